@@ -222,6 +222,7 @@ class WaitingForOrdinal(StateFacts, frozen=True, kw_only=True):
     pod: str  # the pod that is not created yet
     predecessor: str
     because: str  # the predecessor's state: `is not ready`, `is being deleted`, `is Pending`
+    seconds: int = 0  # minReadySeconds, if the predecessor is ready and not available
     node: str = ""
     is_node_lost: bool = False  # whether no kubelet confirms that the predecessor is gone
     container: str = ""

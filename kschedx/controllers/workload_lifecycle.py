@@ -35,6 +35,7 @@ from kschedx.controllers.workloads import (
     current_replica_set_of,
     first_ordinal,
     ordinal_of,
+    unfulfilled_seconds,
     wanted_replicas,
     workload_of,
 )
@@ -398,7 +399,7 @@ def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
     ready = condition_of(pod.status.conditions, "Ready")
     if ready is None or ready.status == "True":
         return ""
-    return _warning(snapshot, pod) or ready.message or ready.reason
+    return snapshot.warning_about(pod.key) or ready.message or ready.reason
 
 
 def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
@@ -532,9 +533,12 @@ def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manife
     missing = next((n for n in range(start, start + wanted_replicas(manifest)) if n not in members), None)
     if missing is None:
         return None
-    for number in sorted(n for n in members if start <= n < missing):
-        pod = pods[members[number]]
-        if is_ready(pod):
+    earlier, seconds = sorted(n for n in members if start <= n < missing), unfulfilled_seconds(manifest)
+    for number in earlier:
+        pod, because = pods[members[number]], f"has been ready for less than {seconds} s"
+        if not is_ready(pod):
+            because = "is being deleted" if pod.metadata.deletion_timestamp else "is not ready"
+        elif not seconds or number != max(members):
             continue
         if not pod.spec.node_name and not pod.metadata.deletion_timestamp:
             return None  # a question about the predecessor itself
@@ -543,19 +547,15 @@ def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manife
             subject=subject,
             pod=f"{workload.name}-{missing}",
             predecessor=pod.metadata.name,
-            because="is being deleted" if pod.metadata.deletion_timestamp else "is not ready",
+            because=because,
+            seconds=seconds if is_ready(pod) else 0,
             node=pod.spec.node_name,
             is_node_lost=bool(pod.spec.node_name) and is_node_lost(snapshot, pod.spec.node_name),
             container=f"container {': '.join(filter(None, waiting[1:]))}"
             if waiting is not None
-            else _warning(snapshot, pod),
+            else snapshot.warning_about(pod.key),
         )
     return None
-
-
-def _warning(snapshot: Snapshot, pod: Pod) -> str:
-    event = snapshot.pod_warnings.get(pod.key)
-    return "" if event is None else event.message
 
 
 def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:

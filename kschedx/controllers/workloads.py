@@ -387,6 +387,15 @@ def first_ordinal(manifest: Manifest) -> int:
     return start if isinstance(start, int) else 0
 
 
+def unfulfilled_seconds(manifest: Manifest) -> int:
+    """Return the minReadySeconds of a StatefulSet with a ready pod that is not available by its status; otherwise,
+    0."""
+    seconds, status = map_at(manifest, "spec").get("minReadySeconds"), map_at(manifest, "status")
+    available, ready = status.get("availableReplicas"), status.get("readyReplicas")
+    is_waiting = isinstance(available, int) and isinstance(ready, int) and available < ready
+    return seconds if isinstance(seconds, int) and is_waiting else 0
+
+
 def pods_of_ordinals(
     snapshot: Snapshot, setup: Setup, manifest: Manifest, ordinals: Iterable[int]
 ) -> tuple[Snapshot, list[Pod]]:

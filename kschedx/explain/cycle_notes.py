@@ -24,7 +24,7 @@ from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, is_bound_to, own_claims
-from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated
+from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated, stay_seconds
 from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod, PodSpec
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, REVISION_HASH
@@ -761,6 +761,13 @@ def _course_notes(cycle: Cycle) -> Iterator[Note]:
         named = f"{unready[0]} is" if len(unready) == 1 else f"{list_names(unready, 2)} are"
         text = f"{named} not ready but not tainted: kube-scheduler checks only taints"
         yield note("not-ready-node", text, nodes=unready)
+    compares = cycle.release.enabled("TaintTolerationComparisonOperators")
+    given = cycle.pod.spec.tolerations
+    stays = [stay_seconds(nodes[row].spec.taints, given, comparison=compares) for row in cycle.choice]
+    limits = [seconds for seconds in stays if seconds is not None]
+    if limits and len(limits) == len(stays):
+        text = f"the pod is evicted after {min(limits)} s (tolerationSeconds), because of a NoExecute taint of its node"
+        yield note("limited-stay", text, seconds=min(limits))
     yield from _platform_notes(cycle)
 
 

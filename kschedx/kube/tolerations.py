@@ -5,7 +5,7 @@ Upstream: staging/src/k8s.io/api/core/v1/toleration.go, pkg/util/tolerations/tol
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kschedx.kube.types import Taint, Toleration
 from kschedx.patterns import lazy_pattern
@@ -87,6 +87,19 @@ def find_untolerated(
 ) -> Taint | None:
     """Return the first taint with one of `effects` that no toleration tolerates."""
     return Tolerations(tolerations, comparison=comparison).uncovered_taint(taints, effects)
+
+
+def stay_seconds(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, comparison: bool) -> int | None:
+    """Return after how many seconds a pod that tolerates these NoExecute taints is evicted; None if it is not.
+
+    Upstream: getMinTolerationTime (pkg/controller/tainteviction/taint_eviction.go)."""
+    used = (
+        next((each for each in tolerations if tolerates(each, taint, comparison=comparison)), None)
+        for taint in taints
+        if taint.effect == NO_EXECUTE
+    )
+    limits = (each.toleration_seconds for each in used if each is not None)
+    return min((max(limit, 0) for limit in limits if limit is not None), default=None)
 
 
 def merge_tolerations(first: Iterable[Toleration], second: Iterable[Toleration]) -> tuple[Toleration, ...]:

@@ -360,6 +360,11 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         last = newest(times)
         return f"{last} or later" if last else ""
 
+    def warning_about(self, pod: str) -> str:
+        """Return the kubelet's newest warning about a pod, `namespace/name`; empty if there is none."""
+        event = self.pod_warnings.get(pod)
+        return "" if event is None else event.message
+
     def moment(self, now: str | None = None) -> int:
         """Return `now` in nanoseconds; without it, the time at which the cluster was read, or the present time. Raises
         `InputError` for a text that is no time."""

@@ -35,6 +35,36 @@ def test_a_pod_that_tolerates_the_taint_has_no_note() -> None:
     assert "not-ready-node" not in {note.id for note in notes}
 
 
+FOREVER: Manifest = {"key": "team", "operator": "Exists"}
+A_MINUTE: Manifest = {**FOREVER, "effect": "NoExecute", "tolerationSeconds": 60}
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "seconds"),
+    [
+        (["team=x:NoExecute"], [A_MINUTE], 60),
+        (["team=x:NoExecute"], [FOREVER, A_MINUTE], None),
+        (["team=x:NoExecute"], [{**A_MINUTE, "tolerationSeconds": -1}], 0),
+        (["team=x:NoExecute", "disk=y:NoExecute"], [{**A_MINUTE, "key": "disk", "tolerationSeconds": 9}, A_MINUTE], 9),
+        (["team=x:NoSchedule"], [FOREVER, A_MINUTE], None),
+        ([], [A_MINUTE], None),
+    ],
+    ids=["a minute", "the first toleration decides", "at once", "the shortest time", "no eviction", "no taint"],
+)
+def test_a_pod_that_is_evicted_later(taints: list[str], tolerations: list[Manifest], seconds: int | None) -> None:
+    snapshot = kschedx.Snapshot.from_objects([node("a", taints=taints), pod("p", tolerations=tolerations)])
+    texts = [note.text for note in kschedx.explain(snapshot, "default/p").notes if note.id == "limited-stay"]
+    text = f"the pod is evicted after {seconds} s (tolerationSeconds), because of a NoExecute taint of its node"
+    assert texts == ([] if seconds is None else [text])
+
+
+def test_a_pod_that_may_stay_on_another_chosen_node_has_no_note_about_eviction() -> None:
+    nodes = [node("a", taints=["team=x:NoExecute"]), node("b")]
+    result = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, pod("p", tolerations=[A_MINUTE])]), "default/p")
+    assert sorted(result.best_nodes) == ["a", "b"]
+    assert "limited-stay" not in {note.id for note in result.notes}
+
+
 IMAGE = {"name": "c", "image": "registry/arm64v8/nginx:1.25"}
 LINUX = [("linux", "amd64"), ("linux", "amd64")]
 

@@ -1644,6 +1644,26 @@ def test_a_custom_resource_is_suspended(tmp_path: Path, api: str, kind: str, spe
     assert result.out.startswith(f"✗ default/{kind.lower()}/t is suspended: {field} is true")
 
 
+@pytest.mark.parametrize(
+    ("seconds", "available", "reads"),
+    [
+        (600, 0, "✗ default/sts/web: web-1 is not created, because web-0 has been ready for less than 600 s"),
+        (600, 1, "✓ default/web-1 would be assigned"),
+        (0, 0, "✓ default/web-1 would be assigned"),
+    ],
+    ids=["not yet available", "available", "without minReadySeconds"],
+)
+def test_an_ordinal_is_created_once_the_one_before_is_available(
+    tmp_path: Path, seconds: int, available: int, reads: str
+) -> None:
+    status = {"readyReplicas": 1, "availableReplicas": available}
+    waiting = {**workload("StatefulSet", replicas=2, minReadySeconds=seconds), "status": status}
+    result = why(tmp_path, "sts/web", waiting, replica("web-0", "StatefulSet", "web"))
+    assert result.out.startswith(reads)
+    after = "a pod is created after web-0 on n has been ready for minReadySeconds 600"
+    assert (after in result.out) is (result.code == 1)
+
+
 def test_an_earlier_ordinal_on_a_lost_node_has_both_fixes(tmp_path: Path) -> None:
     terminating = {**owned("StatefulSet", "web"), "deletionTimestamp": SINCE}
     lost = {**node("lost"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
