@@ -28,6 +28,7 @@ from kschedx.framework.runtime import request_options
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.autoscalers import (
     MIRROR,
+    NODE_POOL,
     SAFE_TO_EVICT,
     SAFE_TO_EVICT_LOCAL_VOLUMES,
     SCALE_DOWN_DISABLED,
@@ -523,6 +524,10 @@ class ScaleDown:
         """Raises `UndecidableError` for a cluster without the status of an autoscaler."""
         autoscaler = Autoscaler.of(snapshot, options, scheduler)
         if autoscaler is None:
+            nodes = snapshot.cluster.nodes
+            if nodes and all(NODE_POOL in node.metadata.labels for node in nodes):
+                what = "all nodes are Karpenter's, and the snapshot lacks their NodeClaims"
+                raise UndecidableError(f"{what} (kubectl get nodeclaims -o yaml)")
             names = [node.name for node in snapshot.cluster.nodes if _is_disabled(node)]
             raise UndecidableError(
                 f"the snapshot has no ConfigMap {AUTOSCALER_STATUS}: cluster-autoscaler does not run, or "

@@ -18,6 +18,7 @@ from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Pod
+from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import pinned_to, selects_node
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.daemon_sets import daemon_pods
@@ -52,14 +53,24 @@ class DeviceDriverMissing(RootCause, frozen=True, kw_only=True):
 class DeviceClaimRefused(RootCause, frozen=True, kw_only=True):
     """Why kube-controller-manager creates no ResourceClaim from the pod's template."""
 
-    lacks_admin_label: bool
+    lacks_admin_label: bool = False
     """Whether the namespace lacks the label that requests with admin access need."""
+    lacking: str = ""
+    """The name of the template that does not exist; empty if it exists."""
+    meant: str = ""
+    """The template of the namespace with nearly this name."""
 
 
-class _PartitionedResource(RootCause, frozen=True, kw_only=True):
+class PartitionedResource(RootCause, frozen=True, kw_only=True):
     """Nodes offer other resources of the same vendor instead of the requested one."""
 
     others: tuple[str, ...]
+    profile: str = ""
+    """The requested MIG profile, `mig-3g.40gb`; empty if no node has GPUs that can be divided."""
+    node: str = ""
+    """The first node with such GPUs."""
+    layout: str = ""
+    """The value of its label nvidia.com/mig.config."""
 
 
 class DevicePluginDown(RootCause, frozen=True, kw_only=True):
@@ -177,6 +188,13 @@ def _offers_gpu(node: Node) -> bool:
     return any("gpu" in name.partition("/")[2] and str(amount) != "0" for name, amount in amounts.items())
 
 
+def _offers_parts(node: Node, resource: str) -> bool:
+    """Return whether a node offers shares of a device, such as nvidia.com/gpu.shared or a MIG profile: its plugin runs
+    and publishes the devices under another name."""
+    parts = (f"{resource}.", *([_MIG_PROFILES] if resource == "nvidia.com/gpu" else ()))
+    return any(name.startswith(parts) and str(amount) != "0" for name, amount in node.status.allocatable.items())
+
+
 def lacked_feature(node: Node, resource: str) -> str:
     """Return the setting of the machine without which a node offers 0 of a resource, or an empty string."""
     return NODE_FEATURES.get(resource, "") if str(node.status.allocatable.get(resource)) == "0" else ""
@@ -202,7 +220,8 @@ def unhealthy(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[Roo
     resource = finding.resource
     unhealthy = nodes_with_unhealthy(snapshot.cluster, resource)
     if "/" in resource and finding.offered_nowhere and not unhealthy:
-        empty = [node.name for node in snapshot.cluster.nodes if resource in node.status.allocatable]
+        nodes = (node for node in snapshot.cluster.nodes if not _offers_parts(node, resource))
+        empty = [node.name for node in nodes if resource in node.status.allocatable]
         for name in empty[:1]:
             more = f" (and {count(len(empty) - 1, 'more node')})" if len(empty) > 1 else ""
             why = "its device plugin finds no device, or does not run"
@@ -227,6 +246,7 @@ def plugins_down(
 
 
 _MIG_LAYOUT, _MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+_MIG_CAPABLE, _MIG_PROFILES = "nvidia.com/mig.capable", "nvidia.com/mig-"
 
 
 def device_plugin_down(
@@ -303,9 +323,7 @@ def is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
     return any(HAMI_REGISTER.fullmatch(key) for node in snapshot.cluster.nodes for key in node.metadata.annotations)
 
 
-def partitioned_resources(
-    snapshot: Snapshot, pod: Pod, finding: InsufficientResource
-) -> Iterator[_PartitionedResource]:
+def partitioned_resources(snapshot: Snapshot, pod: Pod, finding: InsufficientResource) -> Iterator[PartitionedResource]:
     """Yield the other resources of the vendor, if no node has the requested one, not even out of order. A pod that
     requests several of them needs each for itself."""
     domain, slash, _ = finding.resource.partition("/")
@@ -329,7 +347,7 @@ def other_vendor_causes(snapshot: Snapshot, finding: InsufficientResource) -> It
         )
 
 
-def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]) -> Iterator[_PartitionedResource]:
+def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]) -> Iterator[PartitionedResource]:
     amounts: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
     for node in snapshot.cluster.nodes:
@@ -341,11 +359,24 @@ def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]
         others = amounts.most_common(4)
         present = [f"{_amount_text(amount, name)} {name} on {count(nodes[name], 'node')}" for name, amount in others]
         text = f"the nodes have {list_names(present, 4)} instead of {resource}"
-        yield _PartitionedResource(text=text, others=tuple(name for name, _ in others))
+        domain, _, profile = resource.partition("/")
+        labels = {node.name: node.metadata.labels for node in snapshot.cluster.nodes if _offers_of(node, domain)}
+        capable = [name for name, of in labels.items() if of.get(_MIG_LAYOUT) or of.get(_MIG_CAPABLE) == "true"]
+        host = capable[0] if capable and resource.startswith(_MIG_PROFILES) else ""
+        yield PartitionedResource(
+            text=text,
+            others=tuple(name for name, _ in others),
+            profile=profile if host else "",
+            node=host,
+            layout=labels[host].get(_MIG_LAYOUT, "") if host else "",
+        )
 
 
 def _amount_text(amount: int, resource: str) -> str:
     return format_quantities((amount,), Unit.BYTE)[0] if is_hugepages(resource) else f"{amount:,}"
+
+
+_TEMPLATE_MISSING = lazy_pattern(r"resourceclaimtemplate\S* \"[^\"]+\" not found")
 
 
 def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCreated) -> Iterator[DeviceClaimRefused]:
@@ -355,6 +386,12 @@ def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCr
     if message.startswith(CLAIM_REFUSED):
         why = message.removeprefix(f"{CLAIM_REFUSED}: ").partition("failed to create ResourceClaim: ")
         text = f"kube-controller-manager cannot create the claim: {why[2] or why[0]}"
+        name = finding.template.rpartition("/")[2]
+        if _TEMPLATE_MISSING.search(message) and f'"{name}"' in message:
+            own = (key.partition("/") for key in snapshot.devices.templates)
+            meant = nearest_name(name, [own_name for space, _, own_name in own if space == namespace])
+            yield DeviceClaimRefused(text=text, lacking=name, meant=meant)
+            return
         yield DeviceClaimRefused(text=text, lacks_admin_label=ADMIN_ACCESS_LABEL in message)
         return
     template, labels = snapshot.devices.templates.get(finding.template), snapshot.namespaces.get(namespace)
@@ -409,7 +446,7 @@ def driver_named(snapshot: Snapshot, device_class: str) -> str:
 
 
 def missing_driver(snapshot: Snapshot, device_class: str) -> Iterator[DeviceDriverMissing]:
-    if not driver_named(snapshot, device_class):
+    if not driver_named(snapshot, device_class) and not nearest_name(device_class, snapshot.devices.classes):
         drivers = sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
         others = f"; drivers with ResourceSlices: {list_names(drivers, 3)}" if drivers else ""
         text = f"no driver publishes devices for device class {device_class}{others}"

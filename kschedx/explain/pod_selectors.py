@@ -14,10 +14,11 @@ from kschedx.findings import (
     Finding,
     InsufficientResource,
     PodAffinityUnsatisfied,
+    PodAntiAffinityConflict,
     TopologySpreadSkew,
 )
 from kschedx.framework.cycle import Cycle
-from kschedx.kube.autoscalers import GROUP_LABELS, SPARK_APPLICATION, SPARK_ROLE
+from kschedx.kube.autoscalers import EXCLUSIVE_TOPOLOGY, GROUP_LABELS, SPARK_APPLICATION, SPARK_ROLE
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.selectors import Selector, compile_selector
@@ -51,6 +52,18 @@ class GroupsWaiting(RootCause, frozen=True, kw_only=True):
     """Empty for applications of Spark."""
     whole: int = 0
     """The number of its groups for which the room that all of them hold suffices."""
+
+
+class ExclusiveTopology(RootCause, frozen=True, kw_only=True):
+    """A JobSet or LeaderWorkerSet gives each of its groups a topology domain of its own."""
+
+    key: str
+    is_empty: bool = False
+    """Whether the pod selects an empty value, which no node has."""
+
+    @property
+    def leaves_no_node(self) -> bool:
+        return self.is_empty
 
 
 def more_pods_text(others: int) -> str:
@@ -205,6 +218,21 @@ def misses_pod(pod: Pod, term: int) -> bool:
 
 
 _LEAVES_OUT = ("NotIn", "DoesNotExist")
+
+
+def exclusive_topology(pod: Pod, findings: Iterable[Finding]) -> Iterator[ExclusiveTopology]:
+    """Yield the exclusive topology because of which the anti-affinity of a leader excludes nodes, or a follower selects
+    an empty domain: the node of its leader did not exist when the follower was created."""
+    excluded = {finding.topology_key for finding in findings if isinstance(finding, PodAntiAffinityConflict)}
+    for annotation, (kind, label, part) in EXCLUSIVE_TOPOLOGY.items():
+        key, name = pod.metadata.annotations.get(annotation, ""), pod.metadata.labels.get(label, "")
+        owner = f"{kind} {name}".strip()
+        if key and pod.spec.node_selector.get(key) == "":
+            text = f'{owner} (exclusive topology) set {key}="": the node of the pod\'s leader did not exist'
+            yield ExclusiveTopology(text=text, key=key, is_empty=True)
+        elif key in excluded:
+            text = f"{owner} has an exclusive topology: each {part} needs a {key} of its own"
+            yield ExclusiveTopology(text=text, key=key)
 
 
 def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[GroupsWaiting]:

@@ -28,6 +28,7 @@ from kschedx.explain.hardware import (
 from kschedx.explain.pod_selectors import (
     absent_matches,
     covered_namespace,
+    exclusive_topology,
     misses_pod,
     more_pods_text,
     others_counted,
@@ -201,6 +202,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
         *_services(cycle, findings),
         *failed,
         *found_causes,
+        *exclusive_topology(pod, findings),
         *waiting_groups(cycle, findings),
     ]
     causes += [*_virtual(cycle), *_unregistered_drivers(diagnosis), *_unpublished_capacity(cycle, findings)]

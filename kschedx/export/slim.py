@@ -23,6 +23,7 @@ from kschedx.kube.autoscalers import (
     COMPUTE_TYPE,
     DELETION_COST,
     DO_NOT_DISRUPT,
+    EXCLUSIVE_TOPOLOGY,
     GROUP_SIZE,
     LIMIT_RANGER,
     MIRROR,
@@ -66,6 +67,7 @@ ANNOTATIONS = frozenset({
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,
     *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, COMPUTE_TYPE, PAUSED, PAUSED_REPLICAS),
+    *EXCLUSIVE_TOPOLOGY,
     *descheduling.ANNOTATIONS,
     *SYNC_MARKS,
 })  # fmt: skip

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import PatchError, add_operation, apply_patch
+from kschedx.kube.autoscalers import JOB_SET_NAME
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Json, Target, pointer, remove_field
@@ -121,9 +122,12 @@ def _template_workload(snapshot: Snapshot, controller: OwnerReference, pod: Pod)
 
 
 def workload_above(controller: OwnerReference | None, labels: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the kind and name of the workload of a pod with these labels: the Deployment, not its ReplicaSet."""
+    """Return the kind and name of the workload of a pod with these labels: the Deployment, not its ReplicaSet, and the
+    JobSet, not its Job."""
     if controller is None:
         return None
+    if controller.kind == "Job" and (job_set := labels.get(JOB_SET_NAME)):
+        return "JobSet", job_set
     above = _deployment_of(controller, labels) or controller
     return above.kind, above.name
 

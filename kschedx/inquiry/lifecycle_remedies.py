@@ -167,7 +167,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 if "runPolicy" in field:
                     spec = {"runPolicy": spec}
                 if not waits:
-                    yield self._workload_fix(f"resume the {kind}", spec)
+                    yield self._workload_fix(f"resume the {kind}", spec) or self._untried_resume(kind, spec)
                 if waits or lifecycle.may_be_of_kueue:
                     yield self._with_queue(lifecycle)
             case states.Suspended():
@@ -187,6 +187,13 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._try("resume the Deployment", (self._workload_change(patch),), commands=(command,))
             case _:
                 return
+
+    def _untried_resume(self, kind: str, spec: Mapping[str, object]) -> Fix | None:
+        """Return the resumption of a custom resource whose pods only its controller knows, as a TrainJob's."""
+        if self.maker is None or self.pod.spec.containers:
+            return None
+        command = self._merge_command("{}/{}", kind.lower(), self._workload_name, spec=spec)
+        return Fix.untried(f"resume the {kind}", commands=(command,))
 
     def _pod_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:

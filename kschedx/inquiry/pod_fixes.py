@@ -14,8 +14,14 @@ from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas
-from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami
-from kschedx.explain.pod_selectors import GroupsWaiting, MatchingPodPending, MatchingWorkload, misses_pod
+from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, PartitionedResource, SharedByHami
+from kschedx.explain.pod_selectors import (
+    ExclusiveTopology,
+    GroupsWaiting,
+    MatchingPodPending,
+    MatchingWorkload,
+    misses_pod,
+)
 from kschedx.explain.root_causes import (
     CapacityNotPublished,
     ClassRaised,
@@ -410,8 +416,16 @@ class PodFixes:
                     yield Fix.untried(title, commands=tuple(commands))
                 case SharedClaim(claim=claim):
                     yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, claim)
+                case DeviceClaimRefused(lacking=lacking, meant=meant) if lacking:
+                    create = f"create ResourceClaimTemplate {lacking} in namespace {pod.namespace}"
+                    instead = f"use ResourceClaimTemplate {meant} instead of {lacking}, and recreate the pod"
+                    yield Fix.untried(instead if meant else create)
                 case DeviceClaimRefused(lacks_admin_label=lacks):
                     yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
+                case ExclusiveTopology(key=key, is_empty=True):
+                    command = shell_command("kubectl delete pod {} -n {}", pod.name, pod.namespace)
+                    title = f"delete the pod, which is recreated with the {key} of its leader's node"
+                    yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
                 case GroupsWaiting(leader_worker_set=name, whole=whole) if name and whole:
                     command = shell_command(
                         "kubectl scale leaderworkerset {} -n {} --replicas={}", name, pod.namespace, str(whole)
@@ -438,6 +452,12 @@ class PodFixes:
                     title = f"delete the pod, which {owner} creates again with priority {priority}"
                     key = self.cycle.pod.key
                     yield Fix.untried(title, (Target.pod(key).deletion,), commands=(delete_pod(key),))
+                case PartitionedResource(profile=profile, node=node, layout=layout) if profile:
+                    now = f" (now {layout})" if layout else ""
+                    yield Fix.untried(
+                        f"choose a MIG layout with {profile} for {node}: label nvidia.com/mig.config{now}",
+                        of_group=FixGroup.CAPACITY,
+                    )
                 case HostNameDiffers(host=host, volume=volume):
                     yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")
                 case DriverNotRegistered(driver=driver, node=node):

@@ -39,6 +39,7 @@ from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitRe
 from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
     NODES,
+    OS,
     ZERO,
     Amount,
     Amounts,
@@ -153,6 +154,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             fix = trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
             yield replace(fix, costs=(*fix.costs, *self._limit_for_others(provisioning.pool)))
         yield from self._other_types()
+        yield from self._other_systems()
         for remedy in self.remedies:
             # room where the pod may go comes first
             if remedy.is_of_pod and not provisioning.pool and not self._tolerates_devices(remedy):
@@ -207,6 +209,20 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             elif has_nodes and any(_OF_TYPES.search(requirement.key) for requirement in template.requirements):
                 yield autoscaler_fix(f"allow larger or other instance types in NodePool {verdict.name}")
 
+    def _other_systems(self) -> Iterator[Fix]:
+        """Yield the NodePool that the pod needs if it requires an operating system which the images of none have."""
+        rejections = [verdict.rejection for verdict in self.decision.pools if not self.decision.pool]
+        wanted: set[str] = set()
+        for rejection in rejections:
+            conflicts = rejection.conflicts if isinstance(rejection, Incompatible) else ()
+            lacking = [it for it in conflicts if isinstance(it, NothingInCommon) and it.key == OS]
+            if not lacking or lacking[0].incoming.operator != "In":
+                return
+            wanted |= lacking[0].incoming.values
+        if wanted:
+            system = list_names(sorted(wanted), 2, conjunction="or")
+            yield autoscaler_fix(f"create a NodePool for {system}, with a node class whose image is for it")
+
     def _claims_under_way(self, trial: NodeTrial) -> Iterator[Fix]:
         """Yield fixes according to the conditions of the NodeClaims for which the pod waits."""
         karpenter, provisioning = self.autoscaler, self.decision
@@ -229,15 +245,23 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 yield autoscaler_fix(f"repair what keeps {named} from launching: {said.message}", command, group=None)
 
     def _repaired_pools(self) -> Iterator[Fix]:
-        """Yield repairs of node classes whose NodePools are not ready, but would help if they were."""
-        karpenter, names = self.autoscaler, dict[tuple[str, str], list[str]]()
+        """Yield repairs of node classes whose NodePools are not ready, and replacements of NodePools that are being
+        deleted, if these would help otherwise."""
+        karpenter, names, deleted = self.autoscaler, dict[tuple[str, str], list[str]](), list[str]()
         for skipped in karpenter.skipped if not self.decision.pool and not self.decision.existing else ():
             pool, conditions = skipped.pool, (NodeCondition(type="Ready", status="True"),)
-            ready = replace(pool, status=replace(pool.status, conditions=conditions))
-            if skipped.why != "not-ready":
+            usable = replace(
+                pool,
+                status=replace(pool.status, conditions=conditions),
+                metadata=replace(pool.metadata, deletion_timestamp=None),
+            )
+            if skipped.why not in ("not-ready", "deleting"):
                 continue
-            then = karpenter.with_pools({pool.name: ready}).explain(self.pod)
+            then = karpenter.with_pools({pool.name: usable}).explain(self.pod)
             if then is not None and (then.pool == pool.name or pool.name in then.open_pools):
+                if pool.metadata.deletion_timestamp:
+                    deleted.append(pool.name)
+                    continue
                 reference = pool.spec.template.spec.node_class_ref
                 why = unready_text(karpenter.snapshot, pool).rpartition("; ")[2].removeprefix(f"{reference.kind} ")
                 names.setdefault((f"{reference.kind} {reference.name}", why), []).append(pool.name)
@@ -247,6 +271,9 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             )
             phrase = f"repair {node_class}, so that {ready_text}"
             yield autoscaler_fix(f"{phrase}: {why}" if why else phrase)
+        if deleted:
+            verb = "is" if len(deleted) == 1 else "are"
+            yield autoscaler_fix(f"create a NodePool to replace {list_names(deleted, 2)}, which {verb} being deleted")
 
 
 def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
@@ -477,7 +504,7 @@ def _addable(pool: NodePool, conflict: NothingInCommon) -> tuple[str, ...]:
         for requirement in pool.spec.template.spec.requirements
     )
     is_label = conflict.key in pool.spec.template.metadata.labels
-    is_class = conflict.key == class_label(pool.spec.template.spec.node_class_ref)
+    is_class = conflict.key in (OS, class_label(pool.spec.template.spec.node_class_ref))  # the image decides the OS
     return tuple(sorted(incoming.values)) if named and not (is_label or is_class) and incoming.operator == "In" else ()
 
 

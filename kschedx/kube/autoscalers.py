@@ -73,6 +73,16 @@ GROUP_SIZE, GROUP_LABELS = (
 )
 """The annotation with the size of a LeaderWorkerSet's group, and the labels that its pods share."""
 
+JOB_SET_NAME = "jobset.sigs.k8s.io/jobset-name"
+"""The label with the JobSet of a Job's pods."""
+EXCLUSIVE_TOPOLOGY = {
+    "alpha.jobset.sigs.k8s.io/exclusive-topology": ("JobSet", JOB_SET_NAME, "Job"),
+    "leaderworkerset.sigs.k8s.io/exclusive-topology": ("LeaderWorkerSet", GROUP_LABELS[0], "group"),
+    "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology": ("LeaderWorkerSet", GROUP_LABELS[0], "subgroup"),
+}
+"""The annotation whose value is a topology key, to the kind, the label with its name, and what has a domain for itself.
+Upstream: pkg/webhooks of kubernetes-sigs/jobset and kubernetes-sigs/lws."""
+
 SPARK_APPLICATION, SPARK_ROLE = "spark-app-selector", "spark-role"
 """The labels with the application of a Spark pod, and with its role: `driver` or `executor`."""
 
@@ -90,6 +100,7 @@ NOT_FOR_FARGATE = "Pod not supported on Fargate: "
 ANNOTATION_MARKS = (
     *(LIMIT_RANGER.encode(), VERTICAL_UPDATES.encode(), COMPUTE_TYPE.encode()),
     *(_AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), _KARPENTER.encode(), GROUP_SIZE.encode()),
+    b"exclusive-topology",
     *(name.encode() for name in (*OTHER_SCHEDULERS, *descheduling.ANNOTATIONS)),
 )
 """Texts of which JSON with a relevant annotation contains at least one, if slashes are not escaped."""
@@ -114,6 +125,7 @@ def is_read(key: str) -> bool:
         key in (MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, COMPUTE_TYPE)
         or key in descheduling.ANNOTATIONS
         or key in OTHER_SCHEDULERS
+        or key in EXCLUSIVE_TOPOLOGY
         or key.startswith((_AUTOSCALER, _KARPENTER))
     )
 

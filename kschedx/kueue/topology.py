@@ -28,6 +28,7 @@ from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Taint, Toleration
 from kschedx.kueue.quota import Requests, add_requests, amount_of, count_in, exact, times
+from kschedx.wording import list_names
 
 Values = tuple[str, ...]
 
@@ -118,10 +119,13 @@ class FlavorTopology:
         self._leaves: dict[Values, _Place] = {}
         self._flavor = flavor.metadata.name
         self._labels_of_usable: set[str] | None = None
+        pairs = [f"{key}={value}" for key, value in sorted(flavor.spec.node_labels.items())]
+        self._missing = list_names(pairs, 3, conjunction="and")  # the flavor's labels, if no node has them
         for node in nodes:
             labels = node.metadata.labels
             if any(labels.get(key, "") != value for key, value in flavor.spec.node_labels.items()):
                 continue
+            self._missing = ""
             if not _is_usable(node):
                 continue
             self._labels_of_usable = {*(self._labels_of_usable or ()), *(key for key in self.levels if key in labels)}
@@ -134,6 +138,9 @@ class FlavorTopology:
         if self._leaves:
             return None
         nodes = f"of flavor {self._flavor}"
+        if self._missing:
+            repair = f"add nodes with {self._missing}, or correct nodeLabels of ResourceFlavor {self._flavor}"
+            return f"no node has {self._missing} of flavor {self._flavor}", repair
         if self._labels_of_usable is None:
             return f"no node {nodes} is ready and schedulable", f"repair, uncordon, or add nodes {nodes}"
         keys = " and ".join([key for key in self.levels if key not in self._labels_of_usable] or self.levels)

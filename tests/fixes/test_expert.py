@@ -86,7 +86,7 @@ def test_a_startup_taint_of_a_node_pool_is_for_its_agent_to_remove() -> None:
     pool: Manifest = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "general"}}
     labels = {"karpenter.sh/nodepool": "general"}
     started = node("n", taints=["example.com/warming:NoSchedule"], labels=labels)
-    first = "repair the agent that removes example.com/warming from n: NodePool general sets it"
+    first = "repair the agent that removes example.com/warming from n: NodePool general sets it as a startup taint"
     assert titles_of({**pool, "spec": {"template": template}}, started, pod("me"))[0] == first
 
 

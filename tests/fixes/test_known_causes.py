@@ -25,7 +25,10 @@ PARTITIONING = {
     "nvidia.com/mig.config": "all-1g.10gb",
     "nvidia.com/mig.config.state": "failed",
 }
+PARTITIONED = {"nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/mig.config.state": "success"}
 HARDWARE = {"gpu.example.com/model": "a100"}
+EXCLUSIVE, POOL = "alpha.jobset.sigs.k8s.io/exclusive-topology", "cloud.google.com/gke-nodepool"
+JOB_KEY, OF_JOB_SET = "jobset.sigs.k8s.io/job-key", "jobset.sigs.k8s.io/jobset-name"
 
 
 def asking(name: str, on: str | None = None, **requests: str) -> Manifest:
@@ -51,6 +54,24 @@ def resized(name: str, on: str, requested: str, allocated: str) -> Manifest:
     condition = {"type": "PodResizePending", "status": "True", "reason": "Deferred", "message": "no room"}
     given = {"name": "main", "allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": allocated}}}
     return {**item, "status": {"phase": "Running", "conditions": [condition], "containerStatuses": [given]}}
+
+
+def follower(domain: str) -> Manifest:
+    metadata = {"name": "me", "labels": {OF_JOB_SET: "tpu"}, "annotations": {EXCLUSIVE: POOL}}
+    return {**pod("me", nodeSelector={POOL: domain}), "metadata": metadata}
+
+
+def leader(job: str, on: str | None = None, name: str = "") -> Manifest:
+    others = [{"key": JOB_KEY, "operator": "Exists"}, {"key": JOB_KEY, "operator": "NotIn", "values": [job]}]
+    term = {"topologyKey": POOL, "labelSelector": {"matchExpressions": others}}
+    metadata = {
+        "name": name or f"leader-{job}",
+        "labels": {OF_JOB_SET: "tpu", JOB_KEY: job},
+        "annotations": {EXCLUSIVE: POOL},
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": job, "controller": True}],
+    }
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return {**pod("", on=on, affinity=rules), "metadata": metadata}
 
 
 def kept_by(annotation: str, value: str) -> Manifest:
@@ -698,6 +719,21 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             id="groups of a LeaderWorkerSet",
         ),
         pytest.param(
+            [node("a", labels={POOL: "p"}), follower("")],
+            f'JobSet tpu (exclusive topology) set {POOL}="": the node of the pod\'s leader did not exist',
+            f"delete the pod, which is recreated with the {POOL} of its leader's node",
+            id="a follower of a leader whose node was gone",
+        ),
+        pytest.param(
+            [
+                node("a", labels=PARTITIONED, allocatable={"pods": "9", "nvidia.com/mig-1g.10gb": "7"}),
+                asking("me", **{"nvidia.com/mig-3g.40gb": "1"}),
+            ],
+            "the nodes have 7 nvidia.com/mig-1g.10gb on 1 node instead of nvidia.com/mig-3g.40gb",
+            "choose a MIG layout with mig-3g.40gb for a: label nvidia.com/mig.config (now all-1g.10gb)",
+            id="a MIG profile that the layout lacks",
+        ),
+        pytest.param(
             [node("b"), pod("me", affinity=PINNED, metadata={"ownerReferences": OF_DAEMON_SET})],
             "node a does not exist, and DaemonSet agent created the pod for it",
             "restore node a; if it is gone for good, DaemonSet agent deletes the pod",
@@ -861,3 +897,58 @@ def test_a_new_claim_binds_immediately_if_the_place_of_its_volume_is_known(
     if not is_bound:
         cause = "claim default/me-data is new: where csi.example.com provisions its volume is not known"
         assert cause in str(result)
+
+
+def test_an_exclusive_topology_is_named_and_no_leader_of_the_same_job_set_is_deleted() -> None:
+    nodes = [node(name, labels={POOL: name}, providerID=f"gce://p/z/{name}") for name in ("a", "b")]
+    objects = [*nodes, leader("0", "a"), leader("1", "b"), leader("2", name="me")]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    named = f"JobSet tpu has an exclusive topology: each Job needs a {POOL} of its own"
+    assert roots(Diagnosis(result.cycle)) == (named,)
+    assert result.fixes[0].title.startswith(f"add a node with a new value of label {POOL}")
+    assert not any(change.delete for fix in result.fixes for change in fix.changes)
+
+
+@pytest.mark.parametrize(
+    ("offered", "is_named"), [("nvidia.com/gpu.shared", False), ("nvidia.com/mig-1g.5gb", False), ("x.com/y", True)]
+)
+def test_a_plugin_that_offers_shares_of_its_devices_is_not_called_down(offered: str, is_named: bool) -> None:
+    objects = [node("a", allocatable={"pods": "9", GPU: "0", offered: "4"}), asking("me", **{GPU: "1"})]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    text = "a: 0 nvidia.com/gpu in capacity and allocatable; its device plugin finds no device, or does not run"
+    assert (text in roots(Diagnosis(result.cycle))) is is_named
+
+
+@pytest.mark.parametrize(
+    ("known", "fix"),
+    [
+        ("one-gpu", "use ResourceClaimTemplate one-gpu instead of one-gpus, and recreate the pod"),
+        ("other", "create ResourceClaimTemplate one-gpus in namespace default"),
+    ],
+)
+def test_a_claim_template_that_does_not_exist(known: str, fix: str) -> None:
+    event = {
+        **FAILED,
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "me"},
+        "reason": "FailedResourceClaimCreation",
+        "message": 'PodResourceClaim gpu: resource claim template "one-gpus": '
+        'resourceclaimtemplate.resource.k8s.io "one-gpus" not found',
+    }
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": known},
+        "spec": {"spec": {"devices": {"requests": [request()]}}},
+    }
+    waiting = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-gpus"}])
+    result = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), template, event, waiting]), "default/me")
+    assert (result.fixes[0].title, result.fixes[0].certainty) == (fix, "untried")
+
+
+def test_a_misspelled_device_class_needs_no_other_driver() -> None:
+    objects = [
+        *(node("a"), device_class("gpu.nvidia.com"), resource_slice("a", device("x"), driver="gpu.nvidia.com")),
+        *(claim("mine", request(device_class="gpu.nvidia.io")), claiming("mine")),
+    ]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert "with class gpu.nvidia.com" in result.fixes[0].title

@@ -104,6 +104,24 @@ def test_a_pool_that_is_not_ready_is_repaired_first() -> None:
     )
 
 
+def test_a_pool_that_is_being_deleted_is_replaced() -> None:
+    leaving = pool()
+    leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["karpenter.sh/termination"]}
+    objects = [leaving, node_class("eu-1a"), node("2"), pod("2")]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web")
+    assert result.fixes[0].title == "create a NodePool to replace general, which is being deleted"
+    assert not any("add a node" in fix.title for fix in result.fixes)
+
+
+def test_the_operating_system_of_a_pool_is_that_of_its_image() -> None:
+    linux = {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}
+    target = pod(nodeSelector={"kubernetes.io/os": "windows"})
+    assert steps(pool("general", linux), target) == []
+    objects = [pool("general", linux), node(), node_class("eu-1a"), target]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web")
+    assert result.fixes[0].title == "create a NodePool for windows, with a node class whose image is for it"
+
+
 @pytest.mark.parametrize(
     ("requirement", "target", "fix"),
     [

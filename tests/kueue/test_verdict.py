@@ -113,6 +113,16 @@ def test_a_topology_without_domains_reports_the_missing_labels() -> None:
     assert result.repairs == ("label the nodes of flavor f with rack, or correct the levels of Topology dc",)
 
 
+def test_a_topology_whose_flavor_no_node_matches_names_the_labels_of_the_flavor() -> None:
+    target = workload("a")
+    target["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
+    other = {**node("n", labels={"rack": "a"}), "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    flavors = flavor(nodeLabels={"pool": "a"}, topologyName="dc")
+    result = verdict(queue("q"), local("q"), target, flavors, TOPOLOGY, other)
+    assert result.inactive == "no node has pool=a of flavor f"
+    assert result.repairs == ("add nodes with pool=a, or correct nodeLabels of ResourceFlavor f",)
+
+
 def test_a_repair_names_the_node_selector_and_the_flavor() -> None:
     target = workload("a", pod={"nodeSelector": {"gpu": "h100"}})
     result = verdict(queue("q"), local("q"), flavor(nodeLabels={"gpu": "a100"}), target)

@@ -266,6 +266,7 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
     **dict.fromkeys((capi.CPU, capi.MEMORY, capi.DISK, capi.GPU_COUNT, capi.MAX_PODS), _quantity),
     autoscalers.GROUP_SIZE: _number,
+    **dict.fromkeys(autoscalers.EXCLUSIVE_TOPOLOGY, _key),
     capi.GPU_TYPE: changes.text(changes.resource),
     capi.LABELS: changes.text(changes.label_pairs),
     capi.TAINTS: changes.text(changes.taint_list),

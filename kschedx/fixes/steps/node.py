@@ -154,9 +154,8 @@ class NodeFault(Struct, frozen=True, kw_only=True):
             case key if key.endswith(("/uninitialized", "/unregistered")):
                 return f"repair {self.by}{agents}, so that it initializes {node}"
             case _ if self.pool:
-                return (
-                    f"repair the agent{agents} that removes {self.taint.key} from {node}: NodePool {self.pool} sets it"
-                )
+                by = f"NodePool {self.pool} sets it as a startup taint"
+                return f"repair the agent{agents} that removes {self.taint.key} from {node}: {by}"
             case _:
                 return f"repair the agent of {self.by} on {node}{agents}, which then removes its taint"
 
