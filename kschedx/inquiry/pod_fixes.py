@@ -14,7 +14,13 @@ from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas
-from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, PartitionedResource, SharedByHami
+from kschedx.explain.hardware import (
+    DeviceClaimRefused,
+    DeviceDriverMissing,
+    PartitionedResource,
+    RootCause,
+    SharedByHami,
+)
 from kschedx.explain.pod_selectors import (
     ExclusiveTopology,
     GroupsWaiting,
@@ -416,12 +422,6 @@ class PodFixes:
                     yield Fix.untried(title, commands=tuple(commands))
                 case SharedClaim(claim=claim):
                     yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, claim)
-                case DeviceClaimRefused(lacking=lacking, meant=meant) if lacking:
-                    create = f"create ResourceClaimTemplate {lacking} in namespace {pod.namespace}"
-                    instead = f"use ResourceClaimTemplate {meant} instead of {lacking}, and recreate the pod"
-                    yield Fix.untried(instead if meant else create)
-                case DeviceClaimRefused(lacks_admin_label=lacks):
-                    yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
                 case ExclusiveTopology(key=key, is_empty=True):
                     command = shell_command("kubectl delete pod {} -n {}", pod.name, pod.namespace)
                     title = f"delete the pod, which is recreated with the {key} of its leader's node"
@@ -442,33 +442,46 @@ class PodFixes:
                     yield Fix.untried(f"keep {named}: require {key} NotIn [{value}] in its nodeAffinity")
                 case VirtualNode(provider="EKS Fargate"):
                     yield Fix.untried(_fargate_text(cause, pod.namespace))
-                case CapacityNotPublished(driver=driver, storage_class=name):
-                    where = f"the parameters of class {name}, and the driver's controller"
-                    yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
-                case DeviceDriverMissing(device_class=device_class):
-                    yield Fix.untried(f"install the driver whose devices device class {device_class} is for")
                 case ClassRaised(priority=priority) if pod.controller is not None:
                     owner = f"{pod.controller.kind} {pod.controller.name}"
                     title = f"delete the pod, which {owner} creates again with priority {priority}"
                     key = self.cycle.pod.key
                     yield Fix.untried(title, (Target.pod(key).deletion,), commands=(delete_pod(key),))
-                case PartitionedResource(profile=profile, node=node, layout=layout) if profile:
-                    now = f" (now {layout})" if layout else ""
-                    yield Fix.untried(
-                        f"choose a MIG layout with {profile} for {node}: label nvidia.com/mig.config{now}",
-                        of_group=FixGroup.CAPACITY,
-                    )
-                case HostNameDiffers(host=host, volume=volume):
-                    yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")
-                case DriverNotRegistered(driver=driver, node=node):
-                    agents = agents_down(self.cycle.snapshot, node)
-                    down = f" ({list_names(agents, 2)})" if agents else ""
-                    yield Fix.untried(f"repair the node plugin of {driver} on {node}{down}, which then registers it")
-                case SharedByHami():
-                    how = f"recreate the pod with schedulerName {HAMI_SCHEDULER}"
-                    yield Fix.untried(f"{how}: HAMi's webhook, which sets it, was ignored or did not run")
                 case _:
-                    pass
+                    yield from self._driver_fixes(cause)
+
+    def _driver_fixes(self, cause: RootCause) -> Iterator[Fix]:
+        """Yield untried fixes for a cause in the devices or volumes that a driver publishes."""
+        pod = self.cycle.pod.metadata
+        match cause:
+            case DeviceClaimRefused(lacking=lacking, meant=meant) if lacking:
+                create = f"create ResourceClaimTemplate {lacking} in namespace {pod.namespace}"
+                instead = f"use ResourceClaimTemplate {meant} instead of {lacking}, and recreate the pod"
+                yield Fix.untried(instead if meant else create)
+            case DeviceClaimRefused(lacks_admin_label=lacks):
+                yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
+            case CapacityNotPublished(driver=driver, storage_class=name):
+                where = f"the parameters of class {name}, and the driver's controller"
+                yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
+            case DeviceDriverMissing(device_class=device_class):
+                yield Fix.untried(f"install the driver whose devices device class {device_class} is for")
+            case PartitionedResource(profile=profile, node=node, layout=layout) if profile:
+                now = f" (now {layout})" if layout else ""
+                yield Fix.untried(
+                    f"choose a MIG layout with {profile} for {node}: label nvidia.com/mig.config{now}",
+                    of_group=FixGroup.CAPACITY,
+                )
+            case HostNameDiffers(host=host, volume=volume):
+                yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")
+            case DriverNotRegistered(driver=driver, node=node):
+                agents = agents_down(self.cycle.snapshot, node)
+                down = f" ({list_names(agents, 2)})" if agents else ""
+                yield Fix.untried(f"repair the node plugin of {driver} on {node}{down}, which then registers it")
+            case SharedByHami():
+                how = f"recreate the pod with schedulerName {HAMI_SCHEDULER}"
+                yield Fix.untried(f"{how}: HAMi's webhook, which sets it, was ignored or did not run")
+            case _:
+                pass
 
     def _room(self, owner: Owner | None, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """Return what an autoscaler does, or would do with other settings. With `with_changes_of_pod`, include fixes
