@@ -8,10 +8,12 @@ from enum import Enum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers.workloads import copy_pod, is_of_daemon_set, title
+from kschedx.errors import NotAdmittedError
 from kschedx.explain.setup import Setup, admit
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.decoding import Manifest
+from kschedx.kube.decoding import Manifest, decode, encode
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import continues_on, created_pod, pin_to_node, pinned_to, runs_on
 from kschedx.snapshot.daemon_sets import daemon_pods
@@ -109,8 +111,12 @@ def _pinned_for(snapshot: Snapshot, setup: Setup, template: Pod, others: Collect
 
 def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[list[str], frozenset[str]]:
     """Return the nodes for which the controller creates a pod, in their order, and the nodes on which an existing pod
-    may stay. Raises `InputError`."""
-    spec = admit(snapshot, created_pod(manifest).pod, setup, title=title(manifest), maker=manifest).pod.spec
+    may stay. The API server may refuse the pods: then the template decides. Raises `InputError`."""
+    template = created_pod(manifest).pod
+    try:
+        spec = admit(snapshot, template, setup, title=title(manifest), maker=manifest).pod.spec
+    except NotAdmittedError:
+        spec = default_pod(decode(encode(template, "pod"), Pod)).spec
     comparison = compares_taints(setup)
     nodes = snapshot.cluster.nodes
     runs = [node.name for node in nodes if runs_on(spec, node, comparison=comparison)]

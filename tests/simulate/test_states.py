@@ -62,6 +62,11 @@ USES_A_CLAIM = pod("other", on="a", spec={"volumes": CLAIM}, status={"phase": "R
             "✗ strict/web-new is not created: Pod Security refuses the pod",
         ),
         (
+            workload("DaemonSet", selector=SELECTOR) | {"metadata": {"name": "web", "namespace": "strict"}},
+            1,
+            "✗ strict/ds/web  0 of 2 assigned · 2 refused: ",
+        ),
+        (
             pod("alone", spec={"containers": CONTAINERS, "schedulerName": "default-schedulr"}),
             3,
             '? default/alone: no scheduler with the schedulerName "default-schedulr" is known',
