@@ -67,7 +67,8 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     noun = "replicas" if replicas.workload.split("/")[1] in _REPLICATED else "pods"
     which = f"{wanted:,} missing {noun}" if replicas.running else f"{wanted:,} {noun}"
     if replicas.fits:
-        every = {1: "its only pod", 2: "both"}.get(wanted, f"all {wanted:,}")
+        single = "one pod" if replicas.undecided else "its only pod"
+        every = {1: single, 2: "both"}.get(wanted, f"all {wanted:,}")
         verb = "can be scheduled after preemption" if replicas.evicted else "can be scheduled"
         if overall is Outcome.UNSCHEDULABLE and not replicas.evicted:
             verb = f"{'has' if wanted == 1 else 'have'} room, but {'does' if wanted == 1 else 'do'} not start"

@@ -256,7 +256,13 @@ def _pod_text(answer: PodAnswer) -> str:
 def cause_title(group: CauseGroup) -> str:
     """Return what all pods of a group have in common, with their number."""
     title, number = cause_text(group.first), len(group.answers)
+    verb, _, rest = title.partition(" ")
+    if number > 1 and verb in _PLURALS:
+        return f"{number:,} pods {_PLURALS[verb]} {rest}"
     return f"{count(number, 'pod')}: {title}" if number > 1 else title
+
+
+_PLURALS = {"has": "have", "is": "are"}
 
 
 _MOST_OTHERS = 2

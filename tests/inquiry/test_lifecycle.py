@@ -646,6 +646,24 @@ def test_a_completed_rollout_does_not_end_its_workload(
     assert (result.code, result.out.startswith(headline)) == (code, True), result.out
 
 
+OBSERVED: Manifest = {**workload("Deployment", "other"), "status": {"observedGeneration": 1}}
+RUNS = pod("web-1-x", on="n", metadata=owned("ReplicaSet", "web-1"), status={"phase": "Running"})
+OF_WEB: Manifest = {
+    **workload("ReplicaSet", "web-1"),
+    "metadata": {"name": "web-1", "namespace": "default", **owned("Deployment", "web")},
+}
+
+
+@pytest.mark.parametrize(("others", "is_noted"), [([], False), ([OBSERVED], True), ([OBSERVED, OF_WEB, RUNS], False)])
+def test_a_status_is_missed_only_if_others_have_one_and_no_pod_shows_that_the_controller_runs(
+    others: list[Manifest], is_noted: bool, tmp_path: Path
+) -> None:
+    deployment = workload("Deployment", replicas=2)
+    deployment["metadata"] = {"name": "web", "namespace": "default", "uid": "w"}
+    result = why(tmp_path, "deploy/web", deployment, *others)
+    assert ("the dump lacks the status of Deployment web" in result.out) is is_noted, result.out
+
+
 @pytest.mark.parametrize(("target", "objects", "reads", "code"), [*CASES, *OF_KUEUE])
 def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Manifest], reads: str, code: int) -> None:
     result = why(tmp_path, target, *objects)
