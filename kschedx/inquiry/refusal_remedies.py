@@ -27,7 +27,7 @@ from kschedx.apiserver.pod_security import (
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_ready, quota_kinds
 from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
-from kschedx.explain.admission import enforced_standard
+from kschedx.explain.admission import enforced_standard, service_accounts
 from kschedx.explain.setup import Setup, Subject, admit
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.changes import PatchError, apply_patch
@@ -202,6 +202,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield from self._without_class(match["name"])
         elif match := _NO_ACCOUNT.search(message):
             name = match["name"]
+            if close := nearest_name(name, service_accounts(self.snapshot, self._namespace)):
+                patch = [set_field("/spec/serviceAccountName", close)]
+                yield self._patch_fix(f"set serviceAccountName to {close}", patch)
             command = shell_command("kubectl create serviceaccount {} -n {}", name, self._namespace)
             yield self._create_fix(f"create service account {name}", "v1", "ServiceAccount", name, {}, command)
         elif match := _NO_NAMESPACE.search(message):

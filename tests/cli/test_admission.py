@@ -279,3 +279,13 @@ def test_a_refusal_in_one_namespace_leaves_the_others(tmp_path: Path) -> None:
     limit = "must be less than or equal to memory limit of 1Mi (after the changes of LimitRange tight/tight)"
     assert f'Pod "web-0" is invalid: spec.containers[0].resources.requests: Invalid value: "2Mi": {limit}' in result.out
     assert '✗ pods "important" is forbidden: no PriorityClass with name high was found' in result.out
+
+
+@pytest.mark.parametrize(("name", "is_misspelled"), [("defualt", True), ("batch", False)])
+def test_a_misspelled_service_account_is_corrected_first(tmp_path: Path, name: str, is_misspelled: bool) -> None:
+    account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    write(tmp_path, NODE, {**account, "metadata": {"name": "default", "namespace": "shop"}}, name="dump.yaml")
+    write(tmp_path, changed(POD, "spec.serviceAccountName", name), name="web.yaml")
+    result = kschedx("why", "web.yaml", "-s", "dump.yaml", cwd=tmp_path)
+    assert ("fix 1     set serviceAccountName to default" in result.out) is is_misspelled
+    assert f"create service account {name}" in result.out
