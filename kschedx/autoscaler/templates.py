@@ -353,14 +353,14 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
         )
 
     def make_from_cloud(self, group: str, template: CloudTemplate) -> Template:
-        made_template = self.make_from_node(group, template.node, template.pods, "template", force=True)
-        labels = dict(made_template.node.metadata.labels)
+        sanitized = self.make_from_node(group, template.node, template.pods, "template", force=True)
+        labels = dict(sanitized.node.metadata.labels)
         for stable, beta in _BETA_LABELS.items():
             if stable in labels:
                 labels[beta] = labels[stable]
         return replace(
-            made_template,
-            node=replace(made_template.node, metadata=replace(made_template.node.metadata, labels=labels)),
+            sanitized,
+            node=replace(sanitized.node, metadata=replace(sanitized.node.metadata, labels=labels)),
         )
 
     def _sanitize(self, group: str, node: Node) -> Node:

@@ -28,26 +28,26 @@ _WORDS = {
     "invalid UTF-8": "invalid UTF-8",
 }
 """RE2's errors, and Go's."""
-_TOLD = lazy_pattern(r"(.*?)(?:: (.*))?", re.DOTALL)
+_MESSAGE = lazy_pattern(r"(.*?)(?:: (.*))?", re.DOTALL)
 
 
 class Pattern:
     def __init__(self, pattern: Any) -> None:
-        self._found = pattern
+        self._pattern = pattern
 
     def matches(self, text: str) -> bool:
-        return self._found.search(text) is not None
+        return self._pattern.search(text) is not None
 
     def find(self, text: str) -> str:
         """Return the leftmost match, or an empty string."""
-        match = self._found.search(text)
+        match = self._pattern.search(text)
         return "" if match is None else str(match.group())
 
     def find_all(self, text: str, limit: int) -> list[str]:
         """Return non-overlapping matches, at most `limit`; all if it is negative."""
         matches: list[str] = []
         last_end = -1
-        for match in self._found.finditer(text) if limit else ():
+        for match in self._pattern.finditer(text) if limit else ():
             # Go skips an empty match directly after another match
             if match.start() == match.end() == last_end:
                 continue
@@ -71,7 +71,7 @@ def compile_pattern(pattern: str) -> Pattern | Fault:
     except re2.error as error:
         message = error.args[0] if error.args else ""
         message = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
-        match = _TOLD.fullmatch(message)
+        match = _MESSAGE.fullmatch(message)
         assert match is not None
         words = _WORDS.get(match[1], match[1])
         return Fault(f"error parsing regexp: {words}" + ("" if match[2] is None else f": `{match[2]}`"))

@@ -322,15 +322,15 @@ def _pods_to_move(
     return moved
 
 
-def _comes_first(pod_facts: PodFacts, other: PodFacts) -> bool:
+def _comes_first(pod: PodFacts, other: PodFacts) -> bool:
     """Return whether a pod sorts first: pods with a nodeSelector or node affinity, then by rising priority. The last
     pods are evicted first."""
-    mine, its = _is_bound(pod_facts), _is_bound(other)
+    mine, its = _is_bound(pod), _is_bound(other)
     if mine != its:
         return mine
-    if pod_facts.priority is not None and other.priority is not None:
-        return pod_facts.priority <= other.priority
-    return pod_facts.priority is None and other.priority is not None
+    if pod.priority is not None and other.priority is not None:
+        return pod.priority <= other.priority
+    return pod.priority is None and other.priority is not None
 
 
 def _is_bound(pod: PodFacts) -> bool:

@@ -227,7 +227,7 @@ def too_many_restarts(handle: EvictorHandle, args: TooManyRestartsArgs) -> None:
 
     for node in handle.each(handle.nodes):
         pods = [pod for pod in _candidates(handle, handle.cluster.pods_on(node.name), is_concerned) if is_due(pod)]
-        sort_slice(pods, lambda pod_facts, other: restarts(pod_facts) > restarts(other))
+        sort_slice(pods, lambda pod, other: restarts(pod) > restarts(other))
         because = f"its containers restarted {{}} times, threshold {args.pod_restart_threshold}"
         if not handle.evict_each([(pod, because.format(restarts(pod))) for pod in pods]):
             return

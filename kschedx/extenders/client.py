@@ -266,10 +266,8 @@ class _Exchange(threading.Thread):
         if tls.insecure or (self._request.extender.enable_https and not authority):
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        certificate, key = (
-            self._pem(tls.cert_data, tls.cert_file, "certFile"),
-            self._pem(tls.key_data, tls.key_file, "keyFile"),
-        )
+        certificate = self._pem(tls.cert_data, tls.cert_file, "certFile")
+        key = self._pem(tls.key_data, tls.key_file, "keyFile")
         if certificate and key and is_own:
             load_certificate(context, certificate, key, self._place("certFile"))
         return context
@@ -346,13 +344,10 @@ class _Exchange(threading.Thread):
 
 
 _UNTRUSTED = {
-    9: "certificate has expired or is not yet valid",
-    10: "certificate has expired or is not yet valid",
-    18: "certificate signed by unknown authority",
-    19: "certificate signed by unknown authority",
-    20: "certificate signed by unknown authority",
-    21: "certificate signed by unknown authority",
+    **dict.fromkeys((9, 10), "certificate has expired or is not yet valid"),
+    **dict.fromkeys((18, 19, 20, 21), "certificate signed by unknown authority"),
 }
+"""OpenSSL's codes to Go's messages."""
 
 
 def _errno(error: OSError) -> str:

@@ -136,29 +136,23 @@ class HTTPExtenders:
             names = tuple(node.name for node in left)
             question = self._node_request(ExtenderVerb.FILTER, number, pod, left, nodes)
             try:
-                answer = filter_answer(question, self._send_one(question))
+                answer = filter_answer(question, *self._send((question,)))
                 kept = _kept_by_extenders(extender, left, answer.names, answer.nodes, index)
             except ExtenderError as failed:
                 ignored = extender.ignorable
-                calls.append(
-                    FilterCall(
-                        extender=number,
-                        asked=names,
-                        left=names if ignored else (),
-                        failed={},
-                        failed_and_unresolvable={},
-                        error=str(failed),
-                        ignored=ignored,
-                    )
-                )
+                call = FilterCall(
+                    extender=number, asked=names, left=names if ignored else (), failed={}, failed_and_unresolvable={},
+                    error=str(failed), ignored=ignored,
+                )  # fmt: skip
+                calls.append(call)
                 if not ignored:
                     return _FilteredByExtenders(calls=tuple(calls), statuses=statuses, whole=whole, error=str(failed))
                 continue
-            for name, message in answer.failed_and_unresolvable.items():
-                statuses[name] = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(message,))
-            for name, message in answer.failed.items():
-                if name not in answer.failed_and_unresolvable:
-                    statuses[name] = Status(code=Code.UNSCHEDULABLE, reasons=(message,))
+            for code, failures in (
+                (Code.UNSCHEDULABLE, answer.failed),
+                (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, answer.failed_and_unresolvable),
+            ):
+                statuses |= {name: Status(code=code, reasons=(message,)) for name, message in failures.items()}
             calls.append(
                 FilterCall(
                     extender=number,
@@ -202,7 +196,7 @@ class HTTPExtenders:
             victims = _victims_by_node(candidates, nodes)
             question = self._victim_request(number, pod, candidates, victims, nodes)
             try:
-                answered = preemption_answer(question, self._send_one(question))
+                answered = preemption_answer(question, *self._send((question,)))
                 named_candidates = [_candidate(extender, name, answered[name], nodes) for name in sorted(answered)]
                 empty = next((candidate for candidate in named_candidates if not candidate.victims), None)
             except CrashError:
@@ -222,20 +216,13 @@ class HTTPExtenders:
                 name = nodes.cluster.names[empty.node]
                 text = f"expected at least one victim pod on node {quote_go(name)}"
                 return PreemptResult(calls=tuple(calls), candidates=(), error=text)
-            candidates = tuple(
-                sorted(
-                    (candidate for candidate in named_candidates if candidate.victims),
-                    key=lambda candidate: candidate.node,
-                )
-            )
+            harmed = (candidate for candidate in named_candidates if candidate.victims)
+            candidates = tuple(sorted(harmed, key=lambda candidate: candidate.node))
             if not candidates:
                 break
         return PreemptResult(calls=tuple(calls), candidates=candidates)
 
     # --- calls
-
-    def _send_one(self, question: ExtenderRequest) -> Reply:
-        return self._send((question,))[0]
 
     def _send(self, questions: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:
         assert self._ask is not None
@@ -424,13 +411,8 @@ def _with_extenders(scores: Scores, calls: Sequence[ScoreCall], urls: Sequence[s
             name = f"extender {urls[call.extender]}"
             column = np.array([call.added.get(node, 0) for node in names], dtype=np.int64)
             added[name] = column + added[name] if name in added else column
-    return replace(scores, totals=_sum(scores.totals, added), added=added)
-
-
-def _sum(totals: IntArray, added: Mapping[str, IntArray]) -> IntArray:
-    for column in added.values():
-        totals = totals + column  # beyond int64, it wraps around as in Go
-    return totals
+    # beyond int64, sums wrap around as in Go
+    return replace(scores, totals=sum(added.values(), start=scores.totals), added=added)
 
 
 # The extenders' part of one scheduling cycle, between the plugins' filters and PostFilter. Upstream:

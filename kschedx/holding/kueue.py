@@ -298,13 +298,13 @@ def _state(
     return WorkloadState.STOPPED if is_inactive else WorkloadState.WAITING
 
 
-_TELLING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsReady", "Finished")
+_EXPLAINING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsReady", "Finished")
 
 
 def _workload_conditions(
     workload: Workload, local: LocalQueue | None, queue: ClusterQueue | None, state: WorkloadState
 ) -> Iterator[Condition]:
-    for kind in _TELLING:
+    for kind in _EXPLAINING:
         condition = workload.condition(kind)
         if condition is None or not (condition.message or condition.reason):
             continue

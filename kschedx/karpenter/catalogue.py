@@ -27,6 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -73,6 +74,7 @@ from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
 _KIND = "InstanceTypes"
+_T = TypeVar("_T")
 
 
 class _TolerantStruct(
@@ -114,10 +116,7 @@ class InstanceTypes(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 
 def read_catalogue(document: object) -> InstanceTypes:
     """Raises `InputError` with the invalid field."""
-    try:
-        types = msgspec.convert(document, InstanceTypes)
-    except msgspec.ValidationError as error:
-        raise _convert_error(str(error)) from None
+    types = _convert(document, InstanceTypes)
     if types.api_version != API_VERSION or types.kind != _KIND:
         type_text = f"{types.api_version} {types.kind}"
         raise InputError(f"found {type_text}, expected {API_VERSION} {_KIND}", place=Place(field="kind"))
@@ -143,6 +142,14 @@ _FIELDS: Mapping[str, type[Struct]] = {
     "instanceTypes[].offerings[]": WrittenOffering,
 }
 _UNKNOWN = lazy_pattern(r"Object contains unknown field `(?P<field>[^`]*)`")
+
+
+def _convert(document: object, record: type[_T]) -> _T:
+    """Raises `InputError` with the invalid field."""
+    try:
+        return msgspec.convert(document, record)
+    except msgspec.ValidationError as error:
+        raise _convert_error(str(error)) from None
 
 
 def _convert_error(message: str) -> InputError:
@@ -174,9 +181,8 @@ def read_instance_types(
     for written_type in catalogue.instance_types:
         if not written_type.node_pools or pool in written_type.node_pools:
             bought = _offerings(written_type, places)
-            known_type = _instance_type(
-                written_type, (*bought, *_kept(reserved.get(written_type.name, ()), bought)), known_labels
-            )
+            kept = _kept(reserved.get(written_type.name, ()), bought)
+            known_type = _instance_type(written_type, (*bought, *kept), known_labels)
             slices = template_slices(written_type.resource_slices) if knows_devices else None
             instance_types.append(msgspec.structs.replace(known_type, resource_slices=slices))
     return tuple(instance_types)
@@ -186,10 +192,8 @@ def _kept(reserved: Iterable[Offering], bought: Sequence[Offering]) -> Iterator[
     """Yield reserved capacity in the type's zones. Its price is a ten-millionth of the normal one, so that types keep
     their order."""
     zones = {offering.zone for offering in bought}
-    price = next(
-        (offering.price for offering in bought if offering.capacity_type == "on-demand" and offering.price is not None),
-        None,
-    )
+    prices = (offering.price for offering in bought if offering.capacity_type == "on-demand")
+    price = next((price for price in prices if price is not None), None)
     for offering in reserved:
         if offering.zone in zones:
             yield msgspec.structs.replace(offering, price=None if price is None else price / _FREE)
@@ -240,10 +244,10 @@ def _instance_type(
     )
 
 
-# Instance types in the clouds' own formats. - `aws ec2 describe-instance-types`: {"InstanceTypes": [...]}; allocatable
-# as karpenter-provider-aws computes it with its defaults (pkg/providers/instancetype/types.go), for AL2023 and
-# Bottlerocket without prefix delegation. - The instance types of Karpenter's kwok provider
-# (kwok/cloudprovider/instance_types.json).
+# Instance types in the clouds' own formats:
+# - `aws ec2 describe-instance-types`: {"InstanceTypes": [...]}; allocatable as karpenter-provider-aws computes it with
+#   its defaults (pkg/providers/instancetype/types.go), for AL2023 and Bottlerocket without prefix delegation.
+# - The instance types of Karpenter's kwok provider (kwok/cloudprovider/instance_types.json).
 
 _VM_OVERHEAD = 0.075
 """The fraction of memory that the hypervisor uses (--vm-memory-overhead-percent)."""
@@ -345,10 +349,7 @@ class _Ec2(Struct, frozen=True, rename="pascal"):
 
 
 def _ec2_types(document: object) -> InstanceTypes:
-    try:
-        ec2 = msgspec.convert(document, _Ec2)
-    except msgspec.ValidationError as error:
-        raise _convert_error(str(error)) from None
+    ec2 = _convert(document, _Ec2)
     usable = (ec2_type for ec2_type in ec2.instance_types if "hvm" in ec2_type.supported_virtualization_types)
     return InstanceTypes(instance_types=tuple(_ec2_type(ec2_type) for ec2_type in usable if _architecture(ec2_type)))
 
@@ -453,14 +454,8 @@ class _KwokOffering(Struct, frozen=True):
     available: bool = msgspec.field(name="Available", default=True)
 
     def value(self, key: str) -> str:
-        return next(
-            (
-                requirement.values[0]
-                for requirement in self.requirements
-                if requirement.key.endswith(key) and requirement.values
-            ),
-            "",
-        )
+        named = (requirement.values for requirement in self.requirements if requirement.key.endswith(key))
+        return next((values[0] for values in named if values), "")
 
 
 class _KwokType(Struct, frozen=True, kw_only=True):
@@ -472,10 +467,7 @@ class _KwokType(Struct, frozen=True, kw_only=True):
 
 
 def _kwok_types(document: object) -> InstanceTypes:
-    try:
-        kwok_types = msgspec.convert(document, tuple[_KwokType, ...])
-    except msgspec.ValidationError as error:
-        raise _convert_error(str(error)) from None
+    kwok_types = _convert(document, tuple[_KwokType, ...])
     return InstanceTypes(
         instance_types=tuple(
             WrittenType(
@@ -519,11 +511,8 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     else:
         types = tuple(_observed_types(snapshot, places, labels, reserved))
         requirement = pool_requirements(pool).requirement(INSTANCE_TYPE)
-        are_all = (
-            requirement.operator == "In"
-            and requirement.values <= {known_type.name for known_type in types}
-            and bool(zones)
-        )
+        has_others = requirement.operator != "In" or requirement.values - {known_type.name for known_type in types}
+        are_all = bool(zones) and not has_others
     types = overlaid(types, pool, effective_overlays(snapshot.of(NodeOverlay)), well_known(group))
     return KnownTypes(
         zones=places,
@@ -568,21 +557,16 @@ def _condition(condition: TimedCondition) -> str:
 def _reservations(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:
     """Type to its reservations for the class's nodes; their free capacity is unknown."""
     offerings: dict[str, tuple[Offering, ...]] = {}
-    for capacity_reservation in node_class.status.capacity_reservations if node_class is not None else ():
-        if capacity_reservation.availability_zone in zones and capacity_reservation.state != "expiring":
-            offering = Offering(
-                zone=capacity_reservation.availability_zone,
-                capacity_type=RESERVED,
-                labels={
-                    RESERVATION_ID: capacity_reservation.id,
-                    RESERVATION_TYPE: capacity_reservation.reservation_type,
-                    RESERVATION_INTERRUPTIBLE: str(capacity_reservation.interruptible).lower(),
-                },
-            )
-            offerings[capacity_reservation.instance_type] = (
-                *offerings.get(capacity_reservation.instance_type, ()),
-                offering,
-            )
+    for reservation in node_class.status.capacity_reservations if node_class is not None else ():
+        zone, name = reservation.availability_zone, reservation.instance_type
+        if zone in zones and reservation.state != "expiring":
+            labels = {
+                RESERVATION_ID: reservation.id,
+                RESERVATION_TYPE: reservation.reservation_type,
+                RESERVATION_INTERRUPTIBLE: str(reservation.interruptible).lower(),
+            }
+            offering = Offering(zone=zone, capacity_type=RESERVED, labels=labels)
+            offerings[name] = (*offerings.get(name, ()), offering)
     return offerings
 
 

@@ -112,10 +112,8 @@ def _fault(values: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | No
         return f'"{values.operator}" is not an operator', allowed
     if values.operator == "In" and not values.values:
         return f"{values.key} In needs a value", ""
-    is_bound = values.operator in ("Gt", "Lt", "Gte", "Lte")
-    if is_bound and (
-        len(values.values) != 1 or ((parse_int64(values.values[0]) or -1) < 0 and values.values[0] != "0")
-    ):
+    bounds = [number for value in values.values if (number := parse_int64(value)) is not None and number >= 0]
+    if values.operator in ("Gt", "Lt", "Gte", "Lte") and (len(values.values), len(bounds)) != (1, 1):
         return f"{values.key} {values.operator} needs one whole number, found [{', '.join(values.values)}]", ""
     return None
 
@@ -302,11 +300,17 @@ class Karpenter:
         return {pods.key(row): self.check_eligibility(pods[row]) for row in pods.pending}
 
     @cached_property
+    def considered(self) -> tuple[Pod, ...]:
+        """The pending pods for which Karpenter provisions, and the virtual pods of buffers."""
+        pods = self.snapshot.pods
+        outcomes = ((key, looked.outcome) for key, looked in self.pending_pods().items())
+        keys = (key for key, outcome in outcomes if outcome is PodEligibility.CONSIDERED)
+        return (*(pods[pods.rows[key]] for key in keys), *self.buffers)
+
+    @cached_property
     def own(self) -> RoundResult:
         """The round for the cluster's own pods."""
-        pods = self.snapshot.pods
-        considered = [key for key, looked in self.pending_pods().items() if looked.outcome is PodEligibility.CONSIDERED]
-        return self.provisioner.run(self.snapshot, [*(pods[pods.rows[key]] for key in considered), *self.buffers])
+        return self.provisioner.run(self.snapshot, self.considered)
 
     @cached_property
     def buffers(self) -> tuple[Pod, ...]:
@@ -374,14 +378,10 @@ class Karpenter:
             event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is PodEligibility.REFUSED else ""
             return PodProvisioning(looked=looked, event=event)
         if stored is not None:
-            result = self.own
-        else:
-            others = [
-                pods[pods.rows[key]]
-                for key, looked in self.pending_pods().items()
-                if looked.outcome is PodEligibility.CONSIDERED and key != pod.key
-            ]
-            result = self.provisioner.run(self.snapshot, [*others, mine, *self.buffers])
+            return self._provisioning(mine, looked, self.own)
+        count = len(self.considered) - len(self.buffers)
+        others = [other for other in self.considered[:count] if other.key != pod.key]
+        result = self.provisioner.run(self.snapshot, [*others, mine, *self.buffers])
         return self._provisioning(mine, looked, result)
 
     def _provisioning(self, pod: Pod, looked: EligibilityCheck, result: RoundResult) -> PodProvisioning:
@@ -481,30 +481,19 @@ class Karpenter:
     def _lacks_a_reservation(self, name: str, rejection: NoInstanceType) -> bool:
         """Return whether only reserved capacity fits and the pool's node class has none."""
         requirement = rejection.requirements.requirement(CAPACITY_TYPE)
-        others = (kind for kind in CAPACITY_TYPES if kind != RESERVED)
-        return (
-            self.known[name].has_no_reservations and requirement.has(RESERVED) and not any(map(requirement.has, others))
-        )
+        allowed = [kind for kind in CAPACITY_TYPES if requirement.has(kind)]
+        return self.known[name].has_no_reservations and allowed == [RESERVED]
 
     def _unsure(self, pod: Pod, taken: str) -> tuple[PoolVerdict, ...]:
         """Return the pools before the chosen one whose types are not all known, with their verdicts about the pod
         alone."""
-        before = []
-        for pool in self.provisioner.pools:
-            if pool.name == taken:
-                break
-            if not self.known[pool.name].are_all:
-                before.append(pool)
+        earlier = takewhile(lambda pool: pool.name != taken, self.provisioner.pools)
+        before = tuple(pool for pool in earlier if not self.known[pool.name].are_all)
         if not before:
             return ()
-        names = {pool.name for pool in before}
-        alone = replace(self.provisioner, pools=tuple(before))
+        alone = replace(self.provisioner, pools=before)
         failure = alone.run(self.snapshot, [pod]).failures.get(pod.key)
-        return (
-            tuple(verdict for verdict in self.verdicts(pod, failure) if verdict.name in names)
-            if failure is not None
-            else ()
-        )
+        return self.verdicts(pod, failure) if failure is not None else ()
 
 
 # The virtual pods of CapacityBuffers: capacity that Karpenter keeps free, behind its feature gate CapacityBuffer.
@@ -523,13 +512,13 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
     }
     for buffer in snapshot.of(CapacityBuffer):
         namespace = buffer.metadata.namespace
-        ready = condition_of(buffer.status.conditions, "ReadyForProvisioning")
-        if ready is None or ready.status != "True":
+        if condition_of(buffer.status.conditions, "ReadyForProvisioning", "True") is None:
             continue
         named = buffer.spec.pod_template_ref
-        template = (
-            pod_templates.get((namespace, named.name)) if named is not None else _buffer_template(snapshot, buffer)
-        )
+        if named is not None:
+            template = pod_templates.get((namespace, named.name))
+        else:
+            template = _buffer_template(snapshot, buffer)
         if template is None:
             continue
         spec = _placeable(template.spec)
@@ -620,15 +609,13 @@ def _node(name: str, new: NewNodeClaim, instance_type: InstanceType) -> Node:
         for key, requirement in new.requirements.together(instance_type.requirements.values()).items()
         if requirement.operator == "In"
     }
-    offering = next(
-        (
-            offering
-            for offering in sorted(instance_type.offerings, key=lambda offering: (offering.price or 0.0, offering.zone))
-            if offering.is_available and new.requirements.is_compatible(offering.requirements, new.template.allowed)
-        ),
-        None,
-    )
-    if offering is not None:
+    offerings = [
+        offering
+        for offering in instance_type.offerings
+        if offering.is_available and new.requirements.is_compatible(offering.requirements, new.template.allowed)
+    ]
+    if offerings:
+        offering = min(offerings, key=lambda offering: (offering.price or 0.0, offering.zone))
         labels |= {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
     labels |= {HOSTNAME: name, NODE_POOL: new.template.name, REGISTERED: "true", INITIALIZED: "true"}
     return Node(

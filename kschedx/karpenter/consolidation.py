@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from kschedx.karpenter.cluster import Karpenter
 from kschedx.karpenter.disruption import (
     BALANCED_THRESHOLD,
+    BLOCKED,
     NODE_COST,
     NodeDisruption,
     disruption_cost,
@@ -35,7 +36,6 @@ from kschedx.karpenter.disruption import (
 from kschedx.karpenter.instance_types import InstanceType, min_values_unmet, too_few_text
 from kschedx.karpenter.node_claims import NewNodeClaim
 from kschedx.karpenter.nodes import StateNode
-from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.requirements import RESERVED, LabelRequirement, Requirements
 from kschedx.karpenter.scheduler import RoundResult
 from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePool
@@ -244,9 +244,7 @@ class Consolidator:
     def _candidate(self, disruption: NodeDisruption) -> _Candidate | None:
         state = self._states[disruption.node]
         pool = self._pools.get(state.pool)
-        blocked = next(
-            (obstacle.text for obstacle in disruption.obstacles if obstacle.reason == "DisruptionBlocked"), ""
-        )
+        blocked = next((obstacle.text for obstacle in disruption.obstacles if obstacle.reason == BLOCKED), "")
         if blocked or pool is None or state.claim is None:
             self._kept[disruption.node] = blocked
             return None
@@ -271,11 +269,8 @@ class Consolidator:
         """Return the price of the offering in the node's labels."""
         known = self._karpenter.known.get(state.pool)
         types = () if known is None else known.types
-        instance_type = next(
-            (candidate for candidate in types if candidate.name == state.labels.get(INSTANCE_TYPE)), None
-        )
-        place = (state.labels.get(ZONE), state.labels.get(CAPACITY_TYPE))
-        offerings = () if instance_type is None else instance_type.offerings
+        named, place = state.labels.get(INSTANCE_TYPE), (state.labels.get(ZONE), state.labels.get(CAPACITY_TYPE))
+        offerings = next((instance_type.offerings for instance_type in types if instance_type.name == named), ())
         prices = [it.price for it in offerings if (it.zone, it.capacity_type) == place and it.price is not None]
         return min(prices, default=None)
 
@@ -364,11 +359,9 @@ class Consolidator:
         commands = []
         ordered = self._sort_candidates()
         most = min(_MOST_ALONE, max(_MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
-        tried = (
-            ordered[:most]
-            if self._only is None
-            else [candidate for candidate in ordered if candidate.name in self._only]
-        )
+        tried = ordered[:most]
+        if self._only is not None:
+            tried = [candidate for candidate in ordered if candidate.name in self._only]
         self._kept |= {candidate.name: NOT_TRIED for candidate in ordered if candidate not in tried}
         for candidate in tried:
             command = self._command(Method.SINGLE_NODE, [candidate])
@@ -394,18 +387,13 @@ class Consolidator:
 
     def _simulate(self, nodes: Sequence[_Candidate]) -> RoundResult:
         karpenter, leaving = self._karpenter, {node.state.claim.name for node in nodes if node.state.claim is not None}
-        claims = tuple(
-            replace(node_claim, metadata=replace(node_claim.metadata, deletion_timestamp="1970-01-01T00:00:00Z"))
-            if node_claim.name in leaving
-            else node_claim
-            for node_claim in self._snapshot.of(NodeClaim)
-        )
-        snapshot = replace(self._snapshot, objects={**self._snapshot.objects, NodeClaim: claims})
-        waiting = [
-            key for key, looked in karpenter.pending_pods().items() if looked.outcome is PodEligibility.CONSIDERED
-        ]
-        pods = self._snapshot.pods
-        result = karpenter.provisioner.run(snapshot, [*(pods[pods.rows[key]] for key in waiting), *karpenter.buffers])
+        claims = []
+        for claim in self._snapshot.of(NodeClaim):
+            if claim.name in leaving:
+                claim = replace(claim, metadata=replace(claim.metadata, deletion_timestamp="1970-01-01T00:00:00Z"))
+            claims.append(claim)
+        snapshot = replace(self._snapshot, objects={**self._snapshot.objects, NodeClaim: tuple(claims)})
+        result = karpenter.provisioner.run(snapshot, karpenter.considered)
         self._by_chance |= result.by_chance
         return result
 
@@ -427,10 +415,8 @@ class Consolidator:
         if unplaced:
             return unplaced
         own = {pod.key for node in nodes for pod in node.pods}
-        command, new = (
-            self._deletion_command(method, nodes),
-            [claim for claim in result.new if (own | self._buffers) & {*claim.pods}],
-        )
+        command = self._deletion_command(method, nodes)
+        new = [claim for claim in result.new if (own | self._buffers) & {*claim.pods}]
         if not new:
             return self._score(command, nodes)
         if len(new) > 1:
@@ -458,19 +444,13 @@ class Consolidator:
                     f"SpotToSpotConsolidation requires {_SPOT_TYPES} cheaper instance type options than the current "
                     f"candidate to consolidate, got {len(cheaper)}"
                 )
-            enough = (
-                most for most in range(_SPOT_TYPES, len(cheaper)) if not min_values_unmet(cheaper[:most], requirements)
-            )
+            counts = range(_SPOT_TYPES, len(cheaper))
+            enough = (most for most in counts if not min_values_unmet(cheaper[:most], requirements))
             cheaper = cheaper[: next(enough, len(cheaper))]
-        prices = [
-            price
-            for instance_type in cheaper
-            if (price := _launch_price(instance_type, claim, requirements)) is not None
-        ]
-        command = replace(
-            command, replacements=1, types=tuple(instance_type.name for instance_type in cheaper), new_price=min(prices)
-        )
-        return self._score(command, nodes)
+        prices = (_launch_price(instance_type, claim, requirements) for instance_type in cheaper)
+        new_price = min(price for price in prices if price is not None)
+        types = tuple(instance_type.name for instance_type in cheaper)
+        return self._score(replace(command, replacements=1, types=types, new_price=new_price), nodes)
 
     @staticmethod
     def _cheaper(claim: NewNodeClaim, requirements: Requirements, price: float) -> list[InstanceType]:
@@ -483,9 +463,8 @@ class Consolidator:
     def _same_type(types: Collection[InstanceType], nodes: Sequence[_Candidate]) -> float:
         """Return the price of the cheapest node with a type of the replacement: keeping that node is better."""
         names = {instance_type.name for instance_type in types}
-        return min(
-            (node.price for node in nodes if node.instance_type in names and node.price is not None), default=math.inf
-        )
+        prices = [node.price for node in nodes if node.instance_type in names and node.price is not None]
+        return min(prices, default=math.inf)
 
     # --- Balanced
 
@@ -519,13 +498,8 @@ def _launch_price(instance_type: InstanceType, claim: NewNodeClaim, requirements
     """WorstLaunchPrice: the most expensive offering of the capacity type to launch; None if no price is known."""
     allowed = claim.template.allowed
     for capacity_type in (RESERVED, _SPOT, _ON_DEMAND):
-        prices = [
-            it.price
-            for it in instance_type.offerings
-            if it.is_available
-            and it.capacity_type == capacity_type
-            and requirements.is_compatible(it.requirements, allowed)
-        ]
+        offerings = (it for it in instance_type.offerings if it.is_available and it.capacity_type == capacity_type)
+        prices = [it.price for it in offerings if requirements.is_compatible(it.requirements, allowed)]
         if prices:
             return None if None in prices else max(price for price in prices if price is not None)
     return None

@@ -35,6 +35,7 @@ from kschedx.kube.devices import (
     language,
 )
 from kschedx.kube.resources import nano_units
+from kschedx.kube.selectors import NodeSelector
 from kschedx.kube.types import Node, ObjectMeta, Pod
 from kschedx.plugins.dynamic_resources.allocator import (
     AllocationSearch,
@@ -211,28 +212,39 @@ class RoundDevices:
         it publishes its devices itself."""
         new: list[ResourceClaim] = []
         for claim in claims:
-            told_requirements = self._allocated_requirements(claim, host_name)
-            if told_requirements is None:
+            known = self._allocated_requirements(claim, host_name, requirements, allowed)
+            if known is None:
                 new.append(claim)
-            elif isinstance(told_requirements, NoDevices):
-                return told_requirements
-            elif not requirements.is_compatible(told_requirements, allowed):
-                place = "in-memory" if claim.key in self._placed else "in-cluster"
-                wrong = f"{place} allocation topology is incompatible with NodeClaim requirements"
-                return NoDevices(text=f"{_PREFIX}{wrong} (ResourceClaim={claim.key})")
+            elif isinstance(known, NoDevices):
+                return known
             else:
-                requirements = requirements.together(told_requirements.values())
+                requirements = requirements.together(known.values())
         if not new:
             names = [instance_type.name for instance_type in types] or [""]
             return ClaimAllocation(node=host_name, requirements=requirements, claims_by_type=dict.fromkeys(names, ()))
+        return self._allocate_new(host_name, node_name, requirements, new, types, allowed)
+
+    def _allocate_new(
+        self,
+        host_name: str,
+        node_name: str,
+        requirements: Requirements,
+        new: Sequence[ResourceClaim],
+        types: Sequence[InstanceType],
+        allowed: frozenset[str],
+    ) -> ClaimAllocation | NoDevices:
+        """Allocate claims that have no devices yet, for each type by itself."""
         allocated: dict[str, tuple[ResourceClaim, ...]] = {}
         contributed, is_unknown = Requirements(), False
         answers: dict[tuple[int, ...], tuple[ResourceClaim, ...] | None] = {}
         pruned: dict[int, bool] = {}
-        for name, slices in [(instance_type.name, instance_type.resource_slices) for instance_type in types] or [
-            ("", ())
-        ]:
-            mine = self._round_claims(host_name, name)
+        of_types = [(instance_type.name, instance_type.resource_slices) for instance_type in types]
+        for name, slices in of_types or [("", ())]:
+            mine = [
+                placed.by_type[name]
+                for placed in self._placed.values()
+                if placed.node == host_name and name in placed.by_type
+            ]
             key = (id(slices), *map(id, mine))
             if key not in answers:
                 search = self._search(host_name, node_name, requirements, new, slices or (), mine, allowed, pruned)
@@ -254,29 +266,28 @@ class RoundDevices:
             text = f"{_PREFIX}validating claim {name}: claim {name}: {why} {MAX_DEVICES_OF_CLAIM} devices"
             return NoDevices(text=text, is_known=not is_unknown)
         if not allocated:
-            text = f"{_PREFIX}no instance type can satisfy the allocation"
-            return NoDevices(text=text, is_known=not is_unknown)
+            return NoDevices(text=f"{_PREFIX}no instance type can satisfy the allocation", is_known=not is_unknown)
         return ClaimAllocation(node=host_name, requirements=contributed, claims_by_type=allocated)
 
-    def _allocated_requirements(self, claim: ResourceClaim, host_name: str) -> Requirements | NoDevices | None:
+    def _allocated_requirements(
+        self, claim: ResourceClaim, host_name: str, requirements: Requirements, allowed: frozenset[str]
+    ) -> Requirements | NoDevices | None:
         """Return the requirements of an allocated claim on the node; None if it is not allocated."""
-        allocation = claim.status.allocation
+        allocation, placed = claim.status.allocation, self._placed.get(claim.key)
         if allocation is not None and not self._is_leaving(claim):
-            selector = allocation.node_selector
-            terms = selector.node_selector_terms if selector is not None else ()
-            return Requirements.of_expressions(expression for term in terms for expression in term.match_expressions)
-        placed = self._placed.get(claim.key)
-        if placed is None:
+            own = _all_terms(allocation.node_selector)
+        elif placed is None:
             return None
-        if placed.is_bound_to_node and placed.node != host_name:
+        elif placed.is_bound_to_node and placed.node != host_name:
             bound = "claim is bound to a different in-flight NodeClaim"
             return NoDevices(text=f"{_PREFIX}{bound} (ResourceClaim={claim.key})")
-        return Requirements() if placed.is_bound_to_node else placed.requirements
-
-    def _round_claims(self, host_name: str, type_name: str) -> tuple[ResourceClaim, ...]:
-        """Return what this round allocated on a node with this type."""
-        claims = (placed.by_type.get(type_name) for placed in self._placed.values() if placed.node == host_name)
-        return tuple(claim for claim in claims if claim is not None)
+        else:
+            own = Requirements() if placed.is_bound_to_node else placed.requirements
+        if requirements.is_compatible(own, allowed):
+            return own
+        place = "in-memory" if placed is not None else "in-cluster"
+        wrong = f"{place} allocation topology is incompatible with NodeClaim requirements"
+        return NoDevices(text=f"{_PREFIX}{wrong} (ResourceClaim={claim.key})")
 
     def _search(
         self,
@@ -344,7 +355,7 @@ class PodDevices:
 
     def __init__(self, devices: RoundDevices, claims: Sequence[ResourceClaim], allowed: frozenset[str]) -> None:
         self._devices, self._claims, self._allowed = devices, claims, allowed
-        self._found: ClaimAllocation | None = None
+        self._allocation: ClaimAllocation | None = None
 
     def allocate_on_node(
         self, state: StateNode, requirements: Requirements, instance_type: InstanceType | None
@@ -362,11 +373,11 @@ class PodDevices:
 
     def commit(self, types: Iterable[InstanceType]) -> None:
         """Commit the last allocation for the possible types of the node."""
-        if self._found is not None:
-            self._devices.commit(self._found, [instance_type.name for instance_type in types])
+        if self._allocation is not None:
+            self._devices.commit(self._allocation, [instance_type.name for instance_type in types])
 
     def _kept(self, answer: ClaimAllocation | NoDevices) -> ClaimAllocation | NoDevices:
-        self._found = answer if isinstance(answer, ClaimAllocation) else None
+        self._allocation = answer if isinstance(answer, ClaimAllocation) else None
         return answer
 
 
@@ -473,7 +484,8 @@ class _Search(AllocationSearch):
 
     @property
     def needed(self) -> Requirements:
-        return Requirements(need for picks in self._picks for pick in picks for need in _needs(pick.device).values())
+        selectors = (pick.device.slice.spec.node_selector for picks in self._picks for pick in picks)
+        return Requirements(need for selector in selectors for need in _all_terms(selector).values())
 
     def run(self) -> Result | None:
         self.check()
@@ -577,7 +589,7 @@ class _Search(AllocationSearch):
 
     def _pick(self, at: tuple[int, int, int], checked: CheckedRequest, device: PooledDevice, *, must: bool) -> bool:
         """A device that does not fit changes neither counters nor the node's requirements."""
-        needs = _needs(device)
+        needs = _all_terms(device.slice.spec.node_selector)
         if not self._required[-1].is_compatible(needs, self._allowed):
             return False
         drawn, users = dict(self._drawn.get(device.pool.name, {})), set(self._in_use.get(device.id, ()))
@@ -592,8 +604,7 @@ class _Search(AllocationSearch):
         self._required.pop()
 
 
-def _needs(pooled_device: PooledDevice) -> Requirements:
-    """Return a device's requirements on its node: all terms of its slice together."""
-    selector = pooled_device.slice.spec.node_selector
+def _all_terms(selector: NodeSelector | None) -> Requirements:
+    """Return the requirements of all terms together, as upstream reads the selectors of devices."""
     terms = selector.node_selector_terms if selector is not None else ()
-    return Requirements.of_expressions(each for term in terms for each in term.match_expressions)
+    return Requirements.of_expressions(expression for term in terms for expression in term.match_expressions)

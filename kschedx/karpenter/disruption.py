@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
+from itertools import count
 
 from msgspec import Struct, field
 
@@ -41,7 +42,7 @@ _UNCONSOLIDATABLE = "Unconsolidatable"
 """Reasons of Karpenter's events."""
 _DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
 NEVER = "Never"
-WHEN_EMPTY = "WhenEmpty"
+_WHEN_EMPTY = "WhenEmpty"
 BALANCED_THRESHOLD = 0.5
 """1 / BalancedK."""
 NODE_COST = 1.0
@@ -236,8 +237,8 @@ class _Pools:
         disruption = pool.spec.disruption
         if disruption.consolidate_after == NEVER:
             return "consolidateAfter", NEVER
-        is_left = disruption.consolidation_policy == WHEN_EMPTY and not _is_empty(pods, self._behaviour)
-        return ("consolidationPolicy", WHEN_EMPTY) if is_left else None
+        is_left = disruption.consolidation_policy == _WHEN_EMPTY and not _is_empty(pods, self._behaviour)
+        return ("consolidationPolicy", _WHEN_EMPTY) if is_left else None
 
     def _pod_blockers(self, pods: list[Pod]) -> Iterator[str]:
         """Yield the first pod that prevents disruption, then the first budget."""
@@ -314,10 +315,7 @@ _SHORT = {
     "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
     "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
 }  # fmt: skip
-_MONTHS = {
-    "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
-    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12,
-}  # fmt: skip
+_MONTHS = dict(zip(("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), count(1)))
 _WEEKDAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
 _FIELDS: tuple[tuple[int, int, Mapping[str, int]], ...] = (
     (0, 59, {}),

@@ -43,11 +43,7 @@ def _is_ephemeral(taint: Taint) -> bool:
 
 
 def untolerated_taints(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> tuple[Taint, ...]:
-    return tuple(
-        taint
-        for taint in taints
-        if not any(tolerates(toleration, taint, comparison=True) for toleration in tolerations)
-    )
+    return tuple(taint for taint in taints if not any(tolerates(each, taint, comparison=True) for each in tolerations))
 
 
 def tolerates_all(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> bool:
@@ -97,11 +93,8 @@ def ports_of(pod: Pod) -> tuple[UsedPort, ...]:
 class PortUsage:
     """The ports in use on a node, by pod."""
 
-    def __init__(self, taken: dict[str, tuple[UsedPort, ...]] | None = None) -> None:
-        self._taken = dict(taken or {})
-
-    def copy(self) -> PortUsage:
-        return PortUsage(self._taken)
+    def __init__(self) -> None:
+        self._taken: dict[str, tuple[UsedPort, ...]] = {}
 
     def add(self, pod: Pod) -> None:
         self._taken[pod.key] = ports_of(pod)
@@ -179,9 +172,8 @@ class StateNode(Struct, frozen=True, kw_only=True):
         """Whether it is being disrupted: it gets no pods, and its pods move."""
         if self.claim is None:
             return self.node is not None and bool(self.node.metadata.deletion_timestamp)
-        terminating = condition_of(self.claim.status.conditions, "InstanceTerminating")
-        is_terminating = terminating is not None and terminating.status == "True"
-        return bool(self.claim.metadata.deletion_timestamp) or is_terminating
+        terminating = condition_of(self.claim.status.conditions, "InstanceTerminating", "True")
+        return bool(self.claim.metadata.deletion_timestamp) or terminating is not None
 
     @property
     def capacity(self) -> dict[str, Amount]:

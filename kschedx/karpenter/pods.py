@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -207,18 +206,14 @@ def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
 
 def relax(pod: Pod, *, tolerates_preferred_taints: bool) -> Pod | None:
     """Return the pod with one requirement relaxed, or None if there is nothing to relax."""
-    steps: tuple[Callable[[Pod], Pod | None], ...] = (
-        _without_first_required_term,
-        partial(_without_heaviest, rules="pod_affinity"),
-        partial(_without_heaviest, rules="pod_anti_affinity"),
-        _without_node_preference,
-        _without_soft_spread,
+    return (
+        _without_first_required_term(pod)
+        or _without_heaviest(pod, rules="pod_affinity")
+        or _without_heaviest(pod, rules="pod_anti_affinity")
+        or _without_node_preference(pod)
+        or _without_soft_spread(pod)
+        or (_tolerating_preferred_taints(pod) if tolerates_preferred_taints else None)
     )
-    for step in (*steps, _tolerating_preferred_taints) if tolerates_preferred_taints else steps:
-        changed = step(pod)
-        if changed is not None:
-            return changed
-    return None
 
 
 def _without_first_required_term(pod: Pod) -> Pod | None:
@@ -273,11 +268,6 @@ def _heaviest_first(terms: tuple[_W, ...]) -> tuple[_W, ...]:
 
 def _node_affinity(pod: Pod) -> NodeAffinity:
     return (pod.spec.affinity and pod.spec.affinity.node_affinity) or NodeAffinity()
-
-
-def _with_required_terms(pod: Pod, required: NodeSelector) -> Pod:
-    affinity = replace(_node_affinity(pod), required_during_scheduling_ignored_during_execution=required)
-    return _with_node_affinity(pod, affinity)
 
 
 def _with_node_affinity(pod: Pod, affinity: NodeAffinity) -> Pod:
@@ -355,9 +345,8 @@ class DaemonSets:
             return (self._overhead(self._indexes_in_pool(taints, requirements, allowed, None), None),)
         names: dict[tuple[int, ...], list[str]] = {}
         for host in types:
-            names.setdefault(self._indexes_in_pool(taints, requirements, allowed, host.requirements), []).append(
-                host.name
-            )
+            indices = self._indexes_in_pool(taints, requirements, allowed, host.requirements)
+            names.setdefault(indices, []).append(host.name)
         return tuple(self._overhead(indices, frozenset(its)) for indices, its in names.items())
 
     def _overhead(self, indices: Sequence[int], types: frozenset[str] | None) -> DaemonOverhead:
@@ -434,7 +423,10 @@ def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
             template = template_of(raw)
             daemon = Pod(metadata=ObjectMeta(namespace=namespace, labels=template.metadata.labels), spec=template.spec)
             pod = newest.get((namespace, name), daemon)
-            yield pod if (terms := daemon.spec.required_node_affinity) is None else _with_required_terms(pod, terms)
+            if (terms := daemon.spec.required_node_affinity) is not None:
+                affinity = replace(_node_affinity(pod), required_during_scheduling_ignored_during_execution=terms)
+                pod = _with_node_affinity(pod, affinity)
+            yield pod
 
 
 def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
@@ -495,11 +487,8 @@ def eligibility(pod: Pod, storage: Storage, group: str) -> EligibilityCheck:
         return EligibilityCheck(outcome=PodEligibility.AVOIDS_KARPENTER)
     wrong = [*_selector_errors(pod, group)]
     wrong += filter(None, [_volume_refusal(pod, storage)])
-    return (
-        EligibilityCheck(outcome=PodEligibility.REFUSED, reason="; ".join(wrong))
-        if wrong
-        else EligibilityCheck(outcome=PodEligibility.CONSIDERED)
-    )
+    outcome = PodEligibility.REFUSED if wrong else PodEligibility.CONSIDERED
+    return EligibilityCheck(outcome=outcome, reason="; ".join(wrong))
 
 
 def _selector_errors(pod: Pod, group: str) -> Iterator[str]:

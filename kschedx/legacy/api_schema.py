@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,30 +35,23 @@ def _whole_units(resources: ResourceList) -> dict[str, int]:
 
 def incoming_request(spec: types.PodSpec) -> dict[str, int]:
     """Return for each resource the sum over the containers, or the request of an init container if that is larger."""
-    return _peak_requests(
-        [_whole_units(container.resources.requests) for container in spec.containers],
-        [_whole_units(container.resources.requests) for container in spec.init_containers],
-    )
+    return _peak(spec, lambda container: container.resources.requests)
 
 
 def incoming_limits(spec: types.PodSpec) -> dict[str, int]:
     """Return the limits, computed like `incoming_request`."""
-    return _peak_requests(
-        [_whole_units(container.resources.limits) for container in spec.containers],
-        [_whole_units(container.resources.limits) for container in spec.init_containers],
-    )
+    return _peak(spec, lambda container: container.resources.limits)
 
 
-def _peak_requests(running: list[dict[str, int]], starting: list[dict[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for amounts in running:
-        for name, amount in amounts.items():
-            total[name] = total.get(name, 0) + amount
-    for amounts in starting:
-        for name, amount in amounts.items():
-            if amount > total.get(name, 0):
+def _peak(spec: types.PodSpec, written: Callable[[types.Container], ResourceList]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for container in spec.containers:
+        total.update(_whole_units(written(container)))
+    for container in spec.init_containers:
+        for name, amount in _whole_units(written(container)).items():
+            if amount > total[name]:
                 total[name] = amount
-    return total
+    return dict(total)
 
 
 def scored_request(spec: types.PodSpec) -> Mapping[str, int]:
@@ -133,7 +128,9 @@ def _container(container: types.Container, schema: Schema) -> types.Container:
             requests=_resources(container.resources.requests, schema),
             limits=_resources(container.resources.limits, schema),
         ),
-        ports=container.ports if schema.reads_port_details else tuple(map(_number_only, container.ports)),
+        ports=container.ports
+        if schema.reads_port_details
+        else tuple(replace(port, host_ip="", protocol="TCP") for port in container.ports),
     )
 
 
@@ -144,10 +141,6 @@ def _resources(resources: ResourceList, schema: Schema) -> ResourceList:
         for name, amount in _whole_units(resources).items()
         if schema.counts_every_resource or name in (CPU, "memory", _GPU) or name.startswith(_OPAQUE_INTEGER)
     }
-
-
-def _number_only(port: types.ContainerPort) -> types.ContainerPort:
-    return replace(port, host_ip="", protocol="TCP")
 
 
 def _volume(volume: types.Volume, schema: Schema) -> types.Volume:
@@ -219,19 +212,16 @@ def _storage(storage: Storage) -> Storage:
     """Return the storage without what was unknown then: drivers' data about nodes, storage capacity, and attributes
     classes."""
     return Storage(
-        volumes={name: _persistent_volume(volume) for name, volume in storage.volumes.items()},
-        claims=dict(_claims(storage.claims.items())),
+        volumes={name: _without_attributes_class(volume) for name, volume in storage.volumes.items()},
+        claims={key: _without_attributes_class(claim) for key, claim in storage.claims.items()},
         classes=storage.classes,
     )
 
 
-def _persistent_volume(volume: PersistentVolume) -> PersistentVolume:
-    if not volume.spec.volume_attributes_class_name:
-        return volume
-    return replace(volume, spec=replace(volume.spec, volume_attributes_class_name=""))
+_Stored = TypeVar("_Stored", PersistentVolume, PersistentVolumeClaim)
 
 
-def _claims(claims: Iterable[tuple[str, PersistentVolumeClaim]]) -> Iterable[tuple[str, PersistentVolumeClaim]]:
-    for key, claim in claims:
-        named = claim.spec.volume_attributes_class_name
-        yield key, replace(claim, spec=replace(claim.spec, volume_attributes_class_name="")) if named else claim
+def _without_attributes_class(stored: _Stored) -> _Stored:
+    if not stored.spec.volume_attributes_class_name:
+        return stored
+    return replace(stored, spec=replace(stored.spec, volume_attributes_class_name=""))

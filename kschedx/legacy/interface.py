@@ -111,7 +111,6 @@ class Predicate(_PredicateHooks, ABC):
 
     def __init__(self, context: PredicateContext, argument: object = None) -> None:
         self.context = context
-        self.argument = argument
 
     @abstractmethod
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
@@ -137,16 +136,21 @@ class PluginPredicate(Predicate):
         skipped = isinstance(self._plugin, PreFilterPlugin) and self._plugin.pre_filter(own, pod, nodes).status.is_skip
         state[self._state] = None if skipped else own
 
-    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+    def _copied_state(self, state: CycleState) -> CycleState | None:
+        """Return the plugin's own state, copied so that it can change."""
         own = state[self._state]
-        if own is not None and isinstance(self._plugin, PreFilterPlugin):
+        if own is not None:
             state[self._state] = own = own.clone()
+        return own
+
+    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        own = self._copied_state(state)
+        if own is not None and isinstance(self._plugin, PreFilterPlugin):
             self._plugin.add_pods(own, pod, nodes, change)
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
-        own = state[self._state]
+        own = self._copied_state(state)
         if own is not None and isinstance(self._plugin, PreFilterPlugin):
-            state[self._state] = own = own.clone()
             self._plugin.remove_pods(own, pod, nodes, change)
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
@@ -193,7 +197,6 @@ class Priority(ABC):
 
     def __init__(self, context: PredicateContext, argument: object = None) -> None:
         self.context = context
-        self.argument = argument
 
     @abstractmethod
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:

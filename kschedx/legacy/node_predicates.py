@@ -27,7 +27,7 @@ from kschedx.plugins.node_ports import NodePorts
 from kschedx.plugins.node_unschedulable import NodeUnschedulable
 from kschedx.plugins.resource_allocation import amounts
 from kschedx.plugins.taint_toleration import TaintToleration, untolerated_taint
-from kschedx.snapshot.columns import BoolArray, IntArray, TableRow
+from kschedx.snapshot.columns import IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable, PodRows, where_required
 
 
@@ -224,14 +224,9 @@ def tolerates_by_key(toleration: Toleration, taint: Taint) -> bool:
 
 def _first(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
     """Return the first taint that rejects the pod."""
-    for taint in taints:
-        if not tolerations:
-            return taint
-        if taint.effect != PREFER_NO_SCHEDULE and not any(
-            tolerates_by_key(toleration, taint) for toleration in tolerations
-        ):
-            return taint
-    return None
+    if tolerations:
+        taints = (taint for taint in taints if taint.effect != PREFER_NO_SCHEDULE)
+    return next((taint for taint in taints if not any(tolerates_by_key(each, taint) for each in tolerations)), None)
 
 
 # PodFitsResources (pkg/scheduler/algorithm/predicates/predicates.go).
@@ -249,9 +244,10 @@ class _Shortage(Struct, frozen=True, kw_only=True):
     allocatable: IntArray
 
     @property
-    def where(self) -> BoolArray:
-        short: BoolArray = self.allocatable < self.request + self.used
-        return short
+    def verdicts(self) -> Verdicts:
+        short = self.allocatable < self.request + self.used
+        reason = f"Insufficient {self.resource}"
+        return Verdicts.first_of((short, Code.UNSCHEDULABLE, reason), explain=lambda row: (self.finding(row),))
 
     def finding(self, row: TableRow) -> InsufficientResource:
         return InsufficientResource(
@@ -284,7 +280,7 @@ class PodFitsResources(Predicate):
                 used=amounts(nodes, nodes.requested, resource),
                 allocatable=amounts(nodes, nodes.allocatable, resource),
             )
-            parts.append(_verdicts(shortage))
+            parts.append(shortage.verdicts)
         return join_verdicts(parts)
 
     def _checked_resources(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
@@ -296,13 +292,6 @@ class PodFitsResources(Predicate):
         for resource in sorted(scalars):
             if not (is_extended_resource(resource) and resource in self.context.ignored_resources):
                 yield resource, request[resource]
-
-
-def _verdicts(shortage: _Shortage) -> Verdicts:
-    return Verdicts.first_of(
-        (np.asarray(shortage.where), Code.UNSCHEDULABLE, f"Insufficient {shortage.resource}"),
-        explain=lambda row: (shortage.finding(row),),
-    )
 
 
 class PodFitsHostPorts(PluginPredicate):

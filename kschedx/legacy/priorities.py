@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ from kschedx.kube.scalars import truncated_quotient
 from kschedx.kube.selectors import LabelSelector, Selector, compile_preferred_terms, compile_selector, selector_from_set
 from kschedx.kube.storage import BETA_REGION, BETA_ZONE
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE, tolerates
-from kschedx.kube.types import AVOID_PODS, AvoidPods, Pod, Taint, Toleration
+from kschedx.kube.types import AVOID_PODS, AvoidPods, Pod, ReplicaSet, StatefulSet, Taint, Toleration
 from kschedx.legacy.affinity_predicates import services_of
 from kschedx.legacy.api_schema import incoming_limits, scored_request
 from kschedx.legacy.interface import MAX_PRIORITY, PredicateContext, Priority
@@ -27,7 +28,7 @@ from kschedx.plugins.inter_pod_affinity.plugin import raw_scores
 from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
 from kschedx.plugins.resource_allocation import amounts, default_normalize, truncating_divide
 from kschedx.plugins.selector_spread import ZONE_WEIGHTING
-from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
+from kschedx.snapshot.columns import FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, preferred_weights
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -209,37 +210,49 @@ def _avoided_controllers(annotation: str) -> tuple[tuple[str, str], ...]:
 # requested_to_capacity_ratio.go, resource_limits.go).
 
 
+_Use = tuple[IntArray, IntArray]
+"""(node,) what is requested of a resource with the pod on the node, and what is allocatable."""
+
+
 class _Allocation(Priority):
     """CPU and memory requests with the pod on the node, against the node's allocatable."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
-        requested_amounts = scored_request(pod.spec)
-        columns = {CPU: 0, MEMORY: 1}
-        requested = {
-            name: nodes.nonzero_requested[:, column] + requested_amounts[name] for name, column in columns.items()
-        }
-        capacity = {name: amounts(nodes, nodes.allocatable, name) for name in columns}
-        return self.score(requested[CPU], capacity[CPU], requested[MEMORY], capacity[MEMORY])
+        request = scored_request(pod.spec)
+        cpu, memory = (
+            (nodes.nonzero_requested[:, column] + request[name], amounts(nodes, nodes.allocatable, name))
+            for column, name in enumerate((CPU, MEMORY))
+        )
+        return self.score(cpu, memory)
 
     @abstractmethod
-    def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
-        """Return (node,) scores from requests and allocatable."""
+    def score(self, cpu: _Use, memory: _Use) -> IntArray:
+        """Return (node,) scores."""
 
 
-class LeastRequestedPriority(_Allocation):
+class _MeanAllocation(_Allocation):
+    """The mean of the scores for CPU and memory."""
+
+    def score(self, cpu: _Use, memory: _Use) -> IntArray:
+        return (self.score_resource(*cpu) + self.score_resource(*memory)) // 2
+
+    @abstractmethod
+    def score_resource(self, requested: IntArray, capacity: IntArray) -> IntArray:
+        """Return (node,) scores for one resource."""
+
+
+class LeastRequestedPriority(_MeanAllocation):
     """The mean share of CPU and memory that stays free."""
 
-    def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
-        return (
-            _share(cpu_capacity - cpu, cpu, cpu_capacity) + _share(memory_capacity - memory, memory, memory_capacity)
-        ) // 2
+    def score_resource(self, requested: IntArray, capacity: IntArray) -> IntArray:
+        return _share(capacity - requested, requested, capacity)
 
 
-class MostRequestedPriority(_Allocation):
+class MostRequestedPriority(_MeanAllocation):
     """The mean share of CPU and memory that is requested."""
 
-    def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
-        return (_share(cpu, cpu, cpu_capacity) + _share(memory, memory, memory_capacity)) // 2
+    def score_resource(self, requested: IntArray, capacity: IntArray) -> IntArray:
+        return _share(requested, requested, capacity)
 
 
 def _share(part: IntArray, requested: IntArray, capacity: IntArray) -> IntArray:
@@ -255,8 +268,8 @@ def _fraction(requested: IntArray, capacity: IntArray) -> FloatArray:
 class BalancedResourceAllocation(_Allocation):
     """The similarity of the requested shares of CPU and memory; 0 if either is used up."""
 
-    def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
-        cpu_share, memory_share = _fraction(cpu, cpu_capacity), _fraction(memory, memory_capacity)
+    def score(self, cpu: _Use, memory: _Use) -> IntArray:
+        cpu_share, memory_share = _fraction(*cpu), _fraction(*memory)
         scores = self.score_difference(np.abs(cpu_share - memory_share)).astype(np.int64)
         return np.where((cpu_share >= 1) | (memory_share >= 1), 0, scores)
 
@@ -285,7 +298,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 _DEFAULT_SHAPE = Shape(shape=(_PolicyShapePoint(utilization=0, score=10), _PolicyShapePoint(utilization=100, score=0)))
 
 
-class RequestedToCapacityRatio(_Allocation):
+class RequestedToCapacityRatio(_MeanAllocation):
     """The mean of the scores that a shape gives to the requested shares; its argument is a `Shape`."""
 
     def __init__(self, context: PredicateContext, argument: object = None) -> None:
@@ -293,10 +306,7 @@ class RequestedToCapacityRatio(_Allocation):
         points = argument.shape if isinstance(argument, Shape) else _DEFAULT_SHAPE.shape
         self._on_shape = np.array([_shape_score(points, percent) for percent in range(101)], dtype=np.int64)
 
-    def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
-        return (self._ratio(cpu, cpu_capacity) + self._ratio(memory, memory_capacity)) // 2
-
-    def _ratio(self, requested: IntArray, capacity: IntArray) -> IntArray:
+    def score_resource(self, requested: IntArray, capacity: IntArray) -> IntArray:
         free = truncating_divide((capacity - requested) * 100, np.maximum(capacity, 1))
         full = (capacity == 0) | (requested > capacity)
         scores: IntArray = self._on_shape[np.where(full, 100, 100 - free).clip(0, 100)]
@@ -335,9 +345,16 @@ class SelectorSpreadPriority(Priority):
     """A higher score for fewer pods of the same service or controller on the node and in its zone. The zone counts
     twice."""
 
+    counts_controllers: ClassVar[bool] = True
+    counts_stateful_sets: ClassVar[bool] = True
+
     def selectors(self, pod: Pod) -> Sequence[Selector]:
+        """Return the selectors of the pod's services and controllers."""
         snapshot = self.context.snapshot
-        return (*_service_selectors(pod, snapshot), *_controller_selectors(pod, snapshot, stateful_sets=True))
+        services = [selector_from_set(service.spec.selector) for service in services_of(pod, snapshot)]
+        if not self.counts_controllers:
+            return services
+        return (*services, *_controller_selectors(pod, snapshot, stateful_sets=self.counts_stateful_sets))
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         return _count(pod, nodes, self.selectors(pod))
@@ -370,15 +387,13 @@ def _controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) 
             selector = selector_from_set(controller.spec.selector)
             if selector.matches(labels):
                 yield selector
-    workloads = [(replica_set.metadata.namespace, replica_set.spec.selector) for replica_set in snapshot.replica_sets]
+    workloads: list[ReplicaSet | StatefulSet] = [*snapshot.replica_sets]
     if stateful_sets:
-        workloads += [
-            (stateful_set.metadata.namespace, stateful_set.spec.selector) for stateful_set in snapshot.stateful_sets
-        ]
-    for its_namespace, written in workloads:
-        compiled_selector = _compile(written)
-        if its_namespace == namespace and compiled_selector is not None and compiled_selector.matches(labels):
-            yield compiled_selector
+        workloads += snapshot.stateful_sets
+    for workload in workloads:
+        compiled = _compile(workload.spec.selector)
+        if workload.metadata.namespace == namespace and compiled is not None and compiled.matches(labels):
+            yield compiled
 
 
 def _compile(selector: LabelSelector | None) -> Selector | None:
@@ -390,16 +405,10 @@ def _compile(selector: LabelSelector | None) -> Selector | None:
     return compiled if compiled.requirements else None
 
 
-def _service_selectors(pod: Pod, snapshot: Snapshot) -> Iterator[Selector]:
-    for service in services_of(pod, snapshot):
-        yield selector_from_set(service.spec.selector)
-
-
 class ServiceSpreadingPriority(SelectorSpreadPriority):
     """SelectorSpreadPriority for services alone."""
 
-    def selectors(self, pod: Pod) -> Sequence[Selector]:
-        return tuple(_service_selectors(pod, self.context.snapshot))
+    counts_controllers = False
 
 
 class EarlySelectorSpreadPriority(SelectorSpreadPriority):
@@ -408,9 +417,7 @@ class EarlySelectorSpreadPriority(SelectorSpreadPriority):
     If no zone has such a pod, upstream divides zero by zero, and the score becomes the smallest integer.
     """
 
-    def selectors(self, pod: Pod) -> Sequence[Selector]:
-        snapshot = self.context.snapshot
-        return (*_service_selectors(pod, snapshot), *_controller_selectors(pod, snapshot, stateful_sets=False))
+    counts_stateful_sets = False
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         selectors, ten = self.selectors(pod), np.float32(MAX_PRIORITY)
@@ -438,21 +445,17 @@ class EarlySelectorSpreadPriority(SelectorSpreadPriority):
 class EarlyServiceSpreadingPriority(EarlySelectorSpreadPriority):
     """SelectorSpreadPriority of 1.5 for services alone."""
 
-    def selectors(self, pod: Pod) -> Sequence[Selector]:
-        return tuple(_service_selectors(pod, self.context.snapshot))
+    counts_controllers = False
 
 
 def _count(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> IntArray:
     """Return (node,) the number of the namespace's pods that any selector matches, without terminating pods."""
     if not selectors:
         return np.zeros(len(nodes), dtype=np.int64)
-    return nodes.count_where(_peers(pod, nodes, selectors))
-
-
-def _peers(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> BoolArray:
     pods = nodes.pods
     peers = pods.namespaces.where(lambda name: name == pod.metadata.namespace) & ~pods.terminating
-    return peers & pods.labels.where(lambda labels: any(selector.matches(labels) for selector in selectors))
+    peers &= pods.labels.where(lambda labels: any(selector.matches(labels) for selector in selectors))
+    return nodes.count_where(peers)
 
 
 def _zone_sums(counts: IntArray, nodes: NodeTable) -> tuple[IntArray, IntArray]:
@@ -497,19 +500,20 @@ class ServiceAntiAffinity(Priority):
         return _count(pod, nodes, self.first_service(pod))
 
     def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return self._shares(nodes, scores, int(scores.sum())).astype(np.int64)
+        return self.shares(nodes, scores, int(scores.sum()), np.float64)
 
-    def _shares(self, nodes: NodeTable, scores: IntArray, total: int) -> FloatArray:
+    def shares(self, nodes: NodeTable, counts: IntArray, total: int, precision: type[np.floating]) -> IntArray:
         """Return (node,) scores, higher for fewer pods on nodes with the same value of the label; 0 without the
         label."""
         column = nodes.label(self._label)
         labelled = column.where(lambda value: value is not None)
         per_value = np.zeros(len(column.values), dtype=np.int64)
-        np.add.at(per_value, column.codes, scores)
-        shares: FloatArray = np.full(len(nodes), float(MAX_PRIORITY))
+        np.add.at(per_value, column.codes, counts)
+        ten = precision(MAX_PRIORITY)
+        shares = np.full(len(nodes), ten, dtype=precision)
         if total > 0:
-            shares = float(MAX_PRIORITY) * ((total - per_value[column.codes]) / float(total))
-        return np.where(labelled, shares, 0.0)
+            shares = ten * ((total - per_value[column.codes]).astype(precision) / precision(total))
+        return np.where(labelled, shares, 0).astype(np.int64)
 
 
 class EarlyServiceAntiAffinity(ServiceAntiAffinity):
@@ -518,22 +522,11 @@ class EarlyServiceAntiAffinity(ServiceAntiAffinity):
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         selectors = self.first_service(pod)
         if not selectors:
-            return self._single_precision(nodes, np.zeros(len(nodes), dtype=np.int64), 0)
+            return self.shares(nodes, np.zeros(len(nodes), dtype=np.int64), 0, np.float32)
         pods = nodes.pods
         peers = pods.namespaces.where(lambda name: name == pod.metadata.namespace) & (pods.node >= 0)
         peers &= pods.labels.where(lambda labels: selectors[0].matches(labels))
-        return self._single_precision(nodes, nodes.count_where(peers), int(np.count_nonzero(peers)))
-
-    def _single_precision(self, nodes: NodeTable, scores: IntArray, total: int) -> IntArray:
-        column = nodes.label(self._label)
-        labelled = column.where(lambda value: value is not None)
-        per_value = np.zeros(len(column.values), dtype=np.int64)
-        np.add.at(per_value, column.codes, scores)
-        ten = np.float32(MAX_PRIORITY)
-        shares = np.full(len(nodes), ten, dtype=np.float32)
-        if total > 0:
-            shares = ten * ((total - per_value[column.codes]).astype(np.float32) / np.float32(total))
-        return np.where(labelled, shares, 0).astype(np.int64)
+        return self.shares(nodes, nodes.count_where(peers), int(np.count_nonzero(peers)), np.float32)
 
     def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
         return scores

@@ -38,16 +38,16 @@ class _WrittenConfiguration(Struct, frozen=True, kw_only=True):
 
 def read_configuration(path: str) -> dict[str, object]:
     """Return the only configuration in a file, a folder, or standard input. Raises `InputError`."""
-    written_pod = find_configuration(path)
+    configuration = find_configuration(path)
     # kube-scheduler silently treats an explicit 0 as 1, which the author hardly intends
     hint = "omit it for 1; to ignore a plugin's score, disable the plugin"
     wrong = [
-        _with_line(ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint), written_pod)
-        for field in zero_weights(written_pod.document)
+        _with_line(ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint), configuration)
+        for field in zero_weights(configuration.document)
     ]
     if wrong:
         raise wrong[0] if len(wrong) == 1 else SeveralConfigError(wrong)
-    return dict(written_pod.document)
+    return dict(configuration.document)
 
 
 def find_configuration(path: str) -> _WrittenConfiguration:
@@ -63,26 +63,22 @@ def find_configuration(path: str) -> _WrittenConfiguration:
             True for document, place in documents for _ in (*_configurations(document, place), *_config_files(document))
         ):
             raise
-    written_pods = [
-        configuration for document, place in documents for configuration in _configurations(document, place)
-    ]
-    if len(written_pods) > 1:
+    configurations = [item for document, place in documents for item in _configurations(document, place)]
+    if len(configurations) > 1:
         named = set(_mounted_config_maps(document for document, _ in documents))
-        written_pods = [
-            written_pod for written_pod in written_pods if (written_pod.config_map, written_pod.key) in named
-        ] or written_pods
-    if not written_pods:
+        configurations = [item for item in configurations if (item.config_map, item.key) in named] or configurations
+    if not configurations:
         kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
         elsewhere = next((file for document, _ in documents for file in _config_files(document)), "")
         hint = f"kube-scheduler is started with --config={elsewhere} there: pass that file" if elsewhere else ""
         raise ConfigError(f"expected one {_KIND}, found {kinds}", place=Place(source=path), hint=hint)
-    if len(written_pods) > 1:
-        where = "; ".join(str(written_pod.place) for written_pod in written_pods)
+    if len(configurations) > 1:
+        where = "; ".join(str(configuration.place) for configuration in configurations)
         hint = "put the intended one in its own file"
         raise ConfigError(
-            f"expected one {_KIND}, found {len(written_pods)}: {where}", place=Place(source=path), hint=hint
+            f"expected one {_KIND}, found {len(configurations)}: {where}", place=Place(source=path), hint=hint
         )
-    return written_pods[0]
+    return configurations[0]
 
 
 def placed_error(error: ConfigError, path: str) -> ConfigError:
@@ -158,14 +154,14 @@ def _nested_configurations(value: object, path: str, place: Place) -> Iterator[_
 
 def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
     """Return the documents of a file without Kubernetes objects; empty if it is no YAML either."""
-    configurations: list[tuple[dict[str, object], Place]] = []
+    documents: list[tuple[dict[str, object], Place]] = []
     with suppress(InputError, OSError):
         if path != STDIN and Path(path).is_file() and Path(path).stat().st_size <= _MOST_BYTES:
-            for line in yaml_text.split(Path(path).read_bytes(), source=path):
-                document = yaml_text.load(line, source=path)
+            for part in yaml_text.split(Path(path).read_bytes(), source=path):
+                document = yaml_text.load(part, source=path)
                 if document is not None and isinstance(document.value, dict):
-                    configurations.append((dict(document.value), Place(source=path, document=line.number)))
-    return configurations
+                    documents.append((dict(document.value), Place(source=path, document=part.number)))
+    return documents
 
 
 def _config_files(value: object) -> Iterator[str]:
@@ -195,9 +191,9 @@ def _config_files(value: object) -> Iterator[str]:
 
 def _parse(text: str, place: Place) -> Iterator[_Json]:
     """Yield the documents in a ConfigMap's value. Lines are those of the value."""
-    for line in yaml_text.split(text.encode(), source=""):
+    for part in yaml_text.split(text.encode(), source=""):
         try:
-            document = yaml_text.load(line, source="")
+            document = yaml_text.load(part, source="")
         except InputError as error:
             raise ConfigError(error.message, place=error.place, hint=error.hint).at(place) from None
         if document is not None and isinstance(document.value, dict):

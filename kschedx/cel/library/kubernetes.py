@@ -140,7 +140,7 @@ def _query_of(query: str) -> dict[str, list[str]]:
 _DNS_1035 = lazy_pattern(r"[a-z](?:-*[a-z0-9]++)*+")
 _UUID = lazy_pattern(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 _DATE = lazy_pattern(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_DNS_1035_TOLD = (
+_DNS_1035_ERROR = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
     "'[a-z]([-a-z0-9]*[a-z0-9])?')"
@@ -151,7 +151,7 @@ def _dns_1035(value: str) -> Iterator[str]:
     if len(value.encode(errors="surrogatepass")) > 63:
         yield "must be no more than 63 characters"
     if not _DNS_1035.fullmatch(value):
-        yield _DNS_1035_TOLD
+        yield _DNS_1035_ERROR
 
 
 def _allow_prefix(errors: Callable[[str], Iterator[str]]) -> Callable[[str], Iterator[str]]:

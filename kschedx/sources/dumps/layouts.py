@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
@@ -432,19 +432,27 @@ _SONOBUOY_FILE = lazy_pattern(
 
 def _find_sonobuoy(names: Sequence[str]) -> Iterator[Form]:
     """Yield the results among files with these names."""
+    for top, files in _lists_by_top(names, _SONOBUOY_FILE.fullmatch, _sonobuoy_kind):
+        yield Form(format="Sonobuoy archive", top=top, files=files, lacks=())
+
+
+def _lists_by_top(
+    names: Sequence[str],
+    match_name: Callable[[str], re.Match[str] | None],
+    kind_of: Callable[[re.Match[str]], str | None],
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the top folders with lists of nodes or pods, each with its files and the kinds of their lists."""
     layouts: dict[str, dict[str, str]] = {}
     for name in names:
-        match = _SONOBUOY_FILE.fullmatch(_plain(name))
-        kind = match and _list_kind(match["group"] or "", match["version"] or "", match["plural"].lower())
-        if match and kind:
+        match = match_name(_plain(name))
+        if match and (kind := kind_of(match)):
             layouts.setdefault(match["top"].rstrip("/"), {})[name] = kind
-    for top, files in layouts.items():
-        if {"v1 NodeList", "v1 PodList"} & set(files.values()):
-            yield Form(format="Sonobuoy archive", top=top, files=files, lacks=())
+    return ((top, files) for top, files in layouts.items() if {"v1 NodeList", "v1 PodList"} & set(files.values()))
 
 
-def _list_kind(group: str, version: str, plural: str) -> str:
+def _sonobuoy_kind(match: re.Match[str]) -> str:
     """Return `v1 PodList` and the like; empty for a kind that scheduling does not read."""
+    group, version, plural = match["group"], match["version"], match["plural"].lower()
     named = [kind for kind in KINDS.values() if kind.plural == plural]
     if group:
         own = "" if group == _CORE else group
@@ -491,17 +499,13 @@ _SUPPORT_BUNDLE_FILE = lazy_pattern(
 
 def _find_support_bundle(names: Sequence[str]) -> Iterator[Form]:
     """Yield the bundles among files with these names."""
-    layouts: dict[str, dict[str, str]] = {}
-    for name in names:
-        match = _SUPPORT_BUNDLE_FILE.fullmatch(_plain(name))
-        kind = match and (_LISTS_BY_NAMESPACE if match["namespace"] else _SUPPORT_BUNDLE_LISTS).get(match["resource"])
-        if match and kind:
-            layouts.setdefault(match["top"].rstrip("/"), {})[name] = kind
-    for top, files in layouts.items():
-        if {"v1 NodeList", "v1 PodList"} & set(files.values()):
-            yield Form(
-                format="troubleshoot support bundle", top=top, files=files, lacks=tuple(_support_bundle_lacks(files))
-            )
+
+    def kind_of(match: re.Match[str]) -> str | None:
+        return (_LISTS_BY_NAMESPACE if match["namespace"] else _SUPPORT_BUNDLE_LISTS).get(match["resource"])
+
+    for top, files in _lists_by_top(names, _SUPPORT_BUNDLE_FILE.fullmatch, kind_of):
+        lacks = tuple(_support_bundle_lacks(files))
+        yield Form(format="troubleshoot support bundle", top=top, files=files, lacks=lacks)
 
 
 def _support_bundle_lacks(files: Mapping[str, str]) -> Iterator[Lack]:

@@ -487,11 +487,7 @@ def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: b
     if not url.startswith(("http://", "https://")) or _parts(cluster.server) is None:
         raise InputError(f'server: expected a URL with https://, found "{Url(url)}"', place=place)
     proxy = cluster.proxy_url or proxy_of_environment(url, environment)
-    at = (
-        Place(source=place.source, object=place.object, field="proxy-url")
-        if cluster.proxy_url
-        else Place(source="the environment's proxy")
-    )
+    at = _field_place(place, "proxy-url") if cluster.proxy_url else Place(source="the environment's proxy")
     if url.startswith("http://"):
         # like kubectl, send no secret over an unencrypted connection
         return Access(url=Url(url), pool=_pool(proxy, at, {}), authorization=str)
@@ -531,7 +527,7 @@ def _trust(cluster: KubeconfigCluster, place: Place) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=None if authority is None else authority.decode("ascii"))
     except (ssl.SSLError, OSError, ValueError):
-        where = Place(source=place.source, object=place.object, field="certificate-authority")
+        where = _field_place(place, "certificate-authority")
         raise InputError("holds no certificate that can be used", place=where) from None
     # authorities of old clusters lack extensions that only Python requires
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -544,7 +540,7 @@ def _content(data: str, path: str, field: str, place: Place) -> bytes | None:
         try:
             return base64.b64decode("".join(data.split()), validate=True)
         except binascii.Error as error:
-            where = Place(source=place.source, object=place.object, field=f"{field}-data")
+            where = _field_place(place, f"{field}-data")
             raise InputError(f"not base64: {str(error).lower()}", place=where) from None
     return _file(path, _field_place(place, field)) if path else None
 
@@ -599,7 +595,7 @@ def _log_in(user: NamedEntry[KubeconfigUser], cluster: KubeconfigCluster, contex
 
 
 def _field_place(place: Place, field: str) -> Place:
-    return Place(source=place.source, object=place.object, field=field)
+    return replace(place, field=field)
 
 
 _SENDABLE = lazy_pattern(r"[\x21-\x7e]+")
