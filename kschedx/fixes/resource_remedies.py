@@ -31,7 +31,7 @@ from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerRequest
 from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
-from kschedx.kube.names import MEMORY
+from kschedx.kube.names import EPHEMERAL_STORAGE, MEMORY
 from kschedx.kube.quantity import Unit, resource_amount
 from kschedx.kube.typos import UnlikelyQuantity, excessive_amounts, nearest_name, unlikely_quantities
 from kschedx.patterns import lazy_pattern
@@ -86,7 +86,8 @@ def _offer_resource(short: Sequence[InsufficientResource], place: RemedyCandidat
     hint = hardware_hint(finding, place.nodes.cluster)
     label = "" if hint is None else dict(hint.nodes).get(place.node.name, "")
     feature = lacked_feature(place.node, finding.resource)
-    if whole >= more.after or label or feature:
+    is_hidden = finding.resource == EPHEMERAL_STORAGE and not finding.allocatable
+    if whole >= more.after or label or feature or is_hidden:
         name, is_unhealthy = place.node.name, whole >= more.after
         yield s.OfferResource(
             row=place.node_row,

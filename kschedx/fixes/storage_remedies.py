@@ -592,6 +592,8 @@ _PROVISIONING = (
      "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),
     (r"no topology key found on CSINode (?P<name>\S+)",
      "run the node plugin of {driver} on {name}, where it is not registered"),
+    (r"claim\.?(?:spec\.)? ?selector is not supported",
+     "delete and recreate claim {claim} without its selector, which {driver} does not support"),
     (r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)", "make the data source of claim {claim} ready"),
     (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
     (r"resource ?exhausted|quota|limit ?exceeded|(?:insufficient|not enough|no) (?:free )?(?:capacity|space|storage)",

@@ -14,10 +14,14 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, rank_nodes
+from kschedx.findings import Finding, NodeAffinityMismatch, TopologySpreadSkew, UntoleratedTaint
 from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import HOSTNAME, short_names
+from kschedx.kube.tolerations import NO_SCHEDULE
+from kschedx.kube.types import Pod
+from kschedx.kube.workloads import TEMPLATE_HASH
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
@@ -196,9 +200,27 @@ def _running_facts(explanation: Explanation) -> Iterator[str]:
             yield note.text
         if phrase := _running_cause(note):
             yield phrase
+        if rule := next((text for finding in note.rejected_by if (text := _rule_of_running(finding, pod))), ""):
+            yield rule
         if note.recreated_by:
             yield f"to move it, delete it; {note.recreated_by} creates it again:"
             yield COMMAND + shell_command("kubectl delete pod {} -n {}", pod.metadata.name, pod.metadata.namespace)
+
+
+def _rule_of_running(finding: Finding, pod: Pod) -> str:
+    """Return why kube-scheduler's rule let a running pod be where it would reject it now; empty for other rules."""
+    match finding:
+        case UntoleratedTaint(effect=effect) if effect == NO_SCHEDULE:
+            return "a NoSchedule taint evicts no running pods"
+        case NodeAffinityMismatch():
+            return "a pod that runs stays when the labels of its node change"
+        case TopologySpreadSkew(constraint=index) if TEMPLATE_HASH in pod.metadata.labels:
+            constraints = pod.spec.topology_spread_constraints
+            keys = constraints[index].match_label_keys if index < len(constraints) else (TEMPLATE_HASH,)
+            counts = "a rollout counts the pods of the former template as well"
+            return "" if TEMPLATE_HASH in keys else f"{counts}, without matchLabelKeys: [{TEMPLATE_HASH}]"
+        case _:
+            return ""
 
 
 def _running_cause(note: RunsAlready) -> str:

@@ -159,6 +159,34 @@ def test_a_node_that_would_reject_its_pod() -> None:
     assert not any("kubectl" in line for line in lines)
 
 
+def spread(*keys: str) -> Manifest:
+    selector = {"matchLabels": {"app": "web"}}
+    hosts = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    return {**hosts, "labelSelector": selector, **({"matchLabelKeys": [*keys]} if keys else {})}
+
+
+@pytest.mark.parametrize(
+    ("spec", "taints", "rule"),
+    [
+        ({}, [ML], "a NoSchedule taint evicts no running pods"),
+        ({"nodeSelector": {"disk": "ssd"}}, [], "a pod that runs stays when the labels of its node change"),
+        ({"topologySpreadConstraints": [spread()]}, [], "a rollout counts the pods of the former template as well"),
+        ({"topologySpreadConstraints": [spread("pod-template-hash")]}, [], ""),
+        ({"containers": [{"name": "main", "resources": {"requests": {"cpu": "99"}}}]}, [], ""),
+    ],
+)
+def test_the_rule_that_lets_a_running_pod_stay(spec: Manifest, taints: list[str], rule: str) -> None:
+    labels = {"app": "web", "pod-template-hash": "1"}
+    hosts = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
+    first = node("a", labels={"kubernetes.io/hostname": "a"}, taints=taints)
+    others = [pod(f"web-{number}", on="a", status=RUNS, labels=labels) for number in range(2)]
+    me = pod("me", on="a", status=RUNS, labels=labels, spec=spec)
+    text = " ".join(undecided_fields(first, hosts[1], *others, me))
+    assert "a would reject it now" in text
+    rules = ("evicts no running pods", "stays when the labels", "counts the pods of the former")
+    assert [phrase in text for phrase in rules] == [bool(rule) and phrase in rule for phrase in rules]
+
+
 def test_a_node_that_is_still_the_best() -> None:
     lines = undecided_fields(node("a"), pod("me", on="a", status=RUNS, metadata=OWNED))
     assert not any("does not move" in line or "kubectl" in line for line in lines)

@@ -209,6 +209,13 @@ def test_hardware_whose_driver_does_not_run() -> None:
     assert titles[0] == "run the device plugin for nvidia.com/gpu on gpu-1 (nvidia.com/gpu.present=true)"
 
 
+def test_a_kubelet_that_reports_no_ephemeral_storage() -> None:
+    asks = pod("me", containers=[{"name": "main", "resources": {"requests": {"ephemeral-storage": "12Mi"}}}])
+    report = "let the kubelet of n report ephemeral-storage (localStorageCapacityIsolation)"
+    assert titles_of(node("n"), asks)[0] == report
+    assert report not in titles_of(node("n", allocatable={"ephemeral-storage": "4Mi", "pods": "9"}), asks)
+
+
 def test_huge_pages_that_no_node_reserves() -> None:
     wanted = {"resources": {"requests": {"hugepages-2Mi": "1Gi"}, "limits": {"hugepages-2Mi": "1Gi"}}}
     titles = titles_of(node("n", allocatable=SMALL), pod("me", containers=[{"name": "main", **wanted}]))

@@ -2166,6 +2166,7 @@ def test_a_shared_volume_needs_the_old_pod_deleted_first(tmp_path: Path) -> None
 
 PROVISIONING = {
     "MULTI_NODE_MULTI_WRITER not supported": "recreate claim default/d with an access mode that disk.example.com",
+    "claim Selector is not supported": "delete and recreate claim default/d without its selector, which disk.",
     "snapshot nightly is not Ready": "make the data source of claim default/d ready",
     'secret "ceph" not found': "create Secret ceph, which disk.example.com needs",
     "ResourceExhausted: full": "raise the storage quota of disk.example.com, or free capacity there",

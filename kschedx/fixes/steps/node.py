@@ -14,7 +14,7 @@ from kschedx.fixes.phrases import amount_text, join_names, join_phrases, resourc
 from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.names import HOSTNAME, REGION_LABELS
+from kschedx.kube.names import EPHEMERAL_STORAGE, HOSTNAME, REGION_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity, resource_amount
 from kschedx.kube.storage import CSINode
 from kschedx.kube.types import LOST_TAINTS, Node, Taint
@@ -261,6 +261,8 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
             )
         if self.label:
             return f"run the device plugin for {self.resource} on {self.node} ({self.label})"
+        if self.resource == EPHEMERAL_STORAGE:
+            return f"let the kubelet of {self.node} report {self.resource} (localStorageCapacityIsolation)"
         size = format_quantity(self.amounts[0].after, Unit.of(self.resource))
         return f"reserve {size} of the memory of {self.node} as {self.resource}, then restart its kubelet"
 
