@@ -52,8 +52,8 @@ def explanation_check(explanation: Explanation, place: Place) -> Check:
     reasons: tuple[str, ...] = ()
     phrases = [] if replicas is None else [replicas_sentence(replicas, explanation.overall), replicas.refusal]
     if explanation.lifecycle is not None:
+        from kschedx.controllers.state_causes import causes
         from kschedx.controllers.states import headline
-        from kschedx.render.lifecycle import causes
 
         phrases += [headline(explanation.lifecycle), *causes(explanation.lifecycle)]
     else:

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kschedx.cli import connection
 from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, Format, Report
@@ -16,13 +18,13 @@ from kschedx.errors import InputError, nearest
 from kschedx.explain.causes import rows_in_queue_order
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.ask import Clusters
-from kschedx.inquiry.explanation_list import ListInquiry, unstarted_rows
+from kschedx.inquiry.explanation_list import ExplanationList, ListInquiry, unstarted_rows
 from kschedx.inquiry.manifests import WrittenPod
 from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.kube.selectors import parse_label_query
 from kschedx.kube.types import Namespace, Pod
 from kschedx.kube.workloads import SHORT_NAMES
-from kschedx.render.pending import IfNone, ListAnswer, pending_lines
+from kschedx.render.pending import pending_lines
 
 if TYPE_CHECKING:
     from kschedx.cli.connection import LoadedCluster
@@ -45,6 +47,7 @@ def _inquiry(question: Question, wanted: WhyArguments, clusters: Clusters, setup
         inquiry=inquiry_of(question, wanted, clusters, setup),
         admit=partial(subject_of, question, wanted, setup),
         command=partial(command_of, wanted),
+        jobs=question.jobs(),
     )
 
 
@@ -62,7 +65,7 @@ def why_several(
         if value:
             raise InputError(f"--{name} needs one pod, and there are several")
     connection.print_unknown_plugins(setup)
-    answer = ListAnswer(_inquiry(question, wanted, clusters, setup).explain_manifests(pods_in_question, queue))
+    answer = _inquiry(question, wanted, clusters, setup).explain_manifests(pods_in_question, queue)
     return Answer(_report(answer), answer.exit_code)
 
 
@@ -89,14 +92,14 @@ def why_pods_of_cluster(question: Question, wanted: WhyArguments, reached: Loade
 
         show_undecided(snapshot, rows)
     clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
-    pods = _inquiry(question, wanted, clusters, setup).explain_cluster(
+    answer = _inquiry(question, wanted, clusters, setup).explain_cluster(
         rows,
         within=within,
         is_part=part is not None,
         has_workloads=wanted.all_pending and not wanted.selector,
     )
-    answer = ListAnswer(pods, jobs=question.jobs(), if_none=_if_none(wanted, snapshot, within))
-    if wanted.interactive and pods.items:
+    answer = replace(answer, if_empty=_if_empty(wanted, snapshot, within))
+    if wanted.interactive and answer.items:
         from kschedx.cli.interactive import show_answers
 
         show_answers(answer.answers, answer.explanation, typed_change(question, setup), snapshot.cluster.names)
@@ -104,7 +107,7 @@ def why_pods_of_cluster(question: Question, wanted: WhyArguments, reached: Loade
     return Answer(_report(answer) if part is None else _report(answer).name_shard(part), answer.exit_code)
 
 
-def _report(answer: ListAnswer) -> Report:
+def _report(answer: ExplanationList) -> Report:
     def names() -> list[str]:
         each = answer.answers
         return [f"{own.pod} {' '.join(f'node/{name}' for name in own.nodes)}".rstrip() for own in each]
@@ -112,7 +115,8 @@ def _report(answer: ListAnswer) -> Report:
     def checks() -> list[Check]:
         from kschedx.cli.checks import answers_check
 
-        return [answers_check(answers, item.workload, item.place) for item, answers in answer.answers_by_item]
+        pairs = zip(answer.items, answer.answers_by_item, strict=True)
+        return [answers_check(answers, item.workload, item.place) for item, answers in pairs]
 
     def page(_: bool) -> Page:
         from kschedx.render.pending import pending_page
@@ -130,13 +134,13 @@ def _report(answer: ListAnswer) -> Report:
     )
 
 
-def _if_none(wanted: WhyArguments, snapshot: Snapshot, namespace: str | None) -> IfNone:
+def _if_empty(wanted: WhyArguments, snapshot: Snapshot, namespace: str | None) -> str:
     if snapshot.lacks_all_pods:
-        return IfNone("the dump does not hold any pod, so whether one is pending is unknown", is_known=False)
+        return "the dump does not hold any pod, so whether one is pending is unknown"
     title = "no pod is pending"
     if wanted.selector:
         title = "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"
-    return IfNone(title if namespace is None else f"{title} in namespace {namespace}")
+    return title if namespace is None else f"{title} in namespace {namespace}"
 
 
 def _known(namespace: str | None, snapshot: Snapshot) -> str | None:

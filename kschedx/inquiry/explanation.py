@@ -30,6 +30,7 @@ from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.results import Shown
 from kschedx.snapshot.events import TRIGGERED_SCALE_UP
+from kschedx.wording import count
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
@@ -160,6 +161,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @cached_property
     def victims(self) -> tuple[str, ...]:
         return terminating_victims(self.cycle.snapshot, self.cycle.pod)
+
+    @property
+    def nominated_text(self) -> str:
+        """What a pod with victims waits for."""
+        victims, node = count(len(self.victims), "victim"), self.cycle.pod.status.nominated_node_name
+        return f"waits for {victims} to terminate on its nominated node {node}"
 
     @property
     def is_scaled_up(self) -> bool:

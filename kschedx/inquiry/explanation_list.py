@@ -1,22 +1,29 @@
-"""A question about several pods and workloads: an item for each, with the function that explains it."""
+"""A question about several pods and workloads: an item for each, with the function that explains it, and the answers
+by cause."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
-from kschedx.controllers.states import BeingDeleted, NotRead, WaitingForKubelet
+from kschedx.controllers.state_causes import causes, own_event
+from kschedx.controllers.states import BeingDeleted, ExitCode, Lifecycle, NotRead, Refused, WaitingForKubelet, headline
 from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
-from kschedx.errors import NotAdmittedError, NotReadError, Place
-from kschedx.explain.causes import NodeIfFirst, answer_keys, owner_of
-from kschedx.explain.cycle_notes import untried_minutes, untried_text
+from kschedx.errors import ConfigError, NotAdmittedError, NotReadError, Place, UndecidableError
+from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, answer_keys, cause_of, decisive, groups, owner_of
+from kschedx.explain.cycle_notes import bound_by_hand, untried_minutes, untried_text
 from kschedx.explain.missing_kinds import depends_on_unread
 from kschedx.explain.setup import Subject, stored_subject
+from kschedx.findings import Finding
+from kschedx.findings.constraints import NodeAffinityMismatch
+from kschedx.framework.cycle import Outcome
+from kschedx.holding.headlines import gang_cause, kueue_state_text, scheduler_report
 from kschedx.inquiry.ask import Inquiry, gather, gather_other
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.daemon_set import explain_daemon_set
@@ -25,13 +32,25 @@ from kschedx.inquiry.manifests import WrittenPod, place_of, title
 from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_without_pods
 from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, QueueOutcome, ReplicaGroup, Together
+from kschedx.kube.documents import API_VERSION, Json, to_json
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import Pod
+from kschedx.parallel import results
+from kschedx.progress import Phase, count_items
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
+from kschedx.words import describe
+from kschedx.words.causes import shared_headlines
+from kschedx.words.pod import could_reject
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth
+    from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.pending_pods import SharedFix
+
+
+_MOST_OF_SAMPLE = 20
+"""Causes of a sample. A document of thousands of nodes that is cut to what an assistant reads has room for fewer."""
 
 
 class _Replica(Struct, frozen=True, kw_only=True):
@@ -62,9 +81,126 @@ class Item(Struct, frozen=True, kw_only=True):
     """Equal for pods with the same explanation, apart from names and amounts; None for a pod without equals."""
     message: str = ""  # kube-scheduler's message, if that of an equal pod may have other numbers
 
+    def answers(self) -> tuple[PodAnswer, ...]:
+        """Return the answer about each pod."""
+        is_placed = bool(self.replicas) and all(replica.node for replica in self.replicas)
+        if is_placed and self.open_count:
+            undecided = replace(self._undecided, message=self.open_count)
+            return tuple(replace(undecided, pod=replica.pod) for replica in self.replicas)
+        if self.node or is_placed:
+            return self.for_each(replace(self._undecided, outcome=Outcome.SCHEDULED, nodes=(self.node,)))
+        return self.for_each(self.answer()[0])
 
-class ExplanationList(Struct, frozen=True, kw_only=True):
-    """The pods in question, explained with the same settings."""
+    def for_each(self, answer: PodAnswer) -> tuple[PodAnswer, ...]:
+        """Return an answer for each replica; `answer` is that of every replica without a node."""
+        if not self.replicas:
+            return (answer,)
+        placed = replace(self._undecided, outcome=Outcome.SCHEDULED)
+        return tuple(
+            replace(placed, pod=replica.pod, nodes=(replica.node,))
+            if replica.node
+            else replace(answer, pod=replica.pod)
+            for replica in self.replicas
+        )
+
+    @property
+    def _undecided(self) -> PodAnswer:
+        return PodAnswer(pod=self.pod, owner=self.owner, priority=self.priority, outcome=None, command=self.command)
+
+    def answer(self) -> tuple[PodAnswer, Explanation | None]:
+        """Return the answer in short and its explanation; undecided and refused pods have answers too."""
+        undecided = self._undecided
+        try:
+            explanation = self.explain()
+        except UndecidableError as error:
+            return replace(undecided, message=str(error)), None
+        except ConfigError as error:
+            # The scheduler's name is a separate key, so the text is equal for all of its pods.
+            config_error = type(error)(error.message, place=Place(field=error.place.field), hint=error.hint)
+            return replace(undecided, message=str(config_error)), None
+        except NotAdmittedError as error:
+            message = f"{error.message} ({error.hint})" if error.hint else error.message
+            return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=message, state="Refused"), None
+        return self._answer_of(explanation), explanation
+
+    def _answer_of(self, explanation: Explanation) -> PodAnswer:
+        undecided, state = self._undecided, explanation.state.name
+        if explanation.lifecycle is not None:
+            return _lifecycle_answer(undecided, explanation, explanation.lifecycle)
+        if (bound := bound_by_hand(explanation.cycle)) is not None:
+            nodes = (bound.node,) if bound.is_taken else ()
+            return replace(undecided, outcome=explanation.becomes, nodes=nodes, message=bound.text)
+        if self.open_count and explanation.overall is Outcome.UNDECIDED:
+            return replace(undecided, message=self.open_count)
+        if explanation.outcome is Outcome.SCHEDULED and (explanation.overall is not Outcome.SCHEDULED or self.waits):
+            return self._gang_answer(explanation)
+        held = explanation.holding
+        message = "" if explanation.outcome is Outcome.GATED else explanation.message
+        if explanation.outcome is Outcome.UNDECIDED:
+            message = could_reject(explanation.cycle.unevaluated) + scheduler_report(held)
+        answer = replace(undecided, outcome=explanation.outcome, nodes=explanation.chosen_nodes, message=message)
+        if state == "Nominated":
+            waits = explanation.nominated_text
+            return replace(answer, state=state, cause=(state, waits), headlines=(waits,))
+        if explanation.outcome is Outcome.GATED and held.kueue is not None and held.kueue.is_gated and not held.gates:
+            reads = kueue_state_text(held.kueue).removeprefix("is ")
+            is_shared = bool(held.kueue.group) or len(self.replicas) > 1  # one Workload, so that one fix serves all
+            return replace(answer, state=state if is_shared else "", cause=("kueue", reads), headlines=(reads,))
+        if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+            diagnosis = explanation.diagnosis
+            reasons = decisive(diagnosis)
+            return replace(
+                answer,
+                cause=cause_of(diagnosis),
+                headlines=shared_headlines(diagnosis),
+                reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
+                wants=_wanted_labels(reasons[:1]),
+            )
+        return answer
+
+    def _gang_answer(self, explanation: Explanation) -> PodAnswer:
+        """Return the answer about a pod that fits alone, but not with its group."""
+        group = explanation.holding.group
+        named = group.name if group is not None else explanation.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
+        headline = f"fits alone, but not with its group {named}"
+        if group is not None and group.lacks_room:
+            headline = gang_cause(group)
+        return replace(
+            self._undecided,
+            outcome=Outcome.UNSCHEDULABLE,
+            message=self.waits or (explanation.message if group is None else group.message),
+            state="WaitingForGang",
+            cause=("group", named),
+            headlines=(headline,),
+        )
+
+
+def _lifecycle_answer(undecided: PodAnswer, explanation: Explanation, lifecycle: Lifecycle) -> PodAnswer:
+    """Return the answer about a pod that kube-scheduler does not decide."""
+    answer = replace(undecided, outcome=explanation.overall, state=explanation.state.name)
+    if isinstance(lifecycle, Refused):
+        message = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
+        return replace(answer, message=message)
+    reads = headline(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
+    why = next(causes(lifecycle), "")
+    event = own_event(lifecycle) if explanation.overall is Outcome.UNDECIDED else ""
+    return replace(
+        answer,
+        nodes=(lifecycle.node,) if isinstance(lifecycle, WaitingForKubelet) and lifecycle.node else (),
+        message=f"{why}; the event: {event}" if why and event else event or why,
+        cause=(explanation.state.name, reads),
+        headlines=(reads,),
+    )
+
+
+def _wanted_labels(findings: Sequence[Finding]) -> str:
+    """Return the requirements of findings about node labels, because their headlines name no labels."""
+    of_labels = (describe(finding) for finding in findings if isinstance(finding, NodeAffinityMismatch))
+    return "; ".join(" · ".join(fact.items) for words in of_labels for fact in words.facts)
+
+
+class ExplanationList(Struct, frozen=True, kw_only=True, dict=True):
+    """The pods in question, explained with the same settings, and the answers about them by cause."""
 
     items: Sequence[Item]
     snapshot: Snapshot
@@ -74,6 +210,149 @@ class ExplanationList(Struct, frozen=True, kw_only=True):
     growths: Sequence[Growth] = ()  # what each autoscaler adds for all pending pods
     shared_fix: Callable[[Sequence[str]], SharedFix | None] | None = None
     """Tries a fix for several pending pods, one after the other."""
+    jobs: int = 1
+    """How many processes may share the work."""
+    if_empty: str = "no pod is pending"
+    """The headline if there are no such pods."""
+
+    def answer(self, index: int) -> tuple[PodAnswer, ...]:
+        """Return the answers about one item, one for each of its pods."""
+        return self.items[index].answers()
+
+    @property
+    def answers(self) -> list[PodAnswer]:
+        """The answers about every pod, in order."""
+        return [answer for answers in self.answers_by_item for answer in answers]
+
+    @cached_property
+    def answers_by_item(self) -> list[tuple[PodAnswer, ...]]:
+        """The answers in the order of the items, computed in several processes if there are many."""
+        if not self.items:
+            return []
+        likes = [index if item.likeness is None else (item.likeness,) for index, item in enumerate(self.items)]
+        first = {likeness: index for index, likeness in reversed([*enumerate(likes)])}
+        rows = sorted(first.values())
+        answers_by_row = {0: self.answer(0)}  # what all pods share is computed once, before processes are forked
+        pods = Counter(likes)
+        answers = zip(rows[1:], results(self.answer, rows[1:], self.jobs), strict=True)
+        total = len(self.items) - pods[likes[0]]
+        answers_by_row |= dict(
+            count_items(answers, Phase.DECIDING, total, "pods", weight=lambda item: pods[likes[item[0]]])
+        )
+        return [
+            answers_by_row[index]
+            if index in answers_by_row
+            else (_copy_answer(item, answers_by_row[first[likeness]][0]),)
+            for index, (item, likeness) in enumerate(zip(self.items, likes, strict=True))
+        ]
+
+    def explanation(self, pod: str) -> Explanation:
+        """Return the explanation of one of the pods. Raises `KschedxError` if it cannot be explained."""
+        pairs = zip(self.items, self.answers_by_item, strict=True)
+        return next(item for item, answers in pairs if any(answer.pod == pod for answer in answers)).explain()
+
+    @cached_property
+    def groups(self) -> tuple[CauseGroup, ...]:
+        """The pods by cause, the largest group first."""
+        return groups(self.answers)
+
+    def document(self) -> Json:
+        return _read_iterators(self.entries())
+
+    def sample(self) -> tuple[Json, int]:
+        """Return the document with the first pod of each of the largest causes, and the number of pods."""
+        firsts = {group.first.pod for group in self.groups[:_MOST_OF_SAMPLE]}
+        indexes = [index for index, own in enumerate(self.answers_by_item) if any(it.pod in firsts for it in own)]
+        return _read_iterators(self.entries(indexes)), len(self.items)
+
+    def entries(self, indexes: Sequence[int] | None = None) -> Iterator[tuple[str, object]]:
+        """Yield the keys and values of one document with every Explanation, and the undecided and refused pods; only of
+        the items with `indexes` if those are given. Each entry is computed when it is requested."""
+        undecided: list[object] = []
+        refused: list[object] = []
+        answers: list[tuple[PodAnswer, ...]] = []
+
+        def items() -> Iterator[object]:
+            for index in range(len(self.items)) if indexes is None else indexes:
+                answer, explanation = self.items[index].answer()
+                answers.append(self.items[index].for_each(answer))
+                if explanation is not None and not isinstance(explanation.lifecycle, Refused):
+                    yield explanation.to_dict()
+                else:
+                    column = undecided if answer.outcome is None else refused
+                    fixes = [to_json(fix.document()) for fix in explanation.fixes] if explanation is not None else []
+                    column.append({"pod": answer.pod, "reason": answer.message, **({"fixes": fixes} if fixes else {})})
+
+        yield "apiVersion", API_VERSION
+        yield "kind", "ExplanationList"
+        yield "items", items()
+        if indexes is None:
+            self.__dict__["answers_by_item"] = answers
+        yield "undecided", undecided
+        if refused:
+            yield "refused", refused
+
+    @cached_property
+    def fixes(self) -> dict[int, Fix | SharedFix | None]:
+        """The number of each group for which fixes were tried, and the first one of its first pod, tried for all its
+        pods if possible; None if none is known."""
+        return {}
+
+    def try_fixes(self, numbers: Iterable[int]) -> None:
+        """Try fixes for the groups with these numbers, unless that was done before."""
+        new = [number for number in numbers if number not in self.fixes]
+        for number in count_items(new, Phase.TRYING_FIXES, len(new), "causes") if new else ():
+            self.fixes[number] = self._find_fix(self.groups[number])
+
+    def _find_fix(self, group: CauseGroup) -> Fix | SharedFix | None:
+        first = group.first
+        if first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED) and not first.state:
+            return None
+        if self.shared_fix is not None and len(group.answers) > 1 and first.outcome is Outcome.UNSCHEDULABLE:
+            shared = self.shared_fix([answer.pod for answer in group.answers])
+            if shared is not None:
+                return shared
+        pairs = zip(self.items, self.answers_by_item, strict=True)
+        _, explanation = next(item for item, answers in pairs if first in answers).answer()
+        return None if explanation is None else next(explanation.each_fix(), None)
+
+    def node_if_first(self, number: int) -> NodeIfFirst | None:
+        """Return the place that the first pod of a group would have alone; None if it would have none."""
+        if number not in self._nodes_if_first:
+            answer = self.groups[number].first
+            pairs = zip(self.items, self.answers_by_item, strict=True)
+            item = next(item for item, answers in pairs if any(answer is other for other in answers))
+            is_alone = item.taken is not None and (answer.state != "WaitingForGang" or bool(item.replicas))
+            self._nodes_if_first[number] = item.taken(answer.pod) if item.taken is not None and is_alone else None
+        return self._nodes_if_first[number]
+
+    @cached_property
+    def _nodes_if_first(self) -> dict[int, NodeIfFirst | None]:
+        return {}
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 if every pod is schedulable, 3 if one cannot be decided, else 1."""
+        open_counts = {item.open_count for item in self.items if item.open_count}
+        undecided = [answer for answer in self.answers if answer.outcome in (None, Outcome.UNDECIDED)]
+        if not self.answers and self.snapshot.lacks_all_pods:
+            return ExitCode.UNDECIDED
+        is_sure = any(answer.outcome is Outcome.UNSCHEDULABLE for answer in self.answers)
+        if undecided and not (is_sure and all(answer.message in open_counts for answer in undecided)):
+            return ExitCode.UNDECIDED
+        fits = all(answer.outcome is Outcome.SCHEDULED for answer in self.answers)
+        return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE
+
+
+def _copy_answer(item: Item, answer: PodAnswer) -> PodAnswer:
+    """Return the answer about an identical pod as the answer about this one, on its own node."""
+    own = {name: getattr(item, name) for name in ("pod", "owner", "priority", "command")}
+    nodes, message = (item.node,) if item.node else answer.nodes, item.message or answer.message
+    return replace(answer, **own, nodes=nodes, message=message)
+
+
+def _read_iterators(entries: Iterator[tuple[str, object]]) -> Json:
+    return {key: [*value] if isinstance(value, Iterator) else value for key, value in entries}
 
 
 class ListInquiry(Struct, frozen=True, kw_only=True):
@@ -83,6 +362,8 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
     admit: Callable[[Pod | WrittenPod, Snapshot], Subject]  # returns a pod as the API server would store it
     command: Callable[[str, str, str], str]
     """Returns the command that explains a pod of a namespace by its owner and name, or, without a name, its owner."""
+    jobs: int = 1
+    """How many processes may share the work."""
 
     def explain_manifests(
         self, targets: Sequence[Pod | WrittenPod], queue: Sequence[Pod | WrittenPod]
@@ -94,6 +375,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 items=[item for target in targets for item in self._alone(target)],
                 is_competing=any(not isinstance(target, Pod) for target in targets),
                 snapshot=self.inquiry.clusters.read,
+                jobs=self.jobs,
             )
         return self._explain_queue(targets, queue)
 
@@ -148,6 +430,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             notes=(*filter(None, (text,)), *(note.text for note in unread)),
             growths=tuple(autoscaler.grow() for autoscaler in autoscalers) if not is_part else (),
             shared_fix=None if outcome is None else outcome.shared_fix,
+            jobs=self.jobs,
         )
 
     def _alone(self, target: Pod | WrittenPod) -> tuple[Item, ...]:
@@ -223,6 +506,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             evicted=together.evicted_pods,
             snapshot=clusters.read,
             shared_fix=together.shared_fix,
+            jobs=self.jobs,
         )
 
     def _group_items(self, together: Together, group: ReplicaGroup, target: Pod | WrittenPod) -> Iterator[Item]:

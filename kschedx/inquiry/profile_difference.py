@@ -10,12 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
-from kschedx.explain.difference import (
-    Difference,
-    Effect,
-    Filling,
-    Summary,
-)
+from kschedx.explain.difference import Difference, Effect, Filling, Summary
 from kschedx.explain.profile_changes import EvaluatedRows as PairPart
 from kschedx.explain.profile_changes import Pair, ProfileChange
 from kschedx.explain.setup import Setup

@@ -31,12 +31,7 @@ from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.releases import POINTS
 from kschedx.render import terminal
 from kschedx.render.layout import column_lines, head_lines
-from kschedx.render.page.model import (
-    SCREEN_WIDTH,
-    Flow,
-    Page,
-    page_of,
-)
+from kschedx.render.page.model import SCREEN_WIDTH, Flow, Page, page_of
 from kschedx.render.terminal import (
     BLANK,
     BOLD,

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kschedx.controllers.state_causes import causes
 from kschedx.controllers.states import Contradicted, NotBound, headline
 from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.inquiry.fit import Fit
 from kschedx.render.fixes import fix_lines
 from kschedx.render.layout import headline_lines, table_lines
-from kschedx.render.lifecycle import causes, state_tone
+from kschedx.render.lifecycle import state_tone
 from kschedx.render.outcome import outcome_sentence
-from kschedx.render.page.model import (
-    SCREEN_WIDTH,
-    Page,
-    page_of,
-)
-from kschedx.render.terminal import (
-    BLANK,
-    BOLD,
-    DIM,
-    StyledLine,
-    labelled_all,
-    labelled_lines,
-    paragraph,
-    shortens,
-)
+from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
+from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, labelled_all, labelled_lines, paragraph, shortens
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.wording import count
 from kschedx.words.causes import because

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from kschedx.framework.cycle import Outcome
+from kschedx.holding.headlines import gang_cause
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
 from kschedx.patterns import lazy_pattern
-from kschedx.render.holding import gang_cause
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, StyledLine, labelled_lines, text, wrap
 from kschedx.render.view import FixView
 from kschedx.wording import count, list_names, visible

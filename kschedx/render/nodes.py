@@ -15,14 +15,7 @@ from kschedx.kube.quantity import Unit
 from kschedx.render import terminal
 from kschedx.render.layout import head_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, page_of
-from kschedx.render.terminal import (
-    BLANK,
-    SEPARATOR,
-    StyledLine,
-    columns,
-    more,
-    shortens,
-)
+from kschedx.render.terminal import BLANK, SEPARATOR, StyledLine, columns, more, shortens
 from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, count

@@ -14,9 +14,9 @@ from kschedx.explain.root_causes import root_causes
 from kschedx.findings import VolumeNodeAffinityMismatch, VolumeZoneMismatch
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
+from kschedx.holding.headlines import gang_cause, holder_text
 from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.kube.names import HOSTNAME
-from kschedx.render.holding import gang_cause, holder_text
 from kschedx.render.layout import COMMAND
 from kschedx.render.terminal import StyledLine, fact_lines, title_lines
 from kschedx.render.view import Tone
@@ -286,8 +286,3 @@ def _why_not(diagnosis: Diagnosis) -> str:
     names = [cycle.all_nodes.cluster.names[row] for row in result.best]
     where = names[0] if len(names) == 1 else f"one of {list_names(names, 3)}"
     return f"{fit}; preemption makes room on {where}"
-
-
-def nominated_text(explanation: Explanation) -> str:
-    victims, node = count(len(explanation.victims), "victim"), explanation.cycle.pod.status.nominated_node_name
-    return f"waits for {victims} to terminate on its nominated node {node}"

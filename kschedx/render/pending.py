@@ -1,49 +1,23 @@
-"""The answer and the screen of `kschedx why` for many pods: a block for each cause, the largest first."""
+"""The screen of `kschedx why` for many pods: a block for each cause, the largest first."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import assert_never
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from kschedx.controllers.states import (
-    ExitCode,
-    Lifecycle,
-    Refused,
-    WaitingForKubelet,
-    decision_name,
-    headline,
-    row_named,
-)
-from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
-from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, cause_of, counts, decisive, groups
-from kschedx.explain.cycle_notes import bound_by_hand
-from kschedx.findings import Finding
-from kschedx.findings.constraints import NodeAffinityMismatch
+from kschedx.controllers.states import decision_name, row_named
+from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, counts
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.explanation_list import ExplanationList, Item
-from kschedx.kube.documents import API_VERSION, to_json
-from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.inquiry.explanation_list import ExplanationList
+from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.pending_pods import SharedFix
 from kschedx.kube.workloads import MAKING_PODS
-from kschedx.parallel import processors, results
-from kschedx.progress import Phase, count_items
 from kschedx.render.fixes import continue_command, fix_lines, group_fix, shared_fix_view
 from kschedx.render.growth import growth_text
-from kschedx.render.holding import gang_cause, held_by_kueue, scheduler_report
 from kschedx.render.layout import MOST_LINES, headline_lines, note_lines
-from kschedx.render.lifecycle import causes, own_event
-from kschedx.render.outcome import nominated_text
-from kschedx.render.page.model import (
-    SCREEN_WIDTH,
-    Page,
-    page_of,
-)
+from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -52,7 +26,6 @@ from kschedx.render.terminal import (
     INDENT,
     LABEL,
     OPEN,
-    SEPARATOR,
     StyledLine,
     fact_lines,
     labelled_lines,
@@ -63,9 +36,6 @@ from kschedx.render.terminal import (
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.wording import Fact, count, list_names
-from kschedx.words import describe
-from kschedx.words.causes import shared_headlines
-from kschedx.words.pod import could_reject
 
 _LEAST_LINES = 3
 """Of a block."""
@@ -74,35 +44,23 @@ _SHOWN_OTHERS = 2
 _EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
 
 
-class IfNone(Struct, frozen=True):
-    """The answer if there are no such pods."""
-
-    title: str = "no pod is pending"
-    is_known: bool = True
-    """False for a dump without pods."""
-
-    @property
-    def tone(self) -> Tone:
-        return Tone.GOOD if self.is_known else Tone.OPEN
-
-
-def _node_names(answer: ListAnswer) -> Sequence[str]:
-    return answer.of.snapshot.cluster.names
+def _node_names(answer: ExplanationList) -> Sequence[str]:
+    return answer.snapshot.cluster.names
 
 
 @shortens(_node_names)
-def pending_lines(answer: ListAnswer, *, width: int, wide: bool = False) -> list[StyledLine]:
+def pending_lines(answer: ExplanationList, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return at most 30 lines: blocks, then a line for each other cause. `wide` names every pod.
 
     Fixes are tried for the causes that may have a block, if a fix takes one line.
     """
-    view = answer.view(0)
+    view = _view(answer, 0)
     head = headline_lines(view, width)
     most = MOST_LINES - len(head)
     untried = [_block(item, width) for item in view.items[: MOST_LINES // _LEAST_LINES]]
     untried = [block + [BLANK] * (item.tone is not Tone.GOOD) for block, item in zip(untried, view.items, strict=False)]
     tried = len(view.items) if wide else _number(untried, len(view.items), most)
-    items = answer.view(tried).items
+    items = _view(answer, tried).items
     if wide:
         blocks = [_block(item, width, wide=True) for item in items]
     else:
@@ -159,12 +117,6 @@ def _evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
     return (
         f"preemption evicts {list_names(evicted, _SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",
     )
-
-
-def _wanted_labels(findings: Sequence[Finding]) -> str:
-    """Return the requirements of findings about node labels, because their headlines name no labels."""
-    of_labels = (describe(finding) for finding in findings if isinstance(finding, NodeAffinityMismatch))
-    return "; ".join(SEPARATOR.join(fact.items) for words in of_labels for fact in words.facts)
 
 
 def _block(item: ViewItem, width: int, *, wide: bool = False, has_message: bool = True) -> list[StyledLine]:
@@ -289,298 +241,40 @@ def cause_text(answer: PodAnswer) -> str:
             assert_never(answer.outcome)
 
 
-# The answers about the pods of a list.
-
-_MOST_OF_SAMPLE = 20
-"""Causes of a sample. A document of thousands of nodes that is cut to what an assistant reads has room for fewer."""
+_KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
 
 
-def _read_iterators(entries: Iterator[tuple[str, object]]) -> dict[str, object]:
-    return {key: [*value] if isinstance(value, Iterator) else value for key, value in entries}
-
-
-class ListAnswer(Struct, dict=True):
-    """The answer about several pods."""
-
-    of: ExplanationList
-    jobs: int | None = None
-    """How many processes may share the work, by default one per processor."""
-    if_none: IfNone = IfNone()
-
-    def answer_about(self, index: int) -> tuple[PodAnswer, Explanation | None]:
-        """Return the answer about one pod in short and its explanation; undecided and refused pods have answers too."""
-        item = self.of.items[index]
-        undecided = self._undecided_answer(item)
-        try:
-            explanation = item.explain()
-        except UndecidableError as error:
-            return replace(undecided, message=str(error)), None
-        except ConfigError as error:
-            # The scheduler's name is a separate key, so the text is equal for all of its pods.
-            config_error = type(error)(error.message, place=Place(field=error.place.field), hint=error.hint)
-            return replace(undecided, message=str(config_error)), None
-        except NotAdmittedError as error:
-            said = f"{error.message} ({error.hint})" if error.hint else error.message
-            return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said, state="Refused"), None
-        if explanation.lifecycle is not None:
-            return self._lifecycle_answer(undecided, explanation, explanation.lifecycle), explanation
-        if (bound := bound_by_hand(explanation.cycle)) is not None:
-            nodes = (bound.node,) if bound.is_taken else ()
-            return replace(undecided, outcome=explanation.becomes, nodes=nodes, message=bound.text), explanation
-        if item.open_count and explanation.overall is Outcome.UNDECIDED:
-            return replace(undecided, message=item.open_count), explanation
-        if explanation.outcome is Outcome.SCHEDULED and (explanation.overall is not Outcome.SCHEDULED or item.waits):
-            return self._gang_answer(item, explanation), explanation
-        message = "" if explanation.outcome is Outcome.GATED else explanation.message
-        if explanation.outcome is Outcome.UNDECIDED:
-            message = could_reject(explanation.cycle.unevaluated) + scheduler_report(explanation.holding)
-        answer = replace(undecided, outcome=explanation.outcome, nodes=explanation.chosen_nodes, message=message)
-        if explanation.state.name == "Nominated":
-            waits = (nominated_text(explanation),)
-            return replace(
-                answer, state=explanation.state.name, cause=(explanation.state.name, *waits), headlines=waits
-            ), explanation
-        held = explanation.holding
-        if explanation.outcome is Outcome.GATED and held.kueue is not None and held.kueue.is_gated and not held.gates:
-            reads = held_by_kueue(held.kueue).removeprefix("is ")
-            is_shared = bool(held.kueue.group) or len(item.replicas) > 1  # one Workload, so that one fix serves all
-            state = explanation.state.name if is_shared else ""
-            return replace(answer, state=state, cause=("kueue", reads), headlines=(reads,)), explanation
-        if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
-            diagnosis = explanation.diagnosis
-            reasons = decisive(diagnosis)
-            answer = replace(
-                answer,
-                cause=cause_of(diagnosis),
-                headlines=shared_headlines(diagnosis),
-                reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
-                wants=_wanted_labels(reasons[:1]),
-            )
-        return answer, explanation
-
-    def _lifecycle_answer(self, undecided: PodAnswer, explanation: Explanation, lifecycle: Lifecycle) -> PodAnswer:
-        """Return the answer about a pod that kube-scheduler does not decide."""
-        if isinstance(lifecycle, Refused):
-            said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
-            return replace(undecided, outcome=explanation.overall, message=said, state=explanation.state.name)
-        reads = headline(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
-        why = next(causes(lifecycle), "")
-        node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
-        event = own_event(lifecycle) if explanation.overall is Outcome.UNDECIDED else ""
-        return replace(
-            undecided,
-            outcome=explanation.overall,
-            nodes=(node,) if node else (),
-            message=f"{why}; the event: {event}" if why and event else event or why,
-            cause=(explanation.state.name, reads),
-            headlines=(reads,),
-            state=explanation.state.name,
-        )
-
-    def _gang_answer(self, item: Item, explanation: Explanation) -> PodAnswer:
-        """Return the answer about a pod that fits alone, but not with its group."""
-        group = explanation.holding.group
-        named = group.name if group is not None else explanation.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
-        headline = f"fits alone, but not with its group {named}"
-        if group is not None and group.lacks_room:
-            headline = gang_cause(group)
-        message = item.waits or (explanation.message if group is None else group.message)
-        undecided = replace(self._undecided_answer(item), outcome=Outcome.UNSCHEDULABLE, message=message)
-        undecided = replace(undecided, state="WaitingForGang")
-        return replace(undecided, cause=("group", named), headlines=(headline,))
-
-    def answer(self, index: int) -> tuple[PodAnswer, ...]:
-        """Return the answers about one item, one for each of its pods."""
-        item = self.of.items[index]
-        is_placed = bool(item.replicas) and all(replica.node for replica in item.replicas)
-        if is_placed and item.open_count:
-            story = replace(self._undecided_answer(item), message=item.open_count)
-            return tuple(replace(story, pod=replica.pod) for replica in item.replicas)
-        if item.node or is_placed:
-            return self._each(
-                item, replace(self._undecided_answer(item), outcome=Outcome.SCHEDULED, nodes=(item.node,))
-            )
-        return self._each(item, self.answer_about(index)[0])
-
-    def _each(self, item: Item, story: PodAnswer) -> tuple[PodAnswer, ...]:
-        """Return an answer for each replica; `story` is that of every replica without a node."""
-        if not item.replicas:
-            return (story,)
-        placed = replace(self._undecided_answer(item), outcome=Outcome.SCHEDULED)
-        return tuple(
-            replace(placed, pod=replica.pod, nodes=(replica.node,)) if replica.node else replace(story, pod=replica.pod)
-            for replica in item.replicas
-        )
-
-    def _undecided_answer(self, item: Item) -> PodAnswer:
-        return PodAnswer(
-            pod=item.pod,
-            owner=item.owner,
-            priority=item.priority,
-            outcome=None,
-            command=item.command,
-        )
-
-    @property
-    def answers_by_item(self) -> Iterator[tuple[Item, tuple[PodAnswer, ...]]]:
-        return zip(self.of.items, self._answers, strict=True)
-
-    @property
-    def answers(self) -> list[PodAnswer]:
-        """The answers about every pod, in order."""
-        return [answer for answers in self._answers for answer in answers]
-
-    @cached_property
-    def _answers(self) -> list[tuple[PodAnswer, ...]]:
-        """The answers in the order of the items, computed in several processes if there are many."""
-        if not self.of.items:
-            return []
-        likes = [index if item.likeness is None else (item.likeness,) for index, item in enumerate(self.of.items)]
-        first = {likeness: index for index, likeness in reversed([*enumerate(likes)])}
-        rows = sorted(first.values())
-        answers_by_row = {0: self.answer(0)}  # what all pods share is computed once, before processes are forked
-        pods = Counter(likes)
-        answers = zip(rows[1:], results(self.answer, rows[1:], self.jobs or processors()), strict=True)
-        total = len(self.of.items) - pods[likes[0]]
-        answers_by_row |= dict(
-            count_items(answers, Phase.DECIDING, total, "pods", weight=lambda item: pods[likes[item[0]]])
-        )
-        return [
-            answers_by_row[index]
-            if index in answers_by_row
-            else (_copy_answer(item, answers_by_row[first[likeness]][0]),)
-            for index, (item, likeness) in enumerate(zip(self.of.items, likes, strict=True))
-        ]
-
-    def explanation(self, pod: str) -> Explanation:
-        """Return the explanation of one of the pods. Raises `KschedxError` if it cannot be explained."""
-        index = next(
-            index for index, answers in enumerate(self._answers) if any(answer.pod == pod for answer in answers)
-        )
-        return self.of.items[index].explain()
-
-    def document(self) -> dict[str, object]:
-        return _read_iterators(self.entries())
-
-    def sample(self) -> tuple[dict[str, object], int]:
-        """Return the document with the first pod of each of the largest causes, and the number of pods."""
-        firsts = {group.first.pod for group in groups(self.answers)[:_MOST_OF_SAMPLE]}
-        indexes = [index for index, own in enumerate(self._answers) if any(answer.pod in firsts for answer in own)]
-        return _read_iterators(self.entries(indexes)), len(self.of.items)
-
-    def entries(self, indexes: Sequence[int] | None = None) -> Iterator[tuple[str, object]]:
-        """Yield the keys and values of one document with every Explanation, and the undecided and refused pods; only of
-        the items with `indexes` if those are given. Each entry is computed when it is requested."""
-        undecided: list[object] = []
-        refused: list[object] = []
-        answers: list[tuple[PodAnswer, ...]] = []
-
-        def items() -> Iterator[object]:
-            for index in range(len(self.of.items)) if indexes is None else indexes:
-                item = self.of.items[index]
-                answer, explanation = self.answer_about(index)
-                answers.append(self._each(item, answer))
-                if explanation is not None and not isinstance(explanation.lifecycle, Refused):
-                    yield explanation.to_dict()
-                else:
-                    column = undecided if answer.outcome is None else refused
-                    fixes = [to_json(fix.document()) for fix in explanation.fixes] if explanation is not None else []
-                    column.append({"pod": answer.pod, "reason": answer.message, **({"fixes": fixes} if fixes else {})})
-
-        yield "apiVersion", API_VERSION
-        yield "kind", "ExplanationList"
-        yield "items", items()
-        if indexes is None:
-            self._answers = answers
-        yield "undecided", undecided
-        if refused:
-            yield "refused", refused
-
-    def _fix_of(self, group: CauseGroup) -> FixView | None:
-        """Return a fix of the first pod of a group, with its certainty and the number of pods that it helps; None if
-        none is known."""
-        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED) and not group.first.state:
-            return None
-        if self.of.shared_fix is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
-            shared = self.of.shared_fix([answer.pod for answer in group.answers])
-            if shared is not None:
-                return shared_fix_view(shared)
-        index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
-        _, explanation = self.answer_about(index)
-        fix = next(explanation.each_fix(), None) if explanation is not None else None
-        for_one = len(group.answers) > 1 and not group.first.state
-        return None if fix is None else group_fix(fix, for_one=for_one)
-
-    def _node_if_first(self, answer: PodAnswer) -> NodeIfFirst | None:
-        """Return the place that a pod of `answers` would have alone; None if it would have none."""
-        item = next(item for item, answers in self.answers_by_item if any(answer is other for other in answers))
-        if item.taken is None or (answer.state == "WaitingForGang" and not item.replicas):
-            return None
-        return item.taken(answer.pod)
-
-    @cached_property
-    def _groups(self) -> tuple[CauseGroup, ...]:
-        return groups(self.answers)
-
-    @cached_property
-    def _tried(self) -> dict[int, FixView | None]:
-        """The fix of each group for which one was tried."""
-        return {}
-
-    @cached_property
-    def _alone(self) -> dict[int, NodeIfFirst | None]:
-        """The place that the first pod of each group would have alone, of those that a form has shown."""
-        return {}
-
-    def view(self, tried: int | None = None) -> View:
-        """Return a view with a row for each cause, largest group first. Fixes are tried for the first `tried`; None for
-        all of them. Without them, rows for which a screen has no room lack the place that a pod would have alone."""
-        notes = (*_evicted_note(self.of.evicted), *self.of.notes, *map(growth_text, self.of.growths))
-        if not self.answers:
-            return View(command="kschedx why", headline=self.if_none.title, tone=self.if_none.tone, notes=notes)
-        number = len(self._groups) if tried is None else tried
-        new = [at for at, group in enumerate(self._groups[:number]) if at not in self._tried and _can_mend(group)]
-        for at in count_items(new, Phase.TRYING_FIXES, len(new), "causes") if new else ():
-            self._tried[at] = self._fix_of(self._groups[at])
-        for at in range(min(max(number, MOST_LINES // _LEAST_LINES), len(self._groups))):
-            if at not in self._alone:
-                self._alone[at] = self._node_if_first(self._groups[at].first)
-        return View(
-            command="kschedx why",
-            headline=pending_sentence(self.answers),
-            tone=pending_tone(self.answers),
-            lists=(
-                ItemList(
-                    title="Causes",
-                    noun="cause",
-                    columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
-                    items=tuple(
-                        _cause(group, self._alone.get(at), self._tried.get(at)) for at, group in enumerate(self._groups)
-                    ),
-                ),
+def _view(answer: ExplanationList, tried: int | None = None) -> View:
+    """Return a view with a row for each cause, largest group first. Fixes are tried for the first `tried`; None for all
+    of them. Without them, rows for which a screen has no room lack the place that a pod would have alone."""
+    notes = (*_evicted_note(answer.evicted), *answer.notes, *map(growth_text, answer.growths))
+    if not answer.answers:
+        tone = Tone.OPEN if answer.snapshot.lacks_all_pods else Tone.GOOD
+        return View(command="kschedx why", headline=answer.if_empty, tone=tone, notes=notes)
+    groups = answer.groups
+    number = len(groups) if tried is None else tried
+    answer.try_fixes(at for at, group in enumerate(groups[:number]) if cause_tone(group) is not Tone.GOOD)
+    places = {at: answer.node_if_first(at) for at in range(min(max(number, MOST_LINES // _LEAST_LINES), len(groups)))}
+    return View(
+        command="kschedx why",
+        headline=pending_sentence(answer.answers),
+        tone=pending_tone(answer.answers),
+        lists=(
+            ItemList(
+                title="Causes",
+                noun="cause",
+                columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
+                items=tuple(_cause(group, places.get(at), answer.fixes.get(at)) for at, group in enumerate(groups)),
             ),
-            notes=(*notes, *(competing_note(self.answers) if self.of.is_competing else ())),
-        )
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """0 if every pod is schedulable, 3 if one cannot be decided, else 1."""
-        open_counts = {item.open_count for item in self.of.items if item.open_count}
-        undecided = [answer for answer in self.answers if answer.outcome in (None, Outcome.UNDECIDED)]
-        if not self.answers and not self.if_none.is_known:
-            return ExitCode.UNDECIDED
-        is_sure = any(answer.outcome is Outcome.UNSCHEDULABLE for answer in self.answers)
-        if undecided and not (is_sure and all(answer.message in open_counts for answer in undecided)):
-            return ExitCode.UNDECIDED
-        fits = all(answer.outcome is Outcome.SCHEDULED for answer in self.answers)
-        return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE
+        ),
+        notes=(*notes, *(competing_note(answer.answers) if answer.is_competing else ())),
+    )
 
 
-def _copy_answer(item: Item, story: PodAnswer) -> PodAnswer:
-    """Return the answer about an identical pod as the answer about this one, on its own node."""
-    own = {name: getattr(item, name) for name in ("pod", "owner", "priority", "command")}
-    nodes, message = (item.node,) if item.node else story.nodes, item.message or story.message
-    return replace(story, **own, nodes=nodes, message=message)
+def _fix_view(fix: Fix | SharedFix, group: CauseGroup) -> FixView:
+    if isinstance(fix, SharedFix):
+        return shared_fix_view(fix)
+    return group_fix(fix, for_one=len(group.answers) > 1 and not group.first.state)
 
 
 def competing_note(answers: Sequence[PodAnswer]) -> tuple[str, ...]:
@@ -589,14 +283,7 @@ def competing_note(answers: Sequence[PodAnswer]) -> tuple[str, ...]:
     return (_EACH_ALONE,) if fitting > 1 else ()
 
 
-_KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
-
-
-def _can_mend(group: CauseGroup) -> bool:
-    return cause_tone(group) is not Tone.GOOD
-
-
-def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: FixView | None) -> ViewItem:
+def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: Fix | SharedFix | None) -> ViewItem:
     first, tone = group.first, cause_tone(group)
     if group.first.outcome is Outcome.SCHEDULED and not group.first.state:
         names = _places(group)
@@ -618,10 +305,10 @@ def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: FixView | None) ->
         facts=tuple(_facts(group, taken)),
         own=(Fact(label="pods" if len(group.answers) > 1 else "pod", items=tuple(names), rest=rest),),
         event=first.message if first.headlines and _is_event(first) else "",
-        fixes=(fix,) if fix is not None else (),
+        fixes=() if fix is None else (_fix_view(fix, group),),
         members=tuple(map(_pod_text, group.answers)),
     )
 
 
-def pending_page(answer: ListAnswer) -> Page:
-    return page_of(answer.view(), pending_lines(answer, width=SCREEN_WIDTH), snapshot=answer.of.snapshot)
+def pending_page(answer: ExplanationList) -> Page:
+    return page_of(_view(answer), pending_lines(answer, width=SCREEN_WIDTH), snapshot=answer.snapshot)

@@ -31,7 +31,6 @@ from kschedx.render.outcome import (
     event_text,
     indecisive_facts,
     lacking_notes,
-    nominated_text,
     outcome_details,
     outcome_sentence,
     outcome_tone,
@@ -253,7 +252,7 @@ def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | 
     phrase = outcome_sentence(diagnosis, ranked, explanation.holding)
     match explanation.state.name:
         case "Nominated":
-            return f"{explanation.cycle.pod.key} {nominated_text(explanation)}"
+            return f"{explanation.cycle.pod.key} {explanation.nominated_text}"
         case "ScaleUp":
             return f"{phrase}; {_scale_up(explanation)}"
         case "Unschedulable" if (down := explanation.autoscaler_down) is not None:

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.states import (
-    CannotStart,
-    Lifecycle,
-    NoScheduler,
-    NotChanged,
-    Refused,
-)
+from kschedx.controllers.states import CannotStart, Lifecycle, NoScheduler, NotChanged, Refused
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes

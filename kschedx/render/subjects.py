@@ -8,6 +8,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from kschedx.controllers.state_causes import causes
 from kschedx.controllers.states import Lifecycle, ResizeHeld
 from kschedx.controllers.states import headline as state_headline
 from kschedx.explain.node_groups import NodeGroup
@@ -18,7 +19,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, ResourceUse
 from kschedx.render.fixes import fix_lines, group_fix
 from kschedx.render.layout import column_lines, head_lines, headline_lines, item_lines, note_lines
-from kschedx.render.lifecycle import causes, rollout_text, state_tone
+from kschedx.render.lifecycle import rollout_text, state_tone
 from kschedx.render.page.explanation import explanation_sections
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.screen import explanation_view, footer_lines, reason_command, why_lines

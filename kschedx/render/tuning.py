@@ -11,13 +11,7 @@ from kschedx.render.comparison import changes_table
 from kschedx.render.layout import head_lines, table_lines
 from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
-from kschedx.render.terminal import (
-    BLANK,
-    BOLD,
-    StyledLine,
-    paragraph,
-    text,
-)
+from kschedx.render.terminal import BLANK, BOLD, StyledLine, paragraph, text
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.simulate.tuning import ProfileTrial, Tuning, TuningGoal
 from kschedx.wording import Fact, count

@@ -9,21 +9,8 @@ from msgspec.structs import replace
 
 from kschedx.inquiry.simulation import NodeUse, Simulation
 from kschedx.inquiry.stalled_drain import DrainFix
-from kschedx.render.page.model import (
-    SCREEN_WIDTH,
-    Histogram,
-    Page,
-    Plot,
-    Section,
-    Usage,
-    page_of,
-)
-from kschedx.render.simulation import (
-    drains_lines,
-    drains_view,
-    simulation_lines,
-    simulation_view,
-)
+from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, Section, Usage, page_of
+from kschedx.render.simulation import drains_lines, drains_view, simulation_lines, simulation_view
 from kschedx.render.view import UsageRow, View
 from kschedx.simulate.drain import DrainResult
 from kschedx.wording import amount, visible

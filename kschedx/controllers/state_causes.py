@@ -1,0 +1,268 @@
+"""Why a pod or workload is in its state, one sentence for each cause, and the cluster's own message about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from kschedx.controllers import states
+from kschedx.kube.kueue import MULTIKUEUE
+from kschedx.kube.types import JOB_TRACKING
+from kschedx.kube.workloads import MAKING_PODS
+from kschedx.wording import count, list_names
+
+_MOST_PODS = 3
+"""Pods of a rollout that stalls, each with what it lacks."""
+_HELD = {
+    "OnDelete": "a pod gets the new template only when it is deleted",
+    "partition": "a pod gets the new template only if its ordinal is the partition or higher",
+}
+_DEPENDENTS_FIRST = "foregroundDeletion"
+
+
+def own_event(lifecycle: states.Lifecycle) -> str:
+    """Return the cluster's own message, whole, so that a search finds it."""
+    match lifecycle:
+        case states.WaitingForKubelet(event=event):
+            return event
+        case states.Contradicted(message=event) | states.NotBound(message=event) | states.NotRead(message=event):
+            return event
+        case _:
+            return ""
+
+
+def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
+    match lifecycle:
+        case states.NamespaceTerminating(remaining=remaining, is_pod=is_pod):
+            goes = "the namespace controller deletes every pod of the namespace"
+            yield goes if is_pod else "the API server creates nothing in a namespace that is being deleted"
+            yield from remaining
+        case states.BeingDeleted():
+            yield from _deletion(lifecycle)
+        case states.Failed(message=message, ends=ends, owner=owner):
+            yield from filter(None, (ends, message) if lifecycle.is_retried else (message, ends))
+            if owner:
+                is_known = owner.partition(" ")[0] in MAKING_PODS
+                yield f"a failed pod does not start again; {owner} {'creates' if is_known else 'may create'} another"
+        case states.OfEndedJob() | states.RejectedByKubelet():
+            yield from filter(None, (lifecycle.message, _next(lifecycle)))
+        case states.UpdateHeld(pods=pods, why=why):
+            yield f"{list_names(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
+        case states.OnLostNode():
+            yield from _eviction(lifecycle)
+        case (
+            states.Finished(message=message)
+            | states.NotScaled(message=message)
+            | states.NoJobStarted(message=message)
+            | states.ResizeHeld(message=message)
+        ):
+            yield from filter(None, (message,))
+        case states.CannotStart(driver=driver):
+            if driver:
+                yield f"without {driver} there, its volumes are not provisioned or attached"
+        case states.ScaledToZero() | states.NoScheduler(others=0, profiles=()):
+            return
+        case states.Suspended() | states.Paused():
+            yield from _suspension(lifecycle)
+        case states.Refused(message=message, source=source, hint=hint):
+            is_name = hint.startswith("did you mean")  # and not about the source
+            yield f"{message} ({hint})" if is_name else message
+            if source or (hint and not is_name):
+                yield ", ".join(filter(None, (source, "" if is_name else hint)))
+        case states.WaitingForOrdinal():
+            yield from _order(lifecycle)
+        case states.WaitingForKubelet():
+            yield from _start(lifecycle)
+        case states.NoScheduler():
+            yield from _unknown(lifecycle)
+        case states.RolloutStalled():
+            yield from _stall(lifecycle)
+        case states.UnknownPods() | states.PodsLeftOut() | states.NotObserved() | states.NotRead():
+            yield from _open_pods(lifecycle)
+        case states.ObjectState(facts=facts):
+            yield from facts
+        case states.NotBound(report=report, provisioner=provisioner):
+            if report:
+                yield f"{provisioner or 'the storage driver'} reports: {report}"
+        case states.ComponentDown():
+            yield from _component_facts(lifecycle)
+        case states.StillActive() | states.ManagedElsewhere() | states.KeptBySidecar():
+            yield from _job_facts(lifecycle)
+        case states.Contradicted():
+            yield from _difference(lifecycle)
+        case _:
+            assert_never(lifecycle)
+
+
+def _suspension(state: states.Suspended | states.Paused) -> Iterator[str]:
+    """Yield what a suspended or paused workload does not do, and who suspended it."""
+    if isinstance(state, states.Paused):
+        if state.reason:
+            yield f"its controller paused it: {state.reason}"
+        is_under_way = state.updated or state.reason
+        does = "replaces no pods of the previous" if is_under_way else "creates no ReplicaSet for its pod"
+        yield f"a paused {state.kind} {does} template"
+        return
+    yield from filter(None, (state.message,))
+    of_user = f"a suspended {state.kind} creates no {'Jobs' if state.kind == 'CronJob' else 'pods'}"
+    if not (state.queue or state.waits):
+        yield of_user
+    if state.may_be_of_kueue:
+        yield "it has no queue: its user suspended it, or Kueue did with manageJobsWithoutQueueName"
+
+
+def _next(lifecycle: states.OfEndedJob | states.RejectedByKubelet) -> str:
+    """Return what a controller does about such pods."""
+    if isinstance(lifecycle, states.OfEndedJob):
+        return f"the Job controller deletes the unfinished pods of Job {lifecycle.job}"
+    each = "it" if lifecycle.pods == 1 else "each"
+    return (
+        f"{count(lifecycle.pods, 'pod')} failed so; {each} is replaced, and kube-scheduler assigns the next as before"
+    )
+
+
+def _job_facts(lifecycle: states.StillActive | states.ManagedElsewhere | states.KeptBySidecar) -> Iterator[str]:
+    if isinstance(lifecycle, states.KeptBySidecar):
+        yield "a pod of a Job succeeds only when all of its containers have ended"
+    elif isinstance(lifecycle, states.ManagedElsewhere):
+        where = (
+            "in a worker cluster: ask there" if lifecycle.manager == MULTIKUEUE else "by that controller, if it runs"
+        )
+        yield f"its pods are created {where}"
+    elif lifecycle.pod or lifecycle.message:
+        message = f": {lifecycle.message}" if lifecycle.message else ""
+        state = f"its pod {lifecycle.pod} {lifecycle.state or 'is pending'}" if lifecycle.pod else "it gets no pods"
+        yield f"{state}{message}"
+
+
+def _component_facts(state: states.ComponentDown) -> Iterator[str]:
+    if state.sibling:
+        yield state.shown
+        return
+    if state.scaled:
+        yield f"{state.shown}, and no other {state.component} is there"
+        return
+    pods, is_one = state.pods, len(state.pods) == 1
+    lacks = f"{'has' if is_one else 'have'} no node" if state.is_pending else f"{'is' if is_one else 'are'} not ready"
+    yield f"{list_names(pods, 3)} {lacks}, and no other {state.component} is there"
+    if state.state:
+        yield f"{pods[0]} {state.state}"
+
+
+def _difference(pod: states.Contradicted) -> Iterator[str]:
+    """Yield why the cluster's event may differ."""
+    if pod.counted > pod.known:
+        has = "has" if pod.known == 1 else "have"
+        yield f"the event is about {count(pod.counted, 'node')}, of which {pod.known:,} {has} been dumped"
+        yield "kubectl get nodes -o yaml > missing.yaml, and add -s missing.yaml"
+    elif pod.finished:
+        have = "has" if len(pod.finished) == 1 else "have"
+        yield f"{list_names(pod.finished, 3)} {have} finished, perhaps after the event, and made room there"
+    elif pod.namespaces:
+        spaces = "namespace" if len(pod.namespaces) == 1 else "namespaces"
+        yield f"the dump has pods of {spaces} {list_names(pod.namespaces, 3)} only; those of others use the nodes too"
+        yield "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
+    else:
+        yield "the dump lacks objects that decide, or they changed since the event"
+
+
+def _eviction(pod: states.OnLostNode) -> Iterator[str]:
+    yield from filter(None, (pod.message,))
+    if pod.seconds is None:
+        yield "it tolerates that the node is unreachable, so that it is not evicted"
+    else:
+        then = f", and {pod.owner} then creates another" if pod.owner else ""
+        yield f"it is deleted {pod.seconds} s after its node became unreachable{then}"
+
+
+def _order(waiting: states.WaitingForOrdinal) -> Iterator[str]:
+    where, before = f" on {waiting.node}" if waiting.node else "", waiting.predecessor
+    yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} is ready"
+    if waiting.is_node_lost:
+        yield f"no kubelet answers for node {waiting.node}, so nothing confirms that {before} has stopped"
+    if waiting.container:
+        yield f"{before}: {waiting.container}"
+
+
+def _open_pods(
+    lifecycle: states.UnknownPods | states.PodsLeftOut | states.NotObserved | states.NotRead,
+) -> Iterator[str]:
+    if isinstance(lifecycle, states.NotObserved):
+        empty = f"its status is empty: the controller of {lifecycle.kind} has not run since"
+        yield lifecycle.message or lifecycle.generations or empty
+    elif isinstance(lifecycle, states.NotRead):
+        yield from filter(None, (lifecycle.because, lifecycle.command))
+    elif isinstance(lifecycle, states.PodsLeftOut):
+        yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
+    elif lifecycle.template:
+        yield f"its pod template is that of {lifecycle.template} (spec.workloadRef): ask about that workload"
+    else:
+        yield f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
+
+
+def _stall(rollout: states.RolloutStalled) -> Iterator[str]:
+    if rollout.message:
+        yield f"condition Progressing is False (ProgressDeadlineExceeded): {rollout.message}"
+    elif rollout.seconds:
+        yield "a pod counts as available once it has been ready for that long; an old pod stays until then"
+    yield from rollout.pods[:_MOST_PODS]
+    if len(rollout.pods) > _MOST_PODS:
+        yield f"{len(rollout.pods) - _MOST_PODS:,} more"
+
+
+def _unknown(pod: states.NoScheduler) -> Iterator[str]:
+    if pod.others:
+        yield f"{count(pod.others, 'pod')} with this schedulerName {'has a node' if pod.others == 1 else 'have nodes'}"
+    elif not pod.message:
+        yield f"no pod with this schedulerName has a node; the configuration has {list_names(pod.profiles, 4)}"
+    if pod.message:
+        yield f"it reports: {pod.message}"
+    if pod.hint:
+        yield f'did you mean "{pod.hint}"?'
+
+
+def _start(pod: states.WaitingForKubelet) -> Iterator[str]:
+    """Yield why the kubelet does not run the pod's containers."""
+    if isinstance(pod, states.BoundToMissingNode):
+        yield f"the pod names node {pod.node}, and no node has that name"
+    elif pod.is_node_lost and not pod.message:
+        yield f"node {pod.node} is NotReady, or not in the cluster"
+    if pod.outdated:
+        yield f"{pod.outdated} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"
+    if pod.is_static:
+        yield f"the kubelet of {pod.node} runs this static pod from a manifest file"
+    if pod.last:
+        yield f"the container ended with {pod.last}"
+    if pod.message:
+        yield pod.message
+    yield from pod.conditions
+
+
+def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
+    """Yield why a pod or workload is deleted, and what blocks the deletion."""
+    if pod.why:
+        yield pod.why
+    if pod.node and pod.is_node_lost:
+        yield f"no kubelet answers for node {pod.node}, so the deletion is not confirmed"
+    if _DEPENDENTS_FIRST in pod.finalizers:
+        yield f"finalizer {_DEPENDENTS_FIRST}: what it owns is deleted first"
+    others = [finalizer for finalizer in pod.finalizers if finalizer != _DEPENDENTS_FIRST]
+    if others:
+        which, it = ("finalizers", "them") if len(others) > 1 else ("finalizer", "it")
+        behind = "the Job controller" if others == [JOB_TRACKING] else f"the controller behind {it}"
+        yield f"{which} {list_names(others, 4)}: the object stays until {behind} is done"
+        yield from filter(None, (pod.down,))
+    elif pod.node and not pod.is_node_lost:
+        limit = f", by {pod.until} at the latest" if pod.until else ""
+        yield f"its containers are stopping on node {pod.node}{limit}"
+    elif not pod.node and not pod.is_workload:
+        yield "kube-scheduler skips pods that are being deleted"
+    if pod.successor:
+        yield f"{pod.successor} creates its new pods once the old ones are gone (strategy Recreate)"
+    elif pod.owner and pod.node and pod.is_node_lost:
+        if pod.barrier:
+            yield f"{pod.owner} creates no other pod for {pod.node} while {pod.barrier}"
+        elif pod.owner.startswith(("ReplicaSet ", "ReplicationController ")):
+            yield f"{pod.owner} does not count it, and replaces it at once"
+        else:
+            yield f"{pod.owner} creates the pod again once it is gone"
