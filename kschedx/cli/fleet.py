@@ -22,6 +22,7 @@ from kschedx.cli.options import Command
 from kschedx.cli.output import Answer, ExitCode, Format, Report, answer_to, input_digest, needs, option
 from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, Place, nearest
+from kschedx.inquiry.fleet import ClusterAnswerDocument, FleetDocument
 from kschedx.kube import documents
 from kschedx.progress import Phase, ProgressStep, begin, count_items
 from kschedx.wording import Fact, count, list_names
@@ -218,26 +219,6 @@ def _every_context(kubeconfig: str | None) -> Sequence[str]:
 # One question to every cluster, in separate processes with a time limit each.
 
 
-class _SurveyRow(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One cluster's answer; a line of the results."""
-
-    cluster: str
-    question: tuple[str, ...]
-    exit_code: int
-    seconds: float
-    summary: str
-    """The headline of the answer, or the first line of the error."""
-    errors: str = ""
-    taken: str = ""
-    """When the cluster was read; empty if that is not known."""
-    document: Mapping[str, object] | None = None
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether the cluster was read and the question answered; if so, it is not asked again."""
-        return self.document is not None and self.exit_code in (ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE)
-
-
 def _ask_clusters(
     members: Sequence[_Member],
     question: Sequence[str],
@@ -245,9 +226,9 @@ def _ask_clusters(
     *,
     jobs: int,
     limit: float,
-    done: Mapping[str, _SurveyRow],
-    see: Callable[[_SurveyRow], None],
-) -> tuple[_SurveyRow, ...]:
+    done: Mapping[str, ClusterAnswerDocument],
+    see: Callable[[ClusterAnswerDocument], None],
+) -> tuple[ClusterAnswerDocument, ...]:
     """Return the rows of all clusters, in the order of the clusters. `answer` answers a command line, `done` are known
     rows, and `see` is called with each new one."""
     rows = dict(done)
@@ -285,7 +266,9 @@ class Work:
         self.share = self._before + (1 - self._before) * step.share / 2
 
 
-def _finished_rows(futures: Sequence[Future[_SurveyRow]], works: Sequence[Work]) -> Iterator[_SurveyRow]:
+def _finished_rows(
+    futures: Sequence[Future[ClusterAnswerDocument]], works: Sequence[Work]
+) -> Iterator[ClusterAnswerDocument]:
     """Yield the rows as they are finished, and report the progress of the others meanwhile."""
     left = dict(zip(futures, works, strict=True))
     while left:
@@ -333,11 +316,11 @@ class _Workers:
 
 def _row(
     workers: _Workers, member: _Member, question: Sequence[str], limit: float, see: Callable[[ProgressStep], None]
-) -> _SurveyRow:
+) -> ClusterAnswerDocument:
     begun = time.monotonic()
     command, *more = question
     answer = workers.own_worker().ask([command, *member.options, *more], limit, see)
-    return _SurveyRow(
+    return ClusterAnswerDocument(
         cluster=member.name,
         question=tuple(question),
         exit_code=int(answer.exit_code),
@@ -355,14 +338,14 @@ def _summary(answer: CapturedAnswer) -> str:
     return next((line.strip() for line in answer.errors.splitlines() if line.strip()), "")
 
 
-def _resume(path: str | None, question: Sequence[str]) -> dict[str, _SurveyRow]:
+def _resume(path: str | None, question: Sequence[str]) -> dict[str, ClusterAnswerDocument]:
     """Return the answered rows of an earlier run of this question. Raises `InputError`."""
     if path is None or not Path(path).exists():
         return {}
-    rows: dict[str, _SurveyRow] = {}
+    rows: dict[str, ClusterAnswerDocument] = {}
     for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
         try:
-            row = msgspec.json.decode(line, type=_SurveyRow)
+            row = msgspec.json.decode(line, type=ClusterAnswerDocument)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             place = Place(source=path, document=number)
             raise InputError(f"not a row of kschedx fleet: {error}", place=place, hint="name another file") from None
@@ -372,7 +355,7 @@ def _resume(path: str | None, question: Sequence[str]) -> dict[str, _SurveyRow]:
 
 
 @contextmanager
-def _results(path: str | None) -> Iterator[Callable[[_SurveyRow], None]]:
+def _results(path: str | None) -> Iterator[Callable[[ClusterAnswerDocument], None]]:
     """Yield a function that writes a line for each row at once, after those of an earlier run."""
     if path is None:
         yield lambda row: None
@@ -383,7 +366,7 @@ def _results(path: str | None) -> Iterator[Callable[[_SurveyRow], None]]:
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", place=Place(source=path)) from None
 
-        def write(row: _SurveyRow) -> None:
+        def write(row: ClusterAnswerDocument) -> None:
             file.write(msgspec.json.encode(row) + b"\n")
             file.flush()
 
@@ -400,7 +383,7 @@ def _tone_of(code: int) -> Tone:
     return {ExitCode.SCHEDULABLE: Tone.GOOD, ExitCode.UNSCHEDULABLE: Tone.BAD}.get(ExitCode(code), Tone.OPEN)
 
 
-def _exit_code(rows: Sequence[_SurveyRow]) -> ExitCode:
+def _exit_code(rows: Sequence[ClusterAnswerDocument]) -> ExitCode:
     """Return 3 if a cluster could not be read or decided, 1 if one has findings, else 0."""
     codes = {row.exit_code for row in rows}
     if codes - {ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE}:
@@ -411,7 +394,7 @@ def _exit_code(rows: Sequence[_SurveyRow]) -> ExitCode:
 _NOTHING, _AMISS, _UNDECIDED, _NO_ANSWER = "nothing found", "amiss", "undecided", "no answer"
 
 
-def _kind(row: _SurveyRow) -> str:
+def _kind(row: ClusterAnswerDocument) -> str:
     match row.exit_code:
         case ExitCode.SCHEDULABLE:
             return _NOTHING
@@ -423,21 +406,21 @@ def _kind(row: _SurveyRow) -> str:
             return _NO_ANSWER
 
 
-def _headline(rows: Sequence[_SurveyRow]) -> str:
+def _headline(rows: Sequence[ClusterAnswerDocument]) -> str:
     kinds = Counter(map(_kind, rows))
     texts = {_AMISS: "with findings", _UNDECIDED: "undecided", _NO_ANSWER: "without an answer"}
     parts = [f"{kinds[kind]:,} {text}" for kind, text in texts.items() if kinds[kind]]
     return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing found'}"
 
 
-def _sort_by_need(rows: Sequence[_SurveyRow]) -> list[_SurveyRow]:
+def _sort_by_need(rows: Sequence[ClusterAnswerDocument]) -> list[ClusterAnswerDocument]:
     """Return the rows without an answer first, then those with findings, then the others; each in the order of the
     clusters."""
     order = {ExitCode.UNSCHEDULABLE: 1, ExitCode.SCHEDULABLE: 2}
     return sorted(rows, key=lambda row: order.get(ExitCode(row.exit_code), 0))
 
 
-def _screen(rows: Sequence[_SurveyRow], width: int) -> list[StyledLine]:
+def _screen(rows: Sequence[ClusterAnswerDocument], width: int) -> list[StyledLine]:
     from kschedx.render.terminal import BLANK, paragraph, title_lines
 
     lines = [*title_lines(_headline(rows), _tone_of(_exit_code(rows)), width), BLANK]
@@ -447,13 +430,11 @@ def _screen(rows: Sequence[_SurveyRow], width: int) -> list[StyledLine]:
     return lines
 
 
-def _fleet_document(rows: Sequence[_SurveyRow]) -> dict[str, object]:
-    from kschedx.schemas.commands import FleetDocument
-
+def _fleet_document(rows: Sequence[ClusterAnswerDocument]) -> dict[str, object]:
     return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))
 
 
-def _page(rows: Sequence[_SurveyRow], inputs: Sequence[Path]) -> Page:
+def _page(rows: Sequence[ClusterAnswerDocument], inputs: Sequence[Path]) -> Page:
     """Return the page. `inputs` are the members' files; a digest is in the footer if all of them exist, which a cluster
     read live does not."""
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
@@ -491,7 +472,7 @@ def _page(rows: Sequence[_SurveyRow], inputs: Sequence[Path]) -> Page:
     return page_of(view, _screen(rows, SCREEN_WIDTH), cited=(*cited, *digest))
 
 
-def _write_parquet(rows: Sequence[_SurveyRow], path: str) -> None:
+def _write_parquet(rows: Sequence[ClusterAnswerDocument], path: str) -> None:
     """Write the rows as a table; a document is its JSON. Needs the extra parquet. Raises `InputError`."""
     with needs("parquet"):
         import pyarrow

@@ -91,7 +91,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
     ),
     "Admissions": ("kschedx kueue -o json", _record_schema("kueue.document.Admissions")),
     "Diagnosis": ("kschedx doctor -o json", _record_schema("doctor.diagnosis.DumpDiagnosis")),
-    "FleetAnswer": ("kschedx fleet COMMAND -o json", _record_schema("schemas.commands.FleetDocument")),
+    "FleetAnswer": ("kschedx fleet COMMAND -o json", _record_schema("inquiry.fleet.FleetDocument")),
     "Profile": ("kschedx profiles show NAME -o json", _record_schema("schemas.commands.ProfileListing")),
     "ProfileCheck": ("kschedx profiles check FILE -o json", _record_schema("schemas.commands.ProfileCheckDocument")),
     "ProfileTuning": ("kschedx profiles tune -o json", _record_schema("simulate.tuning.TuningDocument")),

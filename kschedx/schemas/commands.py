@@ -104,23 +104,6 @@ class ScaleDownOutput(ScaleDownDocument, frozen=True, omit_defaults=True):
 # The documents of commands about clusters, profiles, and plugins.
 
 
-class ClusterAnswerDocument(Document, frozen=True):
-    cluster: str
-    question: tuple[str, ...]
-    exit_code: int
-    seconds: float
-    summary: str
-    errors: str
-    taken: str
-    """When the cluster was read; empty if that is not known."""
-    document: Json | None
-    """The command's document for this cluster."""
-
-
-class FleetDocument(Document, frozen=True):
-    clusters: tuple[ClusterAnswerDocument, ...]
-
-
 class ProfileListing(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Of a Policy the predicates and priorities, since nothing else of it is expanded."""
 
