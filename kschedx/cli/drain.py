@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup
@@ -14,15 +12,7 @@ from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 from kschedx.errors import InputError
-from kschedx.kube.documents import to_json
 from kschedx.kube.selectors import parse_label_query
-
-if TYPE_CHECKING:
-    from kschedx.inquiry.simulation import Simulation
-    from kschedx.inquiry.stalled_drain import DrainFix
-    from kschedx.render.page.model import Page
-    from kschedx.simulate.changes import SimulatedChange
-    from kschedx.simulate.drain import DrainResult
 
 MANY = 1_000
 """More nodes than this, each drained by itself, take minutes, as a note states."""
@@ -93,9 +83,8 @@ def drain(
     question: Question,
 ) -> Answer:
     from kschedx.cli.files import check_name, write_snapshot
-    from kschedx.inquiry.stalled_drain import drain_fixes
+    from kschedx.inquiry.stalled_drain import preview_drain
     from kschedx.inquiry.target import node_names
-    from kschedx.inquiry.what_if import drain_each, drain_in_turn
     from kschedx.simulate.simulator import SimulationOptions
 
     if out is not None:
@@ -124,52 +113,26 @@ def drain(
         disable_eviction=disables_eviction,
         pod_selector=None if pod_selector is None else parse_label_query(pod_selector),
     )
-    namespace = question.namespace or reached.namespace
     connection.print_notes(snapshot, setup)
-
-    def in_turn(more: Sequence[SimulatedChange] = (), flags: SimulationOptions = options) -> Simulation:
-        changes = (*question.changes, *more)
-        return drain_in_turn(
-            snapshot, setup, shown, changes, options=flags, namespace=namespace, comes_back=not together
-        )
-
-    def by_themselves(named: Sequence[str] | None, flags: SimulationOptions = options) -> Simulation:
-        return drain_each(snapshot, setup, named, question.changes, options=flags, namespace=namespace)
 
     count = len(shown) if nodes else len(snapshot.cluster.names)
     if each and count > MANY:
         hint = "for an answer sooner, name the nodes of one pool or zone"
         print_note(f"--each drains {count:,} nodes by themselves, which takes minutes; {hint}")
-    simulation = by_themselves(shown if nodes else None) if each else in_turn()
-    lets_go = () if each else drain_fixes(simulation, in_turn)
-    refused = [drain_result.node for drain_result in simulation.drained if drain_result.is_refused]
-    forced: Sequence[DrainResult] = ()
-    if refused:  # the question is where the pods go, not which flags kubectl needs
-        flags = replace(options, force=True, delete_emptydir_data=True)
-        forced = (by_themselves(refused, flags) if each else in_turn(flags=flags)).drained
+    preview = preview_drain(
+        snapshot,
+        setup,
+        shown if nodes else None,
+        question.changes,
+        options=options,
+        namespace=question.namespace or reached.namespace,
+        each=each,
+        comes_back=not together,
+    )
+    simulation = preview.simulation
     if out is not None:
         write_snapshot(out, simulation.after)
-    report = _report(simulation, lets_go, forced, each=each)
-    done = all(drained.is_done for drained in simulation.drained) and (each or not simulation.pending)
-    return Answer.of(report, done, is_undecided=bool(simulation.undecided))
-
-
-def _report(
-    simulation: Simulation, lets_go: Sequence[DrainFix], forced: Sequence[DrainResult], *, each: bool
-) -> Report:
-    from kschedx.render.simulation import drains_lines
-
-    def page(_: bool) -> Page:
-        from kschedx.render.page.simulation import drains_page
-
-        return drains_page(simulation, each=each, lets_go=lets_go, forced=forced)
-
-    budget_fixes = {"budgetFixes": [to_json(remedy.document) for remedy in lets_go]} if lets_go else {}
-    return Report(
-        screen=lambda width, wide: drains_lines(
-            simulation, width=width, each=each, lets_go=lets_go, forced=forced, wide=wide
-        ),
-        document=lambda: simulation.to_dict() | budget_fixes,
-        names=lambda: [f"node/{drained.node}" for drained in simulation.drained if drained.is_done],
-        page=page,
-    )
+    done = [drained.node for drained in simulation.drained if drained.is_done]
+    report = Report.of(preview, names=lambda: [f"node/{name}" for name in done])
+    is_good = len(done) == len(simulation.drained) and (each or not simulation.pending)
+    return Answer.of(report, is_good, is_undecided=bool(simulation.undecided))

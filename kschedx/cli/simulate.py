@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,11 +16,8 @@ from kschedx.errors import InputError
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth
     from kschedx.inquiry.simulation import Simulation
-    from kschedx.render.page.model import Page
     from kschedx.simulate.simulator import SimulationOptions
 
-_MOST_FIXED = 8
-"""How many workloads have a fix in the document: those with the most pending pods."""
 COMMAND = Command(
     "Place pending pods after changes: what if?",
     (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES, OptionGroup.DRAINING),
@@ -99,7 +95,7 @@ def simulate(
 ) -> Answer:
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.inquiry.manifests import objects_of
-    from kschedx.inquiry.what_if import other_outcomes
+    from kschedx.inquiry.what_if import SimulationAnswer, other_outcomes
     from kschedx.inquiry.what_if import simulate as simulated
     from kschedx.simulate.moves import parse_goal
     from kschedx.simulate.simulator import SimulationOptions
@@ -139,44 +135,10 @@ def simulate(
         connection.print_ignored_groups(then, setup, (then.pods[rows[pod]] for pod in simulation.placed if pod in rows))
     print_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None
-    from kschedx.render.simulation import ties_text
-
-    tie_phrase = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
         write_snapshot(out, simulation.after)
-    simulation_report = _report(simulation, steps=steps, ties=tie_phrase, growths=growths)
-    return Answer(simulation_report, row_named(decision_name(simulation.overall)).exit_code)
-
-
-def _report(
-    simulation: Simulation,
-    *,
-    steps: bool = False,
-    ties: str | None = None,
-    growths: Sequence[Growth] = (),
-) -> Report:
-    """Return a simulation in every format; `growths` are what the autoscalers added first."""
-
-    from kschedx.inquiry.autoscalers import autoscaler_document
-    from kschedx.inquiry.pending_pods import SharedFixes
-    from kschedx.render.simulation import simulation_lines
-
-    def document() -> Mapping[str, object]:
-        grown = autoscaler_document(growth.document for growth in growths)
-        more = {"ties": ties, "autoscaler": grown or None}
-        fixes = {"fixes": SharedFixes(simulation).to_list(_MOST_FIXED)}
-        return simulation.to_dict() | fixes | {key: value for key, value in more.items() if value is not None}
-
-    def page(_: bool) -> Page:
-        from kschedx.render.page.simulation import simulation_page
-
-        return simulation_page(simulation, ties=ties, growths=growths)
-
-    return Report(
-        screen=lambda width, wide: simulation_lines(
-            simulation, width=width, steps=steps, wide=wide, ties=ties, growths=growths
-        ),
-        document=document,
-        names=lambda: [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + [*simulation.pending],
-        page=page,
+    answer = SimulationAnswer(simulation=simulation, growths=growths, other_outcomes=other, has_steps=steps)
+    report = Report.of(
+        answer, names=lambda: [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + [*simulation.pending]
     )
+    return Answer(report, row_named(decision_name(simulation.overall)).exit_code)

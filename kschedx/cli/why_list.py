@@ -24,12 +24,10 @@ from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.kube.selectors import parse_label_query
 from kschedx.kube.types import Namespace, Pod
 from kschedx.kube.workloads import SHORT_NAMES
-from kschedx.render.pending import pending_lines
 
 if TYPE_CHECKING:
     from kschedx.cli.connection import LoadedCluster
     from kschedx.render.checks import Check
-    from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -118,20 +116,7 @@ def _report(answer: ExplanationList) -> Report:
         pairs = zip(answer.items, answer.answers_by_item, strict=True)
         return [answers_check(answers, item.workload, item.place) for item, answers in pairs]
 
-    def page(_: bool) -> Page:
-        from kschedx.render.pending import pending_page
-
-        return pending_page(answer)
-
-    return Report(
-        screen=lambda width, wide: pending_lines(answer, width=width, wide=wide),
-        document=answer.document,
-        entries=answer.entries,
-        sample=answer.sample,
-        names=names,
-        checks=checks,
-        page=page,
-    )
+    return replace(Report.of(answer, names=names), entries=answer.entries, sample=answer.sample, checks=checks)
 
 
 def _if_empty(wanted: WhyArguments, snapshot: Snapshot, namespace: str | None) -> str:

@@ -129,6 +129,7 @@ def explain_target(
 ) -> Answer | int:
     """Explain one pod, and what happens to it while it is watched. `queue` are the pod and the others in the files, in
     order."""
+    from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.manifests import WrittenPod, place_of
     from kschedx.inquiry.target import node_names
 
@@ -136,58 +137,69 @@ def explain_target(
     if wanted.watch and not isinstance(pod, Pod):
         target = (wanted.names or wanted.files)[0]
         raise InputError(f'--watch: "{target}" is not a pod of the cluster', hint="name one: pod/NAME")
-    inquiry = inquiry_of(question, wanted, clusters, setup)
+    answer = _explain(question, wanted, inquiry_of(question, wanted, clusters, setup), pod, queue)
+    if not isinstance(answer, Explanation):
+        assert isinstance(pod, WrittenPod), "a DaemonSet is one"
+        return _daemon_set_answer(answer, pod, wanted, clusters.before)
+    if wanted.interactive:
+        from kschedx.cli.interactive import Why, show
+
+        show(Why(answer, typed_change(question, setup)), answer.cycle.all_nodes.cluster.names)
+        return answer.exit_code
+    if wanted.fix is not None:
+        return Answer(_fix_report(answer, answer.fixes, wanted.fix, pod, clusters.before), answer.exit_code)
+    report = explanation_report(answer, shown, place_of(pod), all_nodes=wanted.nodes == "all")
+    if wanted.watch and isinstance(pod, Pod):
+        write(report, wanted.output)
+        return _watch(question, pod, answer, interval)
+    return Answer(report, answer.exit_code)
+
+
+def _explain(
+    question: Question,
+    wanted: WhyArguments,
+    inquiry: Inquiry,
+    pod: Pod | WrittenPod,
+    queue: Sequence[Pod | WrittenPod],
+) -> Explanation | DaemonSetAnswer:
+    from kschedx.inquiry.manifests import WrittenPod
+    from kschedx.inquiry.target import node_names
+
+    setup, cluster = inquiry.setup, inquiry.clusters.applied
     admit = _once(partial(subject_of, question, wanted, setup, pod))
     try:
         if wanted.tries:
-            explanation = inquiry.explain_edited(pod, admit, queue, list(map(_edit, wanted.tries)))
-        elif (
-            isinstance(pod, WrittenPod)
-            and pod.is_daemon
-            and clusters.applied.cluster.nodes
-            and replace(wanted, nodes=None).is_plain
-            and not inquiry.is_held(pod)
-        ):
-            answer = inquiry.explain_daemon_set(pod, admit, (pod,) if wanted.alone else queue)
-            return _daemon_set_answer(answer, pod, wanted, clusters.before)
-        elif isinstance(pod, WrittenPod) and pod.is_daemon and wanted.is_about_node and not inquiry.is_stopped(pod):
-            from kschedx.inquiry.daemon_set import explain_daemon_set
+            return inquiry.explain_edited(pod, admit, queue, list(map(_edit, wanted.tries)))
+        if isinstance(pod, WrittenPod) and pod.is_daemon:
+            if cluster.cluster.nodes and replace(wanted, nodes=None).is_plain and not inquiry.is_held(pod):
+                return inquiry.explain_daemon_set(pod, admit, (pod,) if wanted.alone else queue)
+            if wanted.is_about_node and not inquiry.is_stopped(pod):
+                from kschedx.inquiry.daemon_set import explain_daemon_set
 
-            answer = explain_daemon_set(pod.workload_name, admit(clusters.applied), setup)
-            return _daemon_set_answer(replace(answer, node=shown[0]), pod, wanted, clusters.before)
-        else:
-            explanation = inquiry.answer(pod, admit, queue)
+                answer = explain_daemon_set(pod.workload_name, admit(cluster), setup)
+                return replace(answer, node=node_names(cluster, wanted.node)[0])
+        return inquiry.answer(pod, admit, queue)
     except NotAdmittedError as error:
         if isinstance(pod, Pod) or wanted.interactive or wanted.tries:
             raise
-        explanation = inquiry.refused(pod, error)
+        return inquiry.refused(pod, error)
     except ConfigError as error:
         if isinstance(pod, Pod) or pod.document is None or not error.place.object:
             raise
         raise pod.document.fault(error, below=pod.template) from None
-    if wanted.interactive:
-        from kschedx.cli.interactive import Why, show
 
-        show(Why(explanation, typed_change(question, setup)), explanation.cycle.all_nodes.cluster.names)
-        return explanation.exit_code
-    if wanted.fix is not None:
-        return Answer(
-            _fix_report(explanation, explanation.fixes, wanted.fix, pod, clusters.before), explanation.exit_code
-        )
-    report = explanation_report(explanation, shown, place_of(pod), all_nodes=wanted.nodes == "all")
-    if wanted.watch and isinstance(pod, Pod):
-        write(report, wanted.output)
-        from kschedx.cli.watch import Watch
-        from kschedx.explain.setup import stored_subject
-        from kschedx.inquiry.pod import explain
 
-        def again(snapshot: Snapshot, pod: Pod) -> Explanation:
-            return explain(stored_subject(snapshot, pod), question.setup(snapshot))
+def _watch(question: Question, pod: Pod, explanation: Explanation, interval: int) -> int:
+    from kschedx.cli.watch import Watch
+    from kschedx.explain.setup import stored_subject
+    from kschedx.inquiry.pod import explain
 
-        if question.snapshot:
-            print_note(f"every {interval} s, --watch reads {', '.join(question.snapshot)} again")
-        return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(explanation)
-    return Answer(report, explanation.exit_code)
+    def again(snapshot: Snapshot, pod: Pod) -> Explanation:
+        return explain(stored_subject(snapshot, pod), question.setup(snapshot))
+
+    if question.snapshot:
+        print_note(f"every {interval} s, --watch reads {', '.join(question.snapshot)} again")
+    return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(explanation)
 
 
 def inquiry_of(question: Question, wanted: WhyArguments, clusters: Clusters, setup: Setup) -> Inquiry:

@@ -177,7 +177,8 @@ def _eviction(pod: states.OnLostNode) -> Iterator[str]:
 
 def _order(waiting: states.WaitingForOrdinal) -> Iterator[str]:
     where, before = f" on {waiting.node}" if waiting.node else "", waiting.predecessor
-    yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} is ready"
+    after = f"has been ready for minReadySeconds {waiting.seconds}" if waiting.seconds else "is ready"
+    yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} {after}"
     if waiting.is_node_lost:
         yield f"no kubelet answers for node {waiting.node}, so nothing confirms that {before} has stopped"
     if waiting.container:

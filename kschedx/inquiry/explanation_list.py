@@ -37,6 +37,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import Pod
 from kschedx.parallel import results
 from kschedx.progress import Phase, count_items
+from kschedx.results import Shown
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
 from kschedx.words import describe
@@ -199,7 +200,7 @@ def _wanted_labels(findings: Sequence[Finding]) -> str:
     return "; ".join(" · ".join(fact.items) for words in of_labels for fact in words.facts)
 
 
-class ExplanationList(Struct, frozen=True, kw_only=True, dict=True):
+class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
     """The pods in question, explained with the same settings, and the answers about them by cause."""
 
     items: Sequence[Item]
@@ -256,7 +257,7 @@ class ExplanationList(Struct, frozen=True, kw_only=True, dict=True):
         """The pods by cause, the largest group first."""
         return groups(self.answers)
 
-    def document(self) -> Json:
+    def to_dict(self) -> Json:
         return _read_iterators(self.entries())
 
     def sample(self) -> tuple[Json, int]:

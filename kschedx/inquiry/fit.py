@@ -184,15 +184,9 @@ def fit(
     """
     if wanted is not None and wanted > changes.MOST_COUNT:
         raise InputError(f"found {wanted:,}, at most {changes.MOST_COUNT:,} are tried", place=Place(object="replicas"))
-    most = _MOST_COPIES if wanted is None else min(wanted, _most_pods(snapshot, pod, setup))
     known, quotas = snapshot.storage.claims, QuotaLedger(snapshot, setup.release)
-    if manifest is not None and manifest.get("kind") == "StatefulSet":
-        taken = [name.partition("/")[2] for name in snapshot.pods.rows]
-        most = min(most, _MOST_COPIES // 10) if wanted is None else most
-        snapshot, pods = workloads.new_pods(snapshot, setup, manifest, most + 1, taken)
-    else:
-        snapshot, pods = workloads.copy_pod(snapshot, pod, most + 1)
-    let_in = admit_pods(snapshot, quotas, pods[:most], known)
+    snapshot, pods = _new_pods(snapshot, setup, pod, manifest, wanted)
+    let_in = admit_pods(snapshot, quotas, pods[:-1], known)
     most = len(let_in.created)
     pods = pods[: most + 1]
     first = len(snapshot.pods)
@@ -226,6 +220,18 @@ def fit(
         fill=lambda: with_only_pods(simulator.after, kept),
         refusal=let_in.refusal if len(placed) == most or wanted is not None else "",
     )
+
+
+def _new_pods(
+    snapshot: Snapshot, setup: Setup, pod: Pod, manifest: Mapping[str, object] | None, wanted: int | None
+) -> tuple[Snapshot, Sequence[Pod]]:
+    """Return the pods to place and one more, and the cluster with the objects that were created for them."""
+    most = _MOST_COPIES if wanted is None else min(wanted, _most_pods(snapshot, pod, setup))
+    if manifest is None or manifest.get("kind") != "StatefulSet":
+        return workloads.copy_pod(snapshot, pod, most + 1)
+    taken = [name.partition("/")[2] for name in snapshot.pods.rows]
+    most = min(most, _MOST_COPIES // 10) if wanted is None else most
+    return workloads.new_pods(snapshot, setup, manifest, most + 1, taken)
 
 
 def _placed_nodes(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:

@@ -52,7 +52,7 @@ from kschedx.inquiry.refusal_remedies import Patch, Refusal, fix_with_outcome
 from kschedx.kube.autoscalers import PAUSED
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
-from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
+from kschedx.kube.documents import Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.names import HOSTNAME
@@ -108,6 +108,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
     def _each(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         yield from self._workload_fixes(lifecycle)
         yield from self._resume_fixes(lifecycle)
+        yield from self._predecessor_fixes(lifecycle)
         yield from self._pod_fixes(lifecycle)
 
     def _workload_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
@@ -153,8 +154,6 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     (Target("batch/v1", "Job", job, self._namespace).deletion,),
                     commands=(command,),
                 )
-            case _:
-                return
 
     def _resume_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         """Yield what resumes a workload that is suspended or paused."""
@@ -185,8 +184,6 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 )
                 patch = [set_field("/spec/paused", False)]
                 yield self._try("resume the Deployment", (self._workload_change(patch),), commands=(command,))
-            case _:
-                return
 
     def _untried_resume(self, kind: str, spec: Mapping[str, object]) -> Fix | None:
         """Return the resumption of a custom resource whose pods only its controller knows, as a TrainJob's."""
@@ -195,19 +192,11 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         command = self._merge_command("{}/{}", kind.lower(), self._workload_name, spec=spec)
         return Fix.untried(f"resume the {kind}", commands=(command,))
 
-    def _pod_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
+    def _predecessor_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
+        """Yield fixes for a pod that is being deleted, or for the earlier pod that delays this one."""
         match lifecycle:
-            case states.OnLostNode(node=node):
-                yield _repair_fix(node)
-            case states.KeptBySidecar(running=running):
-                native = f"run {running} as an init container with restartPolicy Always"
-                yield Fix.untried(f"{native}: it ends with the Job's other containers")
-            case states.ResizeHeld():
-                yield from self._resize_fixes(lifecycle)
             case states.BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
-                yield from (
-                    Fix.untried(title, (change,), commands=(phrase,)) for title, change, phrase in self._lost(node)
-                )
+                yield from self._lost_pod_fixes(node)
             case states.BeingDeleted(node=node, is_node_lost=True) if node:
                 yield from self._lost_node_fixes(node)
             case states.WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
@@ -225,6 +214,16 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     title, command = component_repair(down)
                     yield Fix.untried(title, commands=(command,))
                 yield self._unheld(finalizers)
+
+    def _pod_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
+        match lifecycle:
+            case states.OnLostNode(node=node):
+                yield _repair_fix(node)
+            case states.KeptBySidecar(running=running):
+                native = f"run {running} as an init container with restartPolicy Always"
+                yield Fix.untried(f"{native}: it ends with the Job's other containers")
+            case states.ResizeHeld():
+                yield from self._resize_fixes(lifecycle)
             case states.NoScheduler(profiles=profiles, hint=hint, others=0, message=""):
                 yield self._scheduler_fix(hint, profiles)
             case states.NotSynced():
@@ -253,8 +252,6 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield Fix.untried(title, commands=(command,))
             case states.Failed():
                 yield from self._failure_fixes(lifecycle)
-            case _:
-                return
 
     def _next_attempt(self) -> Fix:
         """Return what lets a controller try again at once, which otherwise waits for its back-off of up to 1,000 s."""
@@ -422,7 +419,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"{repair}: its kubelet runs this static pod from a manifest file")
         elif state.owner and ((is_replaced := self._is_replaced(state)) or advice.startswith("delete the pod")):
             title = f"delete the pod: {state.owner} {'has replaced' if is_replaced else 'replaces'} it"
-            yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
+            yield self._deletion_fix(title)
         elif not state.node:
             last = state.pods[-1:]
             end = state.ends.partition(" failed: ")[2].replace(": ", " ", 1)
@@ -471,25 +468,21 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         command = self._merge_command("{}/{}", kind, self._workload_name, spec=spec)
         return self._try(title, (self._workload_change([*merged_fields("/spec", spec)]),), commands=(command,))
 
-    def _lost(self, node: str) -> Iterator[tuple[str, Change, str]]:
-        """Yield the fixes for a pod on a lost node: title, change, and command. A node that is gone cannot be
-        tainted."""
-        metadata = self.pod.metadata
-        taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
+    def _lost_pod_fixes(self, node: str) -> Iterator[Fix]:
+        """Yield the untried fixes for a pod on a lost node. A node that is gone cannot be tainted."""
         is_there = node in self.snapshot.cluster.index
         gone = f"if node {node} is gone for good" if is_there else f"since node {node} is gone"
-        yield (
-            f"force the deletion of {metadata.name} {gone}",
-            Target.pod(self.pod.key).deletion,
-            f"{delete_pod(self.pod.key)} --force --grace-period=0",
-        )
-        if not is_there:
-            return
-        yield (
-            f"taint node {node} out of service, if it is shut down",
-            Target("v1", "Node", node).patched(set_field("/spec/taints/-", taint)),
-            shell_command(f"kubectl taint node {{}} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node),
-        )
+        command = f"{delete_pod(self.pod.key)} --force --grace-period=0"
+        title = f"force the deletion of {self.pod.metadata.name} {gone}"
+        yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(command,))
+        if is_there:
+            taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
+            change = Target("v1", "Node", node).patched(set_field("/spec/taints/-", taint))
+            command = shell_command(f"kubectl taint node {{}} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node)
+            yield Fix.untried(f"taint node {node} out of service, if it is shut down", (change,), commands=(command,))
+
+    def _deletion_fix(self, title: str) -> Fix:
+        return Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
 
     def _kubelet_fixes(self, state: states.WaitingForKubelet) -> Iterator[Fix | None]:
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
@@ -499,10 +492,10 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         image = next((container.image for container in containers if container.name == state.container), "")
         if state.outdated:
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
-            yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
+            yield self._deletion_fix(title)
         if isinstance(state, states.BoundToMissingNode):
             title = f"delete the pod, and create it without spec.nodeName {state.node}"
-            yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
+            yield self._deletion_fix(title)
         elif state.claim:
             node = self.snapshot.cluster.nodes[self.snapshot.cluster.index[state.node]]
             host = f"{HOSTNAME}={node.metadata.labels.get(HOSTNAME, node.name)}"
@@ -622,8 +615,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 continue
             node = holder.spec.node_name
             if is_node_lost(self.snapshot, node):
-                ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume as well
-                yield from (Fix.untried(title, (change,), commands=(command,)) for title, change, command in ways)
+                fixes = [*replace(self, pod=holder)._lost_pod_fixes(node)]
+                yield from reversed(fixes)  # the taint detaches the volume as well
             elif holder.metadata.deletion_timestamp:
                 yield Fix.untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
             else:
@@ -681,11 +674,11 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                         f"repair {driver}, which cannot detach volume {volume} from {node}: {failed.message}"
                     )
                 if is_node_lost(self.snapshot, node):
-                    *_, (_, _, command) = self._lost(node)
+                    *_, taint = self._lost_pod_fixes(node)
                     title = (
                         f"repair {node}, or taint it out of service if it is shut down, so that {volume} is detached"
                     )
-                    return Fix.untried(title, commands=(command,))
+                    return Fix.untried(title, commands=taint.commands)
                 return Fix.untried(f"wait until {named} is gone, or find out from {driver} why it is not")
             if attachment.metadata.deletion_timestamp:
                 command = shell_command("kubectl patch volumeattachment {} --type merge -p {}", name, _NO_FINALIZERS)
@@ -715,19 +708,19 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _lost_node_fixes(self, node: str) -> Iterator[Fix]:
         """Yield the fixes for a pod on a lost node; repairing it comes first if the pod fits no other."""
-        moved = [self._move_fix(title, change, command, node) for title, change, command in self._lost(node)]
+        moved = [self._with_outcome(fix, node) for fix in self._lost_pod_fixes(node)]
         if node in self.snapshot.cluster.index and all(fix.certainty is FixCertainty.PARTIAL for fix in moved):
             yield _repair_fix(node)
         yield from moved
 
-    def _move_fix(self, title: str, change: Change, command: str, lost: str) -> Fix:
+    def _with_outcome(self, fix: Fix, lost: str) -> Fix:
         """Return a fix with kube-scheduler's decision about the pod that its controller recreates."""
         alone = replace(self.pod, metadata=replace(self.pod.metadata, deletion_timestamp=None))
         row = self.snapshot.pods.rows.get(alone.key)
         snapshot = self.snapshot if row is None else self.snapshot.without_pods([row])
         unbound = replace(alone, spec=replace(alone.spec, node_name=""), status=type(alone.status)())
-        explanation = self._decide(Subject(snapshot=snapshot, pod=unbound, is_new=True))
-        return fix_with_outcome(title, (change,), explanation, commands=(command,), lost=lost)
+        then = self._decide(Subject(snapshot=snapshot, pod=unbound, is_new=True))
+        return fix_with_outcome(fix, then, lost=lost)
 
 
 def _namespace_content_fix(namespace: str, remaining: str) -> Fix | None:

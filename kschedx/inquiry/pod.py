@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 import numpy as np
@@ -92,22 +91,22 @@ def explain(
     is_anothers = _is_of_another(subject, setup)
     unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
     if (is_anothers or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
-        return answer_without_cycle(subject, setup, down, remedies_of(subject, setup, down))
+        return answer_with_fixes(subject, setup, down)
     if is_anothers:
         name = subject.pod.spec.scheduler_name
         decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
         return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
     if unknown is not None:
         answer = _answer_of_second_scheduler(subject, setup, unknown, autoscaling)
-        return answer or answer_without_cycle(subject, setup, unknown, remedies_of(subject, setup, unknown))
+        return answer or answer_with_fixes(subject, setup, unknown)
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
     if lifecycle is not None and not subject.pod.spec.node_name:
-        return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
+        return answer_with_fixes(subject, setup, lifecycle)
     try:
         explanation = _explain(subject, setup, autoscaling)
     except UndecidableError as error:
         if lifecycle is not None:
-            return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
+            return answer_with_fixes(subject, setup, lifecycle)
         if subject.is_new or subject.snapshot.cluster.nodes or not isinstance(error, NotReadError):
             raise
         event = recorded_event(subject.snapshot, subject.pod)
@@ -121,7 +120,7 @@ def explain(
         lifecycle = theirs if is_known else None
     if lifecycle is None:
         return explanation
-    return replace(explanation, lifecycle=lifecycle, remedies=remedies_of(subject, setup, lifecycle))
+    return replace(explanation, lifecycle=lifecycle, remedies=_remedies_of(subject, setup, lifecycle))
 
 
 def _not_read_state(subject: str, error: NotReadError, message: str = "") -> states.NotRead:
@@ -138,7 +137,12 @@ def find_fixes(explanation: Explanation) -> Iterator[Fix]:
     yield from PodFixes(explanation)
 
 
-def remedies_of(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) -> Callable[[], tuple[Fix, ...]]:
+def answer_with_fixes(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) -> Explanation:
+    """Return the answer about a pod of the cluster that goes through no scheduling cycle, with fixes for its state."""
+    return answer_without_cycle(subject, setup, lifecycle, _remedies_of(subject, setup, lifecycle))
+
+
+def _remedies_of(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) -> Callable[[], tuple[Fix, ...]]:
     """Return a function that tries the fixes for a pod of the cluster."""
 
     def fixes() -> tuple[Fix, ...]:
@@ -160,7 +164,7 @@ def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanatio
     if lifecycle is None:
         return None
     subject = Subject(snapshot=snapshot, pod=Pod(metadata=ObjectMeta(name=name, namespace=name)), is_new=True)
-    return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
+    return answer_with_fixes(subject, setup, lifecycle)
 
 
 def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> Explanation | None:
@@ -172,8 +176,8 @@ def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> 
         return None
     pod = Pod(metadata=ObjectMeta(name=reference.name, namespace=reference.namespace))
     subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
-    remedies = remedies_of(subject, setup, lifecycle) if isinstance(lifecycle, states.NotBound) else None
-    return answer_without_cycle(subject, setup, lifecycle, remedies)
+    answer = answer_with_fixes if isinstance(lifecycle, states.NotBound) else answer_without_cycle
+    return answer(subject, setup, lifecycle)
 
 
 def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.ObjectState | None:
@@ -279,9 +283,29 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     recorded: Snapshot | None = None
     """The cluster in which controllers recorded refusals, if changes followed."""
 
-    def stopped_answer(self, admit: Admit) -> Explanation | None:
-        """Return the answer about a workload that creates no pods; None if it creates pods."""
-        lifecycle = None
+    @classmethod
+    def of_stored(
+        cls,
+        written: WrittenPod,
+        snapshot: Snapshot,
+        setup: Setup,
+        autoscaling: AutoscalingOptions | None = None,
+        recorded: Snapshot | None = None,
+    ) -> Self:
+        """Return a pod or workload of the cluster."""
+        return cls(
+            written=written,
+            before=snapshot,
+            snapshot=snapshot,
+            setup=setup,
+            autoscaling=autoscaling,
+            recorded=recorded,
+        )
+
+    def stopped_answer(self, admit: Admit | None = None) -> Explanation | None:
+        """Return the answer about a workload that creates no pods; None if it creates pods. `admit` admits its pod, by
+        default as the API server would."""
+        admit, lifecycle = admit or self._admit, None
         if self.written.workload is not None:
             lifecycle = state_of(self.before, self.written.workload, is_stored=self.written.document is None)
         if lifecycle is None:
@@ -300,13 +324,15 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 
+    def _admit(self, snapshot: Snapshot) -> Subject:
+        return self.written.admit(snapshot, self.setup)
+
     def answer(self) -> Explanation | None:
         """Return the answer about a workload that creates no pods, or whose pods the API server refuses; None if its
         pods are created."""
-        admit = partial(self.written.admit, setup=self.setup)
         try:
-            if (stopped := self.stopped_answer(admit)) is None:
-                admit(self.snapshot)
+            if (stopped := self.stopped_answer()) is None:
+                self._admit(self.snapshot)
             return stopped
         except (NotAdmittedError, NotReadError) as error:
             return self.refused(error)
@@ -327,7 +353,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
 
     def over_quota_answer(self) -> Explanation | None:
         """Return the answer about a workload whose next pod a ResourceQuota refuses; None if it is admitted."""
-        refusal = self._over_quota(self.written.admit(self.snapshot, self.setup))
+        refusal = self._over_quota(self._admit(self.snapshot))
         return self.refused(NotAdmittedError(refusal)) if refusal else None
 
     def _over_quota(self, subject: Subject) -> str:
@@ -717,14 +743,7 @@ def workloads_without_pods(
         seen.add(key)
         try:
             written_pod = written_from(snapshot, manifest)
-            decision = WithoutDecision(
-                written=written_pod,
-                before=snapshot,
-                snapshot=snapshot,
-                setup=setup,
-                autoscaling=autoscaling,
-                recorded=recorded,
-            )
+            decision = WithoutDecision.of_stored(written_pod, snapshot, setup, autoscaling, recorded)
             explanation = decision.answer()
             if explanation is None and key in short_jobs:
                 explanation = decision.refused(NotAdmittedError(snapshot.failed_creates[key].message))

@@ -480,8 +480,6 @@ class PodFixes:
             case SharedByHami():
                 how = f"recreate the pod with schedulerName {HAMI_SCHEDULER}"
                 yield Fix.untried(f"{how}: HAMi's webhook, which sets it, was ignored or did not run")
-            case _:
-                pass
 
     def _room(self, owner: Owner | None, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """Return what an autoscaler does, or would do with other settings. With `with_changes_of_pod`, include fixes

@@ -256,13 +256,12 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         lower: _Resources = {}
         higher: _Resources = {}
         most = parse_quantity(ratio).scaled_value(-9)
-        for _, container in self._containers():
+        for _, name, container in self._containers():
             request, limit = (_amount(container, side, resource) for side in ("requests", "limits"))
             if request is None or limit is None:
                 continue
             if limit.scaled_value(_MILLI) * 10**9 <= most * request.scaled_value(_MILLI):
                 continue
-            name = str(container.get("name"))
             allowed = request.scaled_value(_MILLI) * most // 10**9
             needed = -(-limit.scaled_value(_MILLI) * 10**9 // most)
             lower[name] = {"limits": {resource: _format_like(request, allowed)}}
@@ -273,15 +272,15 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         """Yield fixes for a request above its limit. The limit is in the template, or is a LimitRange's default, which
         can be overridden."""
         bound = parse_quantity(limit).scaled_value(_MILLI)
-        lower: dict[str, dict[str, dict[str, str]]] = {}
-        higher: dict[str, dict[str, dict[str, str]]] = {}
+        lower: _Resources = {}
+        higher: _Resources = {}
         is_default = True
-        for _, container in self._containers():
+        for _, name, container in self._containers():
             request, own = (map_at(container, "resources", side).get(resource) for side in ("requests", "limits"))
             if request is not None and parse_quantity(str(request)).scaled_value(_MILLI) > bound:
                 is_default &= own is None
-                lower[str(container.get("name"))] = {"requests": {resource: limit}}
-                higher[str(container.get("name"))] = {"limits": {resource: str(request)}}
+                lower[name] = {"requests": {resource: limit}}
+                higher[name] = {"limits": {resource: str(request)}}
         ways = ("set" if is_default else "raise", higher), ("lower", lower)
         ranges = self.snapshot.limit_ranges.get(self._namespace, ()) if is_default else ()
         setting = [each.metadata.name for each in ranges if any(resource in item.default for item in each.spec.limits)]
@@ -402,7 +401,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         """Return the fix; untried if something else refuses the pod then."""
         try:
             subject = admit(snapshot, manifest, self.setup, dependents=self.dependents, maker=self.maker)
-            return fix_with_outcome(title, (change,), self.explain(subject, self.setup), commands=commands)
+            fix = Fix.untried(title, (change,), commands=commands)
+            return fix_with_outcome(fix, self.explain(subject, self.setup))
         except (InputError, UndecidableError) as error:
             return Fix.untried(f"{title}; what refuses the pod then: {error}", (change,), commands=commands)
 
@@ -414,7 +414,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _missing_amount_fixes(self, quota: str, missing: str) -> Iterator[Fix | None]:
         """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`. A
         container that is not in the pod template was added by a webhook; LimitRanges apply to it as well."""
-        wanted: dict[str, dict[str, dict[str, str]]] = {}
+        wanted: _Resources = {}
         for part in missing.split("; "):
             resource, _, names = part.partition(" for: ")
             side, _, name = resource.partition(".")
@@ -422,7 +422,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             for container in names.split(","):
                 wanted.setdefault(container, {}).setdefault(side, {})[name] = _USUAL.get(name, "1")
         patch, phrases = self._resources(wanted)
-        added = sorted(wanted.keys() - {str(container.get("name")) for _, container in self._containers()})
+        added = sorted(wanted.keys() - {name for _, name, _ in self._containers()})
         if not added:
             yield self._patch_fix(f"set {', '.join(phrases)}", patch)
         limits: dict[str, dict[str, str]] = {}
@@ -444,10 +444,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         each."""
         patch: Patch = []
         phrases: list[str] = []
-        for path, container in self._containers():
-            name = str(container.get("name"))
-            sides = wanted.get(name)
-            if not sides:
+        for path, name, container in self._containers():
+            if not (sides := wanted.get(name)):
                 continue
             after = dict(map_at(container, "resources"))
             for side, amounts in sides.items():
@@ -456,11 +454,12 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             patch.append(set_field(f"{path}/resources", after))
         return patch, phrases
 
-    def _containers(self) -> Iterator[tuple[str, Mapping[str, object]]]:
+    def _containers(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+        """Yield the path and the name of each container in the manifest, and the container."""
         for kind in ("initContainers", "containers"):
             for index, item in enumerate(list_at(self.manifest, "spec", kind)):
                 if isinstance(item, Mapping):
-                    yield f"/spec/{kind}/{index}", item
+                    yield f"/spec/{kind}/{index}", str(item.get("name")), item
 
     def _exceeded_quota_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         yield self._raised_quota(match)
@@ -542,35 +541,35 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         if match["type"] == "Pod" and is_most and len(containers) > 1:
             return self._shares(resource, limit)
         wanted: _Resources = {}
-        for _, container in containers if match["type"] == "Container" or len(containers) == 1 else ():
+        for _, name, container in containers if match["type"] == "Container" or len(containers) == 1 else ():
             for side in ("requests", "limits"):
                 quantity = _amount(container, side, resource)
                 if quantity is None:
                     if match["absent"] and side.startswith(match["absent"]):
-                        wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
+                        wanted.setdefault(name, {})[side] = {resource: bound}
                     continue
                 amount = quantity.scaled_value(_MILLI)
                 if (amount > limit) if is_most else (amount < limit):
-                    wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
+                    wanted.setdefault(name, {})[side] = {resource: bound}
         return wanted
 
     def _shares(self, resource: str, most: int) -> _Resources:
         """Return the limits of containers, lowered by the same factor, with which the pod as a whole has at most `most`
         thousandths, and the requests above them."""
         counted = [
-            container
-            for path, container in self._containers()
+            (name, container)
+            for path, name, container in self._containers()
             if path.startswith("/spec/containers/") or container.get("restartPolicy") == "Always"
         ]
-        pairs = [(item, limit) for item in counted if (limit := _amount(item, "limits", resource)) is not None]
-        total = sum(limit.scaled_value(_MILLI) for _, limit in pairs)
+        limited = [(*item, limit) for item in counted if (limit := _amount(item[1], "limits", resource)) is not None]
+        total = sum(limit.scaled_value(_MILLI) for _, _, limit in limited)
         lower: _Resources = {}
-        for container, limit in pairs if total > most else ():
+        for name, container, limit in limited if total > most else ():
             share = limit.scaled_value(_MILLI) * most // total
             request = _amount(container, "requests", resource)
             is_above = request is not None and request.scaled_value(_MILLI) > share
             sides = ("limits", "requests") if is_above else ("limits",)
-            lower[str(container.get("name"))] = {side: {resource: _format_like(limit, share)} for side in sides}
+            lower[name] = {side: {resource: _format_like(limit, share)} for side in sides}
         return lower
 
     def _other_bound(self, match: re.Match[str], side: str) -> Fix | None:
@@ -662,7 +661,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             )
         except (InputError, UndecidableError):
             return None
-        return fix_with_outcome(title, changes, self._decide(subject), commands=commands, apply=apply)
+        fix = replace(Fix.untried(title, changes, commands=commands), apply=apply or changes)
+        return fix_with_outcome(fix, self._decide(subject))
 
     def _decide(self, subject: Subject) -> Explanation | None:
         try:
@@ -671,23 +671,13 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             return None
 
 
-def fix_with_outcome(
-    title: str,
-    changes: tuple[Change, ...],
-    then: Explanation | None,
-    *,
-    commands: tuple[str, ...] = (),
-    apply: tuple[Change, ...] = (),
-    lost: str = "",
-) -> Fix:
-    """Return a fix with the pod's outcome after it, or what else it then needs without its lost node."""
-    fix = Fix.untried(title, changes, commands=commands)
-    if apply:
-        fix = replace(fix, apply=apply)
+def fix_with_outcome(fix: Fix, then: Explanation | None, *, lost: str = "") -> Fix:
+    """Return an untried fix with the pod's outcome after it, or what else it then needs without its lost node."""
     if then is None:  # nothing shows where the pod would go
         return fix
     if then.alone is Outcome.SCHEDULED:
         return replace(fix, certainty=FixCertainty.VERIFIED, feasible_nodes=then.chosen_nodes)
+    title = fix.title
     if further := [each.title for each in then.fixes if not lost or lost not in each.title]:
         title = f"{title}; then {further[0]}"
     elif then.message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import overload
 
@@ -38,12 +38,12 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import WrittenPod, unknown_pods, written_from
 from kschedx.inquiry.pod import (
     WithoutDecision,
+    answer_with_fixes,
     answer_without_cycle,
     contradicted,
     explain,
     find_fixes,
     left_without_pods,
-    remedies_of,
 )
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import Manifest
@@ -372,17 +372,17 @@ class Simulation(Shown):
             written_pod = (
                 WrittenPod(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
             )
-            decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
+            decision = WithoutDecision.of_stored(written_pod, after, self.setup)
             if workload in unread:
                 yield decision.refused(unread[workload])
-            elif (stopped := decision.stopped_answer(partial(written_pod.admit, setup=self.setup))) is not None:
+            elif (stopped := decision.stopped_answer()) is not None:
                 yield stopped
         for manifest, error in self._refused_pods:
             written_pod = WrittenPod(manifest=dict(manifest))
             if isinstance(error, NotChangedError):
                 is_maker = manifest.get("kind") in MAKING_PODS
                 written_pod = written_from(after, dict(manifest)) if is_maker else unknown_pods(dict(manifest))
-            yield WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
+            yield WithoutDecision.of_stored(written_pod, after, self.setup).refused(error)
         unknown: dict[str, Pod] = {}
         for key in self.of_other_schedulers:
             pod = after.pods[after.pods.rows[key]]
@@ -407,7 +407,7 @@ class Simulation(Shown):
                 state = RejectedByKubelet(
                     subject=workload.reference, reason=reason, message=text, nodes=(node,), pods=number
                 )
-            yield answer_without_cycle(subject, self.setup, state, remedies_of(subject, self.setup, state))
+            yield answer_with_fixes(subject, self.setup, state)
 
     @cached_property
     def _rejections(self) -> tuple[_KubeletRejection, ...]:
@@ -459,8 +459,7 @@ class Simulation(Shown):
             manifest = None if workload in rolled_out else failing_rollout(after, workload)
             if manifest is not None:
                 written_pod = written_from(after, dict(manifest))
-                decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
-                stopped = decision.stopped_answer(partial(written_pod.admit, setup=self.setup))
+                stopped = WithoutDecision.of_stored(written_pod, after, self.setup).stopped_answer()
                 if stopped is not None and isinstance(stopped.lifecycle, RolloutStalled):
                     yield stopped
 
@@ -478,7 +477,7 @@ class Simulation(Shown):
         for key, state in [*self.unable_to_start.items()][:1]:
             snapshot, pod = unassign(self.after, self.after.pods[self.after.pods.rows[key]])
             subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
-            yield answer_without_cycle(subject, self.setup, state, remedies_of(subject, self.setup, state))
+            yield answer_with_fixes(subject, self.setup, state)
 
     @cached_property
     def disputed(self) -> tuple[str, ...]:

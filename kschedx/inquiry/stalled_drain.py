@@ -5,21 +5,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
+from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
-from kschedx.kube.documents import Document
+from kschedx.inquiry.what_if import drain_each, drain_in_turn
+from kschedx.kube.documents import Document, Json, to_json
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
+from kschedx.results import Shown
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
+from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -32,162 +38,106 @@ _Again: TypeAlias = Callable[[Sequence[SimulatedChange]], Simulation]
 """A function that repeats the drain after more changes. Raises `InputError` for a change that cannot be made."""
 
 
-class _MoreReplicas(Struct, frozen=True, kw_only=True):
-    workload: Workload
-    replicas: int
+class _BudgetStep(Struct, frozen=True, kw_only=True):
+    """A change that may let a drain continue."""
 
-    @property
-    def title(self) -> str:
-        return f"scale {self.workload.reference} to {self.replicas:,}"
-
-    @property
-    def command(self) -> str:
-        target = f"{self.workload.reference.split('/')[1]}/{self.workload.name}"
-        return shell_command(
-            "kubectl scale {} -n {} --replicas={}", target, self.workload.namespace, str(self.replicas)
-        )
-
-    @property
-    def changes(self) -> tuple[SimulatedChange, ...]:
-        return (SimulatedChange(verb=ChangeVerb.SCALE, text=f"{self.workload.reference}={self.replicas}"),)
+    title: str
+    command: str = ""
+    changes: tuple[SimulatedChange, ...]
+    is_release: bool = False
+    """Whether a pod of the node may stay pending then."""
 
 
-class _OfBudget(Struct, frozen=True, kw_only=True):
-    """A step about one budget."""
+class _Budget(Struct, frozen=True, kw_only=True):
+    """A PodDisruptionBudget, and the steps about it."""
 
     namespace: str
     name: str
 
     @property
-    def pdb(self) -> str:
+    def _title(self) -> str:
         return f"PDB {self.namespace}/{self.name}"
 
     @property
-    def deletion(self) -> tuple[SimulatedChange, ...]:
-        return (SimulatedChange(verb=ChangeVerb.DELETE, text=f"{self.namespace}/pdb/{self.name}"),)
+    def _target(self) -> str:
+        return f"{self.namespace}/pdb/{self.name}"
 
-    def patch(self, fields: Mapping[str, object]) -> str:
+    @property
+    def _deletion(self) -> tuple[SimulatedChange, ...]:
+        return (SimulatedChange(verb=ChangeVerb.DELETE, text=self._target),)
+
+    def _patch(self, fields: Mapping[str, object]) -> str:
         template = "kubectl patch pdb {} -n {} --type merge -p {}"
         return shell_command(template, self.name, self.namespace, {"spec": fields})
 
+    def lowered(
+        self, fields: Mapping[str, int | None], before: Mapping[str, int | str], manager: str = ""
+    ) -> _BudgetStep:
+        """Return the step to allow one more eviction. `fields` of the spec are set, those with None are removed;
+        `manager` creates the budget: `Cluster pg`."""
+        [(field, value)] = [(field, value) for field, value in fields.items() if value is not None]
+        if field not in before:
+            old = ", ".join(f"{field} {value}" for field, value in before.items())
+            title = f"replace {old} of {self._title} with {field} {value}"
+        else:
+            verb = "lower" if field == "minAvailable" else "raise"
+            there = f", in {manager}, which manages the PDB and undoes other changes of it" if manager else ""
+            title = f"{verb} {field} of {self._title} from {before[field]} to {value}{there}"
+        texts = (f"{self._target}:spec.{field}={json.dumps(value)}" for field, value in fields.items())
+        changes = tuple(SimulatedChange(verb=ChangeVerb.SET, text=text) for text in texts)
+        return _BudgetStep(title=title, command="" if manager else self._patch(fields), changes=changes)
 
-class _SmallerBudget(_OfBudget, frozen=True, kw_only=True):
-    """A budget that is lowered to allow one more eviction."""
-
-    fields: Mapping[str, int | None]  # spec fields to set; None for a field that is removed
-    before: Mapping[str, int | str] = {}
-    manager: str = ""  # `Cluster pg`, which creates the budget
-
-    @property
-    def title(self) -> str:
-        [(field, value)] = [(field, value) for field, value in self.fields.items() if value is not None]
-        if field not in self.before:
-            old = ", ".join(f"{field} {value}" for field, value in self.before.items())
-            return f"replace {old} of {self.pdb} with {field} {value}"
-        verb = "lower" if field == "minAvailable" else "raise"
-        there = f", in {self.manager}, which manages the PDB and undoes other changes of it" if self.manager else ""
-        return f"{verb} {field} of {self.pdb} from {self.before[field]} to {value}{there}"
-
-    @property
-    def command(self) -> str:
-        return "" if self.manager else self.patch(self.fields)
-
-    @property
-    def changes(self) -> tuple[SimulatedChange, ...]:
-        target = f"{self.namespace}/pdb/{self.name}"
-        return tuple(
-            SimulatedChange(verb=ChangeVerb.SET, text=f"{target}:spec.{field}={json.dumps(value)}")
-            for field, value in self.fields.items()
+    def deleted(self) -> _BudgetStep:
+        """Return the deletion of one of several budgets of a pod, which the API server otherwise never evicts."""
+        return _BudgetStep(
+            title=f"delete {self._title}, since another PDB covers the same pod",
+            command=shell_command("kubectl delete pdb {} -n {}", self.name, self.namespace),
+            changes=self._deletion,
         )
 
-
-class _WithoutBudget(_OfBudget, frozen=True, kw_only=True):
-    """The deletion of one of several budgets of a pod, which the API server otherwise never evicts."""
-
-    @property
-    def title(self) -> str:
-        return f"delete {self.pdb}, since another PDB covers the same pod"
-
-    @property
-    def command(self) -> str:
-        return shell_command("kubectl delete pdb {} -n {}", self.name, self.namespace)
-
-    @property
-    def changes(self) -> tuple[SimulatedChange, ...]:
-        return self.deletion
-
-
-class _EvictUnhealthy(_OfBudget, frozen=True, kw_only=True):
-    """A budget that allows the eviction of pods that are not ready, whatever its numbers."""
-
-    @property
-    def title(self) -> str:
-        return f"set unhealthyPodEvictionPolicy of {self.pdb} to {ALWAYS}"
-
-    @property
-    def command(self) -> str:
-        return self.patch({"unhealthyPodEvictionPolicy": ALWAYS})
-
-    @property
-    def changes(self) -> tuple[SimulatedChange, ...]:
-        field = f"spec.unhealthyPodEvictionPolicy={ALWAYS}"
-        return (SimulatedChange(verb=ChangeVerb.SET, text=f"{self.namespace}/pdb/{self.name}:{field}"),)
-
-
-class _OutOfService(Struct, frozen=True, kw_only=True):
-    """The taint that confirms the deletions on a node whose kubelet does not answer."""
-
-    node: str
-
-    @property
-    def title(self) -> str:
-        return f"taint {self.node} out of service if it is shut down, else repair its kubelet"
-
-    @property
-    def command(self) -> str:
-        return shell_command("kubectl taint node {} {}=nodeshutdown:NoExecute", self.node, OUT_OF_SERVICE)
-
-    @property
-    def changes(self) -> tuple[SimulatedChange, ...]:
-        return (SimulatedChange(verb=ChangeVerb.TAINT, text=f"{self.node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),)
-
-
-class _ReadyPods(Struct, frozen=True, kw_only=True):
-    """Pods of a budget that are pending, or run on other nodes and are not ready."""
-
-    pods: tuple[str, ...]
-    is_pending: bool = False
-
-    @property
-    def title(self) -> str:
-        names, verb = list_names(self.pods, 3, conjunction="and"), "is" if len(self.pods) == 1 else "are"
-        if self.is_pending:
-            return f"first find a node for {names}, which {verb} pending"
-        return f"first repair {names}, which {verb} not ready"
-
-    @property
-    def command(self) -> str:
-        return why_command(self.pods[0])
-
-    @property
-    def changes(self) -> tuple[SimulatedChange, ...]:
-        ready = json.dumps({"conditions": [{"type": "Ready", "status": "True"}]})
-        keys = (pod.partition("/") for pod in self.pods)
-        return tuple(
-            SimulatedChange(verb=ChangeVerb.SET, text=f"{namespace}/pod/{name}:status={ready}")
-            for namespace, _, name in keys
+    def evicting_unhealthy(self) -> _BudgetStep:
+        """Return the step to allow the eviction of pods that are not ready, whatever the budget's numbers."""
+        text = f"{self._target}:spec.unhealthyPodEvictionPolicy={ALWAYS}"
+        return _BudgetStep(
+            title=f"set unhealthyPodEvictionPolicy of {self._title} to {ALWAYS}",
+            command=self._patch({"unhealthyPodEvictionPolicy": ALWAYS}),
+            changes=(SimulatedChange(verb=ChangeVerb.SET, text=text),),
         )
 
+    def released(self, title: str, command: str = "") -> _BudgetStep:
+        """Return the step after which an operator removes the budget, or moves it to another pod: `wait until KubeVirt
+        has live-migrated shop/virt-launcher-db`."""
+        return _BudgetStep(title=title, command=command, changes=self._deletion, is_release=True)
 
-class _ReleasedByOperator(_OfBudget, frozen=True, kw_only=True):
-    """A budget that an operator removes, or moves to another pod, once it has moved what the pod has."""
 
-    title: str  # what to wait for or to change: `wait until KubeVirt has live-migrated shop/virt-launcher-db`
-    command: str = ""
+def _more_replicas(workload: Workload, replicas: int) -> _BudgetStep:
+    target = f"{workload.reference.split('/')[1]}/{workload.name}"
+    return _BudgetStep(
+        title=f"scale {workload.reference} to {replicas:,}",
+        command=shell_command("kubectl scale {} -n {} --replicas={}", target, workload.namespace, str(replicas)),
+        changes=(SimulatedChange(verb=ChangeVerb.SCALE, text=f"{workload.reference}={replicas}"),),
+    )
 
-    @property
-    def changes(self) -> tuple[SimulatedChange, ...]:
-        return self.deletion
+
+def _taint_out_of_service(node: str) -> _BudgetStep:
+    """Return the taint that confirms the deletions on a node whose kubelet does not answer."""
+    return _BudgetStep(
+        title=f"taint {node} out of service if it is shut down, else repair its kubelet",
+        command=shell_command("kubectl taint node {} {}=nodeshutdown:NoExecute", node, OUT_OF_SERVICE),
+        changes=(SimulatedChange(verb=ChangeVerb.TAINT, text=f"{node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),),
+    )
+
+
+def _ready_pods(pods: Sequence[str], *, are_pending: bool = False) -> _BudgetStep:
+    """Return the step for pods of a budget that are pending, or run on other nodes and are not ready."""
+    names, verb = list_names(pods, 3, conjunction="and"), "is" if len(pods) == 1 else "are"
+    title = f"first repair {names}, which {verb} not ready"
+    if are_pending:
+        title = f"first find a node for {names}, which {verb} pending"
+    ready = json.dumps({"conditions": [{"type": "Ready", "status": "True"}]})
+    texts = (f"{namespace}/pod/{name}:status={ready}" for namespace, _, name in (pod.partition("/") for pod in pods))
+    changes = tuple(SimulatedChange(verb=ChangeVerb.SET, text=text) for text in texts)
+    return _BudgetStep(title=title, command=why_command(pods[0]), changes=changes, is_release=True)
 
 
 _OPERATORS = {
@@ -198,10 +148,6 @@ _OPERATORS = {
 """The kind that controls a pod or its budget, and when its operator removes the budget."""
 _CLOUD_NATIVE_PG = "postgresql.cnpg.io/"
 _OF_PRIMARY = ("cnpg.io/instanceRole", "primary")
-
-_BudgetStep: TypeAlias = (
-    _MoreReplicas | _SmallerBudget | _EvictUnhealthy | _WithoutBudget | _OutOfService | _ReadyPods | _ReleasedByOperator
-)
 
 
 class BudgetFixDocument(Document, frozen=True):
@@ -242,13 +188,60 @@ class DrainFix(Struct, frozen=True, kw_only=True):
         return BudgetFixDocument(self.title, self.commands, self.done, self.of)
 
 
+class DrainPreview(Shown, Struct, frozen=True, kw_only=True):
+    """Drains, and what unblocks them."""
+
+    simulation: Simulation
+    each: bool = False
+    """Whether each node is drained by itself."""
+    fixes: tuple[DrainFix, ...] = ()
+    forced: Sequence[DrainResult] = ()
+    """The drains that kubectl refuses, with the flags that it requires."""
+
+    def to_dict(self) -> Json:
+        fixes = {"budgetFixes": [to_json(fix.document) for fix in self.fixes]} if self.fixes else {}
+        return self.simulation.to_dict() | fixes
+
+
+def preview_drain(
+    snapshot: Snapshot,
+    setup: Setup,
+    nodes: Sequence[str] | None,
+    changes: Sequence[SimulatedChange] = (),
+    *,
+    options: SimulationOptions,
+    namespace: str = "default",
+    each: bool = False,
+    comes_back: bool = True,
+) -> DrainPreview:
+    """Drain nodes one after another, or `each` by itself, by default every node. `comes_back` is that of
+    `drain_in_turn`."""
+
+    def drain(
+        named: Sequence[str] | None, flags: SimulationOptions, more: Sequence[SimulatedChange] = ()
+    ) -> Simulation:
+        if each or named is None:
+            return drain_each(snapshot, setup, named, changes, options=flags, namespace=namespace)
+        wanted = (*changes, *more)
+        return drain_in_turn(snapshot, setup, named, wanted, options=flags, namespace=namespace, comes_back=comes_back)
+
+    simulation = drain(nodes, options)
+    refused = [drain_result.node for drain_result in simulation.drained if drain_result.is_refused]
+    forced: Sequence[DrainResult] = ()
+    if refused:  # the question is where the pods go, not which flags kubectl needs
+        flags = replace(options, force=True, delete_emptydir_data=True)
+        forced = drain(refused if each else nodes, flags).drained
+    fixes = () if each else drain_fixes(simulation, partial(drain, nodes, options))
+    return DrainPreview(simulation=simulation, each=each, fixes=fixes, forced=forced)
+
+
 def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
     """Return fixes for drains that budgets or lost nodes stop, those after which the most nodes can be drained first.
     Empty if nothing that was tried suffices."""
     drained = simulation.drained
     stopped = {pod.budget: pod for drain_result in drained for pod in drain_result.of(*STAYS)}
     silent = tuple(
-        _OutOfService(node=drain_result.node)
+        _taint_out_of_service(drain_result.node)
         for drain_result in drained
         if drain_result.is_silent and drain_result.is_unconfirmed
     )
@@ -270,9 +263,7 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
         steps = tuple(way[min(number, len(way) - 1)] for way in ways)
         after = _try(again, steps)
         done = sum(drain_result.is_done for drain_result in after)
-        # a pod of the node may then stay pending
-        is_released = any(isinstance(step, _ReleasedByOperator | _ReadyPods) for step in steps)
-        if (done > before or is_released) and not _stopping_budgets(after):
+        if (done > before or any(step.is_release for step in steps)) and not _stopping_budgets(after):
             fixes.append(DrainFix(steps=steps, done=done, of=len(after)))
     return tuple(sorted(fixes, key=lambda fix: -fix.done))
 
@@ -294,9 +285,7 @@ def _stopping_budgets(drained: Sequence[DrainResult]) -> set[str]:
     return {pod.budget for drain_result in drained for pod in drain_result.of(*STAYS)}
 
 
-def _of_postgres(
-    start: Snapshot, pod: DrainedPod, workload: Workload, cluster: str, budget: str
-) -> _ReleasedByOperator:
+def _of_postgres(start: Snapshot, budget: _Budget, workload: Workload, cluster: str) -> _BudgetStep:
     """Return what frees the primary of a Cluster of CloudNativePG: the operator moves it off a cordoned node, to
     another instance. It would undo a change of the budget."""
     title = f"wait until CloudNativePG has made another instance of {cluster} the primary: the cordon starts that"
@@ -306,7 +295,7 @@ def _of_postgres(
         template = "kubectl patch clusters.postgresql.cnpg.io {} -n {} --type merge -p {}"
         spec = {"spec": {"enablePDB": False}}
         command = shell_command(template, cluster.partition(" ")[2], workload.namespace, spec)
-    return _ReleasedByOperator(namespace=workload.namespace, name=budget, title=title, command=command)
+    return budget.released(title, command)
 
 
 def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[_BudgetStep]:
@@ -314,48 +303,48 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     if pod.fate is DrainOutcome.BUDGETS:
         for budget_name in islice(pod.budget.split(", "), _MOST_WAYS):
             namespace, _, name = budget_name.partition("/")
-            yield _WithoutBudget(namespace=namespace, name=name)
+            yield _Budget(namespace=namespace, name=name).deleted()
         return
     namespace, _, name = pod.budget.partition("/")
-    known = {(budget.metadata.namespace, budget.metadata.name): budget for budget in start.disruption_budgets}
+    budget = _Budget(namespace=namespace, name=name)
+    known = {(item.metadata.namespace, item.metadata.name): item for item in start.disruption_budgets}
     metadata, spec, standing = known[namespace, name].metadata, known[namespace, name].spec, held[pod.budget]
     manager = "" if metadata.controller is None else f"{metadata.controller.kind} {metadata.controller.name}"
     workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])
     operator = next((kind for kind in (workload.kind, manager.partition(" ")[0]) if kind in _OPERATORS), "")
     if operator:
-        title = f"wait until {_OPERATORS[operator].format(pod=pod.pod)}"
-        yield _ReleasedByOperator(namespace=namespace, name=name, title=title)
+        yield budget.released(f"wait until {_OPERATORS[operator].format(pod=pod.pod)}")
         return
     is_of_postgres = metadata.controller is not None and metadata.controller.api_version.startswith(_CLOUD_NATIVE_PG)
     if is_of_postgres and _OF_PRIMARY in start.pods.labels[start.pods.rows[pod.pod]].items():
-        yield _of_postgres(start, pod, workload, manager, name)
+        yield _of_postgres(start, budget, workload, manager)
         return
     if standing.failure:
         was = {"maxUnavailable": spec.max_unavailable} if spec.max_unavailable is not None else {}
         fields: dict[str, int | None] = {**dict.fromkeys(was), "minAvailable": max(standing.healthy - 1, 0)}
         before = was if spec.min_available is None else {"minAvailable": spec.min_available}
-        yield _SmallerBudget(namespace=namespace, name=name, fields=fields, before=before)
+        yield budget.lowered(fields, before)
         return
     if pod.pod in standing.unready and spec.unhealthy_pod_eviction_policy != ALWAYS:
-        yield _EvictUnhealthy(namespace=namespace, name=name)
+        yield budget.evicting_unhealthy()
     elif unready := tuple(other for other in standing.unready if other not in (pod.pod, *standing.pending)):
-        yield _ReadyPods(pods=unready)
+        yield _ready_pods(unready)
     elif standing.pending:
-        yield _ReadyPods(pods=standing.pending, is_pending=True)
+        yield _ready_pods(standing.pending, are_pending=True)
     if spec.max_unavailable is None:
         manifest = workloads.manifest_of(start, workload)
         members = Owners(start).members(start.pods, workload)
         wanted = len(members) if manifest is None else workloads.wanted_replicas(manifest)
-        yield _MoreReplicas(workload=workload, replicas=wanted + max(standing.needed - standing.healthy, 0) + 1)
+        yield _more_replicas(workload, wanted + max(standing.needed - standing.healthy, 0) + 1)
     if isinstance(spec.min_available, int):
         least = max(standing.healthy - 1, 0)
         if least < spec.min_available:  # a status that is behind its spec can stop the drain too
             before = {"minAvailable": spec.min_available}
             fewer = {"minAvailable": least}
-            yield _SmallerBudget(namespace=namespace, name=name, fields=fewer, before=before, manager=manager)
+            yield budget.lowered(fewer, before, manager)
         return
     fields = {} if spec.min_available is None else {"minAvailable": None}
     fields["maxUnavailable"] = len(standing.unready) + 1
     known_fields = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
     was = {field: value for field, value in known_fields.items() if value is not None}
-    yield _SmallerBudget(namespace=namespace, name=name, fields=fields, before=was, manager=manager)
+    yield budget.lowered(fields, was, manager)

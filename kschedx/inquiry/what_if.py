@@ -16,18 +16,24 @@ from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.autoscalers import autoscaler_document
+from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.pod import left_without_pods
 from kschedx.inquiry.simulation import Simulation
+from kschedx.kube.documents import Json
 from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, count_items
+from kschedx.results import Shown
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange, updates
 from kschedx.simulate.moves import Goal, GoalResult, reach
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow, ClusterRows
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 if TYPE_CHECKING:
+    from kschedx.inquiry.autoscalers import Growth
     from kschedx.simulate.simulator import KueueResult
 
 _AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
@@ -236,6 +242,8 @@ def _require_nodes(simulator: Simulator, nodes: Sequence[str], before: Snapshot)
 _MOST_WAYS = 64
 """If there are more, a random sample is tried."""
 _LOTS = 8
+_MOST_FIXED = 8
+"""How many workloads have a fix in the document: those with the most pending pods."""
 
 
 class OtherOutcomes(Struct, frozen=True, kw_only=True):
@@ -250,6 +258,52 @@ class OtherOutcomes(Struct, frozen=True, kw_only=True):
     tried: int
     is_all: bool
     """Whether there is no other way."""
+
+    @property
+    def text(self) -> str:
+        """Whether random choices among tied nodes change the result."""
+        if not self.ties:
+            return "no decision is random"
+        text = f"{count(self.ties, 'decision')} {'is' if self.ties == 1 else 'are'} random"
+        if self.is_all:
+            text += f", {count(self.outcomes - 1, 'other outcome')} possible"
+        else:
+            text += f"; of {self.tried} random runs and the one by name {self.outcomes:,} differ"
+        if len(self.placed) == 1:
+            [number] = self.placed
+            return f"{text}: {count(number, 'pod')} {'is' if number == 1 else 'are'} scheduled in each"
+        placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(self.placed.items(), reverse=True))
+        return f"{text}: the number of scheduled pods differs, {placed} of them"
+
+
+class SimulationAnswer(Shown, Struct, frozen=True, kw_only=True):
+    """A simulation, and what the user asks about it besides."""
+
+    simulation: Simulation
+    growths: Sequence[Growth] = ()
+    """What the autoscalers added first."""
+    other_outcomes: OtherOutcomes | None = None
+    has_steps: bool = False
+    """Whether the screen lists every decision."""
+
+    @property
+    def ties(self) -> str | None:
+        """Whether random choices change the result, and which of them controllers make besides the scheduler; None if
+        that was not tried."""
+        if self.other_outcomes is None:
+            return None
+        choices = self.simulation.choices
+        return (
+            f"{self.other_outcomes.text}; controllers choose {', '.join(choices)}"
+            if choices
+            else self.other_outcomes.text
+        )
+
+    def to_dict(self) -> Json:
+        fixes = {"fixes": SharedFixes(self.simulation).to_list(_MOST_FIXED)}
+        ties = {} if self.other_outcomes is None else {"ties": self.ties}
+        grown = autoscaler_document(growth.document for growth in self.growths)
+        return self.simulation.to_dict() | fixes | ties | ({"autoscaler": grown} if grown else {})
 
 
 class _TieScript(Struct):

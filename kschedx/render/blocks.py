@@ -68,9 +68,8 @@ def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, every
     budget = broken if candidate.pdb_violations else "no PodDisruptionBudget violated"
     first = line(("  ✓ " if is_best else "    "), (name, BOLD if is_best else ""), (f"  {budget}", DIM))
     pods = tuple(f"{victim.pod} (priority {victim.priority})" for victim in gone)
-    rest = tuple(f"{len(pods) - shown:,} more" for shown in range(len(pods)))
     limit = None if everything else _LINES_OF_BEST if is_best else 1
-    evicts = Fact(label="evicts", items=pods, rest=rest)
+    evicts = Fact(label="evicts", items=pods)
     return [first, *(line("  ", fact_line) for fact_line in fact_lines(evicts, width - 2, limit))]
 
 
@@ -263,13 +262,7 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
         texts = sums.in_same_unit(short.resource, tuple(holder.amount for holder in eviction.enough))
         pods = [f"{holder.pod} ({text})" for holder, text in zip(eviction.enough, texts, strict=True)]
         lead = "enough after evicting any one of " if len(pods) > 1 else "enough after evicting "
-        facts.append(
-            Fact(
-                label="room",
-                items=(lead + pods[0], *pods[1:]),
-                rest=tuple(f"{len(pods) - shown:,} more" for shown in range(len(pods))),
-            )
-        )
+        facts.append(Fact(label="room", items=(lead + pods[0], *pods[1:])))
     return facts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -18,11 +18,13 @@ from kschedx.autoscaler.scale_down import (
     Unremovable,
     UtilizationResult,
 )
+from kschedx.inquiry.scale_down import NodeRemovals
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
 from kschedx.karpenter.disruption import BLOCKED, Balance, NodeDisruption
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.render.fixes import fix_lines
+from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import (
     BLANK,
     DIM,
@@ -176,32 +178,24 @@ _MOST_ITEMS = 10**9
 """Enough for all names."""
 
 
-@shortens(tuple)
-def scale_down_screen(
-    nodes: Iterable[str],
-    /,
-    scale_down: ScaleDown | None,
-    removals: Sequence[Removal],
-    kept: Sequence[NodeDisruption],
-    consolidation: Consolidation | None = None,
-    together: EmptiedNodes | None = None,
-    *,
-    width: int,
-    wide: bool = False,
-) -> list[StyledLine]:
+def _node_names(answer: NodeRemovals) -> Sequence[str]:
+    return answer.snapshot.cluster.names
+
+
+@shortens(_node_names)
+def scale_down_lines(answer: NodeRemovals, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the answer about one node, or a row for each of cluster-autoscaler's nodes and a block for each of
-    Karpenter's. `nodes` are all of the cluster; `scale_down` is None if cluster-autoscaler has no node; `kept` are
-    Karpenter's nodes."""
-    view = scale_down_view(scale_down, removals, kept, consolidation, together, wide=wide)
+    Karpenter's."""
+    view, number = scale_down_view(answer, wide=wide), len(answer.removals)
     lines = title_lines(view.headline, view.tone, width)
-    for number, cause in enumerate(view.because):
-        lines += fact_lines(Fact(label="" if number else "others", items=(cause,)), width)
+    for at, cause in enumerate(view.because):
+        lines += fact_lines(Fact(label="" if at else "others", items=(cause,)), width)
     if view.details:
         lines.append(BLANK)
     for phrase in view.details:
         lines += paragraph(phrase, width, first="✓ ", style=GOOD)
-    blocks = view.items if wide else view.items[len(removals) :] if len(kept) <= _MOST_BLOCKS else ()
-    listed = view.items[: len(removals)] if wide or blocks else view.items
+    blocks = view.items if wide else view.items[number:] if len(answer.disruptions) <= _MOST_BLOCKS else ()
+    listed = view.items[:number] if wide or blocks else view.items
     if len(view.items) == 1:
         lines += _details(view.items[0], width, wide=wide)
     elif listed:
@@ -260,9 +254,11 @@ def _title_of(items: Sequence[ViewItem]) -> str:
     return f"{items[0].title} and {len(items) - 1:,} more" if len(items) > 1 else items[0].title
 
 
-def _together_facts(together: EmptiedNodes, most: int) -> Iterator[Fact]:
+def _together_facts(together: EmptiedNodes | None, most: int) -> Iterator[Fact]:
     """Yield which nodes can be removed together, what they cost, and what blocks the others; of many nodes, the first
     `most`."""
+    if together is None:
+        return
     price = f", {together.price:.2f} an hour" if together.price is not None else ""
     names = list_names(together.nodes, most)
     phrase = f"{count(len(together.nodes), 'node')}{price}: {names}, {count(len(together.moves), 'pod')} moved"
@@ -447,22 +443,14 @@ def _basis(scale_down: ScaleDown) -> str:
 # --- the view
 
 
-def scale_down_view(
-    scale_down: ScaleDown | None,
-    removals: Sequence[Removal],
-    kept: Sequence[NodeDisruption],
-    consolidation: Consolidation | None = None,
-    together: EmptiedNodes | None = None,
-    *,
-    wide: bool = True,
-    most: int = 0,
-) -> View:
+def scale_down_view(answer: NodeRemovals, *, wide: bool = True, most: int = 0) -> View:
     """Return a view with a row for each node; those that cluster-autoscaler removes come first. Without `wide`, long
     facts are cut, and fixes are tried only for a single node. `most` is the number of names shown of nodes that can be
     removed together."""
+    removals, kept, consolidation = answer.removals, answer.disruptions, answer.consolidation
     ordered = sorted(removals, key=lambda removal: (len(removal.reasons), removal.node))
     number = len(removals) + len(kept)
-    mended = scale_down if wide or number == 1 else None
+    mended = answer.scale_down if wide or number == 1 else None
     items = [_removal(mended, removal, wide=wide, named=number <= MOST_NODES) for removal in ordered]
     disrupted = [_disruption(disruption, consolidation) for disruption in kept]
     items += sorted(disrupted, key=lambda item: (Tone.GOOD, Tone.OPEN, Tone.BAD).index(item.tone))
@@ -474,14 +462,14 @@ def scale_down_view(
         () if consolidation is None else _consolidation_texts(consolidation, [disruption.node for disruption in kept])
     )
     basis = [
-        *([] if scale_down is None else [_basis(scale_down)]),
+        *([] if answer.scale_down is None else [_basis(answer.scale_down)]),
         *([_karpenter_basis(consolidation)] if kept else []),
     ]
     return View(
         command="kschedx scale-down",
         details=tuple(commands),
         because=_causes(items) if len(items) > _MOST_BLOCKS else (),
-        facts=() if together is None else tuple(_together_facts(together, most or (_MOST_ITEMS if wide else _NAMES))),
+        facts=tuple(_together_facts(answer.together, most or (_MOST_ITEMS if wide else _NAMES))),
         headline=headline,
         tone=Tone.GOOD if going else Tone.OPEN if any(item.tone is Tone.OPEN for item in items) else Tone.BAD,
         lists=(
@@ -495,6 +483,11 @@ def scale_down_view(
         ),
         notes=tuple(basis),
     )
+
+
+def scale_down_page(answer: NodeRemovals) -> Page:
+    lines = scale_down_lines(answer, width=SCREEN_WIDTH)
+    return page_of(scale_down_view(answer, most=MOST_NODES), lines, snapshot=answer.snapshot)
 
 
 def _causes(items: Sequence[ViewItem]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,8 +14,8 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation, WorkloadResult
-from kschedx.inquiry.stalled_drain import DrainFix
-from kschedx.inquiry.what_if import OtherOutcomes
+from kschedx.inquiry.stalled_drain import DrainPreview
+from kschedx.inquiry.what_if import SimulationAnswer
 from kschedx.kube.names import PODS
 from kschedx.progress import Phase, count_items
 from kschedx.render.drain import (
@@ -49,14 +49,10 @@ from kschedx.render.terminal import (
 )
 from kschedx.render.view import FixView, ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
 from kschedx.simulate.changes import ChangeVerb
-from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.moves import GoalResult
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulator import KueueResult
 from kschedx.wording import Fact, count, list_names
-
-if TYPE_CHECKING:
-    from kschedx.inquiry.autoscalers import Growth
 
 _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
 """Verbs of changes that themselves show which pods are deleted."""
@@ -113,30 +109,18 @@ _ON_PAGE = _ShownCounts(20, 0, 3)
 second."""
 
 
-def _nodes_before(simulation: Simulation) -> Sequence[str]:
-    return simulation.before.cluster.names
-
-
-def drains_view(
-    simulation: Simulation,
-    tried: _ShownCounts = _ON_PAGE,
-    *,
-    each: bool,
-    lets_go: Sequence[DrainFix] = (),
-    forced: Sequence[DrainResult] = (),
-) -> View:
-    """Return a view with a row for each node, which with `each` is drained by itself, and for each cause of pending
-    pods. `lets_go` unblock the drains; `forced` are the drains that kubectl refuses, with the flags that it
-    requires."""
+def drains_view(preview: DrainPreview, tried: _ShownCounts = _ON_PAGE) -> View:
+    """Return a view with a row for each node, and for each cause of pending pods."""
+    simulation, each = preview.simulation, preview.each
     drained = simulation.drained
-    nodes = drain_list(simulation, forced, 0 if each else tried.workloads, each=each)
+    nodes = drain_list(simulation, preview.forced, 0 if each else tried.workloads, each=each)
     return View(
         command="kschedx drain",
         headline=drains_headline(drained),
         tone=drain_tone(drained),
-        details=tuple(with_flags(drained, forced)) if each else (),
+        details=tuple(with_flags(drained, preview.forced)) if each else (),
         facts=tuple(_eviction_facts(simulation)),
-        fixes=tuple(FixView(title=fix.title, seen=fix.seen, commands=fix.commands) for fix in lets_go),
+        fixes=tuple(FixView(title=fix.title, seen=fix.seen, commands=fix.commands) for fix in preview.fixes),
         lists=(
             nodes,
             *(() if each else (_other_causes(simulation, tried.causes, nodes),)),
@@ -154,25 +138,23 @@ def _other_causes(simulation: Simulation, most: int, nodes: ItemList) -> ItemLis
     return replace(causes, items=tuple(rows))
 
 
-@shortens(_nodes_before)
-def drains_lines(
-    simulation: Simulation,
-    *,
-    width: int,
-    each: bool,
-    lets_go: Sequence[DrainFix] = (),
-    forced: Sequence[DrainResult] = (),
-    wide: bool = False,
-    view: View | None = None,
-) -> list[StyledLine]:
-    """Return what blocks a drain, and what unblocks it; with `each`, a line for each node by itself.
+_Answer = TypeVar("_Answer", DrainPreview, SimulationAnswer)
 
-    At most 30 lines, unless `wide` or blocked drains need more. The arguments are those of `drains_view`, whose `view`
-    may have been computed before.
+
+def _nodes_of(answer: _Answer) -> Sequence[str]:
+    return answer.simulation.before.cluster.names
+
+
+@shortens(_nodes_of)
+def drains_lines(
+    preview: DrainPreview, *, width: int, wide: bool = False, view: View | None = None
+) -> list[StyledLine]:
+    """Return what blocks a drain, and what unblocks it; for drains of each node by itself, a line for each.
+
+    At most 30 lines, unless `wide` or blocked drains need more. `view` may have been computed before.
     """
-    tried = _ALL if wide else _SHOWN_ROWS[0]
-    view = view or drains_view(simulation, tried, each=each, lets_go=lets_go, forced=forced)
-    if each:
+    view = view or drains_view(preview, _ALL if wide else _SHOWN_ROWS[0])
+    if preview.each:
         return [*head_lines(view, width), *each_lines(view.lists[0], width, wide=wide)]
     nodes, causes = view.lists
     lines: list[StyledLine] = []
@@ -207,23 +189,18 @@ def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, 
 
 
 def simulation_view(
-    simulation: Simulation,
-    tried: _ShownCounts = _ON_PAGE,
-    *,
-    ties: str | None = None,
-    growths: Sequence[Growth] = (),
-    shared: SharedFixes | None = None,
+    answer: SimulationAnswer, tried: _ShownCounts = _ON_PAGE, *, shared: SharedFixes | None = None
 ) -> View:
     """Return a view with a row for each drained node, for each workload, of which those with most pending pods come
-    first, and for each cause. Fixes are tried for the first of them, unless `shared` has them. `growths` are what the
-    autoscalers added first."""
+    first, and for each cause. Fixes are tried for the first of them, unless `shared` has them."""
+    simulation = answer.simulation
     shared = shared or SharedFixes(simulation)
     is_part = any(result.pending or result.refused for result in _shown_workloads(simulation)[tried.workloads :])
     return View(
         command="kschedx simulate",
         headline=_simulation_headline(simulation),
         tone=_simulation_tone(simulation),
-        details=(*map(growth_text, growths), *([] if ties is None else [ties])),
+        details=(*map(growth_text, answer.growths), *([] if answer.ties is None else [answer.ties])),
         facts=tuple(_facts(simulation)),
         lists=_simulation_lists(simulation, shared, tried),
         usage=_usage(simulation),
@@ -250,76 +227,72 @@ def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: _Shown
     )
 
 
-@shortens(_nodes_before)
+@shortens(_nodes_of)
 def simulation_lines(
-    simulation: Simulation,
-    *,
-    width: int,
-    steps: bool = False,
-    wide: bool = False,
-    ties: str | None = None,
-    growths: Sequence[Growth] = (),
-    view: View | None = None,
+    answer: SimulationAnswer, *, width: int, wide: bool = False, view: View | None = None
 ) -> list[StyledLine]:
-    """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
-    simulation, if it was computed before."""
-    shared = SharedFixes(simulation)
-    start = _ALL if wide else _ShownCounts(0, 0, 0)
-    whole = view or simulation_view(simulation, start, ties=ties, growths=growths, shared=shared)
-
-    def tried(counts: _ShownCounts) -> View:
-        return replace(whole, lists=_simulation_lists(simulation, shared, counts))
-
-    def screen(view: View, shown: _ShownCounts, *, is_single: bool) -> list[StyledLine]:
-        *drained, workloads, causes = view.lists
-        lines = head_lines(view, width, rows=None if wide else _SHOWN_CHANGES)
-        for item in (item for nodes in drained for item in nodes.items):
-            lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
-        lines += [BLANK] if workloads.items else []
-        for item in workloads.items[: shown.workloads]:
-            lines += _row_lines(item, f"{item.title}  {item.values[-1]}".rstrip(), width, whole=wide or is_single)
-        lines += more(len(workloads.items) - shown.workloads, workloads.noun)
-        lines += _cause_lines(causes, width, shown.causes, named=10_000 if wide else 2)
-        return lines + _usage_lines(view.usage, width, shown.nodes)
-
-    def shortened() -> list[StyledLine] | None:
-        """Return the first size that is short enough; None if at most one row has a fix, which is then shown with its
-        commands. Fixes are tried for one row after the other, since a row without its fix is shorter: a size that is
-        too long without some of them needs no others."""
-        fewest = _SHOWN_ROWS[-1]
-        too_long: _ShownCounts | None = None
-        sizes = [
-            (fewest, fewest),
-            *((shown, counts) for shown in _SHOWN_ROWS[:-1] for counts in _growing_counts(shown)),
-        ]
-        shortest: list[StyledLine] = []
-        for shown, counts in count_items(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
-            if shown == too_long:
-                continue
-            part = tried(counts)
-            lines = screen(part, shown, is_single=False)
-            if shown == fewest:
-                if sum(bool(item.fixes) for item in part.items) <= 1:
-                    return None
-                shortest = lines
-            elif len(lines) > MOST_LINES:
-                too_long = shown
-            elif counts == shown:
-                return lines
-        return shortest
-
-    every = _steps(whole.timeline, width) if steps else []
+    """Return at most 30 lines, unless `wide` or with every step, or drains and changes need more. `view` may have been
+    computed before."""
+    simulation, shared = answer.simulation, SharedFixes(answer.simulation)
+    whole = view or simulation_view(answer, _ALL if wide else _ShownCounts(0, 0, 0), shared=shared)
+    every = _steps(whole.timeline, width) if answer.has_steps else []
     if view is None and not wide:
-        if (short := shortened()) is not None:
+        if (short := _shortened_lines(simulation, shared, whole, width)) is not None:
             return short + every
-        whole = tried(_SHOWN_ROWS[0])
+        whole = replace(whole, lists=_simulation_lists(simulation, shared, _SHOWN_ROWS[0]))
     is_single = sum(bool(item.fixes) for item in whole.items) == 1
     lines: list[StyledLine] = []
     for shown in (_ALL,) if wide else _SHOWN_ROWS:
-        lines = screen(whole, shown, is_single=is_single)
+        lines = _sized_lines(whole, width, shown, is_single=is_single, wide=wide)
         if len(lines) <= MOST_LINES:
             break
     return lines + every
+
+
+def _sized_lines(
+    view: View, width: int, shown: _ShownCounts, *, is_single: bool = False, wide: bool = False
+) -> list[StyledLine]:
+    """Return the screen with this many entries. If `is_single`, the only fix has its commands."""
+    *drained, workloads, causes = view.lists
+    lines = head_lines(view, width, rows=None if wide else _SHOWN_CHANGES)
+    for item in (item for nodes in drained for item in nodes.items):
+        lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
+    lines += [BLANK] if workloads.items else []
+    for item in workloads.items[: shown.workloads]:
+        lines += _row_lines(item, f"{item.title}  {item.values[-1]}".rstrip(), width, whole=wide or is_single)
+    lines += more(len(workloads.items) - shown.workloads, workloads.noun)
+    lines += _cause_lines(causes, width, shown.causes, named=10_000 if wide else 2)
+    return lines + _usage_lines(view.usage, width, shown.nodes)
+
+
+def _shortened_lines(simulation: Simulation, shared: SharedFixes, whole: View, width: int) -> list[StyledLine] | None:
+    """Return the first size that is short enough; None if at most one row has a fix, which is then shown with its
+    commands.
+
+    Fixes are tried for one row after the other, since a row without its fix is shorter: a size that is too long without
+    some of them needs no others.
+    """
+    fewest = _SHOWN_ROWS[-1]
+    too_long: _ShownCounts | None = None
+    sizes = [
+        (fewest, fewest),
+        *((shown, counts) for shown in _SHOWN_ROWS[:-1] for counts in _growing_counts(shown)),
+    ]
+    shortest: list[StyledLine] = []
+    for shown, counts in count_items(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
+        if shown == too_long:
+            continue
+        part = replace(whole, lists=_simulation_lists(simulation, shared, counts))
+        lines = _sized_lines(part, width, shown)
+        if shown == fewest:
+            if sum(bool(item.fixes) for item in part.items) <= 1:
+                return None
+            shortest = lines
+        elif len(lines) > MOST_LINES:
+            too_long = shown
+        elif counts == shown:
+            return lines
+    return shortest
 
 
 def _growing_counts(shown: _ShownCounts) -> Iterator[_ShownCounts]:
@@ -378,66 +351,66 @@ def _noun(lifecycle: Lifecycle) -> str:
 
 def _simulation_headline(simulation: Simulation) -> str:
     """Return how many pods have each outcome."""
-    placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
-    disputed = {*simulation.disputed}
-    placed -= len(disputed)
-    is_open = not placed and 0 < pending == undecided
-    goal = simulation.goal
-    parts = [] if goal is None else [_goal_text(goal)]
+    parts = [] if simulation.goal is None else [_goal_text(simulation.goal)]
     if not all(drain_result.is_done for drain_result in simulation.drained):
         first, *others = simulation.drained
         number = sum(drain_result.is_done for drain_result in simulation.drained)
         of = f"{number:,} of {count(len(simulation.drained), 'node')} can be drained"
         parts.append(of if others else f"{first.node} cannot be drained")
-    if goal is not None and not goal.is_reached and not placed and not pending:
-        pass  # its pods never enter the queue
-    elif (disputed or _names_refusal(simulation)) and not placed and not pending:
-        pass  # the states follow
-    elif not placed and not pending:
+    return "; ".join(filter(None, (*parts, _queue_text(simulation), *_other_parts(simulation))))
+
+
+def _queue_text(simulation: Simulation) -> str:
+    """Return how many pods of the queue are scheduled, undecided, and pending; empty if the headline goes on with what
+    keeps pods from the queue."""
+    placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
+    placed -= len(simulation.disputed)
+    stays = "stays" if pending == 1 else "stay"
+    if not placed and not pending:
+        is_missed = simulation.goal is not None and not simulation.goal.is_reached
+        if is_missed or simulation.disputed or _names_refusal(simulation):
+            return ""
         in_kueue = simulation.kueue is not None and simulation.kueue.pending
         waits = simulation.gated or simulation.of_other_schedulers or in_kueue
-        parts.append("no pod is scheduled" if waits else "no pod is pending")
-    elif not pending:
-        every = "both" if placed == 2 else f"all {placed:,}"
-        parts.append("1 pod is scheduled" if placed == 1 else f"{every} pods are scheduled")
-    elif is_open:
-        those = "the pod is" if pending == 1 else f"{count(pending, 'pod')} are"
-        parts.append(f"{those} undecided")
-    elif not placed:
-        parts.append(
-            f"{'both' if pending == 2 else f'all {pending:,}'} pods stay pending"
-            if pending > 1
-            else "the pod stays pending"
-        )
-    else:
-        stay = "stays" if pending == 1 else "stay"
-        parts.append(f"{placed:,} of {placed + pending:,} pods are scheduled, {pending:,} {stay} pending")
-    if undecided and not is_open:
-        parts[-1] += f", {undecided:,} of them undecided"
-    evicted = list(simulation.evictions)
-    if evicted:
+        return "no pod is scheduled" if waits else "no pod is pending"
+    if not pending:
+        return "1 pod is scheduled" if placed == 1 else f"{_every(placed)} pods are scheduled"
+    if not placed and pending == undecided:
+        return "the pod is undecided" if pending == 1 else f"{count(pending, 'pod')} are undecided"
+    text = f"{placed:,} of {placed + pending:,} pods are scheduled, {pending:,} {stays} pending"
+    if not placed:
+        text = "the pod stays pending" if pending == 1 else f"{_every(pending)} pods stay pending"
+    return f"{text}, {undecided:,} of them undecided" if undecided else text
+
+
+def _every(number: int) -> str:
+    return "both" if number == 2 else f"all {number:,}"
+
+
+def _other_parts(simulation: Simulation) -> Iterator[str]:
+    """Yield how many pods are evicted, gated, or in a state that no decision of kube-scheduler explains."""
+    if evicted := list(simulation.evictions):
         back = sum(simulation.is_recreated(key) and key in simulation.placed for key in evicted)
         text = f"{count(len(evicted), 'pod')} evicted for them"
-        parts.append(text + (f", {back:,} of them rescheduled" if back else ""))
+        yield text + (f", {back:,} of them rescheduled" if back else "")
     if simulation.gated:
-        parts.append(f"{count(len(simulation.gated), 'pod')} gated")
+        yield f"{count(len(simulation.gated), 'pod')} gated"
     if simulation.kueue is not None and simulation.kueue.pending:
-        parts.append(f"{count(len(simulation.kueue.pending), 'Workload')} pending in Kueue")
+        yield f"{count(len(simulation.kueue.pending), 'Workload')} pending in Kueue"
     if elsewhere := simulation.of_other_schedulers:
         table = simulation.run.cluster.pods
         names = sorted({table.specs[table.rows[key]].scheduler_name for key in elsewhere})
-        parts.append(f"{count(len(elsewhere), 'pod')} for scheduler {list_names(names, 3)}")
+        yield f"{count(len(elsewhere), 'pod')} for scheduler {list_names(names, 3)}"
     states: Counter[tuple[str, str]] = Counter()
+    disputed, unable = {*simulation.disputed}, len(simulation.unable_to_start)
     for state in simulation.states:
         if (facts := state.lifecycle) is not None and not isinstance(facts, NoScheduler):
             counted = "with refused pods" if type(facts) is Refused and facts.is_workload else state.state.counted
-            unable = len(simulation.unable_to_start)
             pods = unable if isinstance(facts, CannotStart) else len(disputed) - unable
             states[_noun(facts), counted] += pods if facts.subject in disputed else 1
-    parts += [f"{count(number, noun)} {counted}" for (noun, counted), number in states.items()]
+    yield from (f"{count(number, noun)} {counted}" for (noun, counted), number in states.items())
     if refused := sum(replicas.number for replicas in simulation.refused.values()):
-        parts.append(f"{count(refused, 'replica')} refused by the API server")
-    return "; ".join(parts)
+        yield f"{count(refused, 'replica')} refused by the API server"
 
 
 def _names_refusal(simulation: Simulation) -> bool:
@@ -743,25 +716,3 @@ def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[
     if gone:
         parts.append(f"{list_names(gone, 2)} will not be recreated")
     return f": {', '.join(parts)}" if parts else ""
-
-
-def ties_text(outcomes: OtherOutcomes, choices: Sequence[str] = ()) -> str:
-    """Return whether random choices among tied nodes change the result, and which `choices` controllers make besides
-    the scheduler."""
-    phrase = _scheduler_ties(outcomes)
-    return f"{phrase}; controllers choose {', '.join(choices)}" if choices else phrase
-
-
-def _scheduler_ties(other_outcomes: OtherOutcomes) -> str:
-    if not other_outcomes.ties:
-        return "no decision is random"
-    text = f"{count(other_outcomes.ties, 'decision')} {'is' if other_outcomes.ties == 1 else 'are'} random"
-    if other_outcomes.is_all:
-        text += f", {count(other_outcomes.outcomes - 1, 'other outcome')} possible"
-    else:
-        text += f"; of {other_outcomes.tried} random runs and the one by name {other_outcomes.outcomes:,} differ"
-    if len(other_outcomes.placed) == 1:
-        [number] = other_outcomes.placed
-        return f"{text}: {count(number, 'pod')} {'is' if number == 1 else 'are'} scheduled in each"
-    placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(other_outcomes.placed.items(), reverse=True))
-    return f"{text}: the number of scheduled pods differs, {placed} of them"

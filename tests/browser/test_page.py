@@ -14,6 +14,7 @@ import yaml
 
 import kschedx
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.what_if import SimulationAnswer
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.simulation import simulation_page
@@ -211,7 +212,7 @@ def test_nodes_before_and_after_a_simulation(page: Page, tmp_path: Path) -> None
     nodes = [node(f"n{number}", "4") for number in range(3)]
     simulation = kschedx.simulate(kschedx.Snapshot.from_objects([*nodes, pod("web", "2")]))
     path = tmp_path / "simulation.html"
-    path.write_text(html(simulation_page(simulation)), encoding="utf-8")
+    path.write_text(html(simulation_page(SimulationAnswer(simulation=simulation))), encoding="utf-8")
     page.open(path)
     assert page.complaints == []
     (changed,) = page.text("[aria-label=usage] .row.body")

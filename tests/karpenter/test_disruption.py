@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kschedx.explain.setup import Setup
+from kschedx.inquiry.scale_down import NodeRemovals
 from kschedx.karpenter.disruption import disruptions, is_active, is_invalid
 from kschedx.kube.autoscalers import DisruptionBudget
 from kschedx.kube.scalars import nanoseconds
-from kschedx.render.scale_down import scale_down_screen, scale_down_view
+from kschedx.render.scale_down import scale_down_lines, scale_down_view
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -109,24 +111,28 @@ def test_the_first_obstacle_has_karpenters_text(snapshot: Snapshot, expected: st
     assert not result.is_empty
 
 
+def answer(snapshot: Snapshot) -> NodeRemovals:
+    setup = Setup.of_cluster(snapshot)
+    return NodeRemovals(snapshot=snapshot, setup=setup, disruptions=disruptions(snapshot, ["one"], NOW))
+
+
 def test_a_fix_names_the_blocking_budget() -> None:
-    [result] = disruptions(cluster(budgets=[{"nodes": "50%"}, {"nodes": "0%"}]), ["one"], NOW)
-    (fix,) = scale_down_view(None, (), [result]).items[0].fixes
+    (fix,) = scale_down_view(answer(cluster(budgets=[{"nodes": "50%"}, {"nodes": "0%"}]))).items[0].fixes
     assert fix.title == "allow 1 node in disruption budget 2 of NodePool general"
     assert "/spec/disruption/budgets/1/nodes" in fix.commands[0]
 
 
 def test_a_fix_reports_the_next_obstacle() -> None:
-    [result] = disruptions(cluster(budgets=[{"nodes": "0"}], consolidateAfter="Never"), ["one"], NOW)
-    budget, consolidation = scale_down_view(None, (), [result]).items[0].fixes
+    snapshot = cluster(budgets=[{"nodes": "0"}], consolidateAfter="Never")
+    budget, consolidation = scale_down_view(answer(snapshot)).items[0].fixes
     assert budget.seen == 'then NodePool "general" has consolidation disabled'
     assert consolidation.title == "set consolidateAfter of NodePool general from Never to 30s"
 
 
 def test_identical_nodes_share_a_row() -> None:
-    [disruption] = disruptions(cluster(budgets=[{"nodes": "0"}]), ["one"], NOW)
-    result = [replace(disruption, node=f"node-{number}") for number in range(40)]
-    lines = [line.plain for line in scale_down_screen((), None, (), result, width=80)]
+    alone = answer(cluster(budgets=[{"nodes": "0"}]))
+    result = [replace(alone.disruptions[0], node=f"node-{number}") for number in range(40)]
+    lines = [line.plain for line in scale_down_lines(replace(alone, disruptions=result), width=80)]
     assert lines[1] == "  others    No allowed disruptions due to blocking budget: 40 nodes"
     assert "  node-0 and 39 more  No allowed disruptions due to blocking budget" in lines
     assert len(lines) <= 30

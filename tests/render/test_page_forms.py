@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 import kschedx
+from kschedx.inquiry.what_if import SimulationAnswer
 from kschedx.render.page import explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
@@ -193,7 +194,7 @@ def test_a_simulation_as_markdown() -> None:
     simulation = kschedx.simulate(
         kschedx.Snapshot.from_objects([node("a"), pod("1"), pod("9") | {"metadata": {"name": "big"}}])
     )
-    result = markdown(simulation_page(simulation))
+    result = markdown(simulation_page(SimulationAnswer(simulation=simulation)))
     assert result.startswith("## ✗ 1 of 2 pods are scheduled, 1 stays pending\n")
     assert "### Nodes before and after\n\n| node | cpu | memory | pods |\n" in result
     assert re.search(r"^\| a \| 0\S* of \S+ → ", result, re.MULTILINE)

@@ -10,7 +10,7 @@ import pytest
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
-from kschedx.inquiry.what_if import simulate
+from kschedx.inquiry.what_if import SimulationAnswer, simulate
 from kschedx.render.simulation import simulation_lines
 from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.simulator import SimulationOptions
@@ -69,4 +69,4 @@ def test_the_report_agrees_with_the_final_cluster(seed: int) -> None:
         *simulation.of_other_schedulers,
     }
     check_document(json.loads(json.dumps(simulation.to_dict())))
-    assert max(line.cell_len for line in simulation_lines(simulation, width=80)) <= 80
+    assert max(line.cell_len for line in simulation_lines(SimulationAnswer(simulation=simulation), width=80)) <= 80

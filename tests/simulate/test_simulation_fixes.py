@@ -7,7 +7,8 @@ import pytest
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.simulation import Simulation
-from kschedx.inquiry.what_if import drain_each, drain_in_turn, simulate
+from kschedx.inquiry.stalled_drain import DrainPreview
+from kschedx.inquiry.what_if import SimulationAnswer, drain_each, drain_in_turn, simulate
 from kschedx.render.layout import MOST_LINES
 from kschedx.render.simulation import drains_lines, simulation_lines
 from kschedx.simulate.changes import parse_changes
@@ -73,7 +74,7 @@ def test_trying_fixes_does_not_change_the_simulation() -> None:
 def test_a_screen_has_a_maximum_length(width: int) -> None:
     many = [item for number in range(20) for item in deployment(f"app-{number}", f"{1 + number}", [None] * 6)]
     simulation = simulated([*nodes(), *many], {"remove-node": "node-5"})
-    lines = simulation_lines(simulation, width=width)
+    lines = simulation_lines(SimulationAnswer(simulation=simulation), width=width)
     assert len(lines) <= MOST_LINES
     assert max(line.cell_len for line in lines) <= width
     assert "fix" in "".join(line.plain for line in lines)
@@ -86,7 +87,7 @@ def test_fixes_of_a_drain_count_the_drained_node_as_cordoned() -> None:
     simulation = drain_in_turn(
         snapshot, Setup.of_cluster(snapshot), ["node-1"], options=SimulationOptions(), comes_back=True
     )
-    lines = [line.plain.strip() for line in drains_lines(simulation, width=100, each=False)]
+    lines = [line.plain.strip() for line in drains_lines(DrainPreview(simulation=simulation), width=100)]
     assert lines[:3] == [
         "✗ node-1: 1 pod fits no other node",
         "pending   shop/web-0: fits no other node, 1 node lacks 2 CPU; 1 node is cordoned",
@@ -105,7 +106,7 @@ def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
     snapshot = Snapshot.from_objects([*named, *pods, budget("web", 0)])
     names = [f"n-{number}" for number in range(count)]
     simulation = drain_each(snapshot, Setup.of_cluster(snapshot), names, options=SimulationOptions())
-    lines = [line.plain for line in drains_lines(simulation, width=80, each=True)]
+    lines = [line.plain for line in drains_lines(DrainPreview(simulation=simulation, each=True), width=80)]
     assert lines[0] == f"✗ 0 of {count} nodes can be drained"
     if count > 8:
         assert lines[1:] == [f"✗ {count} nodes: PDB shop/web: n-0, n-1, n-2 and {count - 3} more"]
@@ -117,7 +118,7 @@ def test_workloads_with_one_cause_share_fixes() -> None:
     apart = [deployment(name, "4", [None, None]) for name in ("one", "two")]
     full = deployment("old", "4", ["node-1", "node-1"])
     simulation = simulated([*nodes(("8",)), *full, *apart[0], *apart[1]])
-    lines = [line.plain.strip() for line in simulation_lines(simulation, width=100)]
+    lines = [line.plain.strip() for line in simulation_lines(SimulationAnswer(simulation=simulation), width=100)]
     texts = [line for line in lines if line.startswith("fix")]
     each = "fix       add a node like node-1 · for all 2"
     assert texts == [each, each, "fix       add 2 nodes like node-1 · for all 4"]

@@ -6,7 +6,6 @@ import pytest
 
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.what_if import OtherOutcomes, other_outcomes, simulate
-from kschedx.render.simulation import ties_text
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
@@ -80,4 +79,4 @@ BY_CHANCE = "1 decision is random, 1 other outcome possible: "
     ids=["none", "it does not matter", "it matters", "many"],
 )
 def test_the_report_of_ties(objects: list[Manifest], expected: str) -> None:
-    assert ties_text(tried(objects)) == expected
+    assert tried(objects).text == expected

@@ -8,39 +8,38 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kschedx.inquiry.simulation import NodeUse, Simulation
-from kschedx.inquiry.stalled_drain import DrainFix
+from kschedx.inquiry.stalled_drain import DrainPreview
+from kschedx.inquiry.what_if import SimulationAnswer
 from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, Section, Usage, page_of
 from kschedx.render.simulation import drains_lines, drains_view, simulation_lines, simulation_view
 from kschedx.render.view import UsageRow, View
-from kschedx.simulate.drain import DrainResult
 from kschedx.wording import amount, visible
 
 if TYPE_CHECKING:
-    from kschedx.inquiry.autoscalers import Growth
+    pass
 
 _TENTHS = (*(f"{low} to {low + 9}%" for low in range(0, 90, 10)), "90% and more")
 
 
-def simulation_page(simulation: Simulation, *, ties: str | None = None, growths: Sequence[Growth] = ()) -> Page:
+def simulation_page(answer: SimulationAnswer) -> Page:
     """Return a page with the number of pods by outcome, the nodes before and after, and every decision."""
-    view = simulation_view(simulation, ties=ties, growths=growths)
-    lines = simulation_lines(simulation, width=SCREEN_WIDTH, view=view)
-    return page_of(view, lines, _sections(view), simulation.before)
+    view = simulation_view(answer)
+    lines = simulation_lines(replace(answer, has_steps=False), width=SCREEN_WIDTH, view=view)
+    return page_of(view, lines, _sections(view), answer.simulation.before)
 
 
 def result_simulation_page(simulation: Simulation) -> Page:
     """Return the page of a run of changes or of drains."""
     if simulation.changes or not simulation.drained:
-        return simulation_page(simulation)
-    return drains_page(simulation, each=len(simulation.drained) == simulation.before.cluster.count > 1)
+        return simulation_page(SimulationAnswer(simulation=simulation))
+    each = len(simulation.drained) == simulation.before.cluster.count > 1
+    return drains_page(DrainPreview(simulation=simulation, each=each))
 
 
-def drains_page(
-    simulation: Simulation, *, each: bool, lets_go: Sequence[DrainFix] = (), forced: Sequence[DrainResult] = ()
-) -> Page:
-    view = drains_view(simulation, each=each, lets_go=lets_go, forced=forced)
-    lines = drains_lines(simulation, width=SCREEN_WIDTH, each=each, view=view)
-    return page_of(view, lines, _sections(view), simulation.before)
+def drains_page(preview: DrainPreview) -> Page:
+    view = drains_view(preview)
+    lines = drains_lines(preview, width=SCREEN_WIDTH, view=view)
+    return page_of(view, lines, _sections(view), preview.simulation.before)
 
 
 def _sections(view: View) -> Iterator[Section]:
