@@ -8,15 +8,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import replace
 
 from kschedx.cli.options import INTERVAL, READS, Command, OptionGroup
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, reader_left
-from kschedx.errors import InputError, KschedxError, UndecidableError
+from kschedx.errors import InputError, KschedxError
 from kschedx.kube.selectors import parse_label_query
-from kschedx.progress import Phase, count_items, silence
+from kschedx.progress import silence
 from kschedx.wording import visible
 
 if TYPE_CHECKING:
@@ -164,46 +163,10 @@ def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...], sort: str) -> Report:
 def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
     does not exist."""
-    from kschedx.controllers.pod_lifecycle import pod_lifecycle, rows_to_be_deleted
-    from kschedx.explain.causes import answer_keys, rows_in_queue_order
-    from kschedx.explain.events import recorded_event
-    from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, report_document
+    from kschedx.inquiry.node import NodeAnswer
     from kschedx.inquiry.target import node_names
-    from kschedx.parallel import processors, results
-    from kschedx.render.subjects import node_lines, node_page
 
     (known,) = node_names(snapshot, [name])
     answer = NodeAnswer(setup, snapshot, known)
-
-    def look(row: int) -> PendingPodVerdict:
-        try:
-            return answer.verdict(row)
-        except UndecidableError as error:
-            return PendingPodVerdict(
-                pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error)
-            )
-
-    pods = snapshot.pods
-    gone = rows_to_be_deleted(snapshot, pods.pending)
-    queued = [row for row in rows_in_queue_order(snapshot, setup.scheduler) if row not in gone]
-    kinds = answer_keys(snapshot, queued)
-    firsts = {kinds.get(row, row): row for row in reversed(queued)}
-    each = count_items(results(look, [*firsts.values()], processors()), Phase.DECIDING, len(firsts), "pods")
-    by_kind = dict(zip(firsts, each, strict=True))
-
-    def known_verdict(row: int) -> PendingPodVerdict:
-        """Return the verdict of an identical pod, unless this pod's own state or event may decide."""
-        verdict, pod = by_kind[kinds.get(row, row)], pods[row]
-        if verdict.pod == pod.key:
-            return verdict
-        is_own = verdict.state or (verdict.fits and (recorded_event(snapshot, pod) or pod_lifecycle(snapshot, pod)))
-        return look(row) if is_own else replace(verdict, pod=pod.key)
-
-    verdicts = [known_verdict(row) for row in queued]
-    report = Report(
-        screen=lambda width, wide: node_lines(answer, verdicts, width=width, wide=wide),
-        document=lambda: report_document(answer, verdicts),
-        page=lambda _: node_page(answer, verdicts, snapshot),
-        names=lambda: [verdict.pod for verdict in verdicts if verdict.fits],
-    )
+    report = Report.of(answer, names=lambda: [verdict.pod for verdict in answer.verdicts if verdict.fits])
     return Answer(report, ExitCode.SCHEDULABLE)

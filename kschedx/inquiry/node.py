@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_healthy
-from kschedx.controllers.pod_lifecycle import pod_lifecycle
+from kschedx.controllers.pod_lifecycle import pod_lifecycle, rows_to_be_deleted
 from kschedx.controllers.states import (
     ExitCode,
     KeptBySidecar,
@@ -22,8 +22,10 @@ from kschedx.controllers.states import (
     headline,
     state_document,
 )
-from kschedx.errors import InputError, nearest
+from kschedx.errors import InputError, UndecidableError, nearest
+from kschedx.explain.causes import answer_keys, rows_in_queue_order
 from kschedx.explain.diagnosis import Diagnosis, Holder, holder
+from kschedx.explain.events import recorded_event
 from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.node_groups import account
 from kschedx.explain.setup import Setup, stored_subject
@@ -43,6 +45,9 @@ from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LAB
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import LOST_TAINTS, Labels, Node
+from kschedx.parallel import processors, results
+from kschedx.progress import Phase, count_items
+from kschedx.results import Shown
 from kschedx.snapshot.columns import each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -85,15 +90,15 @@ class PendingPodVerdict(Struct, frozen=True, kw_only=True):
         return not (self.plugins or self.undecided or self.state)
 
 
-class NodeAnswer:
+class NodeAnswer(Shown):
     """The answer about one node of a cluster, for one scheduler setup."""
 
     def __init__(self, setup: Setup, snapshot: Snapshot, name: str) -> None:
         self._setup = setup
+        self.snapshot = snapshot
         self._scheduler = setup.scheduler_on(snapshot)
         self.name = name
         self.row = snapshot.cluster.index[name]
-        self.node_names = snapshot.cluster.names
 
     @property
     def node(self) -> Node:
@@ -172,7 +177,36 @@ class NodeAnswer:
         held = (pod_lifecycle(snapshot, snapshot.pods[int(row)]) for row in rows)
         return tuple(state for state in held if state is not None and not isinstance(state, OnLostNode | KeptBySidecar))
 
-    def verdict(self, row: int) -> PendingPodVerdict:
+    @cached_property
+    def verdicts(self) -> Sequence[PendingPodVerdict]:
+        """The result of each pending pod on the node, in queue order."""
+        snapshot, pods = self.snapshot, self.snapshot.pods
+        gone = rows_to_be_deleted(snapshot, pods.pending)
+        queued = [row for row in rows_in_queue_order(snapshot, self._setup.scheduler) if row not in gone]
+        kinds = answer_keys(snapshot, queued)
+        firsts = {kinds.get(row, row): row for row in reversed(queued)}
+        each = results(self._verdict, [*firsts.values()], processors())
+        by_kind = dict(zip(firsts, count_items(each, Phase.DECIDING, len(firsts), "pods"), strict=True))
+
+        def verdict_of(row: int) -> PendingPodVerdict:
+            """Return the verdict of an identical pod, unless this pod's own state or event may decide."""
+            verdict, pod = by_kind[kinds.get(row, row)], pods[row]
+            if verdict.pod == pod.key:
+                return verdict
+            is_own = verdict.state or (verdict.fits and (recorded_event(snapshot, pod) or pod_lifecycle(snapshot, pod)))
+            return self._verdict(row) if is_own else replace(verdict, pod=pod.key)
+
+        return [verdict_of(row) for row in queued]
+
+    def _verdict(self, row: int) -> PendingPodVerdict:
+        pods = self.snapshot.pods
+        try:
+            return self._decide(row)
+        except UndecidableError as error:
+            priority = int(pods.priorities[row])
+            return PendingPodVerdict(pod=pods.key(row), priority=priority, findings=(), undecided=str(error))
+
+    def _decide(self, row: int) -> PendingPodVerdict:
         """Return the result of the pod in one row of the snapshot. Raises `UndecidableError`."""
         pods = self._scheduler.snapshot.pods
         pod, key, priority = pods[row], pods.key(row), int(pods.priorities[row])
@@ -217,6 +251,25 @@ class NodeAnswer:
         is_open = explanation.state.exit_code is ExitCode.UNDECIDED
         return replace(verdict, state=explanation.state_document, standing=phrase, undecided=phrase if is_open else "")
 
+    def to_dict(self) -> Json:
+        return document(
+            "NodeReport",
+            NodeReportDocument,
+            name=self.name,
+            trouble=unwell_node_text(self.node).removesuffix("; "),
+            unschedulable=self.node.spec.unschedulable,
+            taints=tuple(map(str, self.node.spec.taints)),
+            blocked_by=tuple(self.blocking_budgets),
+            pods=PodCount(self.pods, self.most_pods),
+            resources={offer.resource: offer for offer in self.offers},
+            states=tuple(map(state_document, self.states)),
+            pending=tuple(
+                part_of(PendingDocument, verdict, findings=tuple(finding.to_dict() for finding in verdict.findings))
+                for verdict in self.verdicts
+            ),
+            fixes=tuple(fix.document() for fix in self.fixes),
+        )
+
 
 class PodCount(Document, frozen=True):
     running: int
@@ -253,26 +306,6 @@ class NodeReportDocument(Document, frozen=True):
     states: tuple[StateDocument, ...]
     pending: tuple[PendingDocument, ...]
     fixes: tuple[FixDocument, ...]
-
-
-def report_document(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> Json:
-    return document(
-        "NodeReport",
-        NodeReportDocument,
-        name=answer.name,
-        trouble=unwell_node_text(answer.node).removesuffix("; "),
-        unschedulable=answer.node.spec.unschedulable,
-        taints=tuple(map(str, answer.node.spec.taints)),
-        blocked_by=tuple(answer.blocking_budgets),
-        pods=PodCount(answer.pods, answer.most_pods),
-        resources={offer.resource: offer for offer in answer.offers},
-        states=tuple(map(state_document, answer.states)),
-        pending=tuple(
-            part_of(PendingDocument, verdict, findings=tuple(finding.to_dict() for finding in verdict.findings))
-            for verdict in verdicts
-        ),
-        fixes=tuple(fix.document() for fix in answer.fixes),
-    )
 
 
 # All nodes side by side: requests of their pods, free resources, and the largest pod that still fits.

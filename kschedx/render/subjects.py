@@ -36,7 +36,6 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, amount, amounts, count
 from kschedx.words import describe, headline
 from kschedx.words.causes import because, causes_of
@@ -230,11 +229,12 @@ _SHOWN_BUDGETS = 2
 
 
 def _node_names(answer: NodeAnswer) -> Sequence[str]:
-    return answer.node_names
+    return answer.snapshot.cluster.names
 
 
-def _node_view(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> View:
+def _node_view(answer: NodeAnswer) -> View:
     """Return a view of a node with a row for each result of pending pods; those that fit come first."""
+    verdicts = answer.verdicts
     fitting = [verdict for verdict in verdicts if verdict.fits]
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
@@ -296,11 +296,9 @@ def _result(verdict: PendingPodVerdict) -> tuple[Tone, str]:
 
 
 @shortens(_node_names)
-def node_lines(
-    answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict], *, width: int, wide: bool = False
-) -> list[StyledLine]:
+def node_lines(answer: NodeAnswer, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
-    view = _node_view(answer, verdicts)
+    view = _node_view(answer)
     lines = [*headline_lines(view, width), *fix_lines(view.fixes, "", width)]
     [resources] = view.tables
     lines += [BLANK, *column_lines(resources.columns, resources.rows, width)]
@@ -319,9 +317,8 @@ def node_lines(
     return lines
 
 
-def node_page(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict], snapshot: Snapshot) -> Page:
-    lines = node_lines(answer, verdicts, width=SCREEN_WIDTH)
-    return page_of(_node_view(answer, verdicts), lines, snapshot=snapshot)
+def node_page(answer: NodeAnswer) -> Page:
+    return page_of(_node_view(answer), node_lines(answer, width=SCREEN_WIDTH), snapshot=answer.snapshot)
 
 
 def _state(state: Lifecycle) -> tuple[Tone, str]:
