@@ -167,7 +167,7 @@ def _answer(
     from kschedx.cli.why_pod import explain_target, explanation_report
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests, WrittenPod
-    from kschedx.inquiry.pod import explain_object
+    from kschedx.inquiry.objects import explain_object
     from kschedx.inquiry.target import named_namespace, named_node
     from kschedx.loading import refuse_without_nodes
     from kschedx.simulate.object_changes import object_reference
@@ -225,7 +225,7 @@ def _explain_namespace(question: Question, wanted: WhyArguments, reached: Loaded
     """Explain why a namespace stays in deletion; for another one, explain its pending pods."""
     from kschedx.cli.why_list import why_pods_of_cluster
     from kschedx.cli.why_pod import explanation_report
-    from kschedx.inquiry.pod import explain_namespace
+    from kschedx.inquiry.objects import explain_namespace
 
     answer = explain_namespace(reached.snapshot, setup, question.namespace or "")
     if answer is None:

@@ -1,0 +1,100 @@
+"""The state of an object that is neither a pod nor a workload: a namespace, a claim, or a budget."""
+
+from __future__ import annotations
+
+from kschedx.controllers import states
+from kschedx.controllers.disruption_budgets import budgets_of
+from kschedx.controllers.pod_lifecycle import namespace_lifecycle
+from kschedx.explain.cycle_notes import claim_expansions
+from kschedx.explain.setup import Setup, Subject
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle
+from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.simulate.object_changes import NamedObject
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
+
+
+def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanation | None:
+    """Return why a namespace stays in deletion; None if it is not being deleted."""
+    lifecycle = namespace_lifecycle(snapshot, name, f"namespace/{name}")
+    if lifecycle is None:
+        return None
+    subject = Subject(snapshot=snapshot, pod=Pod(metadata=ObjectMeta(name=name, namespace=name)), is_new=True)
+    return answer_with_fixes(subject, setup, lifecycle)
+
+
+def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> Explanation | None:
+    """Return the state of a PersistentVolumeClaim or PodDisruptionBudget; None for other kinds, for an object that does
+    not exist, and for a claim about which a pod shows more."""
+    find = {"PersistentVolumeClaim": _claim_state, "PodDisruptionBudget": _budget_state}.get(reference.kind.name)
+    lifecycle = None if find is None else find(snapshot, reference.namespace, reference.name)
+    if lifecycle is None:
+        return None
+    pod = Pod(metadata=ObjectMeta(name=reference.name, namespace=reference.namespace))
+    subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
+    answer = answer_with_fixes if isinstance(lifecycle, states.NotBound) else answer_without_cycle
+    return answer(subject, setup, lifecycle)
+
+
+def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.ObjectState | None:
+    budgets = (budget for budget in budgets_of(snapshot, snapshot) if budget.name == f"{namespace}/{name}")
+    if (budget := next(budgets, None)) is None:
+        return None
+    subject, pods = f"{namespace}/pdb/{name}", snapshot.pods
+    status = budget.current_status(snapshot, pods, ())
+    number = sum(budget.covers(pods, row) and not pods.finished[row] for row in range(len(pods)))
+    if not number:
+        return states.ObjectState(subject=subject, does="protects no pods: its selector matches none")
+    if status.allowed <= 0:
+        return states.ObjectState(subject=subject, does=f"allows no eviction: it {status.text}")
+    does = f"allows {count(status.allowed, 'eviction')} at a time"
+    fact = f"{status.healthy:,} of {count(number, 'pod')} healthy, of which it needs {status.needed:,}"
+    return states.ObjectState(subject=subject, does=does, facts=(fact,))
+
+
+def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecycle | None:
+    """Return the state of a claim that no pending pod uses. It is None if a pod shows more: one that is pending, or any
+    pod with a claim that has no volume and does not wait for a pod."""
+    claim, pods = snapshot.storage.claim(namespace, name), snapshot.pods
+    rows = [row for row in pods.rows_with_claim(f"{namespace}/{name}") if not pods.finished[row]]
+    if claim is None or any(row in pods.pending for row in rows):
+        return None
+    users = [f"pod {pods.key(row)} on {pods.node_names[row]} uses it" for row in rows[:3]]
+    deleted, subject = claim.metadata.deletion_timestamp, f"{namespace}/pvc/{name}"
+    storage_class, volumes = snapshot.storage.classes.get(claim.storage_class), snapshot.storage.volumes
+    volume = claim.spec.volume_name
+    lifecycle: states.Lifecycle
+    if deleted:
+        kept = ("kubernetes.io/pvc-protection",) if rows else ()
+        why = "; ".join(users)
+        lifecycle = states.BeingDeleted(subject=subject, since=deleted, finalizers=kept, is_workload=True, why=why)
+    elif claim.status.phase == "Lost":
+        lifecycle = states.Failed(subject=subject, reason="Lost", message=f"its volume {volume} no longer exists")
+    elif claim.status.phase == "Bound" and (volume in volumes or snapshot.source.may_lack("PersistentVolume")):
+        grows = [f"it {text}" for _, text in claim_expansions(claim)]
+        facts = (*grows, *(users or ["no pod uses it"]))
+        lifecycle = states.ObjectState(subject=subject, does=f"is bound to volume {volume}", facts=facts)
+    elif volume or rows or storage_class is None or not storage_class.waits_for_first_consumer:
+        return None
+    elif any(volume.spec.claim_ref and volume.spec.claim_ref.key == claim.key for volume in volumes.values()):
+        return None  # the volume of an earlier claim of this name
+    elif (
+        storage_class.can_provision
+        and (report := snapshot.failed_create("PersistentVolumeClaim", claim.metadata)) is not None
+    ):
+        lifecycle = states.NotBound(
+            subject=subject,
+            message="",
+            claim=claim.key,
+            provisioner=storage_class.provisioner,
+            report=report.message,
+        )
+    else:
+        fact = f"class {claim.storage_class} binds it where its pod is scheduled (WaitForFirstConsumer)"
+        lifecycle = states.ObjectState(subject=subject, does="is pending until a pod uses it", facts=(fact,))
+        if snapshot.source.may_lack("Pod", namespace):
+            command = "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
+            because = f"{fact}; the dump holds no pods"
+            lifecycle = states.NotRead(subject=subject, unknown="its pod", because=because, command=command)
+    return lifecycle
