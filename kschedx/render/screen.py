@@ -357,7 +357,8 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[S
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, footer)) + 1
     most = Level.LINE if diagnosis.feasible else Level.FULL  # if the pod has a node, the others get one line each
     body = _sections(head, scores, _fit_blocks(blocks, room, diagnosis, width, most=most), tail)
-    return _sections(body if len(body) + len(footer) < MOST_LINES else body[: MOST_LINES - len(footer) - 1], footer)
+    most_lines = max(MOST_LINES - len(footer) - 1, len(head))  # in a narrow window, the event is still whole
+    return _sections(body[:most_lines], footer)
 
 
 def _tails(explanation: Explanation, view: View, width: int) -> Iterator[list[StyledLine]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -342,13 +343,23 @@ def wants_colour(is_terminal: bool, environment: Mapping[str, str]) -> bool:
 
 
 def width_of(stream: IO[str], environment: Mapping[str, str]) -> int:
-    """Return COLUMNS, else the terminal's width, else `_DEFAULT_WIDTH`; at least 60."""
+    """Return COLUMNS, else the width of the terminal, also behind a pager, else `_DEFAULT_WIDTH`; at least 60."""
     written = environment.get("COLUMNS", "")
     if written.isdecimal() and int(written):
         return max(int(written), 60)
     if stream.isatty():
         return max(shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns, 60)
-    return _DEFAULT_WIDTH
+    return max(_width_behind_pipe(stream) or _DEFAULT_WIDTH, 60)
+
+
+def _width_behind_pipe(stream: IO[str]) -> int:
+    """Return the width of the terminal of standard error if the text goes to a pipe, as `| less` shows it there; 0
+    without such a terminal."""
+    try:
+        is_pipe = stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+        return os.get_terminal_size(sys.stderr.fileno()).columns if is_pipe else 0
+    except (OSError, ValueError, AttributeError):
+        return 0
 
 
 class _Console(Struct, frozen=True, kw_only=True):

@@ -107,6 +107,8 @@ def names_its_subject_first(story: Story, document: Json) -> None:
 def quotes_kube_schedulers_message_once(story: Story, document: Json) -> None:
     message = document["message"]
     words = " ".join(tell(story, "-o", "wide").out.split())
+    narrow = " ".join(tell(story, columns=60).out.split())
+    assert (" ".join(message.split()) in narrow) is (" ".join(message.split()) in words)
     # of a pod that does not come to the queue kube-scheduler says nothing
     times = 0 if document["outcome"] == "Gated" else 1
     assert words.count(" ".join(message.split())) == times or not message

@@ -78,3 +78,13 @@ def test_continuation_lines_are_indented() -> None:
 def test_markup_is_text(markup: str) -> None:
     assert text(markup).plain == markup
     assert text(markup).parts == ((markup, ""),)
+
+
+def test_a_long_word_breaks_after_punctuation() -> None:
+    word = "deploy/checkout:spec.template.spec.containers[app].resources.requests.cpu=4"
+    assert wrap(f"set {word}", 68) == [
+        "set",
+        "deploy/checkout:spec.template.spec.containers[app].resources.",
+        "requests.cpu=4",
+    ]
+    assert wrap("x" * 70, 30) == ["x" * 30, "x" * 30, "x" * 10]

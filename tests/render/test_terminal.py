@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import sys
+import termios
 
 import pytest
 
@@ -30,6 +33,17 @@ def test_color(is_terminal: bool, environment: dict[str, str], expected: bool) -
 @pytest.mark.parametrize(("columns", "expected"), [("80", 80), ("", 100), ("many", 100), ("10", 60)])
 def test_width_of_a_pipe(columns: str, expected: int) -> None:
     assert width_of(io.StringIO(), {"COLUMNS": columns}) == expected
+
+
+def test_a_pager_has_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    controller, terminal = os.openpty()
+    reading, writing = os.pipe()
+    termios.tcsetwinsize(terminal, (24, 72))
+    with os.fdopen(terminal, "w") as error, os.fdopen(writing, "w") as pipe:
+        monkeypatch.setattr(sys, "stderr", error)
+        assert (width_of(pipe, {}), width_of(pipe, {"COLUMNS": "90"}), width_of(io.StringIO(), {})) == (72, 90, 100)
+    os.close(controller)
+    os.close(reading)
 
 
 def test_long_lines_and_markup_pass_unchanged() -> None:
