@@ -24,7 +24,7 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.names import ARCH_LABELS
 from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass, controller_of
 from kschedx.kube.workloads import pinned_to
-from kschedx.simulate.moves import MoveSearch, MoveTarget, lacks_only_room
+from kschedx.simulate.moves import MoveSearch, MoveTarget, groups_with_room
 from kschedx.snapshot.snapshot import Snapshot
 
 _SYSTEM_NAMESPACE = "kube-system"
@@ -219,8 +219,7 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
     nodes, outcome = situation.nodes, situation.outcome
     places = (
         MoveTarget(node=nodes.cluster_row(row), findings=account_of(nodes, outcome, row).findings)
-        for group in situation.groups
-        if lacks_only_room(group.exemplar.findings)
+        for group in groups_with_room(situation.groups)
         for row in group.rows
     )
     nearest = tuple(islice(places, _MOST_NODES))

@@ -20,7 +20,7 @@ from kschedx.controllers.disruption_budgets import MovingBudget, budgets_of
 from kschedx.controllers.workloads import evict
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.node_groups import account
+from kschedx.explain.node_groups import NodeGroup, account
 from kschedx.explain.ranking import RECREATING
 from kschedx.findings import Finding, HostPortConflict, InsufficientResource, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome
@@ -78,16 +78,22 @@ class Moves(Struct, frozen=True, kw_only=True):
         return [pod.row for clearing in self.clearings for pod in clearing.pods]
 
 
-def lacks_only_room(findings: Iterable[Finding]) -> bool:
-    return all(isinstance(finding, InsufficientResource | TooManyPods | HostPortConflict) for finding in findings)
+def groups_with_room(groups: Iterable[NodeGroup]) -> list[NodeGroup]:
+    """Return the groups of nodes that lack nothing but room and host ports, the nearest first; those with ports in use
+    come last, as their users have to move."""
+
+    def kinds(group: NodeGroup) -> set[type[Finding]]:
+        return {type(finding) for finding in group.exemplar.findings}
+
+    with_room = [group for group in groups if kinds(group) <= {InsufficientResource, TooManyPods, HostPortConflict}]
+    return sorted(with_room, key=lambda group: HostPortConflict in kinds(group))
 
 
 def _nearest_places(cycle: Cycle, most: int) -> list[MoveTarget]:
     """Return the nodes on which an unscheduled pod only lacks room, the nearest to fitting first."""
     if cycle.nodes is None or cycle.filter is None:
         return []
-    groups = (group for group in Diagnosis(cycle).groups if lacks_only_room(group.exemplar.findings))
-    rows = islice((row for group in groups for row in group.rows), most)
+    rows = islice((row for group in groups_with_room(Diagnosis(cycle).groups) for row in group.rows), most)
     return [MoveTarget(node=cycle.nodes.cluster_row(row), findings=account(cycle, row).findings) for row in rows]
 
 

@@ -906,6 +906,19 @@ def test_pods_that_use_the_host_ports_are_moved_together(kinds: list[str], moves
     assert [title for title in titles_of(*nodes, *holders, me) if title.startswith("move")] == moves
 
 
+def test_room_on_a_node_with_free_ports_comes_before_ports_that_are_in_use() -> None:
+    port = {"containerPort": 80, "hostPort": 8080}
+    daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": True}
+    holders = [pod(f"d-{on}", on=on, containers=[{"name": "main", "ports": [port]}]) for on in "abcd"]
+    moving = running("x-1", "e", "2")
+    for each, its_owner in [*((holder, daemon) for holder in holders), (moving, owner)]:
+        at(each, "metadata")["ownerReferences"] = [its_owner]
+    me = pod("me", containers=[{"name": "main", "ports": [port], "resources": {"requests": {"cpu": "2"}}}])
+    titles = titles_of(*(node(name, allocatable=SMALL) for name in "abcde"), *holders, moving, me)
+    assert [title for title in titles if title.startswith("move")] == ["move default/x-1 from e to a"]
+
+
 @pytest.mark.parametrize("operator", ["In", "Exists", "NotIn"])
 def test_a_taint_of_a_pool_that_the_affinity_chooses_is_tolerated_and_not_removed(operator: str) -> None:
     label = {"nvidia.com/gpu.present": "true"}
