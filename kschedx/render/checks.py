@@ -131,7 +131,7 @@ def _result(check: Check) -> dict[str, object]:
     result: dict[str, object] = {
         "ruleId": check.rule,
         "level": "error" if check.result is Result.FAILED and check.rule != "configuration" else "warning",
-        "message": {"text": f"{visible(check.name)}: {text}"},
+        "message": {"text": text if text.startswith(visible(check.name)) else f"{visible(check.name)}: {text}"},
         "partialFingerprints": {FINGERPRINT: check.fingerprint},
     }
     if check.since is not None:

@@ -36,7 +36,7 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.wording import Fact, amount, amounts, count
+from kschedx.wording import Fact, amounts, balance, count
 from kschedx.words import describe, headline
 from kschedx.words.causes import because, causes_of
 from kschedx.words.constraints import maintenance_text, unwell_node_text
@@ -249,10 +249,7 @@ def _node_view(answer: NodeAnswer) -> View:
         ViewItem(title=text, tone=tone, kind="not running", values=(1,)) for tone, text in map(_state, answer.states)
     )
     largest_first = sorted(results.items(), key=lambda entry: (entry[0][0] is not Tone.GOOD, -len(entry[1])))
-    rows = []
-    for offer in answer.offers:
-        shown = amounts(offer.resource, (offer.allocatable, offer.requested, abs(offer.free)))
-        rows.append((offer.resource, shown[0], shown[1], ("-" if offer.free < 0 else "") + shown[2]))
+    rows = [(offer.resource, *_sums(offer)) for offer in answer.offers]
     columns = (("resource", False), ("allocatable", True), ("requested", True), ("free", True))
     return View(
         command="kschedx why",
@@ -344,10 +341,21 @@ def _is_used(offer: ResourceUse) -> bool:
     return bool(offer.holders)
 
 
+def _sums(offer: ResourceUse) -> tuple[str, str, str]:
+    """Return what is allocatable, requested, and free, in one unit so that the difference is exact."""
+    if offer.free < 0:
+        allocatable, requested, lacking = amounts(offer.resource, (offer.allocatable, offer.requested, -offer.free))
+        return allocatable, requested, f"-{lacking}"
+    sums = balance(offer.resource, requested=0, allocatable=offer.allocatable, used=offer.requested)
+    return sums.allocatable, sums.used, sums.free
+
+
 def _holders(offer: ResourceUse) -> Fact:
     """Return the pods that request most of a resource."""
     names = []
-    for holder in offer.holders:
+    sums = balance(offer.resource, requested=0, allocatable=offer.allocatable, used=offer.requested)
+    texts = sums.in_same_unit(offer.resource, tuple(holder.amount for holder in offer.holders))
+    for holder, text in zip(offer.holders, texts, strict=True):
         priority = f" (priority {holder.priority:,})" if holder.priority else ""
-        names.append(f"{amount(offer.resource, holder.amount)} {holder.pod}{priority}")
+        names.append(f"{text} {holder.pod}{priority}")
     return Fact(label=f"{offer.resource} used by", items=tuple(names))
