@@ -55,7 +55,7 @@ from kschedx.kube.names import (
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
-from kschedx.kube.types import OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
+from kschedx.kube.types import AUTOSCALER_STATUS, OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
 from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow
@@ -216,14 +216,14 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
                 yield s.SelectEither(term=term.index, meant=replace(requirement, values=values))
         if any(r.key == NODE_NAME_FIELD for r in unmatched):
             yield s.DropNodeNames()
-        elif len(unmatched) == 1 and not kept and (pool := _only_pool(unmatched[0], cluster)):
+        elif len(unmatched) == 1 and not kept and (pool := _only_pool(unmatched[0], place.snapshot)):
             meant = replace(unmatched[0], values=(pool,))
             cost = s.Cost.CONSTRAINT
             yield s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant, cost=cost)
         elif unmatched and not kept:
             is_offered = all(
                 _is_offered(requirement, cluster) or _repeats_request(requirement, place) for requirement in unmatched
-            )
+            ) and not any(_is_listed_pool(requirement, place.snapshot) for requirement in unmatched)
             cost = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
             yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, cost=cost)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
@@ -245,11 +245,24 @@ def _alternatives(requirement: RequirementMatch, term: TermMatch) -> tuple[str, 
     return tuple(sorted(set().union(*each)))
 
 
-def _only_pool(requirement: RequirementMatch, cluster: ClusterNodes) -> str:
-    """Return the only node pool of the cluster, if another one is required; empty otherwise."""
+def _is_listed_pool(requirement: RequirementMatch, snapshot: Snapshot) -> bool:
+    """Whether a node pool is required that cluster-autoscaler lists. Its groups have the name of their pool:
+    `gke-prod-hot-1a2b-grp`, `aks-hot-1234-vmss`."""
+    if requirement.key not in POOL_LABELS or requirement.operator not in ("In", "="):
+        return False
+    status = snapshot.config_maps.get(AUTOSCALER_STATUS)
+    listed = "" if status is None else "\n".join(map(str, status.data.values()))
+    return any(f"-{pool}-" in listed for pool in requirement.values)
+
+
+def _only_pool(requirement: RequirementMatch, snapshot: Snapshot) -> str:
+    """Return the only node pool of the cluster, if another one is required that cluster-autoscaler does not list; empty
+    otherwise."""
     if requirement.key not in POOL_LABELS or requirement.operator not in ("In", "="):
         return ""
-    pools = set(filter(None, cluster.label(requirement.key).values))
+    if _is_listed_pool(requirement, snapshot):
+        return ""
+    pools = set(filter(None, snapshot.cluster.label(requirement.key).values))
     return min(pools) if len(pools) == 1 else ""
 
 

@@ -27,7 +27,7 @@ from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.pod import explain
+from kschedx.inquiry.pod import explain, no_scheduler, with_first_profile
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.tolerations import NO_SCHEDULE
 from kschedx.kube.workloads import pin_to_node, pinned_to
@@ -265,7 +265,7 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
     ) & pods.namespaces.where(lambda space: space == namespace)
     rows = np.flatnonzero(is_own).tolist()
     alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
-    return DaemonSetAnswer(
+    answer = DaemonSetAnswer(
         name=f"{namespace}/{name}",
         explanation=explain(alone, setup),
         subject=alone,
@@ -273,6 +273,14 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
         has_pod=frozenset(pods.node_names[row] for row in rows if pods.node[row] >= 0),
         awaited=frozenset(pinned_to(pods.specs[row]) for row in rows if not pods.node_names[row]),
     )
+    if answer.outcome is not Outcome.UNDECIDED:
+        return answer
+    for pod in (pods[row] for row in rows if not pods.node_names[row]):  # another kube-scheduler may report about one
+        unknown = no_scheduler(subject.snapshot, pod, setup)
+        if unknown is not None and (first := with_first_profile(alone, setup, unknown)) is not None:
+            theirs = replace(answer, subject=first[0], setup=first[1], explanation=explain(*first))
+            return theirs if theirs.outcome is Outcome.UNSCHEDULABLE else answer
+    return answer
 
 
 def _is_left_out(group: NodeGroup) -> bool:

@@ -417,13 +417,18 @@ def _answer_of_second_scheduler(
 ) -> Explanation | None:
     """Return the first profile's answer about a pod that another kube-scheduler, such as the one of GKE Autopilot,
     reports as unschedulable; None if the pod is schedulable with this profile, as the other's may reject more."""
+    answer = explain(*it, autoscaling) if (it := with_first_profile(subject, setup, unknown)) else None
+    return answer if answer is not None and answer.alone is Outcome.UNSCHEDULABLE else None
+
+
+def with_first_profile(subject: Subject, setup: Setup, unknown: states.NoScheduler) -> tuple[Subject, Setup] | None:
+    """Return the question with the first profile, if the scheduler's report is that of a kube-scheduler."""
     if parse(unknown.message).nodes is None:
         return None
     profile = setup.profiles[0].scheduler_name
     text = f"scheduler {unknown.scheduler} reports like kube-scheduler: its filters are taken from profile {profile}"
     notes = (*subject.notes, note("second-scheduler", text, scheduler=unknown.scheduler, profile=profile))
-    answer = explain(replace(subject, notes=notes), replace(setup, forced_profile=profile), autoscaling)
-    return answer if answer.alone is Outcome.UNSCHEDULABLE else None
+    return replace(subject, notes=notes), replace(setup, forced_profile=profile)
 
 
 # Signs that another component decides, or that the decision is not carried out.

@@ -66,7 +66,8 @@ def _summary(autoscaler: Autoscaler, scaling: PodScaling) -> str:
         return "has no node groups"
     number = len(scaling.groups)
     if open_groups := autoscaler.open_groups(scaling):
-        groups = f"{'groups' if len(open_groups) > 1 else 'group'} {list_names(open_groups, MOST_NAMES)}"
+        titles = list_names(map(group_title, open_groups), MOST_NAMES)
+        groups = f"{'groups' if len(open_groups) > 1 else 'group'} {titles}"
         others = "; no other group helps" if number > len(open_groups) else ""
         return f"may add a node of {groups}, whose template is not in the cluster{others}"
     helps = "its only node group does not help" if number == 1 else f"none of {number} node groups helps"

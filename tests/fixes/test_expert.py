@@ -1002,3 +1002,22 @@ def test_a_full_pool_is_not_extended_by_a_label() -> None:
     titles = titles_of(*nodes, running("other", "db", "2"), me)
     assert titles[0] == "add a node like db"
     assert not [title for title in titles if title.startswith("label ")]
+
+
+@pytest.mark.parametrize(
+    ("group", "first"),
+    [("gke-prod-hot-1a2b-grp", "add a node"), ("gke-prod-cold-1a2b-grp", "select cloud.google.com/gke-nodepool=cold")],
+)
+def test_an_empty_pool_that_the_autoscaler_lists_is_not_replaced_by_the_only_other(group: str, first: str) -> None:
+    sizes = "{cloudProviderTarget: 0, minSize: 0, maxSize: 3}"
+    status: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+        "data": {"status": f"autoscalerStatus: Running\nnodeGroups:\n- name: {group}\n  health: {sizes}\n"},
+    }
+    key = "cloud.google.com/gke-nodepool"
+    cold = node("n", labels={key: "cold"}, providerID="gce://p/z/n")
+    waiting = pod("me", nodeSelector={key: "hot"})
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects([status, cold, waiting]), "default/me").fixes
+    assert fixes[0].title.startswith(first)

@@ -102,6 +102,38 @@ def test_a_second_kube_scheduler_is_answered_by_its_event(cpu: str, text: str, o
 
 
 @pytest.mark.parametrize(
+    ("cpu", "text", "outcome"),
+    [
+        ("9", "0/1 nodes are available: 1 Insufficient cpu.", "Unschedulable"),
+        ("1", "0/1 nodes are available: 1 Insufficient cpu.", "Undecided"),
+        ("9", "no room in the queue", "Undecided"),
+    ],
+)
+def test_a_daemon_set_of_a_second_kube_scheduler_is_answered_by_an_event_of_its_pods(
+    cpu: str, text: str, outcome: str
+) -> None:
+    target = pod(cpu=cpu, gates=(), labels={"app": "agent"}, schedulerName="second")
+    target["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}
+    ]
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": dict(target["spec"])}
+    target["spec"] = {**target["spec"], "affinity": {"nodeAffinity": required}}
+    daemon_set = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "ml", "uid": "u"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template},
+    }
+    event = event_about("Pod", "p", "FailedScheduling", text, component="second")
+    cluster = kschedx.Snapshot.from_objects([node("n"), daemon_set, target, event])
+    answer = kschedx.explain_daemon_set(cluster, "ml/ds/agent")
+    assert answer.outcome == outcome
+    assert ("its filters are taken from profile" in str(answer)) is (outcome == "Unschedulable")
+
+
+@pytest.mark.parametrize(
     ("state", "capability", "fix"),
     [
         ("Open", {"cpu": "4"}, "raise spec.capability.cpu of Queue q from 4 to 7"),
