@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from kschedx.sources.live.client import ApiServer
     from kschedx.sources.live.cluster import Event
 
-# What doctor reads and keeps of an object of any kind.
-
 # Kubernetes versions as kubelets and API servers report them.
 
 _VERSION = lazy_pattern(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?", re.ASCII)

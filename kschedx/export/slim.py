@@ -15,10 +15,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver import admission
 from kschedx.findings.constraints import CONDITION_OF_TAINT, MAINTENANCE_ANNOTATIONS
-from kschedx.kube import autoscalers as autoscaler_command
-from kschedx.kube import autoscalers as cluster_api
-from kschedx.kube import descheduling, devices, other_schedulers, storage, types
-from kschedx.kube import other_schedulers as scheduler_plugins
+from kschedx.kube import autoscalers, descheduling, devices, other_schedulers, storage, types
 from kschedx.kube.autoscalers import (
     COMPUTE_TYPE,
     DELETION_COST,
@@ -61,11 +58,11 @@ ANNOTATIONS = frozenset({
     *storage.DEFAULT_CLASS,
     *OTHER_SCHEDULERS,
     *other_schedulers.KOORDINATOR_ANNOTATIONS,
-    *cluster_api.ANNOTATIONS,
+    *autoscalers.ANNOTATIONS,
     *MAINTENANCE_ANNOTATIONS,
     *admission.READ_ANNOTATIONS,
-    scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
-    scheduler_plugins.TOLERATION_SECONDS,
+    other_schedulers.MINIMUM_PREEMPTABLE_PRIORITY,
+    other_schedulers.TOLERATION_SECONDS,
     *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, COMPUTE_TYPE, PAUSED, PAUSED_REPLICAS),
     *EXCLUSIVE_TOPOLOGY,
     *descheduling.ANNOTATIONS,
@@ -223,8 +220,8 @@ def _slim_object(key: str, whole: Mapping[str, object]) -> object:
 def _keep_flags(deployment: object, kept: Any) -> None:
     """Add to cluster-autoscaler's reduced Deployment the flags that affect decisions, and nothing else of its command
     line."""
-    for position, flags in autoscaler_command.flags_of_containers(deployment):
-        kept["spec"]["template"]["spec"]["containers"][position] |= autoscaler_command.command(flags)
+    for position, flags in autoscalers.flags_of_containers(deployment):
+        kept["spec"]["template"]["spec"]["containers"][position] |= autoscalers.command(flags)
 
 
 # --- objects
@@ -357,11 +354,7 @@ class Slim:
 
 def _status(status: SlimPodStatus) -> dict[str, object]:
     part = _known(
-        {
-            "phase": status.phase,
-            "startTime": status.start_time,
-            "nominatedNodeName": status.nominated_node_name,
-        }
+        {"phase": status.phase, "startTime": status.start_time, "nominatedNodeName": status.nominated_node_name}
     )
     rest = slim_status(status)
     more = _cut(msgspec.json.decode(rest), _POD_STATUS) if rest else None
@@ -374,9 +367,6 @@ def _status(status: SlimPodStatus) -> dict[str, object]:
 
 class _Details(Struct, tag_field="kind", tag="Pod"):
     status: PodStatusFacts | None = None
-
-
-_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 
 
 def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, object]:
@@ -396,16 +386,17 @@ def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, 
             )
             for condition in more.conditions
         ]
-    for key, container_factses in zip(
-        _STATUSES,
-        (more.container_statuses, more.init_container_statuses, more.ephemeral_container_statuses),
-        strict=True,
-    ):
+    containers = {
+        "containerStatuses": more.container_statuses,
+        "initContainerStatuses": more.init_container_statuses,
+        "ephemeralContainerStatuses": more.ephemeral_container_statuses,
+    }
+    for key, facts_of_list in containers.items():
         known = {item.get("name"): item for item in maps_at(status, key)}
         kept = [
-            own | known.get(container_facts.name, {})
-            for container_facts in container_factses
-            if (own := _container(container_facts)) or container_facts.name in known
+            own | known.get(facts.name, {})
+            for facts in facts_of_list
+            if (own := _container(facts)) or facts.name in known
         ]
         if kept:
             status[key] = kept
@@ -442,13 +433,11 @@ _CONDITIONS = frozenset(
     {"PodScheduled", "DisruptionTarget", "PodResizePending", "Ready", "Initialized", "PodReadyToStartContainers"}
 )
 _ORDER = {"Node": 1, "Pod": 2}
+"""The kinds that are written after all others."""
 
 
 # A snapshot as objects, which load as the same cluster. Only what was read of each object is written, no more than by
 # `kschedx snapshot`. A moving cluster is written in its current state.
-
-_LAST = ("Node", "Pod")
-_LINE_ENCODER = msgspec.json.Encoder()
 
 
 def object_lines(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
@@ -457,12 +446,12 @@ def object_lines(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         if kind.template:
             for (of, _, _), raw in snapshot.workloads.items():
                 if of == key:
-                    yield key, _LINE_ENCODER.encode(_slim_object(key, msgspec.json.decode(raw)))
-        elif key not in _LAST and kind.record is not None:
+                    yield key, _ENCODER.encode(_slim_object(key, msgspec.json.decode(raw)))
+        elif key not in _ORDER and kind.record is not None:
             for record in _records(snapshot, kind.record):
-                yield key, _LINE_ENCODER.encode(_slim_object(key, _head(kind) | _known_fields(record)))
+                yield key, _ENCODER.encode(_slim_object(key, _head(kind) | _known_fields(record)))
     for (key, _, _), raw in snapshot.custom_resources.items():
-        yield key, _LINE_ENCODER.encode(_slim_custom(msgspec.json.decode(raw)))
+        yield key, _ENCODER.encode(_slim_custom(msgspec.json.decode(raw)))
     yield from _nodes(snapshot)
     yield from _pods(snapshot)
 
@@ -484,7 +473,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         written = _head(KINDS["Node"]) | _known_fields(node)
         held = [{"names": [name], "sizeBytes": size} for name, size in images.get(row, ())]
         written["status"] = _map(written.get("status")) | ({"images": held} if held else {})
-        yield "Node", _LINE_ENCODER.encode(_slim_object("Node", written))
+        yield "Node", _ENCODER.encode(_slim_object("Node", written))
 
 
 def _pods(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
@@ -497,12 +486,12 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         spec = specs[id(shared)] | ({"nodeName": pod.spec.node_name} if pod.spec.node_name else {})
         kept = {key: value for key, value in pod.metadata.annotations.items() if key in ANNOTATIONS}
         whole = _known_fields(Pod(metadata=replace(pod.metadata, annotations=kept), status=pod.status))
-        yield "Pod", _LINE_ENCODER.encode(_head(KINDS["Pod"]) | whole | {"spec": spec})
+        yield "Pod", _ENCODER.encode(_head(KINDS["Pod"]) | whole | {"spec": spec})
 
 
 def _raw_fields(spec: PodSpec) -> dict[str, object]:
     """Return the fields in JSON, encoded once for all pods that share the spec."""
-    return {name: Raw(_LINE_ENCODER.encode(value)) for name, value in _known_fields(spec).items()}
+    return {name: Raw(_ENCODER.encode(value)) for name, value in _known_fields(spec).items()}
 
 
 def _head(kind: ResourceKind) -> dict[str, object]:

@@ -6,11 +6,10 @@ Upstream: apiserver/pkg/cel/library/ip.go and cidr.go; net/netip.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from ipaddress import IPv6Interface, ip_address, ip_interface
 from string import hexdigits
 
-from kschedx.cel.functions import Run, overload, several, single
+from kschedx.cel.functions import overload, several, single
 from kschedx.cel.values import Budget, Cidr, Fault, Ip, UndecidedError, Value
 from kschedx.kube.field_errors import quote_go
 from kschedx.patterns import lazy_pattern
@@ -142,24 +141,12 @@ def _address(text: str) -> Ip | Fault:
     return Ip(address)
 
 
-def _ip(_: Budget, text: str) -> Value:
-    return _address(text)
-
-
-def _is_ip(_: Budget, text: str) -> Value:
-    return isinstance(_address(text), Ip)
-
-
 def _is_canonical(_: Budget, text: str) -> Value:
     address = _address(text)
     return address if isinstance(address, Fault) else str(address.address) == text
 
 
-def _address_function(read: Callable[[Ip], Value]) -> Run:
-    return lambda _, item: read(item)
-
-
-def _is_global(ip: Ip) -> bool:
+def _is_global(_: Budget, ip: Ip) -> bool:
     address = ip.address
     is_broadcast = address.version == 4 and int(address) == 2**32 - 1
     return not (
@@ -167,7 +154,7 @@ def _is_global(ip: Ip) -> bool:
     )
 
 
-def _is_link_local_multicast(ip: Ip) -> bool:
+def _is_link_local_multicast(_: Budget, ip: Ip) -> bool:
     address = ip.address
     if address.version == 4:
         return int(address) >> 8 == 0xE00000
@@ -189,14 +176,6 @@ def _prefix(text: str) -> Cidr | Fault:
     if isinstance(prefix, IPv6Interface) and prefix.ip.ipv4_mapped is not None:
         return Fault(f"{phrase}IPv4-mapped IPv6 address {quote_go(text)} is not allowed")
     return Cidr(prefix)
-
-
-def _cidr(_: Budget, text: str) -> Value:
-    return _prefix(text)
-
-
-def _is_cidr(_: Budget, text: str) -> Value:
-    return isinstance(_prefix(text), Cidr)
 
 
 def _contains_ip(_: Budget, cidr: Cidr, other: Value) -> Value:
@@ -222,29 +201,19 @@ def _mask(_: Budget, cidr: Cidr) -> Value:
 
 
 ADDRESS_FUNCTIONS = (
-    single("ip", "string_to_ip", "(string) -> ip", _ip),
+    single("ip", "string_to_ip", "(string) -> ip", lambda _, text: _address(text)),
     single("family", "ip_family", "ip.() -> int", lambda _, item: item.address.version),
     single("ip.isCanonical", "ip_is_canonical", "(string) -> bool", _is_canonical),
+    single("isUnspecified", "ip_is_unspecified", "ip.() -> bool", lambda _, item: item.address.is_unspecified),
+    single("isLoopback", "ip_is_loopback", "ip.() -> bool", lambda _, item: item.address.is_loopback),
+    single("isLinkLocalMulticast", "ip_is_link_local_multicast", "ip.() -> bool", _is_link_local_multicast),
     single(
-        "isUnspecified", "ip_is_unspecified", "ip.() -> bool", _address_function(lambda ip: ip.address.is_unspecified)
+        "isLinkLocalUnicast", "ip_is_link_local_unicast", "ip.() -> bool", lambda _, item: item.address.is_link_local
     ),
-    single("isLoopback", "ip_is_loopback", "ip.() -> bool", _address_function(lambda ip: ip.address.is_loopback)),
-    single(
-        "isLinkLocalMulticast",
-        "ip_is_link_local_multicast",
-        "ip.() -> bool",
-        _address_function(_is_link_local_multicast),
-    ),
-    single(
-        "isLinkLocalUnicast",
-        "ip_is_link_local_unicast",
-        "ip.() -> bool",
-        _address_function(lambda ip: ip.address.is_link_local),
-    ),
-    single("isGlobalUnicast", "ip_is_global_unicast", "ip.() -> bool", _address_function(_is_global)),
-    single("isIP", "is_ip", "(string) -> bool", _is_ip),
+    single("isGlobalUnicast", "ip_is_global_unicast", "ip.() -> bool", _is_global),
+    single("isIP", "is_ip", "(string) -> bool", lambda _, text: isinstance(_address(text), Ip)),
     single("string", "ip_to_string", "(ip) -> string", lambda _, item: str(item.address)),
-    single("cidr", "string_to_cidr", "(string) -> cidr", _cidr),
+    single("cidr", "string_to_cidr", "(string) -> cidr", lambda _, text: _prefix(text)),
     several(
         "containsIP",
         overload("cidr_contains_ip_string", "cidr.(string) -> bool", _contains_ip),
@@ -258,6 +227,6 @@ ADDRESS_FUNCTIONS = (
     single("ip", "cidr_ip", "cidr.() -> ip", lambda _, item: Ip(item.prefix.ip)),
     single("prefixLength", "cidr_prefix_length", "cidr.() -> int", lambda _, item: item.prefix.network.prefixlen),
     single("masked", "cidr_masked", "cidr.() -> cidr", _mask),
-    single("isCIDR", "is_cidr", "(string) -> bool", _is_cidr),
+    single("isCIDR", "is_cidr", "(string) -> bool", lambda _, text: isinstance(_prefix(text), Cidr)),
     single("string", "cidr_to_string", "(cidr) -> string", lambda _, item: str(item.prefix)),
 )

@@ -256,14 +256,6 @@ def quantity_from_text(text: str) -> CelQuantity | Fault:
         return Fault(error.message)
 
 
-def _quantity(_: Budget, text: str) -> Value:
-    return quantity_from_text(text)
-
-
-def _is_quantity(_: Budget, text: str) -> Value:
-    return isinstance(quantity_from_text(text), CelQuantity)
-
-
 def _is_integer(_: Budget, quantity: CelQuantity) -> bool:
     return quantity.is_whole and -(2**63) <= quantity.nano // _NANO < 2**63
 
@@ -452,8 +444,13 @@ KUBERNETES_FUNCTIONS = (
         overload("string_find_all_string", "string.(string) -> list(string)", _find_all),
         overload("string_find_all_string_int", "string.(string, int) -> list(string)", _find_all),
     ),
-    single("quantity", "string_to_quantity", "(string) -> quantity", _quantity),
-    single("isQuantity", "is_quantity_string", "(string) -> bool", _is_quantity),
+    single("quantity", "string_to_quantity", "(string) -> quantity", lambda _, text: quantity_from_text(text)),
+    single(
+        "isQuantity",
+        "is_quantity_string",
+        "(string) -> bool",
+        lambda _, text: isinstance(quantity_from_text(text), CelQuantity),
+    ),
     single("sign", "quantity_sign", "(quantity) -> int", lambda _, item: _sign(item.nano)),
     several(
         "isGreaterThan",
