@@ -216,7 +216,7 @@ def test_bad_input_is_refused_in_one_line(bad: Bad, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("whi",), "Did you mean 'why'?"),
+        (("whi",), 'no command "whi" (did you mean "why"?)'),
         (("why", "--snapshott", "x"), "--snapshot"),
         (("why", "x", "-o", "jason"), "allowed are wide, json, yaml, name"),
         (("why", "x", "-s"), "-s"),
