@@ -392,7 +392,7 @@ def _other_parts(simulation: Simulation) -> Iterator[str]:
     if evicted := list(simulation.evictions):
         back = sum(simulation.is_recreated(key) and key in simulation.placed for key in evicted)
         text = f"{count(len(evicted), 'pod')} evicted for them"
-        yield text + (f", {back:,} of them rescheduled" if back else "")
+        yield text + (f", {back:,} rescheduled" if back else "")
     if simulation.gated:
         yield f"{count(len(simulation.gated), 'pod')} gated"
     if simulation.kueue is not None and simulation.kueue.pending:
