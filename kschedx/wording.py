@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import singledispatch
 
 from msgspec import Struct
@@ -149,6 +149,13 @@ class Fact(Struct, frozen=True, kw_only=True):
     """Whether it is never shortened, because part of an inequality has no use."""
     command: str = ""
     """The command with which the text ends, to be copied."""
+
+
+def list_facts(label: str, texts: Iterable[str]) -> Iterator[Fact]:
+    """Yield a fact for each text; only the first has the label."""
+    for text in texts:
+        yield Fact(label=label, items=(text,))
+        label = ""
 
 
 class Brief(Struct, frozen=True, kw_only=True):

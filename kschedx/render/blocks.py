@@ -22,7 +22,19 @@ from kschedx.findings import Finding, InsufficientResource, PluginMessage, Topol
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate
 from kschedx.kube.names import HOSTNAME
-from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, StyledLine, fact_lines, fits, line, paragraph, text
+from kschedx.render.terminal import (
+    BOLD,
+    DIM,
+    INDENT,
+    LABEL,
+    StyledLine,
+    fact_block,
+    fact_lines,
+    fits,
+    line,
+    paragraph,
+    text,
+)
 from kschedx.wording import Brief, Fact, balance, count, list_names
 from kschedx.words import describe
 from kschedx.words.reasons import reason_page
@@ -107,7 +119,7 @@ def group_block(
     helped = _helped_count(diagnosis, group)
     lines = _detail_block(detail, width, level, where=_place_name(group), aside=nodes, eviction=eviction, helped=helped)
     if group.count > 1 and level >= Level.BRIEF:
-        lines += [fact_line for fact in _total_free(diagnosis, group) for fact_line in fact_lines(fact, width)]
+        lines += fact_block(_total_free(diagnosis, group), width)
         others = _others(diagnosis, group, level)
         lines += fact_lines(others, width, None if level is Level.ALL else 1) if others else []
     return lines
@@ -143,11 +155,10 @@ def _detail_block(
         else:
             lines += _also(headline, width)
         if level is not Level.LINE and not only_repeats_cordon(finding):
-            for fact in (*words.facts, *_docs(finding, level)):
-                lines += fact_lines(fact, width, limit)
+            lines += fact_block((*words.facts, *_docs(finding, level)), width, limit)
     if eviction and level is not Level.LINE:
-        for fact in eviction_facts(detail, helped) if level is Level.ALL else _worth_saying(detail, helped):
-            lines += fact_lines(fact, width, limit)
+        facts = eviction_facts(detail, helped) if level is Level.ALL else _worth_saying(detail, helped)
+        lines += fact_block(facts, width, limit)
     return lines
 
 
@@ -318,8 +329,8 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[StyledL
         plugin = f"{stop.status.plugin}: " if stop.status.plugin else ""
         headline = f"✗ {plugin}{words.headline}"
         lines += _heading_lines(where, headline, aside, width) if number == 0 else _also(headline, width)
-        for fact in (*words.facts, *_docs(finding, level)) if level is not Level.LINE else ():
-            lines += fact_lines(fact, width, _MOST_LINES[level])
+        facts = (*words.facts, *_docs(finding, level)) if level is not Level.LINE else ()
+        lines += fact_block(facts, width, _MOST_LINES[level])
     return lines
 
 

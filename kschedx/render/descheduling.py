@@ -19,7 +19,18 @@ from kschedx.descheduler.run import DescheduleLoop
 from kschedx.descheduler.utilization import Category, Classification, Shares, round_percent
 from kschedx.render.layout import MOST_LINES, column_lines, head_lines, note_lines, table_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, Usage, page_of
-from kschedx.render.terminal import BLANK, DIM, StyledLine, columns, labelled_lines, line, more, paragraph, shortens
+from kschedx.render.terminal import (
+    BLANK,
+    DIM,
+    StyledLine,
+    columns,
+    labelled_lines,
+    line,
+    more,
+    paragraph,
+    shortens,
+    snapshot_nodes,
+)
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, count, list_names
@@ -60,11 +71,7 @@ def descheduling_lines(descheduling: Descheduling, width: int, *, wide: bool = F
     return _lines(descheduling, _descheduling_view(descheduling), width, wide=wide)
 
 
-def _node_names(descheduling: Descheduling) -> Sequence[str]:
-    return descheduling.snapshot.cluster.names
-
-
-@shortens(_node_names)
+@shortens(snapshot_nodes)
 def _lines(descheduling: Descheduling, view: View, width: int, *, wide: bool = False) -> list[StyledLine]:
     lines, alone = list[StyledLine](), _left_alone(descheduling.loop)
     passed = _passed_over(descheduling.loop, alone)

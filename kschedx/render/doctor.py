@@ -16,9 +16,9 @@ from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
 from kschedx.render.layout import head_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
-from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_lines, line, paragraph
+from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_block, fact_lines, line, paragraph
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.wording import Fact, Words, count, list_names, with_article
+from kschedx.wording import Fact, Words, count, list_facts, list_names, with_article
 
 _NAMES = 3
 _LONGEST_PATH = 40
@@ -71,8 +71,8 @@ def _weakens(finding: gaps.Finding) -> tuple[Fact, ...]:
         f"{', '.join(weaken.plugins)}: {weaken.effect}" if weaken.plugins else weaken.effect
         for weaken in finding.weakens
     ]
-    facts = (Fact(label="" if position else "affects", items=(text,)) for position, text in enumerate(lines))
-    return (*facts, _reaction_fact(finding.reaction), *_repair_facts(finding)) if finding.counts else ()
+    facts = (*list_facts("affects", lines), _reaction_fact(finding.reaction), *_repair_facts(finding))
+    return facts if finding.counts else ()
 
 
 def _repair_facts(finding: gaps.Finding) -> Iterator[Fact]:
@@ -105,9 +105,7 @@ def _headline_and_facts(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
             number = count(finding.number, "object")
             rest = finding.number - len(problems)
             texts = [*map(_problem_text, problems), *([f"{rest:,} more"] if rest else [])]
-            return f"{number} cannot be read", tuple(
-                Fact(label="" if position else "at", items=(text,)) for position, text in enumerate(texts)
-            )
+            return f"{number} cannot be read", tuple(list_facts("at", texts))
         case gaps.Secrets():
             where = list_names(finding.files, _NAMES)
             number = count(finding.secrets, "Secret")
@@ -431,7 +429,7 @@ def _blocks(items: Sequence[ViewItem], width: int, *, wide: bool) -> Iterable[_B
     for item in items:
         if item.kind != _MISSING_KIND:
             facts = item.facts if wide else _without_repeats(item.facts)
-            detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else _FACT_LINES)]
+            detail = fact_block(facts, width, None if wide else _FACT_LINES)
             style = DIM if item.tone is Tone.PLAIN else BOLD
             yield _Block(head=paragraph(item.title, width, first=item.tone.mark or "· ", style=style), detail=detail)
         elif item is missing[0]:

@@ -11,7 +11,7 @@ from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines, story_fixes, story_reason
-from kschedx.render.terminal import DIM, StyledLine, fact_lines, more, paragraph, title_lines
+from kschedx.render.terminal import DIM, StyledLine, fact_block, more, paragraph, title_lines
 from kschedx.render.view import FixView, ItemList, Tone, ViewItem
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.wording import Fact, count, list_names
@@ -114,7 +114,7 @@ def drain_lines(
     item: ViewItem, width: int, *, most: int | None = None, lets_go: Sequence[FixView] = (), wide: bool = False
 ) -> list[StyledLine]:
     """Return what is below a verdict: the causes, the fixes, of which `lets_go` come first, and where the pods go."""
-    lines = [row for fact in item.facts for row in fact_lines(fact, width)]
+    lines = fact_block(item.facts, width)
     own = (replace(fix, changes=()) if wide else fix.brief for fix in item.fixes)
     lines += fix_lines((*lets_go, *own), item.no_fix, width)
     pods = list_names(item.members, most or len(item.members))
@@ -129,11 +129,7 @@ def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[StyledLine]:
     if wide or len(bad) <= _MOST_NODES:
         for item in bad:
             lines += result_lines(item, width)
-            lines += (
-                drain_lines(item, width)
-                if wide
-                else [row for fact in item.facts[:1] for row in fact_lines(fact, width, 1)]
-            )
+            lines += drain_lines(item, width) if wide else fact_block(item.facts[:1], width, 1)
     else:
         causes: dict[str, list[str]] = {}
         for item in bad:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kschedx.controllers.state_causes import causes
 from kschedx.controllers.states import Contradicted, NotBound, headline
@@ -13,17 +13,23 @@ from kschedx.render.layout import headline_lines, table_lines
 from kschedx.render.lifecycle import state_tone
 from kschedx.render.outcome import outcome_sentence
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
-from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, labelled_all, labelled_lines, paragraph, shortens
+from kschedx.render.terminal import (
+    BLANK,
+    BOLD,
+    DIM,
+    StyledLine,
+    labelled_all,
+    labelled_lines,
+    paragraph,
+    shortens,
+    snapshot_nodes,
+)
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.wording import count
 from kschedx.words.causes import because
 from kschedx.words.pod import could_reject
 
 _SHOWN_FITS = 8
-
-
-def _nodes_of(fit: Fit) -> Sequence[str]:
-    return fit.snapshot.cluster.names
 
 
 def _fit_view(fit: Fit) -> View:
@@ -63,7 +69,7 @@ def _fit_view(fit: Fit) -> View:
     )
 
 
-@shortens(_nodes_of)
+@shortens(snapshot_nodes)
 def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
     view = _fit_view(fit)

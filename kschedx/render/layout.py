@@ -11,7 +11,7 @@ from kschedx.render.terminal import (
     GOOD,
     StyledLine,
     columns,
-    fact_lines,
+    fact_block,
     labelled_all,
     labelled_lines,
     more,
@@ -20,7 +20,7 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import ItemList, Tone, View, ViewItem
-from kschedx.wording import list_names
+from kschedx.wording import list_facts, list_names
 
 MOST_LINES = 30
 """Lines of a screen without `-o wide`."""
@@ -43,17 +43,14 @@ def head_lines(
             for number, root in enumerate(view.roots)
             for row in labelled_lines("" if view.because or number else label, root, width, further=2)
         ),
-        *(row for fact in view.facts for row in fact_lines(fact, width, rows)),
+        *fact_block(view.facts, width, rows),
         *fix_lines(view.fixes, view.no_fix, width, limit, about),
         *(labelled_lines("event", view.event, width, style=DIM, exact=True) if view.event else ()),
     ]
 
 
 def note_lines(view: View, width: int, limit: int | None = None) -> list[StyledLine]:
-    lines: list[StyledLine] = []
-    for number, note in enumerate(view.notes[:limit]):
-        lines += labelled_lines("" if number else "note", note, width)
-    return lines
+    return fact_block(list_facts("note", view.notes[:limit]), width)
 
 
 def headline_lines(view: View, width: int) -> list[StyledLine]:
@@ -94,6 +91,5 @@ def item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[Styled
     if item.members:
         most = len(item.members) if wide or len(item.members) <= _SHOWN_MEMBERS + 1 else _SHOWN_MEMBERS
         lines += paragraph(list_names(item.members, most), width, first="  ", style=DIM)
-    for fact in (*(item.facts if wide else ()), *item.own):
-        lines += fact_lines(fact, width)
+    lines += fact_block((*(item.facts if wide else ()), *item.own), width)
     return [*lines, *fix_lines(item.fixes if wide else tuple(fix.brief for fix in item.fixes), item.no_fix, width)]

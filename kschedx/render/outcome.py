@@ -20,7 +20,7 @@ from kschedx.kube.names import HOSTNAME
 from kschedx.render.layout import COMMAND
 from kschedx.render.terminal import StyledLine, fact_lines, title_lines
 from kschedx.render.view import Tone
-from kschedx.wording import Fact, count, list_names
+from kschedx.wording import Fact, count, list_facts, list_names
 from kschedx.words.causes import because
 from kschedx.words.pod import could_prefer, could_reject, how_to_complete, missing_from_dump
 
@@ -162,11 +162,10 @@ def roots(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 
 def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
-    """Yield a line for each thing that a reader may expect to decide and that does not."""
+    """Return a line for each thing that a reader may expect to decide and that does not."""
     setup = explanation.setup
     profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
-    for number, profile_name in enumerate(islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES)):
-        yield Fact(label="" if number else "because", items=(profile_name,))
+    return list_facts("because", islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES))
 
 
 def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:

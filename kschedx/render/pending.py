@@ -32,6 +32,7 @@ from kschedx.render.terminal import (
     line,
     paragraph,
     shortens,
+    snapshot_nodes,
     text,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
@@ -44,11 +45,7 @@ _SHOWN_OTHERS = 2
 _EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
 
 
-def _node_names(answer: ExplanationList) -> Sequence[str]:
-    return answer.snapshot.cluster.names
-
-
-@shortens(_node_names)
+@shortens(snapshot_nodes)
 def pending_lines(answer: ExplanationList, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return at most 30 lines: blocks, then a line for each other cause. `wide` names every pod.
 

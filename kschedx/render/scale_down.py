@@ -31,9 +31,10 @@ from kschedx.render.terminal import (
     GOOD,
     StyledLine,
     columns,
-    fact_lines,
+    fact_block,
     paragraph,
     shortens,
+    snapshot_nodes,
     text,
     title_lines,
     wrap,
@@ -41,7 +42,7 @@ from kschedx.render.terminal import (
 from kschedx.render.terminal import shown as as_shown
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared_value
 from kschedx.simulate.repack import EmptiedNodes
-from kschedx.wording import Fact, amount, count, list_names
+from kschedx.wording import Fact, amount, count, list_facts, list_names
 
 _NAMES = 3
 
@@ -178,18 +179,13 @@ _MOST_ITEMS = 10**9
 """Enough for all names."""
 
 
-def _node_names(answer: NodeRemovals) -> Sequence[str]:
-    return answer.snapshot.cluster.names
-
-
-@shortens(_node_names)
+@shortens(snapshot_nodes)
 def scale_down_lines(answer: NodeRemovals, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the answer about one node, or a row for each of cluster-autoscaler's nodes and a block for each of
     Karpenter's."""
     view, number = scale_down_view(answer, wide=wide), len(answer.removals)
     lines = title_lines(view.headline, view.tone, width)
-    for at, cause in enumerate(view.because):
-        lines += fact_lines(Fact(label="" if at else "others", items=(cause,)), width)
+    lines += fact_block(list_facts("others", view.because), width)
     if view.details:
         lines.append(BLANK)
     for phrase in view.details:
@@ -202,8 +198,7 @@ def scale_down_lines(answer: NodeRemovals, *, width: int, wide: bool = False) ->
         lines += [BLANK, *_table(listed, width, wide=wide)]
     if view.facts:
         lines.append(BLANK)
-    for fact in view.facts:
-        lines += fact_lines(fact, width)
+    lines += fact_block(view.facts, width)
     for item in blocks if len(view.items) > 1 else ():
         title = f"{item.title}: {item.facts[0].items[0]}"
         lines += [BLANK, *title_lines(title, item.tone, width), *_details(item, width, wide=wide)]
@@ -218,7 +213,7 @@ def _details(item: ViewItem, width: int, *, wide: bool) -> list[StyledLine]:
     facts = [*item.facts[1:], *item.own]
     if item.members:
         facts.append(Fact(label="moves", items=item.members if wide else (list_names(item.members, _NAMES),)))
-    return [*fix_lines(item.fixes, "", width), *(row for fact in facts for row in fact_lines(fact, width))]
+    return [*fix_lines(item.fixes, "", width), *fact_block(facts, width)]
 
 
 def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledLine]:
@@ -264,8 +259,7 @@ def _together_facts(together: EmptiedNodes | None, most: int) -> Iterator[Fact]:
     phrase = f"{count(len(together.nodes), 'node')}{price}: {names}, {count(len(together.moves), 'pod')} moved"
     yield Fact(label="together", items=(phrase,))
     blocked = list(together.blocked.items())
-    for number, (name, why) in enumerate(blocked[:most]):
-        yield Fact(label="" if number else "blocked", items=(f"{name}: {why}",))
+    yield from list_facts("blocked", (f"{name}: {why}" for name, why in blocked[:most]))
     if len(blocked) > most:
         yield Fact(label="", items=(f"{count(len(blocked) - most, 'more node')}: -o wide",))
     if together.not_tried:
@@ -351,13 +345,7 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
         phrase = f"Karpenter may {how}; not decided without prices (--instance-types FILE)"
     elif obstacles:
         phrase = f"Karpenter keeps it, {obstacles[0]}"
-        facts = [
-            *(
-                Fact(label="also" if not number else "", items=(obstacle,))
-                for number, obstacle in enumerate(obstacles[1:])
-            ),
-            *facts,
-        ]
+        facts = [*list_facts("also", obstacles[1:]), *facts]
     elif goes:
         phrase = f"Karpenter {'removes' if disruption.is_empty else 'consolidates'} it"
     else:
@@ -371,8 +359,8 @@ def _blocking_facts(removal: Removal, *, wide: bool, named: bool) -> Iterator[Fa
     """Yield the pods that keep the node, unless its sentence names the only one."""
     blocking = removal.of(RemovalFate.BLOCKS)
     is_told = named and len(blocking) == 1 and removal.reasons[0] is Unremovable.BLOCKED_BY_POD
-    for number, fate in enumerate(() if is_told else blocking if wide else blocking[:_MOST_BLOCKERS]):
-        yield Fact(label="" if number else "kept by", items=(f"{fate.pod}: {_blocker_text(fate)}",))
+    shown = () if is_told else blocking if wide else blocking[:_MOST_BLOCKERS]
+    yield from list_facts("kept by", (f"{fate.pod}: {_blocker_text(fate)}" for fate in shown))
     if not wide and len(blocking) > _MOST_BLOCKERS:
         yield Fact(label="", items=(f"{count(len(blocking) - _MOST_BLOCKERS, 'more pod')}: -o wide",))
 
@@ -380,8 +368,7 @@ def _blocking_facts(removal: Removal, *, wide: bool, named: bool) -> Iterator[Fa
 def _other_facts(removal: Removal) -> Iterator[Fact]:
     """Yield what else keeps the node, its node group, and what goes with it."""
     others = [reason for reason in removal.reasons[1:] if reason is not Unremovable.BLOCKED_BY_POD]
-    for number, reason in enumerate(others):
-        yield Fact(label="" if number else "also", items=(_unremovable_text(removal, reason),))
+    yield from list_facts("also", (_unremovable_text(removal, reason) for reason in others))
     if removal.group is not None:
         group = removal.group
         sizes = f"{count(group.target, 'node')}, {group.min_size} to {group.max_size}"

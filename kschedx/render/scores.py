@@ -17,7 +17,7 @@ from kschedx.render.terminal import (
     DIM,
     StyledLine,
     columns,
-    fact_lines,
+    fact_block,
     join_items,
     line,
     paragraph,
@@ -279,11 +279,9 @@ def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[StyledLin
         for finding in shown_findings(blocker):
             words = describe(finding, detail)
             lines += paragraph(f"✗ {blocker.plugin}{aside}: {words.headline}", width, first="  ", indent=4)
-            for fact in words.facts:
-                lines += [line("  ", fact_line) for fact_line in fact_lines(fact, width - 2)]
+            lines += [line("  ", row) for row in fact_block(words.facts, width - 2)]
     if blockers:
-        for fact in eviction_facts(detail):
-            lines += [line("  ", fact_line) for fact_line in fact_lines(fact, width - 2)]
+        lines += [line("  ", row) for row in fact_block(eviction_facts(detail), width - 2)]
     return [*lines, *(line("  ", skipped) for skipped in _skipped_line(cycle, width - 2))]
 
 

@@ -40,7 +40,7 @@ from kschedx.render.terminal import (
     SEPARATOR,
     StyledLine,
     columns,
-    fact_lines,
+    fact_block,
     line,
     more,
     paragraph,
@@ -307,8 +307,7 @@ def _growing_counts(shown: _ShownCounts) -> Iterator[_ShownCounts]:
 def _row_lines(item: ViewItem, title: str, width: int, *, whole: bool = False) -> list[StyledLine]:
     """Return a row, why it is so, and its fixes, with commands if `whole`."""
     lines = paragraph(title, width, first=item.tone.mark, indent=4)
-    for fact in item.facts:
-        lines += fact_lines(fact, width)
+    lines += fact_block(item.facts, width)
     fixes = tuple(replace(fix, changes=()) if whole else fix.brief for fix in item.fixes)
     return lines + fix_lines(fixes, item.no_fix, width)
 

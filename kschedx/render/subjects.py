@@ -28,12 +28,13 @@ from kschedx.render.terminal import (
     DIM,
     SEPARATOR,
     StyledLine,
-    fact_lines,
+    fact_block,
     join_items,
     line,
     more,
     paragraph,
     shortens,
+    snapshot_nodes,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.wording import Fact, amounts, balance, count
@@ -173,7 +174,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     for number, item in enumerate(shown):
         lines += [BLANK, *item_lines(item, width, wide=wide)]
         if not number and not wide and item.kind == _PENDING:
-            lines += [row for fact in item.facts for row in fact_lines(fact, width, _FACT_LINES)]
+            lines += fact_block(item.facts, width, _FACT_LINES)
     hidden = len(view.items) - len(shown)
     if hidden:
         lines += [BLANK, line((f"{count(hidden, 'more group')} of nodes: -o wide shows all", DIM))]
@@ -226,10 +227,6 @@ def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
 _SHOWN_HOLDERS = 4
 _SHOWN_RESULTS = 6
 _SHOWN_BUDGETS = 2
-
-
-def _node_names(answer: NodeAnswer) -> Sequence[str]:
-    return answer.snapshot.cluster.names
 
 
 def _node_view(answer: NodeAnswer) -> View:
@@ -292,7 +289,7 @@ def _result(verdict: PendingPodVerdict) -> tuple[Tone, str]:
     return Tone.BAD, verdict.standing or " · ".join(map(headline, verdict.findings)) or ", ".join(verdict.plugins)
 
 
-@shortens(_node_names)
+@shortens(snapshot_nodes)
 def node_lines(answer: NodeAnswer, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
     view = _node_view(answer)

@@ -20,7 +20,16 @@ from kschedx.inquiry.survive import (
 from kschedx.render.fixes import fix_lines
 from kschedx.render.layout import table_lines
 from kschedx.render.page.model import SCREEN_WIDTH, HeatMap, Page, page_of
-from kschedx.render.terminal import BLANK, DIM, StyledLine, fact_lines, line, paragraph, shortens, title_lines
+from kschedx.render.terminal import (
+    BLANK,
+    DIM,
+    StyledLine,
+    fact_block,
+    line,
+    paragraph,
+    shortens,
+    title_lines,
+)
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.wording import Fact, count, list_names, visible
 from kschedx.words.causes import because
@@ -137,9 +146,9 @@ def _cells(result: FailureResult, mode: OutageMode) -> tuple[int, ...]:
 def _failure_lines(item: ViewItem, width: int, *, is_only: bool) -> list[StyledLine]:
     effect, *losses = item.facts
     lines = [] if is_only else title_lines(f"{item.title}: {effect.items[0]}", item.tone, width)
-    lines += [row for fact in losses for row in fact_lines(fact, width)]
+    lines += fact_block(losses, width)
     lines += fix_lines(item.fixes, item.no_fix, width)
-    return lines + [row for fact in item.own for row in fact_lines(fact, width)]
+    return lines + fact_block(item.own, width)
 
 
 # --- facts

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import IO, Concatenate, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 from msgspec import Struct
 from rich.cells import cell_len
@@ -23,6 +23,9 @@ from kschedx.kube.names import common_affixes, families, short_names
 from kschedx.patterns import lazy_pattern
 from kschedx.render.view import Tone
 from kschedx.wording import Fact, count, visible
+
+if TYPE_CHECKING:
+    from kschedx.snapshot.snapshot import Snapshot
 
 INDENT = 2
 LABEL = 10
@@ -79,6 +82,19 @@ def shortens(
         return shortened
 
     return decorate
+
+
+class _HasSnapshot(Protocol):
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+
+_Answer = TypeVar("_Answer", bound=_HasSnapshot)
+
+
+def snapshot_nodes(answer: _Answer) -> Sequence[str]:
+    """Return the names of all nodes of an answer's snapshot, for `shortens`."""
+    return answer.snapshot.cluster.names
 
 
 def shown(content: str) -> str:
@@ -164,6 +180,11 @@ def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[StyledL
     return [
         line((head if number == 0 else " " * (INDENT + LABEL), DIM), row) for number, row in enumerate(rows or [""])
     ]
+
+
+def fact_block(facts: Iterable[Fact], width: int, limit: int | None = None) -> list[StyledLine]:
+    """Return the lines of several facts, of at most `limit` lines each."""
+    return [row for fact in facts for row in fact_lines(fact, width, limit)]
 
 
 def join_items(items: Iterable[str], room: int) -> list[str]:
