@@ -162,7 +162,7 @@ def explain_daemon_set(
     cluster, named = _snapshot(snapshot), _target(daemon_set, "daemon_set")
     setup = _setup(cluster, config, kube_version, feature_gates)
     if isinstance(named, str):
-        applied, target = cluster, find_target(cluster, named, None)
+        applied, target = cluster, find_target(cluster, named)
     else:
         applied, target = written_in(cluster, named)
     if isinstance(target, Pod) or not target.is_daemon:

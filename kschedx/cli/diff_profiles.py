@@ -263,7 +263,7 @@ def _pods(
     snapshot = reached.snapshot
     pod: Pod | WrittenPod
     if manifests is None:
-        pod = find_target(snapshot, target, namespace, default_namespace=reached.namespace)
+        pod = find_target(snapshot, target, reached.namespace)
     else:
         manifests.set_namespaces(namespace, reached.namespace)
         snapshot = manifests.apply_to(snapshot)

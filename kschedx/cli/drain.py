@@ -125,7 +125,7 @@ def drain(
         shown if nodes else None,
         question.changes,
         options=options,
-        namespace=question.namespace or reached.namespace,
+        namespace=reached.namespace,
         each=each,
         comes_back=not together,
     )

@@ -19,6 +19,7 @@ from kschedx.kube.documents import API_VERSION
 from kschedx.kube.types import Pod
 
 if TYPE_CHECKING:
+    from kschedx.cli.connection import LoadedCluster
     from kschedx.errors import Place
     from kschedx.explain.setup import Setup, Subject
     from kschedx.inquiry.ask import Clusters
@@ -71,10 +72,9 @@ def fit(
         check_name("--out", out)
     reached = question.read_to_decide()
     setup = question.setup(reached.snapshot)
-    namespace = question.namespace or reached.namespace
     after, changes = cluster_after_changes(question, reached, setup)
     setup = replace(setup, notes=(*setup.notes, *changes))
-    applied, targets = _targets(question, after.snapshot, setup, target, namespace)
+    applied, targets = _targets(question, after, setup, target)
     clusters = Clusters(read=after.snapshot, before=after.snapshot, applied=applied)
     connection.print_notes(applied, setup)
     if applied.pod_groups:
@@ -140,7 +140,7 @@ def _title(pod: Pod | WrittenPod, target: str, count: int) -> str:
 
 
 def _targets(
-    question: Question, snapshot: Snapshot, setup: Setup, target: str, namespace: str
+    question: Question, reached: LoadedCluster, setup: Setup, target: str
 ) -> tuple[Snapshot, list[Pod | WrittenPod]]:
     """Return the cluster with the objects that the targets need, and the targets, each of which counts by itself."""
     from kschedx.inquiry.manifests import Manifests
@@ -148,10 +148,10 @@ def _targets(
 
     if not is_file(target):
         print_note_if_file(target)
-        return snapshot, [find_target(snapshot, target, question.namespace, default_namespace=namespace)]
+        return reached.snapshot, [find_target(reached.snapshot, target, reached.namespace)]
     manifests = Manifests.read([target])
-    manifests.set_namespaces(question.namespace, namespace)
-    before, snapshot = snapshot, manifests.apply_to(snapshot)
+    manifests.set_namespaces(question.namespace, reached.namespace)
+    before, snapshot = reached.snapshot, manifests.apply_to(reached.snapshot)
     snapshot = manifests.apply_admitted(before, snapshot, setup.release)
     return snapshot, [*manifests.pods(before, snapshot)]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.resources import files
 from typing import Annotated
 
 import typer
 
 from kschedx.cli.options import Command
-from kschedx.cli.output import ExitCode
+from kschedx.cli.output import Answer, ExitCode
 from kschedx.errors import InputError, nearest
 
 INTEGRATIONS = {
@@ -53,14 +54,11 @@ def _names(incomplete: str) -> list[str]:
 
 def integrations(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False, autocompletion=_names)] = None,
-) -> int:
+) -> Answer | int:
     if name is None:
-        from kschedx.render import terminal
         from kschedx.render.catalogue import list_lines
 
-        out = terminal.console()
-        terminal.write(list_lines(f"{len(INTEGRATIONS)} integrations", [*INTEGRATIONS.items()], out.width), out)
-        return ExitCode.SCHEDULABLE
+        return Answer.of_lines(partial(list_lines, f"{len(INTEGRATIONS)} integrations", [*INTEGRATIONS.items()]))
     if name not in INTEGRATIONS:
         hint = nearest(name, INTEGRATIONS) or f"known: {', '.join(INTEGRATIONS)}"
         raise InputError(f'no integration "{name}"', hint=hint)

@@ -192,6 +192,11 @@ class Answer(Struct, frozen=True):
             return cls(report, ExitCode.UNDECIDED)
         return cls(report, ExitCode.SCHEDULABLE if is_good else ExitCode.UNSCHEDULABLE)
 
+    @classmethod
+    def of_lines(cls, lines: Callable[[int], Sequence[StyledLine]]) -> Answer:
+        """Return an answer that is only a screen. `lines` returns lines of at most this many columns."""
+        return cls(Report(screen=lambda width, _: lines(width), document=dict), ExitCode.SCHEDULABLE)
+
 
 SHARED = (Format.HTML, Format.MARKDOWN, Format.SVG)
 ALL = (Format.WIDE, Format.JSON, Format.YAML, Format.NAME, *SHARED)

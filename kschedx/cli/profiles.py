@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -96,7 +97,7 @@ def _list_profiles() -> Answer:
     default = (DEFAULT, "What kube-scheduler does without a configuration, in the emulated version")
     known = [default, *purposes().items()]
     title = count(len(known), "profile")
-    return Answer(Report(screen=lambda width, _: list_lines(title, known, width), document=dict), ExitCode.SCHEDULABLE)
+    return Answer.of_lines(partial(list_lines, title, known))
 
 
 @app.command(help=_SHOW, short_help="Show a profile in full, point by point.", cls=HelpCommand)

@@ -231,7 +231,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         reached = connection.read_cluster(
             self._cluster_paths, self.where, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand
         )
-        return self._with_kueue(reached)
+        return self._apply_options(reached)
 
     def read_to_decide(
         self, *, whole: bool = False, on_demand: bool = False, needs_nodes: bool = True
@@ -258,10 +258,11 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         if needs_nodes or not snapshot.source.is_dump:
             refuse_without_nodes(snapshot)
         connection.freeze_loaded_objects()
-        return self._with_kueue(reached)
+        return self._apply_options(reached)
 
-    def _with_kueue(self, reached: LoadedCluster) -> LoadedCluster:
-        """Return the cluster with the Kueue Configuration of the options. Raises `InputError`."""
+    def _apply_options(self, reached: LoadedCluster) -> LoadedCluster:
+        """Return the cluster with the namespace and the Kueue Configuration of the options. Raises `InputError`."""
+        reached = replace(reached, namespace=self.namespace or reached.namespace)
         if self.kueue_config is None and not self.kueue_feature_gate:
             return reached
         from kschedx.cli.files import single_document
@@ -413,9 +414,8 @@ def cluster_after_changes(
     from kschedx.simulate.simulator import SimulationOptions
 
     options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
-    namespace = question.namespace or reached.namespace
     done = settle(
-        reached.snapshot, setup, question.changes, options, namespace, in_question=in_question, held=theirs
+        reached.snapshot, setup, question.changes, options, reached.namespace, in_question=in_question, held=theirs
     ).simulation()
     print_open_counts(done)
     for drained in done.drained:

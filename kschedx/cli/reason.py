@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from kschedx.cli import completion
 from kschedx.cli.options import Command
-from kschedx.cli.output import Answer, ExitCode, Report
+from kschedx.cli.output import Answer
 from kschedx.errors import InputError
 
 _LONGEST_INPUT = 1 << 20
@@ -51,4 +52,4 @@ def explain_reason(what: str) -> Answer:
     """Return the meaning of a text; all IDs if it is empty."""
     from kschedx.render.catalogue import reason_lines
 
-    return Answer(Report(screen=lambda width, _: reason_lines(what, width), document=dict), ExitCode.SCHEDULABLE)
+    return Answer.of_lines(partial(reason_lines, what))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from kschedx.cli import completion
 from kschedx.cli.options import Command
-from kschedx.cli.output import ExitCode
+from kschedx.cli.output import Answer, ExitCode
 
 COMMAND = Command(
     "Print the JSON Schema of a document",
@@ -30,16 +31,13 @@ def schema(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", show_default=False, autocompletion=completion.documents)
     ] = None,
-) -> int:
+) -> Answer | int:
     from kschedx import schemas
     from kschedx.render.manifests import to_json
 
     if name is not None:
         typer.echo(to_json(schemas.schema(name)))
         return ExitCode.SCHEDULABLE
-    from kschedx.render import terminal
     from kschedx.render.catalogue import list_lines
 
-    out = terminal.console()
-    terminal.write(list_lines(f"{len(schemas.NAMES)} documents", [*schemas.NAMES.items()], out.width), out)
-    return ExitCode.SCHEDULABLE
+    return Answer.of_lines(partial(list_lines, f"{len(schemas.NAMES)} documents", [*schemas.NAMES.items()]))

@@ -113,10 +113,9 @@ def simulate(
         force=question.force,
         delete_emptydir_data=question.delete_emptydir_data,
     )
-    namespace = question.namespace or reached.namespace
 
     def run(options: SimulationOptions) -> Simulation:
-        return simulated(snapshot, setup, question.changes, options=options, namespace=namespace, goal=wanted)
+        return simulated(snapshot, setup, question.changes, options=options, namespace=reached.namespace, goal=wanted)
 
     growths: tuple[Growth, ...] = ()
     if autoscale:

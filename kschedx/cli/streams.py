@@ -45,22 +45,27 @@ def unobstructed_by(away: Callable[[], AbstractContextManager[None]]) -> Iterato
         _AWAY.pop()
 
 
-class _Output(io.RawIOBase):
-    """The file under standard output."""
+class _Stream(io.RawIOBase):
+    """The file under a standard stream."""
 
-    def __init__(self, descriptor: int, *, is_closed: bool) -> None:
+    def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._goes_nowhere = False
-        self._is_closed = is_closed
-        self._may_be_seen = not is_closed and not stat.S_ISREG(os.fstat(descriptor).st_mode)
-        """Whether the output may be visible: in this terminal, or by a pager at the end of a pipe."""
-        self.reader_left = False
 
     def writable(self) -> bool:
         return True
 
     def fileno(self) -> int:
         return self._descriptor
+
+
+class _Output(_Stream):
+    def __init__(self, descriptor: int, *, is_closed: bool) -> None:
+        super().__init__(descriptor)
+        self._goes_nowhere = False
+        self._is_closed = is_closed
+        self._may_be_seen = not is_closed and not stat.S_ISREG(os.fstat(descriptor).st_mode)
+        """Whether the output may be visible: in this terminal, or by a pager at the end of a pipe."""
+        self.reader_left = False
 
     def isatty(self) -> bool:
         """Ends the process if this is a terminal that is gone."""
@@ -94,17 +99,8 @@ class _Output(io.RawIOBase):
             raise OutputError((error.strerror or str(error)).lower()) from None
 
 
-class _Errors(io.RawIOBase):
-    """The file under standard error: what cannot be written there cannot be reported anywhere."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def writable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._descriptor
+class _Errors(_Stream):
+    """What cannot be written here cannot be reported anywhere."""
 
     def isatty(self) -> bool:
         return os.isatty(self._descriptor)

@@ -95,7 +95,7 @@ def survive(
         failures,
         question.changes,
         mode=OutageMode.OUTAGE if is_outage else OutageMode.DRAIN,
-        namespace=question.namespace or reached.namespace,
+        namespace=reached.namespace,
     )
     print_open_counts(survival.simulation)
     report = Report.of(survival, names=lambda: _names(survival))

@@ -202,7 +202,7 @@ def _answer(
         return why_node(snapshot, setup, node_name)
     if len(names) == 1 and not wanted.files and (namespace := named_namespace(snapshot, names[0])):
         return _explain_namespace(replace(question, namespace=namespace), wanted, reached, setup)
-    reference = object_reference(names[0], question.namespace or reached.namespace) if len(names) == 1 else None
+    reference = object_reference(names[0], reached.namespace) if len(names) == 1 else None
     if reference is not None and (answer := explain_object(snapshot, setup, reference)) is not None:
         return Answer(explanation_report(answer, (), Place(), all_nodes=False), answer.exit_code)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
@@ -256,12 +256,10 @@ def _apply_changes(
         return reached, ()
     from kschedx.inquiry.target import pods_in_question, workloads_in_question
 
-    namespace = question.namespace or reached.namespace
-
     def asked(snapshot: Snapshot) -> Collection[str]:
-        return snapshot.pods.rows if wanted.is_many else pods_in_question(snapshot, wanted.names, namespace)
+        return snapshot.pods.rows if wanted.is_many else pods_in_question(snapshot, wanted.names, reached.namespace)
 
-    theirs = workloads_in_question(wanted.names, namespace)
+    theirs = workloads_in_question(wanted.names, reached.namespace)
     return cluster_after_changes(question, reached, question.setup(reached.snapshot), asked, theirs)
 
 
@@ -277,5 +275,5 @@ def _find_targets(
     pods: list[Pod | WrittenPod] = []
     for name in wanted.names:
         of_files = named_pods(name, written, question.namespace)
-        pods += of_files or find_targets(clusters.applied, name, question.namespace, default_namespace=namespace)
+        pods += of_files or find_targets(clusters.applied, name, namespace)
     return pods

@@ -93,29 +93,25 @@ def named_namespace(snapshot: Snapshot, target: str) -> str:
     return name
 
 
-def find_target(
-    snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
-) -> Pod | WrittenPod:
+def find_target(snapshot: Snapshot, target: str, namespace: str = "default") -> Pod | WrittenPod:
     """Return the first object of `find_targets`."""
-    return find_targets(snapshot, target, namespace, default_namespace=default_namespace)[0]
+    return find_targets(snapshot, target, namespace)[0]
 
 
-def find_targets(
-    snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
-) -> Sequence[Pod | WrittenPod]:
+def find_targets(snapshot: Snapshot, target: str, namespace: str = "default") -> Sequence[Pod | WrittenPod]:
     """Return the cluster's object for `pod/NAME`, `deploy/NAME`, `NAMESPACE/deploy/NAME`, or the bare name of a pod.
     For a custom resource without pods, return a pod of each template.
 
     If the snapshot lacks the workload, return one of its pods. Raises `InputError` with the nearest name if the object
     does not exist.
     """
-    referred = _parse_reference(target, namespace or default_namespace)
+    referred = _parse_reference(target, namespace)
     if "." in target.rpartition("/")[0]:  # job.batch.volcano.sh/NAME is not a Job of Kubernetes
-        custom = [*_stored_custom_resources(snapshot, target, namespace or default_namespace)]
+        custom = [*_stored_custom_resources(snapshot, target, namespace)]
         referred = None if custom else referred
     if referred is not None:
         return [_named_object(snapshot, *referred)]
-    return _bare_name_objects(snapshot, target, namespace or default_namespace)
+    return _bare_name_objects(snapshot, target, namespace)
 
 
 def referred_kind(target: str) -> str | None:
@@ -310,7 +306,7 @@ def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written
         is_named = (item.metadata.namespace, item.metadata.name) == (namespace, name)
         if is_named and word in _words_for(type(item).__name__):
             scaled = item.spec.scale_target_ref
-            return find_target(snapshot, f"{namespace}/{scaled.kind.lower()}/{scaled.name}", None)
+            return find_target(snapshot, f"{namespace}/{scaled.kind.lower()}/{scaled.name}")
     return None
 
 
@@ -544,7 +540,7 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
             raise wrong
         if referred_kind(pod) is None:
             return _NewPod(subject=stored_subject(snapshot, pod))
-        target = find_target(snapshot, pod, None)
+        target = find_target(snapshot, pod)
         if isinstance(target, Pod):
             return _NewPod(subject=stored_subject(snapshot, target))
         return _NewPod(subject=target.admit(snapshot, setup), workload=target.workload)
