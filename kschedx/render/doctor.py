@@ -91,10 +91,6 @@ def _repair_facts(finding: gaps.Finding) -> Iterator[Fact]:
     yield Fact(label="fix", items=(text,))
 
 
-def _problem_text(problem: gaps.Problem) -> str:
-    return str(InputError(problem.message, place=problem.place, hint=problem.hint))
-
-
 def _headline_and_facts(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
     if isinstance(finding, gaps.Mixture):
         return _mixture_facts(finding)
@@ -104,7 +100,8 @@ def _headline_and_facts(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
         case gaps.Unreadable(problems=problems):
             number = count(finding.number, "object")
             rest = finding.number - len(problems)
-            texts = [*map(_problem_text, problems), *([f"{rest:,} more"] if rest else [])]
+            texts = [str(InputError(each.message, place=each.place, hint=each.hint)) for each in problems]
+            texts += [f"{rest:,} more"] if rest else []
             return f"{number} cannot be read", tuple(list_facts("at", texts))
         case gaps.Secrets():
             where = list_names(finding.files, _NAMES)
@@ -241,13 +238,6 @@ def _missing_kind_text(kind: gaps.MissingKind) -> str:
     return f"{kind.present:,} present; missing but named by {kind.named_by}: {names}"
 
 
-def _missing_kind_effect(kind: gaps.MissingKind) -> str:
-    """Return what is unknown without the kind, and which plugins' verdicts depend on it."""
-    return "; ".join(
-        f"{weaken.effect} ({', '.join(weaken.plugins)})" if weaken.plugins else weaken.effect for weaken in kind.weakens
-    )
-
-
 def _copies(copies: gaps.Copies) -> tuple[str, tuple[Fact, ...]]:
     kinds = list_names([f"{number:,} {kind}" for kind, number in copies.kinds.items()], _NAMES)
     first, second = _file(copies.first), _file(copies.second)
@@ -356,7 +346,11 @@ def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
     tone = (Tone.BAD if is_sure else Tone.OPEN) if finding.counts else Tone.PLAIN
     if isinstance(finding, gaps.MissingKind):
         title = f"{finding.kind}: {_missing_kind_text(finding)}{_certainty_text(finding.certainty)}"
-        facts = (Fact(label="affects", items=(_missing_kind_effect(finding),)), _reaction_fact(finding.reaction))
+        effects = (
+            f"{weaken.effect} ({', '.join(weaken.plugins)})" if weaken.plugins else weaken.effect
+            for weaken in finding.weakens
+        )
+        facts = (Fact(label="affects", items=("; ".join(effects),)), _reaction_fact(finding.reaction))
         return ViewItem(title=title, tone=tone, kind=_MISSING_KIND, facts=facts)
     headline, evidence = _headline_and_facts(finding if whole else _with_short_paths(finding))
     sure = _certainty_text(finding.certainty) if finding.counts else ""

@@ -370,6 +370,8 @@ def growth_words(growth: KarpenterGrowth) -> GrowthWords:
 def decision_words(of_pools: PoolScaling, recorded: RecordedEvent | None) -> DecisionWords:
     karpenter, provisioning = of_pools.autoscaler, of_pools.decision
     message = "" if recorded is None else recorded.message
+    version = karpenter.settings.rules_version
+    measured = "" if version in MEASURED else ", as published and not measured"
     return DecisionWords(
         sentence=_sentence(karpenter, provisioning),
         places=_places(of_pools),
@@ -379,13 +381,8 @@ def decision_words(of_pools: PoolScaling, recorded: RecordedEvent | None) -> Dec
         is_same=is_same_karpenter_event(message, provisioning.event),
         settings="types and settings",
         reports=tuple(of_pools.reports.values()),
-        basis=(_basis(karpenter), f"rules of Karpenter {version_title(karpenter.settings.rules_version)}"),
+        basis=(_basis(karpenter), f"rules of Karpenter {version}{measured}"),
     )
-
-
-def version_title(version: str) -> str:
-    """Return the version's title, such as `1.14, as published and not measured`."""
-    return version if version in MEASURED else f"{version}, as published and not measured"
 
 
 def trial_result(remedy: NodeRemedy) -> str:

@@ -36,8 +36,6 @@ def replicas_block(explanation: Explanation, width: int) -> list[StyledLine]:
         return []
     lines = title_lines(replicas_sentence(replicas, explanation.overall), outcome_tone(explanation.overall), width)
     nodes = Counter(replicas.placed.values()).most_common()
-    if len(nodes) > 2:
-        nodes = [(name, number) for name, number in nodes]
     phrases = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
     if replicas.refusal:
         lines += fact_lines(Fact(label="refused", items=(replicas.refusal,)), width)
@@ -264,12 +262,8 @@ def _margin(ranking: Ranking) -> str:
     assert ranking.runner_up is not None
     winner = "they lead" if ranking.winners > 1 else f"total {ranking.nodes[0].total:,} leads"
     points = count(ranking.margin or 0, "point")
-    return f"{winner} {ranking.runner_up.name} by {points}: {leads_text(ranking)}"
-
-
-def leads_text(ranking: Ranking) -> str:
-    """Return `NodeResourcesFit +9, ImageLocality +3, TaintToleration -2`."""
-    return list_names([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
+    leads = list_names([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
+    return f"{winner} {ranking.runner_up.name} by {points}: {leads}"
 
 
 def _why_not(diagnosis: Diagnosis) -> str:

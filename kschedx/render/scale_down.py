@@ -222,7 +222,7 @@ def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledL
     shown = groups if wide else groups[:MOST_NODES]
     cells = [
         [
-            _title_of(items),
+            items[0].title + (f" and {len(items) - 1:,} more" if len(items) > 1 else ""),
             *(str(shared_value(values)) for values in zip(*(item.values for item in items), strict=True)),
         ]
         for items in shown
@@ -242,11 +242,6 @@ def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledL
     if left:
         lines.append(text(f"  {count(left, 'more node')}: -o wide", DIM))
     return lines
-
-
-def _title_of(items: Sequence[ViewItem]) -> str:
-    """Return `node-1 and 2 more`."""
-    return f"{items[0].title} and {len(items) - 1:,} more" if len(items) > 1 else items[0].title
 
 
 def _together_facts(together: EmptiedNodes | None, most: int) -> Iterator[Fact]:

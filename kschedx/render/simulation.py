@@ -435,7 +435,7 @@ def _facts(simulation: Simulation) -> Iterator[Fact]:
     for label, items in (
         ("after", map(str, simulation.changes)),
         ("effect", (*_effects(simulation), *map(rollout_text, rollouts))),
-        ("gated", _gated_pods(simulation)),
+        ("gated", [list_names(simulation.gated, _SHOWN_GATED)] if simulation.gated else []),
         ("moves", [f"{move.pod} from {move.source} to {move.to}" for move in moves]),
     ):
         if texts := tuple(items):
@@ -443,11 +443,6 @@ def _facts(simulation: Simulation) -> Iterator[Fact]:
     if simulation.kueue is not None:
         yield from _kueue_facts(simulation.kueue)
     yield from _eviction_facts(simulation)
-
-
-def _gated_pods(simulation: Simulation) -> Iterator[str]:
-    if simulation.gated:
-        yield list_names(simulation.gated, _SHOWN_GATED)
 
 
 def _eviction_facts(simulation: Simulation) -> Iterator[Fact]:

@@ -254,7 +254,7 @@ def _node_view(answer: NodeAnswer) -> View:
         headline=f"node {answer.name}: {unwell}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}",
         tone=Tone.GOOD if (fitting or not verdicts) and not unwell else Tone.BAD,
         details=(SEPARATOR.join(keeps),) if (keeps := [*_keeps_out(answer)]) else (),
-        facts=tuple(map(_holders, filter(_is_used, answer.offers))),
+        facts=tuple(_holders(offer) for offer in answer.offers if offer.holders),
         fixes=tuple(FixView(title=fix.title, commands=fix.commands) for fix in answer.fixes),
         lists=(
             ItemList(
@@ -332,10 +332,6 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
     if spec.taints:
         taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
         yield f"taints {', '.join(taints)}"
-
-
-def _is_used(offer: ResourceUse) -> bool:
-    return bool(offer.holders)
 
 
 def _sums(offer: ResourceUse) -> tuple[str, str, str]:

@@ -106,11 +106,6 @@ def _headline(survival: Survival) -> str:
     return f"{bad:,} of {count(len(survival.results), what)} {verb} workloads {ends}"
 
 
-def _details(survival: Survival) -> Iterator[str]:
-    if survival.simulation.changes:
-        yield f"after {'; '.join(map(str, survival.simulation.changes))}"
-
-
 def _effect(result: FailureResult) -> str:
     """Return what a failure does to workloads, worst first."""
     parts: list[str] = []
@@ -287,7 +282,7 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
         command="kschedx survive",
         headline=_headline(survival),
         tone=Tone.OPEN if survival.is_undecided else Tone.GOOD if survival.survives else Tone.BAD,
-        details=tuple(_details(survival)),
+        details=(f"after {'; '.join(map(str, changes))}",) if (changes := survival.simulation.changes) else (),
         lists=(
             ItemList(
                 title="Failures",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,9 +13,6 @@ from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, Secti
 from kschedx.render.simulation import drains_lines, drains_view, simulation_lines, simulation_view
 from kschedx.render.view import UsageRow, View
 from kschedx.wording import amount, visible
-
-if TYPE_CHECKING:
-    pass
 
 _TENTHS = (*(f"{low} to {low + 9}%" for low in range(0, 90, 10)), "90% and more")
 
