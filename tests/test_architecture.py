@@ -26,6 +26,7 @@ PACKAGE = ROOT / "kschedx"
 TOP = "kschedx"
 ORDER = (
     "patterns",
+    "grouping",
     "errors",
     "progress",
     "parallel",

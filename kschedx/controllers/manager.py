@@ -34,6 +34,7 @@ from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place
 from kschedx.explain.admission import QuotaLedger, charged_object, enforcing_namespaces
 from kschedx.explain.setup import Setup
+from kschedx.grouping import group_pairs
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
@@ -373,10 +374,7 @@ class Manager:
         spec = _deployment_spec(manifest, workloads.wanted_replicas(manifest))
         rows = self._active(managed.workload)
         new_rows = [row for row in rows if row not in managed.outdated]
-        groups: dict[str, list[int]] = {}
-        for row in rows:
-            if row in managed.outdated:
-                groups.setdefault(self._owner(row), []).append(row)
+        groups = group_pairs((self._owner(row), row) for row in rows if row in managed.outdated)
         old = [self._size(f"old/{name}", its) for name, its in groups.items()]
         exists = bool(new_rows) or not spec.is_paused or self._replica_set(manifest) is not None
         new = self._size("new", new_rows, refused=managed.refused) if exists else None

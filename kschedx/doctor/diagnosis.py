@@ -36,6 +36,7 @@ from kschedx.doctor.findings import (
 from kschedx.doctor.gaps import autoscaler_findings, missing_kinds, pod_findings, pointed_to
 from kschedx.errors import InputError
 from kschedx.explain.missing_kinds import ADDED, get_command
+from kschedx.grouping import group_pairs
 from kschedx.kube.documents import document
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.scalars import nanoseconds, newest
@@ -178,10 +179,7 @@ def _other_owners(contents: DumpContents) -> Iterator[OtherOwner]:
 
 
 def _clouds(contents: DumpContents) -> Iterator[Clouds]:
-    of: dict[str, list[DumpNode]] = {}
-    for node in contents.nodes.values():
-        if node.cloud:
-            of.setdefault(_ALIASES.get(node.cloud, node.cloud), []).append(node)
+    of = group_pairs((_ALIASES.get(node.cloud, node.cloud), node) for node in contents.nodes.values() if node.cloud)
     if len(of) > 1:
         most = sorted(of.items(), key=lambda item: (-len(item[1]), item[0]))
         yield Clouds(

@@ -17,12 +17,13 @@ from kschedx.findings import ClaimUnbound, HostPortConflict, InsufficientResourc
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.framework.extenders import Trace
+from kschedx.grouping import group_pairs
 from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.selectors import NodeSelector, compile_selector
+from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, is_bound_to, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated, stay_seconds
 from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod, PodSpec
@@ -194,9 +195,7 @@ def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator
         search = VolumeSearch(claim, snapshot.storage, attributes_classes=True)
     except SearchError:
         return
-    by_reach: dict[NodeSelector | None, list[PersistentVolume]] = {}
-    for volume in search.fitting_volumes:
-        by_reach.setdefault(volume.required_node_affinity, []).append(volume)
+    by_reach = group_pairs((volume.required_node_affinity, volume) for volume in search.fitting_volumes)
     for fitting in by_reach.values():
         equal = tuple(volume.name for volume in fitting if volume.size == fitting[0].size)
         if len(equal) > 1 and not search.prebound:

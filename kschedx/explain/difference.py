@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.framework.cycle import Cycle, Outcome, Scores
+from kschedx.grouping import group_pairs
 from kschedx.kube.documents import API_VERSION, Document, document
 from kschedx.snapshot.columns import BoolArray, IntArray
 
@@ -214,10 +215,8 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values; nodes with the same verdict are listed together."""
-        groups: dict[Rejection, list[str]] = {}
-        for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True):
-            if verdict >= 0:
-                groups.setdefault(self.rejections[verdict], []).append(name)
+        pairs = zip(self.nodes, self.verdicts.tolist(), strict=True)
+        groups = group_pairs((self.rejections[verdict], name) for name, verdict in pairs if verdict >= 0)
         unseen = [name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == _UNSEEN]
         scored = {name: row for row, name in enumerate(self.nodes) if self.totals[row] >= 0}
         return document(
@@ -694,9 +693,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 def _group_differences(differences: Iterable[Difference]) -> Iterator[DifferenceGroup]:
     """Group by effect and cause: the largest effect first, then the largest group."""
-    groups: dict[tuple[Effect, tuple[str, ...]], list[Difference]] = {}
-    for difference in differences:
-        groups.setdefault((difference.effect, difference.causes), []).append(difference)
+    groups = group_pairs(((difference.effect, difference.causes), difference) for difference in differences)
     order = {effect: number for number, effect in enumerate(Effect)}
     for (effect, causes), members in sorted(
         groups.items(), key=lambda item: (order[item[0][0]], -len(item[1]), item[0][1])

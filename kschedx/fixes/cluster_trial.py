@@ -20,6 +20,7 @@ from kschedx.fixes.owners import template_owner
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import BudgetUse, ReplacementNodes, Shortfall, TrialOutcome
 from kschedx.fixes.steps import AddNode, DeletePods, FixStep, MovePods, RaisePriority, TakeOldFirst
+from kschedx.grouping import group_pairs
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Change
 from kschedx.kube.types import Pod
@@ -272,11 +273,13 @@ class ClusterTrial:
     def _landings(simulator: Simulator, before: Snapshot, steps: Sequence[FixStep]) -> Iterator[ReplacementNodes]:
         """Yield the landings of pods that controllers create. The pod that replaces an evicted one keeps its row."""
         owners, pods, rows = Owners(before), simulator.pods, before.pods.rows
-        by_controller: dict[str, list[int]] = {}
-        for step in steps:
-            for victim in step.victims if isinstance(step, DeletePods) else ():
-                if victim.controller:
-                    by_controller.setdefault(victim.controller, []).append(rows[victim.pod])
+        by_controller = group_pairs(
+            (victim.controller, rows[victim.pod])
+            for step in steps
+            if isinstance(step, DeletePods)
+            for victim in step.victims
+            if victim.controller
+        )
         for controller, victims in by_controller.items():
             members = simulator.manager.members(owners.of(before.pods, victims[0]))
             its = (*victims, *(row for row in members if row >= len(before.pods)))

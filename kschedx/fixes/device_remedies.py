@@ -28,6 +28,7 @@ from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.new_node import described_devices, intended_values, slices_with
 from kschedx.fixes.resource_remedies import MOST_VICTIMS
 from kschedx.fixes.trial import RemedyCandidate
+from kschedx.grouping import group_pairs
 from kschedx.kube.devices import (
     AllocationMode,
     CELDeviceSelector,
@@ -316,10 +317,7 @@ def _request_devices(key: str, name: str, number: int, place: RemedyCandidate) -
 def _wider(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield claims with fewer conditions: any device of the class, for one request or for all that lack devices, or
     devices without constraints between them."""
-    lacking: dict[str, list[str]] = {}
-    for short in finding.shortages:
-        if short.stage != "none":
-            lacking.setdefault(short.claim, []).append(short.request)
+    lacking = group_pairs((short.claim, short.request) for short in finding.shortages if short.stage != "none")
     for key, requests in lacking.items():
         claim = place.snapshot.devices.claims.get(key)
         if claim is None or _is_used_by_others(claim, place):

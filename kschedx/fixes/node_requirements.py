@@ -16,6 +16,7 @@ from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
 from kschedx.framework.config import Profile
+from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import NODE_POOL, NodePool
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -208,9 +209,7 @@ def labels_for(
     """Return a node name (empty for any) and labels that satisfy all requirements; None if they contradict each
     other."""
     new_labels: dict[str, str | None] = dict(labels)
-    by_key: dict[str, list[NodeSelectorRequirement]] = {}
-    for requirement in requirements:
-        by_key.setdefault(requirement.key, []).append(requirement)
+    by_key = group_pairs((requirement.key, requirement) for requirement in requirements)
     for key, together in by_key.items():
         listed = [requirement for requirement in together if requirement.operator == "In"]
         strictest = min(listed, key=lambda requirement: len(requirement.values), default=None)

@@ -34,6 +34,7 @@ from kschedx.explain.setup import Subject, stored_subject, unassign
 from kschedx.framework.cycle import Outcome, UnevaluatedDocument
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import WrittenPod, unknown_pods, written_from
 from kschedx.inquiry.pod import (
@@ -395,9 +396,7 @@ class Simulation(Shown):
 
     def _rejected_by_kubelets(self) -> Iterator[Explanation]:
         """Yield the state of each workload, or else the first pod, that a kubelet rejects."""
-        by_workload: dict[tuple[str, Workload], list[_KubeletRejection]] = {}
-        for rejection in self._rejections:
-            by_workload.setdefault((rejection.node, rejection.workload), []).append(rejection)
+        by_workload = group_pairs(((rejection.node, rejection.workload), rejection) for rejection in self._rejections)
         for (node, workload), rejections in by_workload.items():
             subject, bound = rejections[0].subject, rejections[0].bound
             reason, text = ", ".join(bound.refusals), bound.text
@@ -584,9 +583,7 @@ class Simulation(Shown):
         running = Counter[Workload]()
         for workload, its in placed.items():
             running[self._custom_owner(workload)] += len(its)
-        joined: dict[Workload, list[IntArray]] = {}
-        for workload, its in rows.items():
-            joined.setdefault(self._custom_owner(workload), []).append(its)
+        joined = group_pairs((self._custom_owner(workload), its) for workload, its in rows.items())
         return tuple(
             self._result(workload, np.concatenate(parts), running[workload]) for workload, parts in joined.items()
         )

@@ -21,6 +21,7 @@ from kschedx.explain.ranking import deciding_rule
 from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate
+from kschedx.grouping import group_pairs
 from kschedx.kube.names import HOSTNAME
 from kschedx.render.terminal import (
     BOLD,
@@ -251,9 +252,7 @@ def _brief(detail: NodeDetail) -> str:
 
 
 def _brief_text(briefs: Iterable[Brief]) -> str:
-    together: dict[tuple[str, str], list[str]] = {}
-    for brief in briefs:
-        together.setdefault((brief.lead, brief.tail), []).append(brief.detail)
+    together = group_pairs(((brief.lead, brief.tail), brief.detail) for brief in briefs)
     return "; ".join(lead + ", ".join(details) + tail for (lead, tail), details in together.items())
 
 

@@ -26,6 +26,7 @@ from kschedx.explain.difference import (
 )
 from kschedx.explain.profile_changes import WEIGHED, ProfileChange
 from kschedx.explain.setup import Setup
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.profile_difference import SetupComparison
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.releases import POINTS
@@ -280,9 +281,7 @@ def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = Fa
     for table in repacked:
         lines += [BLANK, *paragraph(table.title, width, indent=2, style=BOLD)]
         lines += column_lines(table.columns, table.rows, width)
-    kinds: dict[str, list[ViewItem]] = {}
-    for item in pods.items:
-        kinds.setdefault(item.kind, []).append(item)
+    kinds = group_pairs((item.kind, item) for item in pods.items)
     left = len(kinds)
     for kind, items in kinds.items():
         block = [BLANK, *_group(kind, items, width, wide)]
@@ -437,9 +436,7 @@ def _comparison_view(comparison: SetupComparison) -> View:
 
 def _changed_items(group: DifferenceGroup) -> Iterator[ViewItem]:
     """Yield a row for the pods with the same change, most pods first."""
-    pods: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for difference in group.differences:
-        pods.setdefault(pod_texts(difference), []).append(difference.pod)
+    pods = group_pairs((pod_texts(difference), difference.pod) for difference in group.differences)
     for (before, after, facts), names in sorted(pods.items(), key=lambda entry: -len(entry[1])):
         yield ViewItem(
             title=list_names(names, 1),

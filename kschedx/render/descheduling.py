@@ -17,6 +17,7 @@ from kschedx.descheduler.evictor import EvictionOutcome, RequestedEviction
 from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import DescheduleLoop
 from kschedx.descheduler.utilization import Category, Classification, Shares, round_percent
+from kschedx.grouping import group_pairs
 from kschedx.render.layout import MOST_LINES, column_lines, head_lines, note_lines, table_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, Usage, page_of
 from kschedx.render.terminal import (
@@ -219,10 +220,7 @@ def _because(loop: DescheduleLoop) -> tuple[str, ...]:
 
 def _pending_facts(landed: Sequence[Landing]) -> Iterator[Fact]:
     """Yield the pods that stay pending, with the most common of kube-scheduler's messages."""
-    pending: dict[str, list[str]] = {}
-    for landing in landed:
-        if landing.is_pending:
-            pending.setdefault(landing.message, []).append(landing.eviction.pod.key)
+    pending = group_pairs((landing.message, landing.eviction.pod.key) for landing in landed if landing.is_pending)
     if not pending:
         return
     message, pods = max(pending.items(), key=lambda item: len(item[1]))
@@ -359,9 +357,7 @@ def _eviction_lines(descheduling: Descheduling, width: int, most: _Most) -> list
     """Return the evictions by round, profile, and plugin, in order."""
     groups: list[tuple[str, list[tuple[RequestedEviction, Landing | None]]]] = []
     for number, landed in enumerate(_rounds(descheduling), start=1):
-        by_plugin: dict[tuple[str, str], list[tuple[RequestedEviction, Landing | None]]] = {}
-        for eviction, landing in landed:
-            by_plugin.setdefault((eviction.profile, eviction.plugin), []).append((eviction, landing))
+        by_plugin = group_pairs(((pair[0].profile, pair[0].plugin), pair) for pair in landed)
         which = f"round {number}: " if len(descheduling.landings) > 1 else ""
         for (profile, plugin), its in by_plugin.items():
             groups.append((f"{which}{plugin} ({profile}) evicts {count(len(its), 'pod')}", its))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.escaping import shell_command
@@ -131,9 +132,7 @@ def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[StyledLine]:
             lines += result_lines(item, width)
             lines += drain_lines(item, width) if wide else fact_block(item.facts[:1], width, 1)
     else:
-        causes: dict[str, list[str]] = {}
-        for item in bad:
-            causes.setdefault(str(item.values[1]), []).append(item.title)
+        causes = group_pairs((str(item.values[1]), item.title) for item in bad)
         ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
         for cause, names in ordered[:_MOST_CAUSES]:
             lines += paragraph(f"{count(len(names), 'node')}: {cause}: {list_names(names, 3)}", width, first="✗ ")
@@ -170,9 +169,7 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         return f"{list_names(pods, 3)}: {phrase}" if with_pods else phrase
 
     if drained.is_refused:
-        refused: dict[str, list[str]] = {}
-        for pod in drained.of(*REFUSES):
-            refused.setdefault(pod.message, []).append(pod.pod)
+        refused = group_pairs((pod.message, pod.pod) for pod in drained.of(*REFUSES))
         for phrase, pods in refused.items():
             yield Fact(label="refused", items=(f"{phrase}: {list_names(pods, 3)}",))
         return
@@ -185,20 +182,16 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         yield Fact(label="blocked", items=(about(its, phrase),))
         if kept := [drained_pod.pod for drained_pod in drained.of(DrainOutcome.TERMINATING)]:
             yield Fact(label="", items=(about(kept, "recreated only once it is gone"),))
-    stopped: dict[tuple[DrainOutcome, str], list[str]] = {}
-    for pod in drained.of(*STAYS):
-        stopped.setdefault((pod.fate, pod.budget), []).append(pod.pod)
+    stopped = group_pairs(((pod.fate, pod.budget), pod.pod) for pod in drained.of(*STAYS))
     for (fate, budget), pods in stopped.items():
         phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _budget_text(budget, drained)
         yield Fact(label="blocked", items=(about(pods, phrase),))
     for budget, status in drained.bypassed.items():
         phrase = f"PDB {budget} {status.text}; --disable-eviction ignores it"
         yield Fact(label="bypassed", items=(phrase,))
-    deleted: dict[str, list[str]] = {}
-    for pod in drained.of(DrainOutcome.DELETED) if with_pods else ():
-        deleted.setdefault(pod.message and f": {pod.message}", []).append(pod.pod)
+    deleted = group_pairs((pod.message, pod.pod) for pod in drained.of(DrainOutcome.DELETED) if with_pods)
     for why, pods in deleted.items():
-        yield Fact(label="deleted", items=(f"not recreated: {list_names(pods, 3)}{why}",))
+        yield Fact(label="deleted", items=(f"not recreated: {list_names(pods, 3)}{why and f': {why}'}",))
     stranded = [drained_pod.pod for drained_pod in drained.pending]
     if stranded:
         verb = "fits" if len(stranded) == 1 else "fit"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from kschedx.framework.cycle import Outcome
+from kschedx.grouping import group_pairs
 from kschedx.holding.headlines import gang_cause
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
@@ -113,9 +114,7 @@ def _hints(shown: Sequence[FixView], fixes: Sequence[FixView], how: str, about: 
 
 def _group_text(shown: Sequence[FixView], fixes: Sequence[FixView]) -> str:
     """Return `capacity: 1, 4 · this workload: 2, 3`; empty if all fixes are of one group."""
-    numbers: dict[str, list[str]] = {}
-    for number, fix in enumerate(shown, start=1):
-        numbers.setdefault(fix.group, []).append(str(number))
+    numbers = group_pairs((fix.group, str(number)) for number, fix in enumerate(shown, start=1))
     if len({fix.group for fix in fixes}) < 2:
         return ""
     return SEPARATOR.join(f"{group}: {', '.join(its)}" for group, its in numbers.items())

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.terminal import DIM, StyledLine, fact_lines, labelled_lines, paragraph, text
 from kschedx.render.view import Decider, DeciderRow, FixView
 from kschedx.wording import count, list_names
-from kschedx.words.growth import MOST_NAMES, OUTCOMES, DecisionWords, PlaceWords
+from kschedx.words.growth import MOST_NAMES, OUTCOMES, DecisionWords
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth, NodeScaling
@@ -59,9 +60,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
 
 def _rows(words: DecisionWords) -> Iterator[DeciderRow]:
     """Yield a row for all places with the same text."""
-    rows: dict[str, list[PlaceWords]] = {}
-    for place in words.places:
-        rows.setdefault(place.text, []).append(place)
+    rows = group_pairs((place.text, place) for place in words.places)
     for number, row in enumerate(sorted(rows.values(), key=lambda row: row[0].order)):
         many = f" ({count(len(row), words.noun)})" if len(row) > 1 else ""
         yield DeciderRow(

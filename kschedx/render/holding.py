@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kschedx.framework.cycle import Cycle
+from kschedx.grouping import group_pairs
 from kschedx.holding import model
 from kschedx.kube.conditions import Condition
 from kschedx.kube.quantity import Unit, format_quantity
@@ -56,9 +57,7 @@ def _kueue(kueue: model.Kueue, known: Collection[str], *, wide: bool) -> Iterato
         yield Fact(label="cohorts", items=("they form a cycle: Kueue admits nothing below them",))
     if kueue.cluster:
         yield Fact(label="runs in", items=(f"the cluster {kueue.cluster}, where MultiKueue sent it",))
-    conditions: dict[str, list[str]] = {}
-    for said in (*kueue.said, *kueue.checks):
-        conditions.setdefault(said.message, []).append(_condition_name(said))
+    conditions = group_pairs((said.message, _condition_name(said)) for said in (*kueue.said, *kueue.checks))
     for message, names in conditions.items():
         shown = "" if message in known else message
         yield Fact(label="status", items=(": ".join(filter(None, (", ".join(names), shown))),))

@@ -7,6 +7,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, assert_never
 
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.node_scaling import NodeRemedy
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType, unready_text
 from kschedx.karpenter.cluster import (
@@ -350,9 +351,7 @@ def _basis(karpenter: Karpenter) -> str:
 
 def growth_words(growth: KarpenterGrowth) -> GrowthWords:
     pools, refused = growth.rejected
-    reasons: dict[str, list[str]] = {}
-    for pool in sorted(pools, key=lambda pool: pool.distance):
-        reasons.setdefault(_pool_headline(pool), []).append(pool.name)
+    reasons = group_pairs((_pool_headline(pool), pool.name) for pool in sorted(pools, key=lambda pool: pool.distance))
     return GrowthWords(
         added=tuple(
             f"{count(step.nodes, 'node')} of NodePool {step.pool}, {step.instance_type}"

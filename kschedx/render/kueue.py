@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kschedx.grouping import group_pairs
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import CohortOverview, FlavorRow, Overview, PendingWorkload, QueueOverview
 from kschedx.kueue.quota import display_amount
@@ -93,9 +94,7 @@ def overview_page(overview: Overview) -> Page:
 def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> list[StyledLine]:
     view = _overview_view(overview)
     (queues, workloads), (quota,) = view.lists, view.tables
-    waiting: dict[str | int, list[ViewItem]] = {}
-    for item in workloads.items:
-        waiting.setdefault(item.values[0], []).append(item)
+    waiting = group_pairs((item.values[0], item) for item in workloads.items)
     lines = head_lines(view, width)
     for queue in queues.items:
         above, holding, pending = queue.values

@@ -9,6 +9,7 @@ from typing import assert_never
 from msgspec import Struct
 from rich.cells import cell_len
 
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.node import NodeRow, Use, total
 from kschedx.kube.names import PODS
 from kschedx.kube.quantity import Unit
@@ -143,9 +144,7 @@ def _table(nodes: ItemList, width: int | None, sort: str) -> tuple[list[StyledLi
     numbers = {label for label, is_number in nodes.columns if is_number}
     gone: set[str] = set()
     below: list[str] = []
-    alike: dict[object, list[int]] = {}
-    for at, row in enumerate(rows):
-        alike.setdefault(at if width is None or len(rows) <= _MOST_NODES else row, []).append(at)
+    alike = group_pairs((at if width is None or len(rows) <= _MOST_NODES else row, at) for at, row in enumerate(rows))
     groups = list(alike.values())
     while True:
         if width is not None:

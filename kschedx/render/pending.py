@@ -10,6 +10,7 @@ from typing import assert_never
 from kschedx.controllers.states import decision_name, row_named
 from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, counts
 from kschedx.framework.cycle import Outcome
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation_list import ExplanationList
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pending_pods import SharedFix
@@ -176,9 +177,7 @@ def _is_event(answer: PodAnswer) -> bool:
 def _places(group: CauseGroup) -> list[str]:
     """Return `shop/web (Deployment) × 5 → node-1 × 3, node-2 × 2`, and the node of each pod that is its owner's only
     one."""
-    of_owner: dict[str, list[PodAnswer]] = {}
-    for answer in group.answers:
-        of_owner.setdefault(_owner_text(answer), []).append(answer)
+    of_owner = group_pairs((_owner_text(answer), answer) for answer in group.answers)
     names: list[str] = []
     for owner, answers in of_owner.items():
         if len(answers) == 1 or answers[0].owner.partition(" ")[0] not in MAKING_PODS:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.states import CannotStart, Lifecycle, NoScheduler, NotChanged, Refused
 from kschedx.framework.cycle import Outcome
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation, WorkloadResult
@@ -621,9 +622,7 @@ def _bar(row: UsageRow, resource: str, size: int) -> str:
 def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alone: bool = False) -> ItemList:
     """Return a row for each cause of pending pods, most common first. The first `most` have a fix for all their pods,
     unless all are of one workload, which has its own row; `are_alone` if workloads have no rows."""
-    causes: dict[str, list[str]] = {}
-    for pod, message in simulation.messages.items():
-        causes.setdefault(message.partition(" preemption: ")[0], []).append(pod)
+    causes = group_pairs((message.partition(" preemption: ")[0], pod) for pod, message in simulation.messages.items())
     ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
     workloads = {} if are_alone else {pod: at for at, it in enumerate(simulation.workloads) for pod in it.pending}
     items = []

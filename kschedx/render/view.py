@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 
+from kschedx.grouping import group_pairs
 from kschedx.wording import Fact
 
 if TYPE_CHECKING:
@@ -119,10 +120,7 @@ class ViewItem(Struct, frozen=True, kw_only=True):
 
 def identical(items: Sequence[ViewItem]) -> list[list[ViewItem]]:
     """Return the groups of rows that differ only in title, numbers, and members, in the order of their first rows."""
-    groups: dict[tuple[object, ...], list[ViewItem]] = {}
-    for item in items:
-        groups.setdefault(item.likeness, []).append(item)
-    return list(groups.values())
+    return list(group_pairs((item.likeness, item) for item in items).values())
 
 
 def shared_value(values: Sequence[str | int]) -> str | int:

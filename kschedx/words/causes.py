@@ -10,6 +10,7 @@ from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
 from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
 from kschedx.explain.root_causes import root_causes
 from kschedx.findings.constraints import TermMatch
+from kschedx.grouping import group_pairs
 from kschedx.kube.names import HOSTNAME
 from kschedx.wording import balance, count, list_names
 from kschedx.words import describe
@@ -107,10 +108,7 @@ def _group_phrases(diagnosis: Diagnosis) -> Iterator[str]:
 def _groups_by_cause(node_groups: Sequence[NodeGroup]) -> list[list[NodeGroup]]:
     """Return groups by cause, most common first. Nodes of the control plane and cordoned nodes come last, because they
     explain least: pods are not meant for them."""
-    groups: dict[tuple[str, object], list[NodeGroup]] = {}
-    for group in node_groups:
-        if (finding := _main(group)) is not None:
-            groups.setdefault(_key(finding), []).append(group)
+    groups = group_pairs((_key(finding), group) for group in node_groups if (finding := _main(group)) is not None)
     return sorted(groups.values(), key=_rank)
 
 

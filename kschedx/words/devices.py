@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kschedx import findings
+from kschedx.grouping import group_pairs
 from kschedx.kube.devices import IN_MEMORY
 from kschedx.kube.typos import nearest_name
 from kschedx.wording import Brief, Fact, Words, count, in_words, list_names
@@ -218,8 +219,7 @@ def _held(holder: findings.DeviceHolder) -> str:
 
 @in_words.register
 def _devices_to_allocate(finding: findings.DevicesToAllocate) -> Words:
-    devices_of: dict[str, list[str]] = {}
-    for device, request in zip(finding.devices, finding.requests, strict=True):
-        devices_of.setdefault(request, []).append(device.partition("/")[2])
+    pairs = zip(finding.devices, finding.requests, strict=True)
+    devices_of = group_pairs((request, device.partition("/")[2]) for device, request in pairs)
     parts = [f"{list_names(devices, _SHOWN)} for {request}" for request, devices in devices_of.items()]
     return Words(headline=f"claim {finding.claim} would be allocated {list_names(parts, _SHOWN)}")

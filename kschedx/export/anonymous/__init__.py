@@ -24,6 +24,7 @@ from kschedx.export.anonymous.values import (
     version,
 )
 from kschedx.export.anonymous.vocabulary import MESSAGE_WORDS, VOCABULARY, WORD
+from kschedx.grouping import group_pairs
 from kschedx.kube.documents import Json
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.snapshot_header import SnapshotHeader
@@ -115,9 +116,7 @@ def tokens(words: Iterable[str], kept: Collection[str]) -> dict[str, str]:
     join such words with `-`, `.`, and `/` sort as before, too.
     """
     bounds = sorted({*kept, *_REGIONS})
-    gaps: dict[int, list[str]] = {}
-    for word in sorted(set(words) - set(kept)):
-        gaps.setdefault(bisect_right(bounds, word), []).append(word)
+    gaps = group_pairs((bisect_right(bounds, word), word) for word in sorted(set(words) - set(kept)))
     replaced: dict[str, str] = {}
     for gap, inside in gaps.items():
         prefix = _text_between(bounds[gap - 1] if gap else "", bounds[gap] if gap < len(bounds) else _LAST)

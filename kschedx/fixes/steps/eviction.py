@@ -11,6 +11,7 @@ from kschedx.fixes.changes import add_operation
 from kschedx.fixes.phrases import amount_text, delete_pod, join_names, join_phrases
 from kschedx.fixes.pod_edits import ContainerRequest, with_requests
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, FixGroup, FixStep, Proposal
+from kschedx.grouping import group_pairs
 from kschedx.kube.documents import Change, Json, Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
@@ -140,10 +141,7 @@ class MovePods(FixStep, frozen=True, kw_only=True):
     """Grouped by node. The last group makes the room; those before it make room for the moved pods."""
 
     def moves_by_node(self) -> dict[str, list[VictimMove]]:
-        moves: dict[str, list[VictimMove]] = {}
-        for move in self.moves:
-            moves.setdefault(move.source, []).append(move)
-        return moves
+        return group_pairs((move.source, move) for move in self.moves)
 
     @property
     def nodes(self) -> frozenset[str]:
