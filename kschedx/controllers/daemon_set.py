@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from kschedx.errors import NotAdmittedError
 from kschedx.explain.setup import Setup, admit
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import Manifest, decode, encode
-from kschedx.kube.types import Node, Pod
+from kschedx.kube.types import Node, Pod, PodSpec
 from kschedx.kube.workloads import continues_on, created_pod, pin_to_node, pinned_to, runs_on
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.pods import PodTable
@@ -92,21 +92,20 @@ def pods_for(
     the template allows. `is_wanted` takes a node's name. Raises `InputError` with the DaemonSet."""
     applied = created_pod(manifest)
     subject = admit(snapshot, applied.pod, setup, title=title(manifest), dependents=applied.others, maker=manifest)
-    others = {node.name for node in snapshot.cluster.nodes if not is_wanted(node.name)}
-    cluster, pods = _pinned_for(subject.snapshot, setup, subject.pod, others)
-    return (cluster, pods) if pods else (snapshot, [])
+    wanted = [node for node in snapshot.cluster.nodes if is_wanted(node.name)]
+    runs = _allowed_nodes(subject.pod.spec, wanted, compares_taints(setup))
+    return _pinned_copies(subject.snapshot, subject.pod, runs) if runs else (snapshot, [])
 
 
-def _pinned_for(snapshot: Snapshot, setup: Setup, template: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
-    """Return the cluster with the pods' own claims, and a pending pod for every node that the template of `template`
-    allows, except `others`."""
-    comparison = compares_taints(setup)
-    nodes = snapshot.cluster.nodes
-    names = [
-        node.name for node in nodes if node.name not in others and runs_on(template.spec, node, comparison=comparison)
-    ]
-    snapshot, pods = copy_pod(snapshot, template, len(names))
-    return snapshot, [pin_to_node(pod, name) for pod, name in zip(pods, names, strict=True)]
+def _allowed_nodes(spec: PodSpec, nodes: Iterable[Node], comparison: bool) -> list[str]:
+    """Return the nodes for which the controller creates a pod with this spec."""
+    return [node.name for node in nodes if runs_on(spec, node, comparison=comparison)]
+
+
+def _pinned_copies(snapshot: Snapshot, pod: Pod, names: Sequence[str]) -> tuple[Snapshot, list[Pod]]:
+    """Return the cluster with the pods' own claims, and a pending copy of the pod for each of these nodes."""
+    snapshot, pods = copy_pod(snapshot, pod, len(names))
+    return snapshot, [pin_to_node(copy, name) for copy, name in zip(pods, names, strict=True)]
 
 
 def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[list[str], frozenset[str]]:
@@ -119,7 +118,7 @@ def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) ->
         spec = default_pod(decode(encode(template, "pod"), Pod)).spec
     comparison = compares_taints(setup)
     nodes = snapshot.cluster.nodes
-    runs = [node.name for node in nodes if runs_on(spec, node, comparison=comparison)]
+    runs = _allowed_nodes(spec, nodes, comparison)
     return runs, frozenset(node.name for node in nodes if continues_on(spec, node, comparison=comparison))
 
 
@@ -155,8 +154,8 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
                 names.append(now.name)
             elif rows and not continues_on(daemon_pod.spec, now, comparison=comparison):
                 gone += rows if continues_on(daemon_pod.spec, before, comparison=comparison) else []
-        snapshot, pods = copy_pod(snapshot, daemon_pod.pod, len(names))
-        new_pods += [pin_to_node(pod, name) for pod, name in zip(pods, names, strict=True)]
+        snapshot, pods = _pinned_copies(snapshot, daemon_pod.pod, names)
+        new_pods += pods
     return _DaemonSetReaction(snapshot=snapshot, created=tuple(new_pods), gone=tuple(gone))
 
 
@@ -179,13 +178,10 @@ def _rows_by_node(snapshot: Snapshot, pod: Pod, names: Collection[str]) -> Mappi
 
 def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tuple[Snapshot, list[Pod]]:
     """Return the cluster with the objects that are created for the pods, and the pods of DaemonSets on added nodes."""
-    daemons = daemon_pods(snapshot, setup.scheduler.nodes.options)
-    comparison = compares_taints(setup)
     new_pods: list[Pod] = []
-    for daemon in daemons:
-        names = [node.name for node in nodes if runs_on(daemon.spec, node, comparison=comparison)]
-        snapshot, alike = copy_pod(snapshot, daemon.pod, len(names))
-        pods = (pin_to_node(pod, name) for pod, name in zip(alike, names, strict=True))
+    for daemon in daemon_pods(snapshot, setup.scheduler.nodes.options):
+        names = _allowed_nodes(daemon.spec, nodes, compares_taints(setup))
+        snapshot, pods = _pinned_copies(snapshot, daemon.pod, names)
         new_pods += (
             replace(pod, spec=replace(pod.spec, node_name=name)) for pod, name in zip(pods, names, strict=True)
         )

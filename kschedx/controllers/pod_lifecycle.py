@@ -450,7 +450,7 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | No
         conditions=_false_conditions(pod),
         event=event,
         claim=claim,
-        last=_last_end(pod, container),
+        last=_termination(pod, container, is_last=True),
         is_node_lost=is_lost,
         outdated=newer_revision(snapshot, pod),
         is_static=is_mirror_pod(snapshot.pods, snapshot.pods.rows[pod.key]) if pod.key in snapshot.pods.rows else False,
@@ -510,22 +510,21 @@ def _unmet_selector(snapshot: Snapshot, pod: Pod) -> str:
     return f"; {pod.spec.node_name} is not labeled {list_names(unmet, 3)}" if unmet and row is not None else ""
 
 
-def _last_end(pod: Pod, container: str) -> str:
+def _termination(pod: Pod, container: str, *, is_last: bool = False) -> str:
+    """Return how a container ended, such as `OOMKilled, exit code 137`; if `is_last`, before it was restarted. Empty if
+    it has not ended."""
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        ended = None if status.last_state is None else status.last_state.terminated
+        state = status.last_state if is_last else status.state
+        ended = None if state is None else state.terminated
         if status.name == container and ended is not None:
             return ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
     return ""
 
 
 def _end(pod: Pod, container: str) -> str:
-    """Return how a container of a failed pod ended."""
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        ended = None if status.state is None else status.state.terminated
-        if status.name == container and ended is not None:
-            phrase = ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
-            return f"container {container} ended with {phrase}"
-    return ""
+    """Return how a container of a failed pod ended, with its name."""
+    phrase = _termination(pod, container)
+    return f"container {container} ended with {phrase}" if phrase else ""
 
 
 def waiting_container(pod: Pod) -> tuple[states.Waits, str, str, str] | None:

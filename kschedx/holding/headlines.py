@@ -16,7 +16,9 @@ _CLOSED = ("Closed", "Closing")
 def holder_text(holding: model.Holding, key: str) -> str:
     """Return the outcome of a pod that another controller holds or schedules; empty if only gates hold it."""
     if holding.scheduler is not None:
-        return _other_scheduler_text(holding.scheduler, key)
+        scheduler = holding.scheduler
+        by = f"{scheduler.title} (schedulerName {scheduler.name}), not by kube-scheduler"
+        return f"{key} is scheduled by {by}{_phase(scheduler)}"
     return "" if holding.kueue is None or not holding.kueue.is_gated else _kueue_text(holding.kueue, holding.gates, key)
 
 
@@ -24,16 +26,13 @@ def gang_cause(group: model.GangStatus) -> str:
     """Return why a pod that fits alone is unschedulable with its group."""
     if group.preempted:
         victims = count(len(group.preempted), "pod")
-        return f"until {victims} preempted for its group {group.name} {_are(group)} gone"
+        are = "is" if len(group.preempted) == 1 else "are"
+        return f"until {victims} preempted for its group {group.name} {are} gone"
     placed = group.placed + (group.together or 0)
     room = f"room for only {placed:,} of {max(group.min_count, 1):,} pods at once"
     if group.topology_key:
         room = f"room in no domain of {group.topology_key}" if group.domains else "no placement"
     return f"group {group.name} has {room}"
-
-
-def _are(group: model.GangStatus) -> str:
-    return "is" if len(group.preempted) == 1 else "are"
 
 
 def _kueue_text(kueue: model.Kueue, gates: Sequence[model.Gate], key: str) -> str:
@@ -82,7 +81,7 @@ def _checks(kueue: model.Kueue) -> str:
     return (
         f"{'the admission check' if len(names) == 1 else 'admission checks'} {list_names(names, _SHOWN)}"
         if names
-        else ("admission")
+        else "admission"
     )
 
 
@@ -91,11 +90,6 @@ def _even_then(kueue: model.Kueue) -> str:
         return "; once admitted it fits no node"
     nodes = {node for fit in kueue.fits for node in fit.feasible}
     return f"; once admitted it fits {count(len(nodes), 'node')}" if nodes else ""
-
-
-def _other_scheduler_text(scheduler: model.OtherScheduler, key: str) -> str:
-    stands = _phase(scheduler)
-    return f"{key} is scheduled by {scheduler.title} (schedulerName {scheduler.name}), not by kube-scheduler{stands}"
 
 
 def _phase(scheduler: model.OtherScheduler) -> str:
@@ -118,18 +112,14 @@ def _queue_obstacles(scheduler: model.OtherScheduler) -> Iterator[str]:
                 yield f"queue {queue.name} has its limit of {share.resource} allocated"
 
 
-def _group_standing(holding: model.Holding) -> str:
-    """Return `; its group default/train is Pending: queue resource quota insufficient`; empty if no group is known."""
-    scheduler = holding.scheduler
-    if scheduler is None or not scheduler.phase:
-        return ""
-    phrases = [said.message for said in scheduler.said if said.message and said.type != "PodScheduled"]
-    return f"{_phase(scheduler)}: {phrases[-1]}" if phrases else _phase(scheduler)
-
-
 def scheduler_report(holding: model.Holding) -> str:
     """Return `; its group default/train is Pending: ...` or `: Insufficient quotas ...`, as another scheduler reports
     it; empty if it reports nothing."""
-    said = () if holding.scheduler is None else holding.scheduler.said
-    last = next((text.message for text in reversed(said) if text.message), "")
-    return _group_standing(holding) or (f": {last}" if last else "")
+    scheduler = holding.scheduler
+    if scheduler is None:
+        return ""
+    is_about_group = bool(scheduler.phase)
+    said = (each for each in scheduler.said if not (is_about_group and each.type == "PodScheduled"))
+    messages = [each.message for each in said if each.message]
+    phase = _phase(scheduler) if is_about_group else ""
+    return f"{phase}: {messages[-1]}" if messages else phase

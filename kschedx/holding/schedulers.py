@@ -65,10 +65,17 @@ def _volcano(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQue
         queue = spec.parent
 
 
-def _share(resource: str, given: ResourceList, most: str | int | float, deserved: ResourceList) -> QueueShare:
+def _share(
+    resource: str,
+    given: ResourceList,
+    most: str | int | float,
+    deserved: ResourceList,
+    requested: ResourceList | None = None,
+) -> QueueShare:
     return QueueShare(
         resource=resource,
         allocated=quota_amount(resource, given.get(resource, 0)),
+        requested=quota_amount(resource, requested[resource]) if requested and resource in requested else None,
         capability=quota_amount(resource, most),
         deserved=quota_amount(resource, deserved[resource]) if resource in deserved else None,
     )
@@ -134,16 +141,7 @@ def _koordinator(snapshot: Snapshot, pod: Pod, queue: str) -> Iterator[Scheduler
         requested = _amounts(quota, other_schedulers.QUOTA_REQUEST)
         yield SchedulerQueue(
             name=quota.metadata.name,
-            shares=tuple(
-                QueueShare(
-                    resource=name,
-                    allocated=quota_amount(name, used.get(name, 0)),
-                    requested=quota_amount(name, requested[name]) if name in requested else None,
-                    capability=quota_amount(name, most),
-                    deserved=quota_amount(name, runtime[name]) if name in runtime else None,
-                )
-                for name, most in sorted(quota.spec.max.items())
-            ),
+            shares=tuple(_share(name, used, most, runtime, requested) for name, most in sorted(quota.spec.max.items())),
         )
         quota = known.get(quota.metadata.labels.get(other_schedulers.QUOTA_PARENT, ""))
 
