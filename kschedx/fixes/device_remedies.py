@@ -6,7 +6,8 @@ kube-scheduler evicts no pod for a device, and the spec of a ResourceClaim canno
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, islice
 
 from msgspec.structs import replace
@@ -272,6 +273,25 @@ def _template(key: str, spec: ResourceClaimSpec) -> ResourceClaimTemplate:
     return ResourceClaimTemplate(metadata=ObjectMeta(name=name, namespace=namespace), spec=template_spec)
 
 
+def _unshared_claim(key: str, place: RemedyCandidate) -> ResourceClaim | None:
+    """Return a claim that no other pod uses; None if there is none."""
+    claim = place.snapshot.devices.claims.get(key)
+    return None if claim is None or _is_used_by_others(claim, place) else claim
+
+
+def _with_requests(spec: ResourceClaimSpec, change: Callable[[DeviceRequest], DeviceRequest]) -> ResourceClaimSpec:
+    return replace(spec, devices=replace(spec.devices, requests=tuple(map(change, spec.devices.requests))))
+
+
+def _change_requests(
+    key: str, change: Callable[[DeviceRequest], DeviceRequest], title: str, place: RemedyCandidate
+) -> Iterator[s.FixStep]:
+    """Yield a claim with changed requests; nothing if other pods use it. `title` has room for the object."""
+    claim = _unshared_claim(key, place)
+    if claim is not None and (spec := _with_requests(claim.spec, change)) != claim.spec:
+        yield _recreate_step(title, claim, spec, place, s.Cost.CONSTRAINT)
+
+
 def _with_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimSpec:
     def changed(request: DeviceRequest) -> DeviceRequest:
         exactly = request.exactly
@@ -279,7 +299,7 @@ def _with_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClai
             return request
         return replace(request, exactly=replace(exactly, device_class_name=meant))
 
-    return replace(spec, devices=replace(spec.devices, requests=tuple(map(changed, spec.devices.requests))))
+    return _with_requests(spec, changed)
 
 
 def _fewer(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
@@ -298,20 +318,13 @@ def _fewer(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.F
 
 
 def _request_devices(key: str, name: str, number: int, place: RemedyCandidate) -> Iterator[s.FixStep]:
-    claim = place.snapshot.devices.claims.get(key)
-    if claim is None or _is_used_by_others(claim, place):
-        return
-
     def changed(request: DeviceRequest) -> DeviceRequest:
         if request.name != name or request.exactly is None:
             return request
         exactly = replace(request.exactly, allocation_mode=AllocationMode.EXACT_COUNT, count=number)
         return replace(request, exactly=exactly)
 
-    requests = tuple(map(changed, claim.spec.devices.requests))
-    if requests != claim.spec.devices.requests:
-        spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
-        yield _change_step(claim, spec, f"request {count(number, 'device')} in request {name} of {{}}", place)
+    yield from _change_requests(key, changed, f"request {count(number, 'device')} in request {name} of {{}}", place)
 
 
 def _wider(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
@@ -319,33 +332,18 @@ def _wider(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.F
     devices without constraints between them."""
     lacking = group_pairs((short.claim, short.request) for short in finding.shortages if short.stage != "none")
     for key, requests in lacking.items():
-        claim = place.snapshot.devices.claims.get(key)
-        if claim is None or _is_used_by_others(claim, place):
-            continue
         for some in dict.fromkeys((*((request,) for request in requests), tuple(requests))):
-            devices = claim.spec.devices
-            wider_requests = tuple(_unselective(request, some) for request in devices.requests)
-            if wider_requests != devices.requests:
-                spec = replace(claim.spec, devices=replace(devices, requests=wider_requests))
-                yield _change_step(claim, spec, f"remove the selectors of request {', '.join(some)} from {{}}", place)
+            title = f"remove the selectors of request {', '.join(some)} from {{}}"
+            yield from _change_requests(key, partial(_unselective, names=some), title, place)
     for short in finding.shortages:
-        claim = place.snapshot.devices.claims.get(short.claim) if short.capacity else None
-        if claim is not None and not _is_used_by_others(claim, place):
-            devices = claim.spec.devices
-            wider_requests = tuple(_without_capacity(request, short.request) for request in devices.requests)
-            if wider_requests != devices.requests:
-                spec = replace(claim.spec, devices=replace(devices, requests=wider_requests))
-                title = f"remove the capacity of request {short.request} from {{}}"
-                yield _change_step(claim, spec, title, place)
+        if short.capacity:
+            title = f"remove the capacity of request {short.request} from {{}}"
+            yield from _change_requests(short.claim, partial(_without_capacity, name=short.request), title, place)
     for key in finding.claims if finding.constraints else ():
-        claim = place.snapshot.devices.claims.get(key)
-        if claim is not None and claim.spec.devices.constraints and not _is_used_by_others(claim, place):
+        claim = _unshared_claim(key, place)
+        if claim is not None and claim.spec.devices.constraints:
             spec = replace(claim.spec, devices=replace(claim.spec.devices, constraints=()))
-            yield _change_step(claim, spec, "remove the constraints from {}", place)
-
-
-def _change_step(claim: ResourceClaim, spec: ResourceClaimSpec, title: str, place: RemedyCandidate) -> s.FixStep:
-    return _recreate_step(title, claim, spec, place, s.Cost.CONSTRAINT)
+            yield _recreate_step("remove the constraints from {}", claim, spec, place, s.Cost.CONSTRAINT)
 
 
 def _correct_product(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
@@ -358,8 +356,8 @@ def _correct_product(finding: InsufficientDevices, place: RemedyCandidate) -> It
         for device in resource_slice.spec.devices
     ]
     for short in finding.shortages:
-        claim = place.snapshot.devices.claims.get(short.claim)
-        if claim is None or _is_used_by_others(claim, place):
+        claim = _unshared_claim(short.claim, place)
+        if claim is None:
             continue
         for request in claim.spec.devices.requests:
             exactly = request.exactly if request.name == short.request else None
@@ -381,8 +379,7 @@ def _with_selectors(spec: ResourceClaimSpec, changed: DeviceRequest, wrong: str,
     assert changed.exactly is not None, "the selectors of its alternatives are not corrected"
     selectors = tuple(map(corrected, changed.exactly.selectors))
     request = replace(changed, exactly=replace(changed.exactly, selectors=selectors))
-    requests = tuple(request if known is changed else known for known in spec.devices.requests)
-    return replace(spec, devices=replace(spec.devices, requests=requests))
+    return _with_requests(spec, lambda known: request if known is changed else known)
 
 
 def _wider_classes(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
