@@ -48,7 +48,7 @@ app = typer.Typer(help=COMMAND.help, no_args_is_help=True, rich_markup_mode=None
 
 @app.callback()
 def descheduler_policy() -> None:
-    """Its commands are below it."""
+    """The group of the commands about a policy."""
 
 
 @app.command(help=_ADVISE, short_help="Advise a policy that reaches a goal with the fewest evictions.", cls=HelpCommand)

@@ -24,12 +24,12 @@ COMMANDS = {
     "Data": ("snapshot", "merge", "instance-types", "schema"),
     "Integrate": ("mcp", "fleet", "integrations", "completion", "man"),
 }
-"""In the order of the help."""
+"""The commands by group, in the order of the help."""
 _SHARED = ("Scheduler", "Autoscaler", "Kueue", "Connection (as for kubectl)")
 """The groups of options that `--help` leaves to `--help-all`; Kueue's are `kschedx kueue`'s own options."""
 _HELP_ALL = "--help-all"
 _EXAMPLES = 4
-"""In a usage message."""
+"""Lines of examples in a usage message."""
 
 
 class HelpGroup(TyperGroup):

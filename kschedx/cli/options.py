@@ -28,9 +28,9 @@ class OptionGroup(Enum):
     EXTENDERS = auto()
     CHANGES = auto()
     CHANGES_BESIDE_FILES = auto()
-    """For commands in which -f has another meaning."""
+    """The changes of commands in which -f has another meaning."""
     CHANGES_BESIDE_DRAIN = auto()
-    """For commands in which --drain has another meaning."""
+    """The changes of commands in which --drain has another meaning."""
     DRAINING = auto()
     BASELINE = auto()
     CONNECTION = auto()
@@ -44,7 +44,7 @@ class Command(NamedTuple):
     no_args_is_help: bool = False
     allow_interspersed_args: bool = True
     help: str = ""
-    """With its examples, after `\\b`, and its exit codes."""
+    """The help text with its examples, after `\\b`, and its exit codes."""
 
 
 # Without `names`, an option is named after its key.

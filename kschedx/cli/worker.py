@@ -36,7 +36,7 @@ class CapturedAnswer(Struct, frozen=True, kw_only=True):
     screen: str = ""
     """The first screen, as in a pipe."""
     headline: str = ""
-    """That of the screen, in one line."""
+    """The headline of the screen, in one line."""
     document: Mapping[str, object] | None = None
     """None if the command has none, or failed."""
     errors: str = ""

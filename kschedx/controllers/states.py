@@ -657,7 +657,7 @@ STATES: tuple[StateRow, ...] = (
     _decision("Unschedulable", _NOT, "unschedulable"),
     _decision("Schedulable", _FITS, "can be scheduled"),
 )
-"""In order of precedence."""
+"""All states, in order of precedence."""
 
 _BY_NAME = {row.name: row for row in STATES}
 

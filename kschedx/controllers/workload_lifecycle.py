@@ -629,7 +629,7 @@ def _conditions(manifest: Manifest) -> Sequence[Condition]:
 
 
 _PHASES = (("phase",), ("state", "phase"), ("applicationState", "state"), ("jobStatus",))
-"""Where the status of batch work has its phase: Workflow, Volcano's Job, SparkApplication, RayJob."""
+"""The fields with the phase of batch work: of Workflow, Volcano's Job, SparkApplication, and RayJob."""
 _SUCCEEDED = frozenset({"completed", "complete", "succeeded"})
 _FAILED = frozenset({"failed", "error", "aborted", "terminated", "submission_failed"})
 

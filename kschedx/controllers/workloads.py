@@ -562,7 +562,7 @@ class StandingPods(Struct, frozen=True, kw_only=True):
     """The existing pods of a custom resource of which a manifest is applied; numbers are rows."""
 
     stay: Mapping[str, Sequence[int]] = {}
-    """By the path of their template."""
+    """The pods that stay, by the path of their template."""
     surplus: Sequence[int] = ()
     is_replaced: bool = False
     """Whether they are all surplus, because the applied template differs from theirs."""

@@ -355,15 +355,15 @@ class DumpContents:
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, DumpObject]] = {kind: {} for kind in KINDS}
-        """By kind, then by `namespace/name` (or name)."""
+        """The objects by kind, then by `namespace/name` (or name)."""
         self.not_read: Counter[str] = Counter()
-        """By kind, for kinds that scheduling does not read."""
+        """The number of objects of each kind that scheduling does not read."""
         self.copies: dict[tuple[str, str, ObjectDifference], Copy] = {}
-        """By the two sources and the difference."""
+        """The copies by the two sources and the difference."""
         self.kube_systems: list[tuple[DumpObject, DumpObject]] = []
         """Namespaces kube-system with two uids: this namespace exists as long as its cluster."""
         self.secrets: Counter[str] = Counter()
-        """By source."""
+        """The number of Secrets in each source."""
         self.problems: list[InputError] = []
         """The first MOST_PROBLEMS."""
         self.problem_count = 0

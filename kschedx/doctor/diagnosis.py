@@ -52,7 +52,7 @@ _MOST_PAIRS = 2
 _SOONER = _MINUTE
 """A pod may start this long before its node was created, since clocks differ."""
 _WIDER_SKEW = (1, 28)
-"""Since this version, a kubelet may be three minor versions older than the API server; before, two."""
+"""The version from which a kubelet may be three minor versions older than the API server, not two."""
 _ALIASES = {"eks-hybrid": "aws"}
 """Clouds that count as another one, since both occur in the same cluster."""
 
@@ -305,9 +305,9 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
     source: str
     files: int
     kinds: Mapping[str, int]
-    """By kind, for the kinds that scheduling reads."""
+    """The number of objects of each kind that scheduling reads."""
     not_read: Mapping[str, int]
-    """By kind, for all other kinds."""
+    """The number of objects of each other kind."""
     running: int
     pending: int
     finished: int

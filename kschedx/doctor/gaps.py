@@ -41,7 +41,7 @@ _IN_EVERY_CLUSTER = frozenset({"Node", "Pod", "Namespace", "Service", "PriorityC
 """The API server itself creates the namespace kube-system, the service kubernetes, and two classes."""
 _OBJECTS_SHOWN = 5
 _FIRST_CSI_NODE = (1, 18)
-"""Since this version, a kubelet becomes ready only after its CSINode exists."""
+"""The version from which a kubelet becomes ready only after its CSINode exists."""
 _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
 _GROUP = "PodGroup"
 _FEW_HAVE = (

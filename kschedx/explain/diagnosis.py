@@ -100,7 +100,7 @@ class Holder(Document, frozen=True, kw_only=True, omit_defaults=True):
     """`namespace/name`."""
     priority: int
     amount: int
-    """In plugins' integers; 0 if the holder is not about a resource."""
+    """The amount in plugins' integers; 0 if the pod is in the way for another reason than a resource."""
     has_unknown_priority: bool = False
 
     @property
@@ -129,7 +129,7 @@ class PreemptionOutcome(Struct, frozen=True, kw_only=True):
     plugin: str = ""
     """The plugin for which the node is unresolvable."""
     victims: tuple[Holder, ...] = ()
-    """If it helps, the victims, most important first."""
+    """The victims if eviction helps, most important first."""
     pdb_violations: int = 0
     lower: int = 0
     """The number of pods on the node with a lower priority."""
@@ -240,12 +240,12 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
     account: NodeAccount
     pods: int
     parts: Mapping[str, tuple[RequestPart, ...]]
-    """By missing resource."""
+    """The parts of the request for each missing resource."""
     holders: Mapping[str, tuple[Holder, ...]]
-    """By missing resource."""
+    """The pods that use each missing resource."""
     eviction: PreemptionOutcome
     capacity: Mapping[str, int]
-    """By missing resource: the node's capacity, if that would be enough, so that only what is reserved is missing."""
+    """The node's capacity of each missing resource, if only the reserved amounts make the request too large."""
 
 
 class Stop(Struct, frozen=True, kw_only=True):

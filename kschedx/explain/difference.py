@@ -94,7 +94,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     """Index into `rejections`, `_FITS`, or `_UNSEEN`."""
     rejections: tuple[Rejection, ...]
     weights: Mapping[str, int]
-    """By scoring plugin."""
+    """The weight of each scoring plugin."""
     scores: Mapping[str, IntArray]
     """Plugin to its weighted scores; 0 without scores."""
     totals: IntArray
@@ -385,7 +385,7 @@ class Repacking(Struct, frozen=True, kw_only=True):
 # The difference of two stories of one pod, and its sum over many pods.
 
 _ZERO: IntArray = np.zeros(1, dtype=np.int64)
-"""In place of a plugin that did not score."""
+"""The scores of a plugin that did not score."""
 
 _SHOWN_NODES = 4
 """The maximum number of names for a tie."""
@@ -438,7 +438,7 @@ class Side(Document, frozen=True):
 
 
 class Turn(Document, frozen=True):
-    """By how much one plugin prefers the new node to the old one, on both sides."""
+    """One plugin's preference for the new node over the old one, on both sides."""
 
     plugin: str
     before: int

@@ -30,7 +30,7 @@ class Stage(StrEnum):
     FILTER = "filter"
     """About `count` nodes, or from PreFilter about the whole pod."""
     PREEMPTION = "preemption"
-    """From preemption, about `count` nodes or the pod."""
+    """A reason of preemption, about `count` nodes or the pod."""
 
 
 class EventPart(Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ def extender_failure(message: str) -> _FailedExtender | None:
 
 class Event(Struct, frozen=True, kw_only=True):
     nodes: int | None
-    """In the cluster; None if the text lacks it."""
+    """The number of nodes in the cluster; None if the text lacks it."""
     parts: tuple[EventPart, ...]
 
     @property
@@ -114,11 +114,11 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 _LONGEST = 32 << 10
-"""In characters of a message; API servers store a thousand."""
+"""The maximum characters of a message; API servers store a thousand."""
 _LONGEST_OF_COMPONENTS = 2 << 10
-"""In characters of a message that is not split into counted reasons; events hold a thousand."""
+"""The maximum characters of a message that is not split into counted reasons; events hold a thousand."""
 _LONGEST_OUTPUT = 1 << 20
-"""In characters of a command's output."""
+"""The maximum characters of a command's output."""
 _MOST_WRAPPED = 12
 """The number of lines of a wrapped message."""
 _ROW = lazy_pattern(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
@@ -354,7 +354,7 @@ def recorded_event(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
 
 
 _ABSENT = lazy_pattern(r"not found|does not exist|unbound|not created|non-existent|being deleted")
-"""In reasons about an object that does not exist; older versions count nodes for them too."""
+"""Words of reasons about an object that does not exist; older versions count nodes for them too."""
 
 
 def rejects_nodes(message: str) -> bool:

@@ -353,7 +353,7 @@ MATTERS: Mapping[str, Callable[[Cycle], object]] = {
     ),
     "DeviceClass": lambda cycle: bool(cycle.pod.spec.resource_claims) or _requests_extended_resources(cycle),
 }
-"""For each kind that a plugin reads, whether it could change the result of a finished cycle."""
+"""Each kind that a plugin reads, with a function that returns whether it could change a finished cycle's result."""
 
 
 # Objects that a pod needs and a dump lacks: they are left out, and what they could change is noted. A cluster that runs

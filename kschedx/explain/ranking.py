@@ -47,7 +47,7 @@ class ScoredNode(Struct, frozen=True, kw_only=True):
 
 
 class _Lead(Struct, frozen=True, kw_only=True):
-    """By how much one plugin prefers the winner to the runner-up; negative if it prefers the runner-up."""
+    """One plugin's preference for the winner over the runner-up; negative if it prefers the runner-up."""
 
     plugin: str
     difference: int

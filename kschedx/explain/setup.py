@@ -127,10 +127,10 @@ class Setup(Struct, frozen=True, kw_only=True):
     """A scheduler, and how the API server admits a manifest."""
 
     name: str = ""
-    """Its name in comparisons."""
+    """The name of the setup in comparisons."""
     scheduler: Scheduler
     snapshot: Snapshot | None = None
-    """As it was loaded; None for an empty cluster."""
+    """The cluster as it was loaded; None for an empty cluster."""
     forced_profile: str | None = None
     """The profile for every pod, whatever its `spec.schedulerName`."""
     admission_plugins: tuple[str, ...] = ()
@@ -350,7 +350,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     """A pod of the cluster, or of a manifest that was admitted once for all questions."""
 
     snapshot: Snapshot
-    """With what controllers create for the pod."""
+    """The cluster with what controllers create for the pod."""
     pod: Pod
     notes: tuple[Note, ...] = ()
     """What the API server and controllers do before kube-scheduler sees the pod."""

@@ -150,7 +150,7 @@ def _shapes() -> dict[str, _Shape]:
 
 
 SHAPES: Mapping[str, _Shape] = _shapes()
-"""By kind. Pods are missing here, since `PodItem` reduces them."""
+"""The shape of each kind except Pod, which `PodItem` reduces."""
 _POD_SPEC, _POD_STATUS = _shape(types.PodSpec), _shape(types.PodStatus)
 _METADATA = _shape(types.ObjectMeta)
 _LABELS, _OWNERS = _shape(types.Labels), _shape(tuple[types.OwnerReference, ...])

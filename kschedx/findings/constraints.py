@@ -82,7 +82,7 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     effect: str
     nearest_toleration: int | None = None  # the index in spec.tolerations
     nearest_text: str = ""
-    """That toleration as kubectl prints it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
+    """The toleration as kubectl prints it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
     nearest_differs: tuple[str, ...] = ()  # the fields that differ: `key`, `value`, `effect`, or `operator`
     condition: str = ""  # if the taint stands for a node condition, the condition's message or reason
 
@@ -412,7 +412,7 @@ class GangResourcesShort(Facts, frozen=True, kw_only=True):
 
 
 class ElasticQuotaExceeded(Facts, frozen=True, kw_only=True):
-    """With the pod, a namespace would exceed its `max`, or `of_all` quotas together would exceed the sum of `min`."""
+    """The pod would let a namespace exceed its `max`, or `of_all` quotas together exceed the sum of `min`."""
 
     namespace: str
     of_all: bool

@@ -404,7 +404,7 @@ class DevicesToAllocate(Facts, frozen=True, kw_only=True):
     claim: str
     devices: tuple[str, ...]  # `driver/pool/device`
     requests: tuple[str, ...]
-    """For each device, the request that it satisfies: `request`, or `request/alternative`."""
+    """The request that each device satisfies: `request`, or `request/alternative`."""
 
 
 DeviceFinding = (

@@ -38,7 +38,7 @@ _MOST_REPLICAS = 500
 _MOST_AHEAD = 200
 """Pending pods of a higher priority that are scheduled in each trial."""
 _MOST_RIVALS = 10
-"""The same for pods of an equal priority."""
+"""Pending pods of an equal priority that are scheduled in each trial."""
 
 
 class ClusterTrial:

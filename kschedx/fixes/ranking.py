@@ -113,8 +113,7 @@ class TriedFix(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]  # in the order in which to make them
     feasible_nodes: tuple[str, ...]
     remaining: Mapping[str, int]
-    """For a partial fix: plugin to the number of nodes that it still rejects, whether or not it is the first to do
-    so."""
+    """The number of nodes that each plugin still rejects after a partial fix, even if another rejects them first."""
     deciding: tuple[str, ...] = ()
     """Plugins that kschedx does not have and that could still reject the feasible nodes."""
     extender_decides: bool = False

@@ -117,7 +117,7 @@ def _set_aside(more: s.NodeAmount, place: RemedyCandidate) -> Iterator[s.OfferRe
 # Remedies for resources that are used up: lower the requests, or delete other pods.
 
 _LEAST_REQUEST_SHARE = 10
-"""If a pod could have less than its requests divided by this, no fix lowers them that far."""
+"""The divisor of a request below which no fix lowers it."""
 MOST_VICTIMS = 5
 _WITH_FIXED_LIMIT = ("gce:", "azure:")
 """Providers that set the limit of pods when they create a node pool."""

@@ -65,7 +65,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
 _LEAST_CLAIM_SHARE = 10
-"""If a claim could have less than its request divided by this, no fix lowers it that far."""
+"""The divisor of a claim's request below which no fix lowers it."""
 
 _Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
 

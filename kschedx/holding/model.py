@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 class WorkloadState(StrEnum):
-    """How a pod stands with Kueue."""
+    """The state of a pod in Kueue."""
 
     NO_WORKLOAD = "no-workload"
     NO_QUEUE = "no-queue"
     """The LocalQueue, or the ClusterQueue behind it, does not exist."""
     DEACTIVATED = "deactivated"
     STOPPED = "stopped"
-    """Its queue takes nothing."""
+    """Its queue is stopped or inactive."""
     WAITING = "waiting"
-    """In its queue, without quota."""
+    """It is pending in its queue, without quota."""
     CHECKING = "checking"
-    """It has its quota, and waits for admission checks."""
+    """Its quota is reserved, and its admission checks are not ready."""
     ADMITTED = "admitted"
     FINISHED = "finished"
 
@@ -41,7 +41,7 @@ class QuotaUser(Struct, frozen=True, kw_only=True):
 
 
 class FlavorPool(Struct, frozen=True, kw_only=True):
-    """A cohort, and what queues and cohorts below it have given to it and taken from it."""
+    """The quota of a cohort, and what the queues and cohorts below it use of it."""
 
     cohort: str
     quota: int
@@ -54,21 +54,21 @@ class FlavorQuota(Struct, frozen=True, kw_only=True):
     resource: str
     flavor: str
     asked: int
-    """By the whole Workload."""
+    """What the whole Workload requests."""
     nominal: int
     used: int
     borrowing_limit: int | None
     cohort_nominal: int | None
-    """What the queue's cohort pools: that of its queues and of cohorts below it, but for what they do not lend, and its
-    own; None without a cohort."""
+    """The quota that the queue's cohort pools: its own, and what the queues and cohorts below it lend; None without a
+    cohort."""
     cohort_used: int | None
     available: int
-    """What Kueue would give now, lent and borrowed as it stands; negative where more is used than there is."""
+    """What Kueue could give now, with the present lending and borrowing; negative if more is used than exists."""
     lending_limit: int | None = None
     pools: tuple[FlavorPool, ...] = ()
-    """Above the queue, the nearest first."""
+    """The cohorts above the queue, the nearest first."""
     users: tuple[QuotaUser, ...] = ()
-    """In this queue, the largest first."""
+    """The Workloads of this queue that use the quota, the largest first."""
 
     @property
     def free(self) -> int:
@@ -100,15 +100,15 @@ class FlavorFit(Struct, frozen=True, kw_only=True):
     flavor: str
     exists: bool
     nodes: int
-    """With the flavor's labels."""
+    """The number of nodes with the flavor's labels."""
     feasible: tuple[str, ...]
-    """Those on which the pod would pass every filter."""
+    """The nodes on which the pod would pass every filter."""
     reasons: tuple[str, ...] = ()
-    """Why it would pass on none: `2 Insufficient cpu`, as kube-scheduler counts."""
+    """Why it would pass on no node: `2 Insufficient cpu`, as kube-scheduler counts."""
     refused: str = ""
-    """Why Kueue gives no quota of it to this pod, which is not tried then."""
+    """Why Kueue gives this pod no quota of the flavor; the pod is then not tried on its nodes."""
     topology: str = ""
-    """Kueue picks among the nodes itself, by this Topology."""
+    """The Topology by which Kueue itself selects among the nodes."""
 
 
 class Kueue(Struct, frozen=True, kw_only=True, dict=True):
@@ -123,34 +123,34 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     cluster_queue: str = ""
     cohort: str = ""
     cohorts: tuple[str, ...] = ()
-    """That one and those above it."""
+    """`cohort` and the cohorts above it."""
     circle: tuple[str, ...] = ()
-    """The cohorts, where one is above itself: Kueue admits nothing to their queues."""
+    """The cohorts, if they form a cycle: Kueue then admits nothing to their queues."""
     cluster: str = ""
-    """Where MultiKueue sent it."""
+    """The cluster to which MultiKueue sent the Workload."""
     priority: int = 0
     said: tuple[Condition, ...] = ()
-    """The conditions that explain it, of the Workload, then of its queues."""
+    """The conditions that explain the state: those of the Workload, then those of its queues."""
     checks: tuple[Condition, ...] = ()
-    """Those that are not ready."""
+    """The admission checks that are not ready."""
     quotas: tuple[FlavorQuota, ...] = ()
     position: int | None = None
-    """In the ClusterQueue, from 1, by priority and age; None where it does not wait."""
+    """Its position in the ClusterQueue by priority and age, from 1; None if it is not pending."""
     waiting: int = 0
-    """In the ClusterQueue."""
+    """The number of pending Workloads in the ClusterQueue."""
     ahead: tuple[str, ...] = ()
-    """In order."""
+    """The Workloads before it in the queue, in order."""
     fits: tuple[FlavorFit, ...] = ()
     is_gated: bool = False
     weighted_share: int | None = None
-    """How far its ClusterQueue is beyond its own quota, for fair sharing in the cohort: who has the least comes first,
-    who has the most is preempted first. None without fair sharing."""
+    """How far its ClusterQueue exceeds its own quota, for fair sharing in the cohort. The queue with the lowest share
+    comes first; the one with the highest is preempted first. None without fair sharing."""
     fair_weight: str = ""
     is_by_usage: bool = False
-    """The LocalQueue that used the least comes first, before priority and age."""
+    """Whether the LocalQueue with the least usage comes first, before priority and age."""
     within_queue: str = ""
     within_cohort: str = ""
-    """Whose quota it may take, by Kueue's names: `Never`, `LowerPriority`, `LowerOrNewerEqualPriority`, `Any`."""
+    """The Workloads that it may preempt: `Never`, `LowerPriority`, `LowerOrNewerEqualPriority`, or `Any`."""
     requeue_at: str = ""
     group: str = ""
     """The group of plain pods, for which Kueue creates a Workload once all of them exist."""
@@ -158,9 +158,9 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     group_total: int = 0
 
     decide: Callable[[], Verdict | None] | None = None
-    """Asks Kueue's own rules what the Workload waits for."""
+    """Returns what the Workload waits for by Kueue's rules."""
     judge: Callable[[], Verdict | None] | None = None
-    """Asks Kueue's own rules for the decision, and tries fixes, which takes longer than the rest."""
+    """Returns the decision by Kueue's rules, and fixes that were tried, which takes longer than the rest."""
 
     @cached_property
     def decision(self) -> Verdict | None:
@@ -182,7 +182,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     name: str
     owner: str = ""
     look_at: str = ""
-    """What of that owner's says how it stands."""
+    """The command or place that shows the state of the gate."""
 
 
 class QueueShare(Struct, frozen=True, kw_only=True):
@@ -190,15 +190,15 @@ class QueueShare(Struct, frozen=True, kw_only=True):
 
     resource: str
     allocated: int | None
-    """None where no object says it."""
+    """None if no object reports it."""
     capability: int | None = None
-    """At most; None without a limit."""
+    """The limit; None without one."""
     deserved: int | None = None
-    """What the queue is sure of, or has for now: Volcano's deserved, KAI's quota, Koordinator's runtime."""
+    """The share that the scheduler guarantees to the queue: Volcano's deserved, KAI's quota, Koordinator's runtime."""
     requested: int | None = None
-    """By all of its pods, those that wait among them."""
+    """What all pods of the queue request, including pending ones."""
     is_in_thousandths: bool = False
-    """All of these numbers are, though the resource is not cpu."""
+    """Whether the numbers are in thousandths, although the resource is not cpu."""
 
 
 class SchedulerQueue(Struct, frozen=True, kw_only=True):
@@ -209,7 +209,7 @@ class SchedulerQueue(Struct, frozen=True, kw_only=True):
 
 
 class ReservedRoom(Struct, frozen=True, kw_only=True):
-    """A Reservation of Koordinator, which keeps room for the pod."""
+    """A Reservation of Koordinator for the pod."""
 
     name: str
     phase: str = ""
@@ -227,25 +227,25 @@ class SharedDevices(Struct, frozen=True, kw_only=True):
     devices: int
     healthy: int
     memory: int
-    """Of the largest device, in MiB."""
+    """The memory of the largest device, in MiB."""
     requested: int = 0
-    """Of one device, by the pod, in MiB; 0 for all of it."""
+    """The memory of one device that the pod requests, in MiB; 0 for all of it."""
     fitting: int = 0
-    """Healthy devices with that much memory that no other pod has."""
+    """The number of healthy devices with that much unused memory."""
 
 
 class OtherScheduler(Struct, frozen=True, kw_only=True):
-    """A scheduler that is not kube-scheduler, or another configuration of it that kschedx was not given."""
+    """A scheduler other than kube-scheduler, or a kube-scheduler whose configuration kschedx does not have."""
 
     name: str
     """spec.schedulerName."""
     title: str = ""
-    """Empty for an unknown one."""
+    """Its name in sentences; empty for an unknown scheduler."""
     group: str = ""
-    """`namespace/name` of the pod's group there."""
+    """The pod's group in that scheduler, `namespace/name`."""
     phase: str = ""
     said: tuple[Condition, ...] = ()
-    """By the scheduler of the pod itself, then of the group and the queue."""
+    """What the scheduler reports about the pod, then about its group and its queue."""
     queue: str = ""
     queue_state: str = ""
     known_queues: tuple[str, ...] = ()
@@ -256,7 +256,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     rooms: tuple[ReservedRoom, ...] = ()
     shared: tuple[SharedDevices, ...] = ()
     application: str = ""
-    """What YuniKorn schedules together."""
+    """The application, whose pods YuniKorn schedules together."""
     task_group: str = ""
     min_member: int | None = None
     members: int = 0
@@ -271,12 +271,12 @@ class GangMember(Struct, frozen=True, kw_only=True):
     pod: str
     gates: tuple[str, ...] = ()
     feasible: int
-    """Nodes on which it would fit alone."""
+    """The number of nodes on which it would fit alone."""
     node: str = ""
-    """Where it would go with those of the group that come before it; empty where it finds none, or was not tried."""
+    """The node assigned to it together with the earlier members; empty if it fits none or was not tried."""
     evicts: int = 0
     reasons: tuple[str, ...] = ()
-    """Why it has no node, then or alone: `2 Insufficient cpu`, as kube-scheduler counts."""
+    """Why it fits no node, with the earlier members or alone: `2 Insufficient cpu`, as kube-scheduler counts."""
 
 
 class GangStatus(Struct, frozen=True, kw_only=True):
@@ -285,36 +285,35 @@ class GangStatus(Struct, frozen=True, kw_only=True):
     name: str
     min_count: int
     pods: int
-    """Those that exist, including the one that is asked about."""
+    """The number of existing members, including the pod in question."""
     placed: int
     plugin: str
     """`GangScheduling` or `Coscheduling`."""
     is_heeded: bool
-    """Whether the profile has the plugin; without it, each pod is scheduled alone."""
+    """Whether the profile has the plugin; without the plugin, each pod is scheduled alone."""
     waiting: tuple[GangMember, ...] = ()
-    """In the order in which they are tried."""
+    """The members without a node, in the order in which they are tried."""
     more: int = 0
     together: int | None = None
-    """How many of those that wait find a node together; None where that is not known."""
+    """How many of the pending members fit together; None if that is not known."""
     has_ties: bool = False
-    """Nodes shared the highest total on the way. Where room is lacking, the first and the last were each tried."""
+    """Whether nodes had equal scores. If the group lacks room, the first and the last of them were each tried."""
     topology_key: str = ""
-    """All pods of the group go to nodes that share a value of this label; empty where that is not asked for."""
+    """The label whose value the nodes of all members must share; empty without that constraint."""
     domain: str = ""
-    """The value that kube-scheduler takes; where the group fits in none, the one in which most members find a node."""
+    """The value that kube-scheduler selects; if the group fits in no domain, the domain in which most members fit."""
     domains: int = 0
     fitting_domains: int = 0
     preempted: tuple[str, ...] = ()
-    """Pods that are preempted for the group as a whole, `namespace/name on node`; the members' nodes are those after
-    that."""
+    """Pods that are preempted for the group as a whole, `namespace/name on node`. The nodes of the members are those
+    after preemption."""
     preemption: str = ""
-    """Why no pods are preempted for the group as a whole, in kube-scheduler's words; empty where it does not look for
-    any."""
+    """Why no pods are preempted for the whole group, in kube-scheduler's words; empty if it tries no preemption."""
     undecided: str = ""
     message: str = ""
-    """What kube-scheduler says of the pod that is asked about: it finds a node, and the group lacks room."""
+    """kube-scheduler's message about the pod in question, if the pod fits a node and its group lacks room."""
     is_by_draw: bool = False
-    """With the first of the tied nodes the group does not fit; with the last, as shown here, it does."""
+    """Whether the group fits only with the last of the tied nodes, as shown here, and not with the first."""
 
     @property
     def is_short(self) -> bool:
@@ -333,7 +332,7 @@ class GangStatus(Struct, frozen=True, kw_only=True):
 
 
 class ReportedPool(Struct, frozen=True, kw_only=True):
-    """A pool of devices as a ResourcePoolStatusRequest reports it; None where it has no number."""
+    """A pool of devices as a ResourcePoolStatusRequest reports it; a number that it lacks is None."""
 
     request: str
     driver: str
@@ -347,8 +346,7 @@ class ReportedPool(Struct, frozen=True, kw_only=True):
 
 
 class Holding(Struct, frozen=True, kw_only=True):
-    """Everything that holds a pod, or schedules it, and what the cluster reports of devices that its claims wait
-    for."""
+    """Everything that holds a pod or schedules it, and the reported pools of the devices that its claims request."""
 
     kueue: Kueue | None = None
     gates: tuple[Gate, ...] = ()

@@ -108,7 +108,7 @@ class ScoresDocument(Document, frozen=True):
 
 
 class RefusalDocument(Document, frozen=True):
-    """Of a node, or of preemption as a whole."""
+    """An extender's refusal of a node, or of preemption as a whole."""
 
     code: CodeText
     reasons: tuple[str, ...]
@@ -157,7 +157,7 @@ _NoteDocument = Annotated[
 
 
 class FixCoverage(Document, frozen=True):
-    """For how many of the replicas that wait a fix of one of them does."""
+    """The number of pending replicas that a fix of one of them covers."""
 
     title: str
     """The fix for all of them, if it takes more than one node."""

@@ -97,7 +97,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     first_notes: tuple[Note, ...] = ()
     """How the question was understood, and how the API server would change the pod's manifest."""
     autoscalers: tuple[NodeAutoscaler, ...] = ()
-    """Those of the cluster that are known and have a decision to make."""
+    """The cluster's autoscalers that have a decision to make about the pod."""
     fix_search: Callable[[Explanation], Iterable[Fix]] | None = None
     """Tries fixes of this answer, in the order in which they are shown; None if only the outcome matters."""
     replicas: Replicas | None = None

@@ -123,7 +123,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     title: str
     certainty: FixCertainty
     changes: tuple[Change, ...]
-    """In the order in which they are made."""
+    """The changes in the order in which they are made."""
     feasible_nodes: tuple[str, ...]
     steps: tuple[FixStep, ...]
     commands: tuple[str, ...] = ()

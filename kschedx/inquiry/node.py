@@ -344,7 +344,7 @@ class NodeRow(Struct, frozen=True, kw_only=True):
     capacity_type: str = ""
     """`on-demand` or `spot`; empty if no label has it."""
     price: float | None = None
-    """Per hour; None without a catalog of instance types."""
+    """The price per hour; None without a catalog of instance types."""
     taints: tuple[str, ...] = ()
     pods: Use
     resources: Mapping[str, Use]

@@ -50,7 +50,7 @@ _MOST_LOOKS = 200
 _MOST_PODS_TRIED = 40_000
 """The limit is over all fixes. At least one fix is tried, however many pods there are."""
 _MANY_PODS = 50_000
-"""With more pods, the memory of a cluster is freed once a fix was tried in it."""
+"""The number of pods above which a cluster's memory is freed after a fix was tried in it."""
 _SEARCHES_PER_COLLECTION = 4
 _MOST_ADDED_NODES = 100
 
@@ -74,7 +74,7 @@ class SharedFix(Struct, frozen=True, kw_only=True):
     nodes: int = 1
     """The number of added nodes, if the fix adds a node."""
     zones: tuple[str, ...] = ()
-    """Their zones, if they are in several."""
+    """The zones of the added nodes, if there are several."""
 
     @property
     def is_enough(self) -> bool:

@@ -188,7 +188,7 @@ class WorkloadResultDocument(Document, frozen=True, kw_only=True, omit_defaults=
     placed: tuple[str, ...]
     """Pods that the queue placed, and that have their node in the end."""
     nodes: Mapping[str, int]
-    """Those nodes, with the number of these pods on each."""
+    """Each node, with the number of these pods on it."""
     pending: tuple[str, ...]
     evicted: tuple[str, ...]
     to_come: int = 0

@@ -240,7 +240,7 @@ def _require_nodes(simulator: Simulator, nodes: Sequence[str], before: Snapshot)
 # sample.
 
 _MOST_WAYS = 64
-"""If there are more, a random sample is tried."""
+"""The maximum number of outcomes that are all tried; of more, a random sample is tried."""
 _LOTS = 8
 _MOST_FIXED = 8
 """How many workloads have a fix in the document: those with the most pending pods."""

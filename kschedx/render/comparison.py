@@ -59,7 +59,7 @@ from kschedx.wording import Fact, count, list_names, visible
 
 _ARROW = "→"
 _MOST_NAME = 24
-"""Of a longer column name, the end is shown, because a file's name is at the end of its path."""
+"""The longest column name. Only the end of a longer one is shown: a file's name is at the end of its path."""
 
 _POINTS = frozenset({*POINTS, "predicates", "predicatesNeverRun", "priorities"})
 

@@ -22,7 +22,7 @@ from kschedx.wording import Fact, Words, count, list_facts, list_names, with_art
 
 _NAMES = 3
 _LONGEST_PATH = 40
-"""Of a longer path, the end is shown."""
+"""The longest path. Only the end of a longer one is shown."""
 
 
 _T = TypeVar("_T")

@@ -22,9 +22,9 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, count
 
 _MOST_NODES = 16
-"""On the first screen."""
+"""Rows of the first screen."""
 _MOST_BROKEN = 10
-"""On the first screen, if each has two lines."""
+"""Rows of the first screen if each has two lines."""
 _ALWAYS = ("cpu", "memory", "largest pod")
 """The columns that stay in the table."""
 _FIRST_OUT, _LAST_OUT = ("taints", "type", "bought as", "pool", "zone"), ("pods",)

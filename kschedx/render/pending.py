@@ -40,7 +40,7 @@ from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.wording import Fact, count, list_names
 
 _LEAST_LINES = 3
-"""Of a block."""
+"""Lines of the shortest block."""
 _SHOWN = 3
 _SHOWN_OTHERS = 2
 _EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"

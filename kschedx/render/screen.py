@@ -62,13 +62,13 @@ from kschedx.words.resources import hardware_text
 
 _MOST_GROUPS = 8
 _MOST_FIXES = 9
-"""In lines."""
+"""Lines of fixes."""
 _MOST_NOTES = 3
 _MOST_ROWS = 5
 """Rows of an autoscaler."""
 _MOST_VICTIMS = 3
 _MOST_LABELS = 4
-"""In lines."""
+"""Lines about labels that no node has."""
 
 _MORE = "more: --node NAME, --nodes all, -o wide"
 _SAID = frozenset(

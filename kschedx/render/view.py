@@ -88,7 +88,7 @@ class Decider(Struct, frozen=True, kw_only=True):
     recorded: str = ""
     """The event that it recorded in the cluster, or that it is the same."""
     reports: tuple[str, ...] = ()
-    """Its own words where kschedx cannot tell what it does."""
+    """The autoscaler's own reports, if kschedx cannot determine what it does."""
     fixes: tuple[FixView, ...] = ()
     basis: tuple[str, ...] = ()
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 KUBERNETES_DOCS = "https://kubernetes.io/docs/"
 DOCUMENTATION = "https://kschedx.github.io/kschedx/"
-"""Where `docs/` is published, as in `docs/mkdocs.yml`."""
+"""The address at which `docs/` is published, as in `docs/mkdocs.yml`."""
 
 
 class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -100,7 +100,7 @@ def _files_in(folder: Path) -> list[str]:
 
 
 _MOST_FILES = 100
-"""Per folder, in the list of clusters."""
+"""Files of a folder in the list of clusters."""
 
 
 # The tools over the Model Context Protocol, with its Python SDK: standard input and output, or HTTP on the loopback.

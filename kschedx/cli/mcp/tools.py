@@ -31,7 +31,7 @@ from kschedx.sources.tree import SUFFIXES
 _FEWEST = 3
 """Entries left in a map or list that is cut."""
 _MOST_FIELDS = 40
-"""Per object."""
+"""The most fields that an object has."""
 _LEAST = 100
 """Bytes of an entry, assumed for a document that is too large."""
 SUMMARY = "summary"

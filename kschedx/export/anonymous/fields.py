@@ -333,7 +333,7 @@ def _records() -> dict[str, Record]:
 
 
 RECORDS: Mapping[str, Record] = _records()
-"""By kind."""
+"""The record of each kind."""
 POD: Mapping[str, Record] = {key: part for key, part in RECORDS["Pod"].fields.items() if isinstance(part, Record)}
 
 _API_VERSION = lazy_pattern(r"|v[0-9]+(?:(?:alpha|beta)[0-9]+)?")

@@ -537,7 +537,7 @@ _IN_LIST: Mapping[str, _Change] = {
     "ignoredResources": _resource,
     "ignoredResourceGroups": lambda written, names: names.name(written),
 }
-"""By the key of the list."""
+"""The change of each list, by its key."""
 _OF_RESOURCES = ("resources", "managedResources")
 
 

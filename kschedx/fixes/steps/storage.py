@@ -284,7 +284,7 @@ class CreateDeviceClaim(FixStep, frozen=True, kw_only=True):
     source: str = ""  # a remark on what the claim is like; follows the claim's name in the title
     template: str = ""  # the template from which kube-controller-manager creates the claim
     new_template: ResourceClaimTemplate | None = None
-    """That template, if it does not exist: you only have to create it."""
+    """The template, if it does not exist and you only have to create it."""
     wrong_template: str = ""
     status: PodResourceClaimStatus | None = None
     """The entry that kube-controller-manager writes to the pod's status."""

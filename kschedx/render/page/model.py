@@ -218,7 +218,7 @@ class _Group(Struct, frozen=True, kw_only=True, array_like=True):
     rows: tuple[int, ...]
     """Indices of the rows on the page."""
     size: int
-    """Their number, with those that the page has no room for."""
+    """The number of identical rows, including those that the page has no room for."""
     values: tuple[str | int, ...]
     """What all of them have: the same text, or a range of numbers."""
     detail: int
