@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import Manifest, decode, map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.quantity import value
+from kschedx.kube.scalars import LATEST, nanoseconds
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec, controller_of
 from kschedx.kube.workloads import (
@@ -428,25 +430,30 @@ def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) 
     highest ordinal down.
 
     Other pods are deleted in this order: pods without a node, pods that are not ready, those with the lowest
-    pod-deletion-cost, those that share a node with the most others, and the youngest (ActivePodsWithRanks in
-    pkg/controller/controller_utils.go).
+    pod-deletion-cost, those that share a node with the most others, and the youngest. Pods whose ages have the same
+    logarithm to base 2 are in the order of their UIDs (ActivePodsWithRanks in pkg/controller/controller_utils.go).
+    The age is that since creation, since a snapshot lacks the time at which a pod became ready.
     """
     pods = snapshot.pods
     if workload.kind == "StatefulSet":
         return sorted(rows, key=lambda row: -ordinal_of(pods.names[row]))
     here = Counter(int(pods.node[row]) for row in rows)
-    ordered = sorted(rows, key=lambda row: (pods.creation_timestamps[row] or "9999", row), reverse=True)
+    now = nanoseconds(snapshot.source.taken) if snapshot.source.taken else None
 
-    def key(row: int) -> tuple[bool, bool, int, int]:
-        has_node = bool(pods.node[row] >= 0)
+    def key(row: int) -> tuple[bool, bool, int, int, int, str, int]:
+        has_node, text = bool(pods.node[row] >= 0), pods.creation_timestamps[row]
+        created = nanoseconds(text) if text else LATEST
         return (
             has_node,
             reports_ready(pods.statuses[row].conditions),
             _deletion_cost(pods, row),
             -here[int(pods.node[row])] if has_node else 0,
+            -created if now is None else math.floor(math.log2(max(now - created, 0.5))),
+            "" if now is None or not text else pods.uids[row],
+            -row,
         )
 
-    return sorted(ordered, key=key)
+    return sorted(rows, key=key)
 
 
 def _deletion_cost(pods: PodTable, row: int) -> int:

@@ -1,0 +1,50 @@
+"""Which pods of a workload its controller deletes first."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+import kschedx
+from kschedx.controllers.workloads import Workload, deletion_order
+from tests.builders import Manifest, node, pod
+
+COST = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1"}}
+READ = "2026-06-20T00:00:00Z"
+
+
+def made(name: str, day: int = 0, uid: str = "", on: str | None = "n", **metadata: object) -> Manifest:
+    created = {"creationTimestamp": f"2026-06-{day:02}T00:00:00Z"} if day else {}
+    return pod(name, on=on, metadata={"uid": uid, **created, **metadata})
+
+
+@pytest.mark.parametrize(
+    ("taken", "pods", "deleted_first"),
+    [
+        ("", [made("a", 10), made("b", 11)], "b"),
+        (READ, [made("a", 10, "2"), made("b", 11, "1")], "b"),
+        (READ, [made("a", 10, "1"), made("b", 11, "2")], "a"),
+        (READ, [made("a", 10, "1"), made("b", 19, "2")], "b"),
+        (READ, [made("a", 10, "1"), made("b", uid="2")], "b"),
+        (READ, [made("a", 10, "1", **COST), made("b", 19, "2")], "a"),
+        (READ, [made("a", 10, "1"), made("b", 11, "2", on=None)], "b"),
+        (READ, [made("a", 19, "1", on="other"), made("b", 10, "2"), made("c", 10, "3")], "b"),
+    ],
+    ids=[
+        "the younger, if it is unknown when the cluster was read",
+        "the lower UID of two that are about as old",
+        "the lower UID, also if it is the older pod",
+        "the younger of two whose ages differ",
+        "a pod without a time",
+        "the lower cost",
+        "a pod without a node",
+        "a pod that shares its node",
+    ],
+)
+def test_pods_are_deleted_in_the_order_of_the_replica_set_controller(
+    taken: str, pods: list[Manifest], deleted_first: str
+) -> None:
+    snapshot = kschedx.Snapshot.from_objects([node("n"), node("other"), *pods])
+    snapshot = replace(snapshot, source=replace(snapshot.source, taken=taken))
+    order = deletion_order(snapshot, Workload("ReplicaSet", "default", "web"), range(len(pods)))
+    assert snapshot.pods.names[order[0]] == deleted_first
