@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,7 +11,7 @@ import kschedx
 from kschedx.controllers.workloads import Workload, deletion_order
 from tests.builders import Manifest, node, pod
 
-COST = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1"}}
+COST: dict[str, Any] = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1"}}
 READ = "2026-06-20T00:00:00Z"
 
 
