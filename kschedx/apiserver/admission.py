@@ -317,15 +317,29 @@ def apply_default_tolerations(spec: PodSpec, annotations: Labels) -> PodSpec:
         pressure = Toleration(key="node.kubernetes.io/memory-pressure", operator="Exists", effect=NO_SCHEDULE)
         extra = (*extra, pressure)
     tolerations = merge_tolerations(spec.tolerations, extra) if extra else spec.tolerations
+    for index in refused_tolerations(tolerations, annotations):
+        raise NotAdmittedError(
+            "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace "
+            "whitelist",
+            place=Place(field=f"spec.tolerations[{index}]"),
+        )
+    return replace(spec, tolerations=tolerations)
+
+
+def refused_tolerations(tolerations: Sequence[Toleration], annotations: Labels) -> Iterator[int]:
+    """Yield the indexes of the tolerations that a namespace's whitelist, if it has any, does not cover."""
     whitelist = _tolerations(annotations, TOLERATIONS_WHITELIST)
     for index, toleration in enumerate(tolerations if whitelist else ()):
         if not any(covers(allowed, toleration) for allowed in whitelist):
-            raise NotAdmittedError(
-                "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace "
-                "whitelist",
-                place=Place(field=f"spec.tolerations[{index}]"),
-            )
-    return replace(spec, tolerations=tolerations)
+            yield index
+
+
+def conflicting_selectors(node_selector: Labels, annotations: Labels, default: str) -> Iterator[tuple[str, str]]:
+    """Yield the labels, key and value, that a namespace's node selector demands and the pod's own contradicts."""
+    for selector in (annotations.get(NODE_SELECTOR, ""), project_selector(annotations, default)):
+        for key, value in _labels(selector, "").items():
+            if node_selector.get(key, value) != value:
+                yield key, value
 
 
 def tolerate_extended_resources(spec: PodSpec) -> PodSpec:

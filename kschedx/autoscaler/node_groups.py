@@ -14,6 +14,7 @@ from kschedx.kube.autoscalers import MACHINE, NODE_POOL_ID, OWNER_KIND, OWNER_NA
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.quantity import value
 from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.tolerations import DELETION_CANDIDATE, TO_BE_DELETED
 from kschedx.kube.types import Node, Taint
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
@@ -58,9 +59,6 @@ def gpu_label(cloud_provider: str) -> str | None:
 
 
 # Taints that a template does not keep, and taints of nodes that have not started. Upstream: utils/taints/taints.go.
-
-TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
-DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 
 _IGNORE_PREFIX = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 _STARTUP_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import GRACE_PERIOD
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
 from kschedx.autoscaler.flags import ScaleDownFlags
-from kschedx.autoscaler.node_groups import DELETION_CANDIDATE, TO_BE_DELETED, NodeState, cluster_is_healthy, gpu_label
+from kschedx.autoscaler.node_groups import NodeState, cluster_is_healthy, gpu_label
 from kschedx.autoscaler.sandbox import Evacuation, Sandbox
 from kschedx.autoscaler.status import NodeGroupStatus
 from kschedx.autoscaler.templates import is_of_daemon_set
@@ -39,6 +39,7 @@ from kschedx.kube.quantity import milli_value, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration, nanoseconds
 from kschedx.kube.selectors import Selector, compile_selector
+from kschedx.kube.tolerations import DELETION_CANDIDATE, TO_BE_DELETED
 from kschedx.kube.types import (
     AUTOSCALER_STATUS,
     FINISHED,

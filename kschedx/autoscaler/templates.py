@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.autoscaler.flags import Flags
-from kschedx.autoscaler.node_groups import TO_BE_DELETED, NodeState, TaintRules
+from kschedx.autoscaler.node_groups import NodeState, TaintRules
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as capi
 from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
@@ -18,6 +18,7 @@ from kschedx.kube.decoding import list_at
 from kschedx.kube.documents import Json
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration
+from kschedx.kube.tolerations import TO_BE_DELETED
 from kschedx.kube.types import Node, ObjectMeta, OwnerReference, Pod, controller_of
 from kschedx.kube.workloads import pod_from_workload, runs_on
 from kschedx.releases.autoscaler import AutoscalerBehaviour

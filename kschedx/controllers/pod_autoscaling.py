@@ -12,9 +12,20 @@ from kschedx.controllers.workloads import Workload, wanted_replicas, with_replic
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import convert
+from kschedx.kube.custom_resources import stop_of
 from kschedx.kube.decoding import map_at
 from kschedx.kube.types import ObjectMeta
 from kschedx.snapshot.snapshot import Snapshot
+
+
+def stopped_state(workload: Workload, manifest: Mapping[str, object]) -> ScaledToZero:
+    """Return the state of a custom resource without pods: it is stopped, or its number of pods is 0."""
+    if (stop := stop_of(manifest)) is not None:
+        value = stop.value_in(manifest)
+        text = "false" if value is False else str(value)
+        return ScaledToZero(subject=workload.reference, field=stop.field, value=text)
+    is_own = map_at(manifest, "spec").get("replicas") == 0
+    return ScaledToZero(subject=workload.reference, field="spec.replicas" if is_own else "its number of pods")
 
 
 def scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Mapping[str, object]) -> ScaledToZero:

@@ -204,12 +204,22 @@ def quota_kinds(snapshot: Snapshot, namespace: str, message: str) -> tuple[str, 
     ClusterResourceQuota (pkg/admission/quota/clusterresourcequota of openshift/apiserver-library-go)."""
     match = _QUOTA.search(message)
     known = quota_names(snapshot, namespace)
-    spaces = (*snapshot.namespaces, *snapshot.pods.namespaces.values)
-    is_openshift = any(snapshot.of(OpenShiftScheduler)) or any(name.startswith("openshift-") for name in spaces)
-    if match is None or match["quota"] in (None, *known) or not is_openshift:
+    if match is None or match["quota"] in (None, *known) or not _is_openshift(snapshot):
         return (_RESOURCE_QUOTA,)
     is_read = any(snapshot.of(ResourceQuota)) or snapshot.source.is_complete(_RESOURCE_QUOTA, namespace)
+    is_read |= f"{CLUSTER_RESOURCE_QUOTA}.quota.openshift.io" in snapshot.source.kinds
     return (CLUSTER_RESOURCE_QUOTA,) if is_read else (_RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA)
+
+
+def _is_openshift(snapshot: Snapshot) -> bool:
+    names = (*snapshot.namespaces, *snapshot.pods.namespaces.values)
+    annotations = (key for space in snapshot.of(Namespace) for key in space.metadata.annotations)
+    return (
+        any(snapshot.of(OpenShiftScheduler))
+        or any(name.startswith("openshift-") for name in names)
+        or any(kind.endswith(".openshift.io") for kind in snapshot.source.kinds)
+        or any(key.startswith("openshift.io/") for key in annotations)
+    )
 
 
 def _owner(pod: Pod) -> str:

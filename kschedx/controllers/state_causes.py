@@ -214,7 +214,7 @@ def _stall(rollout: states.RolloutStalled) -> Iterator[str]:
 def _unknown(pod: states.NoScheduler) -> Iterator[str]:
     if pod.others:
         yield f"{count(pod.others, 'pod')} with this schedulerName {'has a node' if pod.others == 1 else 'have nodes'}"
-    elif not pod.message:
+    elif not pod.message and not pod.is_managed:
         yield f"no pod with this schedulerName has a node; the configuration has {list_names(pod.profiles, 4)}"
     if pod.message:
         yield f"it reports: {pod.message}"

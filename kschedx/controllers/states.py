@@ -128,9 +128,16 @@ class ScaledToZero(StateFacts, frozen=True, kw_only=True):
     why: str = ""  # the field of the autoscaler that causes it
     owner: str = ""  # the object whose controller sets the replicas, such as `Revision web-1`
     disabled: str = ""  # the HorizontalPodAutoscaler that is disabled while there are none
+    value: str = ""  # the value of `field` that stops a custom resource
 
     @property
     def detail(self) -> str:
+        if self.value:
+            return f"stopped: {self.field} is {self.value}"
+        return f"scaled to zero{self._cause}"
+
+    @property
+    def _cause(self) -> str:
         if self.autoscaler:
             return f" by {self.autoscaler}: {self.why}"
         if self.owner:
@@ -417,10 +424,11 @@ class NoScheduler(StateFacts, frozen=True, kw_only=True):
     others: int = 0  # the number of pods with this schedulerName that have a node
     message: str = ""  # what a scheduler of this name reports about the pod
     hint: str = ""  # the schedulerName that is probably meant
+    is_managed: bool = False  # whether it is the kube-scheduler of a provider, which sets the schedulerName
 
     @property
     def known(self) -> str:
-        if self.others or self.message:
+        if self.others or self.message or self.is_managed:
             return f"scheduler {self.scheduler} decides about it, and its configuration is not known"
         return f'no scheduler with the schedulerName "{self.scheduler}" is known'
 
@@ -603,7 +611,7 @@ STATES: tuple[StateRow, ...] = (
         "{s.subject} still runs on {s.node} (ended: {s.ended}; running: {s.running})",
         KeptBySidecar,
     ),
-    _row(_FITS, "scaled to zero", "{s.subject} is scaled to zero{s.detail}", ScaledToZero),
+    _row(_FITS, "scaled to zero", "{s.subject} is {s.detail}", ScaledToZero),
     _row(_NOT, "suspended", "{s.subject} is suspended: {s.by}", Suspended),
     _row(_NOT, "paused", "{s.subject} is paused: {s.effect}", Paused),
     _row(_NOT, "not created", "{s.subject} {s.effect}", Refused),

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers import states
-from kschedx.controllers.pod_autoscaling import not_scaled, scaled_to_zero
+from kschedx.controllers.pod_autoscaling import not_scaled, scaled_to_zero, stopped_state
 from kschedx.controllers.pod_lifecycle import (
     JOB_ENDS,
     JOB_FAILURES,
@@ -415,21 +415,23 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
     the events."""
     rows = _rows(snapshot, workload)
     replicas = 1 if controller.spec.replicas is None else controller.spec.replicas
-    condition = _failure(controller.status.conditions) if len(rows) < replicas else None
+    own = _failure(controller.status.conditions)
+    condition = own if len(rows) < replicas else None
     source = f"condition ReplicaFailure of {workload.title}"
     if condition is None:
         for metadata, raw in replica_sets_of(snapshot, workload):
             replica_set = stored_controller(raw)
             number = sum(_owned_by(snapshot, row, metadata.name) for row in rows)
             if number < (replica_set.spec.replicas or 0):
-                condition = _failure(replica_set.status.conditions)
+                condition = _failure(replica_set.status.conditions) or own
                 event = snapshot.failed_create("ReplicaSet", metadata)
                 if condition is None and event is not None and rows and not number:  # a rollout without a new pod
                     return refusal_state(
                         workload.reference, event.message, recorded=snapshot, is_workload=True, has_pods=True
                     )
             if condition is not None:  # also for a pod that a rollout adds, although there are enough old pods
-                source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
+                if condition is not own:
+                    source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
                 break
     if condition is None:
         return None
@@ -585,10 +587,7 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
         return replace(ended, subject=workload.reference)
     counts = [pod.count.number for pod in foreign_pods(manifest)]
     if counts and not any(count != 0 for count in counts):
-        is_own = map_at(manifest, "spec").get("replicas") == 0
-        return states.ScaledToZero(
-            subject=workload.reference, field="spec.replicas" if is_own else "its number of pods"
-        )
+        return stopped_state(workload, manifest)
     if not _rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         if (failed := event or _failure(_conditions(manifest))) is not None:

@@ -13,7 +13,7 @@ from kschedx.findings import DeviceClaimNotCreated, DeviceShortage, Finding, Ins
 from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
-from kschedx.kube.names import INSTANCE_TYPE, INSTANCE_TYPE_LABELS, first_label, is_hugepages
+from kschedx.kube.names import ARCH_LABELS, INSTANCE_TYPE, INSTANCE_TYPE_LABELS, first_label, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
@@ -126,10 +126,38 @@ NODE_FEATURES: Mapping[str, str] = {
 """Resources that nodes offer without a device of their own, and the setting of the machine that it takes."""
 
 
+_REGISTERED_BY: Mapping[str, str] = {
+    "vpc.amazonaws.com/pod-eni": "EKS adds it to Nitro instances if aws-node has ENABLE_POD_ENI=true",
+    "vpc.amazonaws.com/PrivateIPv4Address": "EKS adds it to Windows nodes if amazon-vpc-cni enables Windows IPAM",
+    "vpc.amazonaws.com/efa": "the EFA device plugin registers it on instances with EFA",
+    "smarter-devices/": "smarter-device-manager registers it on nodes with a device that its ConfigMap names",
+    "squat.ai/": "generic-device-plugin registers it on nodes with a device that its arguments name",
+    "rdma/": "the RDMA shared device plugin registers it, as its ConfigMap names it",
+    "intel.com/": "the SR-IOV network device plugin registers it, as its ConfigMap names it",
+    "openshift.io/": "the SR-IOV network operator registers it, as a SriovNetworkNodePolicy names it",
+    "devices.kubevirt.io/": "virt-handler registers it on nodes that can run virtual machines",
+    "google.com/tpu": "GKE registers it on nodes of TPU node pools",
+    "aws.amazon.com/neuron": "the Neuron device plugin registers it on Inferentia and Trainium instances",
+}
+"""Extended resources, or their domains, to the component that registers them with the kubelet, and where."""
+
+
+def _registration(resource: str) -> str:
+    return next((text for prefix, text in _REGISTERED_BY.items() if resource.startswith(prefix)), "")
+
+
 def names_hardware(key: str) -> bool:
     """Return whether a label names the node's hardware, for which a pod that selects it is built."""
     prefixes = (*(prefix for its in VENDOR_LABELS.values() for prefix in its), *_ANY_GPU, "feature.node.kubernetes.io/")
     return key.startswith(prefixes)
+
+
+def label_of_kubelet(node: Node, key: str) -> str:
+    """Return the value of a label that the kubelet sets when it starts, if the node lacks it; otherwise an empty
+    string. Upstream: updateDefaultLabels in pkg/kubelet/kubelet_node_status.go."""
+    info = node.status.node_info
+    value = {"kubernetes.io/os": info.operating_system or "linux", ARCH_LABELS[0]: info.architecture}.get(key, "")
+    return "" if key in node.metadata.labels else value
 
 
 class HardwareHint(Struct, frozen=True, kw_only=True):
@@ -224,8 +252,10 @@ def unhealthy(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[Roo
         empty = [node.name for node in nodes if resource in node.status.allocatable]
         for name in empty[:1]:
             more = f" (and {count(len(empty) - 1, 'more node')})" if len(empty) > 1 else ""
-            why = "its device plugin finds no device, or does not run"
+            why = _registration(resource) or "its device plugin finds no device, or does not run"
             yield RootCause(text=f"{name}{more}: 0 {resource} in capacity and allocatable; {why}")
+        if not empty and (registration := _registration(resource)):
+            yield RootCause(text=f"no node lists {resource}: {registration}")
     for name, (capacity, allocatable) in islice(unhealthy.items(), 1):
         more = f" (and {count(len(unhealthy) - 1, 'more node')})" if len(unhealthy) > 1 else ""
         amounts = f"capacity {capacity} {resource}, allocatable {allocatable}"

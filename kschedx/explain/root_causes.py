@@ -17,6 +17,7 @@ from kschedx.explain.hardware import (
     device_claim_refusal,
     incomplete_pool,
     is_of_hami,
+    label_of_kubelet,
     missing_driver,
     other_vendor_causes,
     partitioned_resources,
@@ -55,6 +56,7 @@ from kschedx.findings import (
     SelectedNodeMismatch,
     TooManyPods,
     TopologySpreadSkew,
+    UntoleratedTaint,
     VolumeLimitExceeded,
     VolumeNodeAffinityMismatch,
 )
@@ -453,6 +455,16 @@ def _contradiction(cycle: Cycle) -> Iterator[RootCause]:
         yield RootCause(text=f"{pairs[0]} exclude each other: no node can match both")
 
 
+def _unset_labels(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield nodes that lack a label which would match, and with which every kubelet registers its node."""
+    nodes = cycle.snapshot.cluster.nodes
+    for requirement in (requirement for term in finding.terms for requirement in term.requirements):
+        key, values = requirement.key, requirement.values
+        if names := [node.name for node in nodes if label_of_kubelet(node, key) in {*values} - {""}]:
+            lacks = f"{list_names(names, 2)} {'lacks' if len(names) == 1 else 'lack'} label {key}"
+            yield RootCause(text=f"{lacks}, which the kubelet sets when it starts")
+
+
 def _not_integers(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield labels that `Gt` or `Lt` compares although no node's value is an integer."""
     for requirement in (requirement for term in finding.terms for requirement in term.requirements):
@@ -511,9 +523,12 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             yield from _namespace_selector(cycle, finding)
             yield from _runtime_class_selector(cycle, finding)
             yield from _not_integers(cycle, finding)
+            yield from _unset_labels(cycle, finding)
             yield from _contradiction(cycle)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
+        case UntoleratedTaint(nearest_differs=("key", *_)):
+            yield RootCause(text=f"the pod tolerates {finding.nearest_text}, a former name of taint {finding.key}")
         case InsufficientDevices(shortages=shortages):
             for shortage in shortages:
                 if shortage.stage in ("none", "other-class"):

@@ -64,7 +64,7 @@ class Maintenance(Document, frozen=True, kw_only=True):
 class NodeUnschedulable(Facts, frozen=True, kw_only=True):
     """The node is cordoned, and the pod does not tolerate node.kubernetes.io/unschedulable:NoSchedule."""
 
-    optional: ClassVar[str] = "maintenance"
+    optional: ClassVar[tuple[str, ...]] = ("maintenance",)
     constant_distance: ClassVar[float] = 0.5
     maintenance: Maintenance | None = None
 
@@ -76,7 +76,7 @@ class NodeNameMismatch(Facts, frozen=True, kw_only=True):
 class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     """The first untolerated taint, and the most similar toleration with the same key, if any."""
 
-    optional: ClassVar[str] = "condition"
+    optional: ClassVar[tuple[str, ...]] = ("condition", "leftOverSince")
     key: str
     value: str
     effect: str
@@ -85,6 +85,8 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     """The toleration as kubectl prints it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
     nearest_differs: tuple[str, ...] = ()  # the fields that differ: `key`, `value`, `effect`, or `operator`
     condition: str = ""  # if the taint stands for a node condition, the condition's message or reason
+    left_over_since: str = ""
+    """When it was set, if what sets it should have removed it or the node long ago."""
 
     @property
     def comes_with_cordon(self) -> bool:
@@ -131,7 +133,7 @@ class TermMatch(Document, frozen=True, kw_only=True):
 class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     """None of the terms matches. `source` is `nodeSelector` (a single term), `nodeAffinity`, or `addedAffinity`."""
 
-    optional: ClassVar[str] = "error"
+    optional: ClassVar[tuple[str, ...]] = ("error",)
     source: str
     terms: tuple[TermMatch, ...]
     error: str = ""  # why no term is valid, so that none matches a node
@@ -169,7 +171,7 @@ class HostPortConflict(Facts, frozen=True, kw_only=True):
 
 
 class InsufficientResource(Facts, frozen=True, kw_only=True):
-    optional: ClassVar[str] = "offeredNowhere"
+    optional: ClassVar[tuple[str, ...]] = ("offeredNowhere",)
     resource: str
     requested: int
     used: int

@@ -22,8 +22,8 @@ class Facts(Document, frozen=True, kw_only=True):
     shared: ClassVar[tuple[str, ...]] = ()
     """The facts that findings of this reason must share to share a headline: by default, all of them. Facts that the
     finding's text states for each node (`Words.shared`, `Words.brief`) may differ."""
-    optional: ClassVar[str] = ""
-    """The key that is left out of the document if its fact is false or empty."""
+    optional: ClassVar[tuple[str, ...]] = ()
+    """The keys that are left out of the document if their facts are false or empty."""
     constant_distance: ClassVar[float] = 1.0
 
     def __init_subclass__(cls) -> None:
@@ -42,6 +42,4 @@ class Facts(Document, frozen=True, kw_only=True):
     def to_dict(self) -> dict[str, object]:
         """Return `{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""
         document = {"reason": self.reason} | to_json(self)
-        if self.optional and not document[self.optional]:
-            del document[self.optional]
-        return document
+        return {key: value for key, value in document.items() if value or key not in self.optional}

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.admission import NODE_SELECTOR, project_selector
 from kschedx.errors import differs_by_one_letter
-from kschedx.explain.hardware import names_hardware
+from kschedx.explain.hardware import label_of_kubelet, names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.constraints import CORDON_TAINT, TermMatch
 from kschedx.fixes import steps as s
@@ -23,7 +23,6 @@ from kschedx.fixes.eviction import delete_all
 from kschedx.fixes.node_requirements import (
     ABOUT_TO_GO,
     KEPT,
-    NEW_NAMES,
     OF_CONTROL_PLANE,
     SET_BY_AKS,
     are_all_of_control_plane,
@@ -45,6 +44,7 @@ from kschedx.kube.names import (
     ARCH_LABELS,
     HOSTNAME,
     INSTANCE_TYPE_LABELS,
+    NEW_NAMES,
     OF_OPENSHIFT,
     POOL_LABELS,
     REGION_LABELS,
@@ -54,7 +54,7 @@ from kschedx.kube.names import (
 )
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, left_over_since, tolerates
 from kschedx.kube.types import AUTOSCALER_STATUS, OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
 from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
@@ -201,7 +201,10 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
     unmatched = tuple(replace(r, actual=None) for r in term.requirements if not r.matched)
     if not term.requirements and finding.source == "nodeAffinity":
         unmatched = _invalid(term.index, place)
-    cluster = place.nodes.cluster
+    cluster, node = place.nodes.cluster, place.node
+    if unmatched and all(label_of_kubelet(node, r.key) for r in unmatched):
+        restored = tuple((r.key, label_of_kubelet(node, r.key)) for r in unmatched)
+        yield s.RestoreLabels(row=place.node_row, node=node.name, labels=restored)
     if any(r.key in _MADE_FOR and not [*_renamed_label(r, cluster), *_same_value(r, cluster)] for r in unmatched):
         return
     misspelled = False
@@ -460,8 +463,11 @@ def _uncordon_step(row: ClusterRow, node: Node) -> s.FixStep:
 
 def node_repairs(row: ClusterRow, node: Node, snapshot: Snapshot) -> Iterator[s.FixStep]:
     """Yield the steps after which a node has no fault and is not cordoned, unless it is about to be removed."""
-    if node.metadata.deletion_timestamp or any(taint.key.startswith(ABOUT_TO_GO) for taint in node.spec.taints):
+    going = [taint for taint in node.spec.taints if taint.key.startswith(ABOUT_TO_GO)]
+    if node.metadata.deletion_timestamp or not all(left_over_since(taint, snapshot.taken) for taint in going):
         return
+    if left_over := tuple(taint for taint in going if taint.effect in DO_NOT_SCHEDULE):
+        yield s.RemoveTaints(row=row, node=node.name, taints=left_over, is_left_over=True)
     if missing := [taint for taint in node.spec.taints if is_removed_by_itself(taint, node, snapshot)]:
         yield s.RepairNode(row=row, node=node.name, faults=faults_of(node, missing, snapshot))
     if node.spec.unschedulable:
@@ -486,6 +492,9 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
         yield s.RepairNode(
             row=place.node_row, node=place.node.name, faults=faults_of(place.node, missing, place.snapshot)
         )
+        return
+    if all(left_over_since(taint, place.snapshot.taken) for taint in missing):
+        yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
         return
     if all(taint.key == OUT_OF_SERVICE for taint in missing):
         if condition_of(place.node.status.conditions, "Ready", "True") is not None:  # it was down, and is ready again

@@ -19,24 +19,13 @@ from kschedx.framework.config import Profile
 from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import NODE_POOL, NodePool
 from kschedx.kube.conditions import condition_of
+from kschedx.kube.names import NEW_NAMES
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
+from kschedx.kube.tolerations import DELETION_CANDIDATE, TO_BE_DELETED
 from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
 from kschedx.kube.typos import nearest_name
 from kschedx.snapshot.snapshot import Snapshot
-
-PRESENT_TOPOLOGY = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-}
-NEW_NAMES = {
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
-    "beta.kubernetes.io/os": "kubernetes.io/os",
-    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
-    **PRESENT_TOPOLOGY,
-    "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
-}
-"""Deprecated label names that manifests still use, to their present names."""
 
 _STANDARD_KEYS = (
     "topology.kubernetes.io/zone",
@@ -294,7 +283,7 @@ KEPT = (
     "karpenter.sh/",
     "aws-node-termination-handler/",
     "cloud.google.com/impending-node-termination",
-    "ToBeDeletedByClusterAutoscaler",
+    TO_BE_DELETED,
     "components.gke.io/",
     "eks.amazonaws.com/compute-type",
     "kubernetes.io/arch",
@@ -309,8 +298,8 @@ SET_BY_AKS = "kubernetes.azure.com/"
 """Taints that AKS restores on the nodes of a pool, such as that of spot nodes: to remove them is no fix."""
 
 ABOUT_TO_GO = (
-    "ToBeDeletedByClusterAutoscaler",
-    "DeletionCandidateOfClusterAutoscaler",
+    TO_BE_DELETED,
+    DELETION_CANDIDATE,
     "karpenter.sh/disrupted",
     "karpenter.sh/disruption",
     "aws-node-termination-handler/",

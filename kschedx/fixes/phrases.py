@@ -123,6 +123,8 @@ FAILURES = (
     (r"^Preempt", "delete the pod and create it again, with a higher priority than the pods that preempt it"),
     (r"^(?:DeletionBy|EvictionBy|TerminationBy)", "delete the pod and create it again: it was evicted"),
     (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
+    (r"^PodOSNotSupported", "run the pod on nodes of its spec.os: select kubernetes.io/os, and create it again"),
+    (r"^TaintToleration", "delete the pod and create it again, without nodeName or with a toleration for {node}"),
     (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
      "delete the pod and create it again, without nodeName if it sets it: the kubelet of {node} refuses it"),
 )  # fmt: skip

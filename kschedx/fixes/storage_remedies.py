@@ -28,11 +28,11 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
-from kschedx.fixes.node_requirements import PRESENT_TOPOLOGY
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.controllers import stored_controller
+from kschedx.kube.names import PRESENT_TOPOLOGY
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import (
     LabelSelector,
@@ -55,6 +55,7 @@ from kschedx.kube.storage import (
     claim_name,
     default_class,
     is_bound_to,
+    plugin_named,
     volume_for,
     with_default_class,
 )
@@ -575,6 +576,8 @@ _GENERAL = frozenset({
 def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> str:
     """Return advice that lets a driver provision the volume of a claim, from its message about the claim and the state
     of its own pods."""
+    in_tree = plugin_named(driver)
+    driver = driver if in_tree is None else in_tree.driver
     report = snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
     phrase = "" if report is None else report.message
     nodes = snapshot.storage.csi_nodes.values()
@@ -584,7 +587,8 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     if source and not (phrase or down or nowhere):
         ready = f"make {source.get('kind')} {source.get('name')} ready"
         return f"{ready}, so that {driver} provisions the volume for claim {claim.key} from it"
-    return _provisioning_text(phrase, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
+    advice = _provisioning_text(phrase, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
+    return advice if in_tree is None else advice.replace(driver, f"{driver}, the successor of {in_tree.name}", 1)
 
 
 _PROVISIONING = (

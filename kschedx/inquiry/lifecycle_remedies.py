@@ -51,6 +51,7 @@ from kschedx.inquiry.fix import Fix, activation, component_repair
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, fix_with_outcome
 from kschedx.kube.autoscalers import PAUSED
 from kschedx.kube.controllers import stored_controller
+from kschedx.kube.custom_resources import stop_of
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command
@@ -129,7 +130,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             case states.ScaledToZero(owner=owner) if owner:
                 yield self._scaled_by_owner(owner)
             case states.ScaledToZero(field=field):
-                yield self._scale_fix(field)
+                yield self._start_fix() if lifecycle.value else self._scale_fix(field)
             case states.RejectedByKubelet(reason=reason, message=message, nodes=nodes):
                 phrase = f"{reason} {message}"
                 advice = advice_for(REJECTIONS, phrase)
@@ -224,7 +225,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield Fix.untried(f"{native}: it ends with the Job's other containers")
             case states.ResizeHeld():
                 yield from self._resize_fixes(lifecycle)
-            case states.NoScheduler(profiles=profiles, hint=hint, others=0, message=""):
+            case states.NoScheduler(profiles=profiles, hint=hint, others=0, message="", is_managed=False):
                 yield self._scheduler_fix(hint, profiles)
             case states.NotSynced():
                 yield Fix.untried("mend it in the host cluster, whose API server refuses the pod")
@@ -308,6 +309,17 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         patch = [set_field(f"/{field.replace('.', '/')}", 1)]
         command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, self._workload_name, self._namespace)
         return self._try("scale to 1 replica", (self._workload_change(patch),), commands=(command,))
+
+    def _start_fix(self) -> Fix | None:
+        stop = None if self.maker is None else stop_of(self.maker)
+        if self.maker is None or stop is None:
+            return None
+        kind, patch = str(self.maker.get("kind")), stop.start
+        template = "kubectl patch {}/{} -n {} --type merge -p {}"
+        command = shell_command(template, kind.lower(), self._workload_name, self._namespace, patch)
+        return self._try(
+            f"start the {kind}", (self._workload_change([*merged_fields("", patch)]),), commands=(command,)
+        )
 
     def _scaled_by_owner(self, owner: str) -> Fix | None:
         """Return what makes the owner create pods; a Deployment keeps its former ReplicaSets at zero."""

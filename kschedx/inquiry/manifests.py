@@ -534,7 +534,7 @@ def has_unknown_pods(manifest: Mapping[str, object]) -> bool:
 
 def _faults(document: ManifestDocument) -> Iterator[InputError]:
     try:
-        refuse_unknown(*read_as(document.value))
+        refuse_unknown(*read_as(document.value), str(document.value.get("message") or ""))
         errors = unknown_fields(document.value) or [
             *validate_workload(document.value),
             *validate_claims(document.value),

@@ -256,7 +256,7 @@ class NodeAnswer(Shown):
             "NodeReport",
             NodeReportDocument,
             name=self.name,
-            trouble=unwell_node_text(self.node).removesuffix("; "),
+            trouble=unwell_node_text(self.node, self.snapshot.taken).removesuffix("; "),
             unschedulable=self.node.spec.unschedulable,
             taints=tuple(map(str, self.node.spec.taints)),
             blocked_by=tuple(self.blocking_budgets),

@@ -56,7 +56,7 @@ from kschedx.inquiry.manifests import WrittenPod, has_unknown_pods, title, writt
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
-from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
+from kschedx.kube.other_schedulers import OF_PROVIDERS, POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
@@ -422,11 +422,11 @@ def _answer_of_second_scheduler(
 
 
 def with_first_profile(subject: Subject, setup: Setup, unknown: states.NoScheduler) -> tuple[Subject, Setup] | None:
-    """Return the question with the first profile, if the scheduler's report is that of a kube-scheduler."""
-    if parse(unknown.message).nodes is None:
+    """Return the question with the first profile, if a provider's kube-scheduler decides, or one that reports so."""
+    if parse(unknown.message).nodes is None and not unknown.is_managed:
         return None
-    profile = setup.profiles[0].scheduler_name
-    text = f"scheduler {unknown.scheduler} reports like kube-scheduler: its filters are taken from profile {profile}"
+    profile, does = setup.profiles[0].scheduler_name, "is a" if unknown.is_managed else "reports like"
+    text = f"scheduler {unknown.scheduler} {does} kube-scheduler: its filters are taken from profile {profile}"
     notes = (*subject.notes, note("second-scheduler", text, scheduler=unknown.scheduler, profile=profile))
     return replace(subject, notes=notes), replace(setup, forced_profile=profile)
 
@@ -460,7 +460,7 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoSchedul
     hint = "" if others or message else nearest(name, (*known, *sorted(in_use.difference(known))))
     meant = next((name for name in (*known, *in_use) if f'"{name}"' in hint), "")
     state = states.NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
-    return replace(state, message=message)
+    return replace(state, message=message, is_managed=name.startswith(OF_PROVIDERS))
 
 
 def contradiction(

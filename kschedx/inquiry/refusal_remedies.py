@@ -14,7 +14,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.admission import PodSecurity
+from kschedx.apiserver.admission import (
+    TOLERATIONS_WHITELIST,
+    PodSecurity,
+    conflicting_selectors,
+    refused_tolerations,
+)
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.apiserver.pod_security import (
     PREFIX,
@@ -43,6 +48,7 @@ from kschedx.kube.documents import Change, Target, merged_fields, pointer, remov
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
+from kschedx.kube.tolerations import toleration_text
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, MAKING_PODS, contains
@@ -228,10 +234,38 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         elif match := _SELECTOR_CONFLICT.search(message):
             title = f"remove {match['key']} from nodeSelector: RuntimeClass {self.pod.spec.runtime_class_name} sets it"
             yield self._patch_fix(title, [remove_field(f"/spec/nodeSelector/{pointer(match['key'])}")])
+        elif "conflicts with its" in message and "node label selector" in message:
+            yield self._selector_fix()
+        elif "conflict with its namespace whitelist" in message:
+            yield self._tolerations_fix()
         elif field := next((field for words, field in _OF_CLASS.items() if words in message), ""):
             yield from self._class_field_fixes(field)
         else:
             yield from _policies(message, self.snapshot)
+
+    @property
+    def _namespace_rules(self) -> Mapping[str, str]:
+        """The annotations of the pod's namespace that admission plugins read."""
+        return self.snapshot.namespace_annotations.get(self._namespace, {})
+
+    def _selector_fix(self) -> Fix | None:
+        """Return the pod without the node selectors that contradict those of its namespace."""
+        own, default = self.pod.spec.node_selector, self.snapshot.default_node_selector
+        wrong = dict(conflicting_selectors(own, self._namespace_rules, default))
+        theirs = list_names([f"{key}={value}" for key, value in wrong.items()], 3)
+        mine = list_names([f"{key}={own[key]}" for key in wrong], 3)
+        title = f"remove {mine} from nodeSelector: it conflicts with {theirs} of namespace {self._namespace}"
+        patch = [remove_field(f"/spec/nodeSelector/{pointer(key)}") for key in wrong]
+        return self._patch_fix(title, patch) if wrong else None
+
+    def _tolerations_fix(self) -> Fix:
+        """Return the pod without the tolerations that the whitelist of its namespace does not cover."""
+        wrong = [*refused_tolerations(self.pod.spec.tolerations, self._namespace_rules)]
+        named = list_names([toleration_text(self.pod.spec.tolerations[index]) for index in wrong], 3)
+        why = f"annotation {TOLERATIONS_WHITELIST} of namespace {self._namespace} does not allow"
+        patch = [remove_field(f"/spec/tolerations/{index}") for index in reversed(wrong)]
+        fix = self._patch_fix(f"remove toleration {named}, which {why}", patch) if wrong else None
+        return fix or Fix.untried(f"remove the tolerations that {why}")
 
     def _without_runtime_class(self, name: str) -> Iterator[Fix | None]:
         if close := self._near(self.snapshot.runtime_classes):

@@ -42,6 +42,43 @@ class _CustomKind(Struct, frozen=True, kw_only=True):
     """The containers that the controller adds to the pod of the template at a path."""
 
 
+class Stop(Struct, frozen=True, kw_only=True):
+    """A field that stops a custom resource, whose operator then creates no pods."""
+
+    path: tuple[str, ...]
+    values: tuple[object, ...] = ()
+    """Any value if empty."""
+    started: object = None
+    """The value that starts it; None removes the field."""
+    status: str = ""
+    """The printableStatus that it needs as well."""
+
+    @property
+    def field(self) -> str:
+        return ".".join(self.path) if self.path[0] == "spec" else f"annotation {self.path[-1]}"
+
+    @property
+    def start(self) -> Mapping[str, object]:
+        """The merge patch that starts it."""
+        patch: object = self.started
+        for key in reversed(self.path):
+            patch = {key: patch}
+        return cast("_Fields", patch)
+
+    def value_in(self, manifest: _Fields) -> object:
+        """Return the value that stops it, or None."""
+        value = map_at(manifest, *self.path[:-1]).get(self.path[-1])
+        is_met = not self.status or _value_at(manifest, "status.printableStatus") == self.status
+        return value if is_met and value in (self.values or (value,)) else None
+
+
+def stop_of(manifest: _Fields) -> Stop | None:
+    """Return the field that stops the custom resource, or None."""
+    kind, version = str(manifest.get("kind")), str(manifest.get("apiVersion") or "")
+    stops = STOPS.get((version.rpartition("/")[0], kind), ())
+    return next((stop for stop in stops if stop.value_in(manifest) is not None), None)
+
+
 class TemplatePodCount(Struct, frozen=True, kw_only=True):
     """How many simultaneous pods a custom resource creates from a template."""
 
@@ -211,10 +248,8 @@ def _argo_rollout(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
         yield "spec.template", _number(manifest, "spec.replicas", 1)
 
 
-def _notebook(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
-    """One pod, or none while the notebook is stopped."""
-    stopped = "kubeflow-resource-stopped" in _fields_at(manifest, "metadata.annotations")
-    yield "spec.template", 0 if stopped else 1
+def _notebook(_manifest: _Fields) -> Iterator[tuple[str, int | None]]:
+    yield "spec.template", 1
 
 
 # --- kinds whose operator builds the pods
@@ -302,8 +337,7 @@ def _kubevirt(vm: str) -> Callable[[_Fields], Iterator[_BuiltPods]]:
         if (memory := _value_at(manifest, f"{vm}.domain.memory.guest")) is not None:
             usual["memory"] = str(memory)
         placed = {**fields, "nodeSelector": {"kubevirt.io/schedulable": "true", **_fields_at(fields, "nodeSelector")}}
-        is_off = _value_at(manifest, "spec.running") is False or _value_at(manifest, "spec.runStrategy") == "Halted"
-        count = 0 if is_off else _number(manifest, "spec.replicas", 1)
+        count = _number(manifest, "spec.replicas", 1)
         yield _BuiltPods(part="", path=vm, count=count, spec=_pod_spec(placed, {**usual, **resources}))
 
     return build
@@ -454,3 +488,19 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {
     ("agones.dev", "GameServerSet"): _CustomKind(counts=_template_with_replicas("spec.template.spec.template")),
     ("agones.dev", "Fleet"): _CustomKind(counts=_template_with_replicas("spec.template.spec.template", default=0)),
 }
+
+STOPS: Mapping[tuple[str, str], tuple[Stop, ...]] = {
+    ("kubevirt.io", "VirtualMachine"): (
+        Stop(path=("spec", "running"), values=(False,), started=True),
+        Stop(path=("spec", "runStrategy"), values=("Halted",), started="Always"),
+        Stop(path=("spec", "runStrategy"), values=("Manual", "RerunOnFailure"), started="Always", status="Stopped"),
+    ),
+    ("kubeflow.org", "Notebook"): (Stop(path=("metadata", "annotations", "kubeflow-resource-stopped")),),
+    ("postgresql.cnpg.io", "Cluster"): (
+        Stop(path=("metadata", "annotations", "cnpg.io/hibernation"), values=("on",), started="off"),
+    ),
+    ("serving.kserve.io", "InferenceService"): (
+        Stop(path=("metadata", "annotations", "serving.kserve.io/stop"), values=("true",), started="false"),
+    ),
+}
+"""Kinds to the fields that stop them."""

@@ -416,16 +416,18 @@ def kind_of(name: str, group: str) -> ResourceKind | None:
     return _BY_GROUP.get((group, name))
 
 
-def refuse_unknown(name: str, group: str) -> None:
-    """Raise `InputError` for a kind that does not exist in a Kubernetes group. Other groups may have any kind."""
+def refuse_unknown(name: str, group: str, message: str = "") -> None:
+    """Raise `InputError` for a kind that does not exist in a Kubernetes group. Other groups may have any kind.
+    `message` is that of a `Status`, with which the API server answers a request that fails."""
     if group not in _OTHERS or kind_of(name, group) or name in _OTHERS[group]:
         return
+    if (group, name) == ("", "Status"):
+        report = f": {message}" if message else "; its message names the reason"
+        raise InputError(f"this is an error of the API server{report}", place=Place(object="Status"))
     named = f"apiVersion {group}/v1" if group else "apiVersion v1"
     known = KINDS.get(name)
     if known is not None:
         hint = f"{name} is in {known.group}/{known.versions[0]}" if known.group else f"{name} is in v1"
-    elif (group, name) == ("", "Status"):
-        hint = "this is an error of the API server; its message names the reason"
     else:
         hint = nearest(name, [kind.name for kind in _ROWS if kind.group == group])
     raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)

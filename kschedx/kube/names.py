@@ -244,3 +244,17 @@ def _common_prefix(names: Sequence[str]) -> str:
     ends = [match.end() for match in re.finditer("-", first[:common])]
     ends = [end for end in ends if end >= _SHORTEST_PREFIX]
     return next((first[:end] for end in reversed(ends) if all(_WORD.match(name, end) for name in names)), "")
+
+
+PRESENT_TOPOLOGY = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+NEW_NAMES = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    **PRESENT_TOPOLOGY,
+    "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
+}
+"""Deprecated names of labels and taints that manifests still use, to their present names."""

@@ -10,6 +10,9 @@ from kschedx.kube.scalars import Int32
 from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import KubernetesObject
 
+OF_PROVIDERS = ("gke.io/",)
+"""How the schedulerNames of kube-schedulers begin that a provider runs beside the usual one, and sets in pods."""
+
 # Objects of kubernetes-sigs/scheduler-plugins: scheduling.x-k8s.io, topology.node.k8s.io.
 
 SCHEDULING_GROUP = "scheduling.x-k8s.io"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kschedx.errors import InputError
+from kschedx.kube.scalars import earlier, nanoseconds
 from kschedx.kube.types import Taint, Toleration
 from kschedx.patterns import lazy_pattern
 
@@ -16,6 +18,11 @@ NO_EXECUTE = "NoExecute"
 
 DO_NOT_SCHEDULE = (NO_SCHEDULE, NO_EXECUTE)
 
+TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
+DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
+_LONGEST_SCALE_DOWN = 3600
+"""Seconds. By default, a drain may take 600 (--max-graceful-termination-sec), and the provider 900
+(--max-node-provision-time)."""
 _INTEGER = lazy_pattern(r"(0|-?[1-9][0-9]*)\Z")
 _INT64 = range(-(2**63), 2**63)
 
@@ -80,6 +87,19 @@ def _compare(taint: str, operator: str, toleration: str) -> bool:
     if left not in _INT64 or right not in _INT64:
         return False
     return left < right if operator == "Lt" else left > right
+
+
+def left_over_since(taint: Taint, taken: str) -> str:
+    """Return when cluster-autoscaler set a taint before a scale-down that did not happen; empty for one that may still
+    be under way. The taint's value is the time in seconds (cluster-autoscaler/utils/taints/taints.go). `taken` is the
+    time of the cluster, as `Snapshot.taken` has it."""
+    if taint.key not in (TO_BE_DELETED, DELETION_CANDIDATE) or not taint.value.isdecimal() or not taken:
+        return ""
+    try:
+        age = nanoseconds(taken.removesuffix(" or later")) // 10**9 - int(taint.value)
+        return earlier(taken.removesuffix(" or later"), age) if age > _LONGEST_SCALE_DOWN else ""
+    except (InputError, OverflowError):
+        return ""
 
 
 def find_untolerated(

@@ -532,6 +532,8 @@ class NodeSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class NodeSystemInfo(Struct, frozen=True, kw_only=True, rename="camel"):
     kubelet_version: str = ""
+    operating_system: str = ""
+    architecture: str = ""
 
 
 class NodeCondition(TimedCondition, frozen=True, kw_only=True, rename="camel"):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
+from kschedx.kube.custom_resources import TemplatePodCount, custom_kind, stop_of
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS, kind_of
@@ -408,6 +408,8 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
     own = map_at(manifest, "metadata")
     spec = manifest.get("spec")
     templates, counts = _templates_and_counts(manifest, kind, group)
+    if stop_of(manifest) is not None:
+        counts = dict.fromkeys(counts, TemplatePodCount(number=0))
     known = custom_kind(kind, group)
     scheduler = (spec.get("schedulerName") if isinstance(spec, dict) else None) or _SCHEDULERS.get(group)
     pods = []

@@ -11,7 +11,15 @@ from kschedx.findings import UntoleratedTaint
 from kschedx.findings.constraints import CONDITION_OF_TAINT
 from kschedx.framework.interface import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, StateKey, Texts, Touch
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations, toleration_text
+from kschedx.kube.names import NEW_NAMES
+from kschedx.kube.tolerations import (
+    DO_NOT_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    TO_BE_DELETED,
+    Tolerations,
+    left_over_since,
+    toleration_text,
+)
 from kschedx.kube.types import Node, Pod, Taint, Toleration
 from kschedx.plugins.resource_allocation import default_normalize
 from kschedx.releases.release import texts_of_all_releases
@@ -49,7 +57,10 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
         def explain(row: TableRow) -> tuple[UntoleratedTaint, ...]:
             taint = first(nodes.taints[row])
-            return () if taint is None else (untolerated_taint(taint, tolerations, nodes.node(row)),)
+            if taint is None:
+                return ()
+            taken = self.handle.snapshot.taken if taint.key == TO_BE_DELETED else ""
+            return (untolerated_taint(taint, tolerations, nodes.node(row), taken),)
 
         text = self.handle.release.messages.untolerated_taint
         untolerated_ones = [first(taints) for taints in nodes.taints.values]
@@ -80,8 +91,11 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return default_normalize(scores, reverse=True)
 
 
-def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration], node: Node | None = None) -> UntoleratedTaint:
-    """Return the taint, with the toleration of the same key that differs in the fewest fields."""
+def untolerated_taint(
+    taint: Taint, tolerations: Sequence[Toleration], node: Node | None = None, taken: str = ""
+) -> UntoleratedTaint:
+    """Return the taint, with the toleration of the same key that differs in the fewest fields. `taken` is the time of
+    the cluster."""
     condition = CONDITION_OF_TAINT.get(taint.key)
     conditions = node.status.conditions if node is not None else ()
     said = (
@@ -91,9 +105,10 @@ def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration], node: Nod
     )
     nearest: tuple[int, list[str]] | None = None
     for index, toleration in enumerate(tolerations):
-        if toleration.key != taint.key:
+        is_former = NEW_NAMES.get(toleration.key) == taint.key
+        if toleration.key != taint.key and not is_former:
             continue
-        differs = []
+        differs = ["key"] if is_former else []
         if toleration.operator not in ("", "Equal", "Exists"):
             differs.append("operator")
         elif toleration.operator != "Exists" and toleration.value != taint.value:
@@ -110,4 +125,5 @@ def untolerated_taint(taint: Taint, tolerations: Sequence[Toleration], node: Nod
         nearest_text=toleration_text(tolerations[nearest[0]]) if nearest else "",
         nearest_differs=tuple(nearest[1]) if nearest else (),
         condition=next((condition.message or condition.reason for condition in said), ""),
+        left_over_since=left_over_since(taint, taken),
     )

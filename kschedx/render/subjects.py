@@ -235,7 +235,7 @@ def _node_view(answer: NodeAnswer) -> View:
     fitting = [verdict for verdict in verdicts if verdict.fits]
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
-    unwell = unwell_node_text(answer.node)
+    unwell = unwell_node_text(answer.node, answer.snapshot.taken)
     still = [state for state in answer.states if not isinstance(state, ResizeHeld)]
     stuck = f"{len(still):,} not running, " if still else ""
     results: dict[tuple[Tone, str], list[str]] = {}

@@ -279,7 +279,7 @@ class SnapshotBuilder:
                 return
             kind = kind_of(name, head.group)
             if kind is None:
-                refuse_unknown(name, head.group)
+                refuse_unknown(name, head.group, head.report)
                 key = key_of(name, head.group)
                 self.kinds[key or "?"] += 1
                 if head.metadata is not None and custom_kind(name, head.group) is not None:

@@ -137,10 +137,17 @@ class OtherItem(Struct, kw_only=True, rename="camel"):
     api_version: str | None = ""
     kind: str | None = ""
     metadata: SlimObjectMeta | None = None
+    message: Raw = Raw(b"null")
 
     @property
     def group(self) -> str:
         return (self.api_version or "").rpartition("/")[0]
+
+    @property
+    def report(self) -> str:
+        """The message of a Status, with which the API server answers a request that fails."""
+        message = decode(self.message, object)
+        return message if isinstance(message, str) else ""
 
 
 # The pods of a snapshot during decoding: shared parts are decoded once.

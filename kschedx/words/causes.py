@@ -146,7 +146,8 @@ def _key(finding: findings.Finding) -> tuple[str, object]:
         case findings.NodeAffinityMismatch():
             return finding.reason, None
         case findings.UntoleratedTaint():
-            return finding.reason, (finding.key, finding.value, finding.effect)
+            value = bool(finding.left_over_since) if node_condition(finding, 1) else finding.value
+            return finding.reason, (finding.key, value, finding.effect)
         case findings.TopologySpreadSkew(constraint=constraint):
             return finding.reason, constraint
         case findings.PodAntiAffinityConflict(term=term):

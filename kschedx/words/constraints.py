@@ -8,6 +8,7 @@ from kschedx import findings
 from kschedx.explain.diagnosis import LabelHint, UnwellNodes
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import NODE_NAME_FIELD
+from kschedx.kube.tolerations import TO_BE_DELETED
 from kschedx.kube.types import Node, Taint
 from kschedx.plugins.taint_toleration import untolerated_taint
 from kschedx.wording import Brief, Fact, Words, count, in_words, list_names
@@ -108,7 +109,7 @@ _TROUBLE = {
     "node.cluster.x-k8s.io/uninitialized": ("is", "not initialized by Cluster API yet"),
     "karpenter.sh/unregistered": ("is", "not registered by Karpenter yet"),
     "karpenter.sh/disrupted": ("is", "being removed by Karpenter"),
-    "ToBeDeletedByClusterAutoscaler": ("is", "being removed by cluster-autoscaler"),
+    TO_BE_DELETED: ("is", "being removed by cluster-autoscaler"),
     "cloud.google.com/impending-node-termination": ("is", "about to be terminated by Google Cloud"),
     "aws-node-termination-handler/spot-itn": ("is", "about to be interrupted by AWS"),
     "node.kubernetes.io/out-of-service": ("is", "out of service"),
@@ -118,7 +119,7 @@ _PLURAL = {"is": "are", "has": "have"}
 
 def is_of_leaving_node(finding: findings.Finding | None) -> bool:
     """Return whether the node is about to be removed."""
-    if not isinstance(finding, findings.UntoleratedTaint):
+    if not isinstance(finding, findings.UntoleratedTaint) or finding.left_over_since:
         return False
     return _TROUBLE.get(finding.key, ("", ""))[1].startswith(("being removed", "about to be"))
 
@@ -128,6 +129,9 @@ def node_condition(finding: findings.UntoleratedTaint, nodes: int, name: str = "
     if finding.key not in _TROUBLE:
         return ""
     verb, trouble = _TROUBLE[finding.key]
+    if finding.left_over_since:
+        when = f", set {finding.left_over_since}" if nodes == 1 else ""
+        verb, trouble = "has", f"the leftover taint {finding.key}{when}"
     who = f"{name or count(1, 'node')} {verb}" if nodes == 1 else f"{count(nodes, 'node')} {_PLURAL[verb]}"
     return f"{who} {trouble}"
 
@@ -139,15 +143,17 @@ def unwell_nodes_text(unwell_nodes: UnwellNodes) -> str:
     return f"{phrase}{f': {_last_cause(condition[0])}' if condition else ''}"
 
 
-def unwell_node_text(node: Node) -> str:
+def unwell_node_text(node: Node, taken: str = "") -> str:
     """Return `not ready: cni plugin not initialized; ` for the first taint or condition that stands for trouble, or an
-    empty string."""
+    empty string. `taken` is the time of the cluster."""
     status = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "True")
     unready = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.kubernetes.io/unreachable"}.get(status, "")
     taints = [*node.spec.taints, *([Taint(key=unready)] if unready else [])]
-    fault = next((untolerated_taint(taint, (), node) for taint in taints if taint.key in _TROUBLE), None)
+    fault = next((untolerated_taint(taint, (), node, taken) for taint in taints if taint.key in _TROUBLE), None)
     if fault is None:
         return ""
+    if fault.left_over_since:
+        return f"{node_condition(fault, 1).partition(' has ')[2]}; "
     said = f": {_last_cause(fault.condition.splitlines()[0])}" if fault.condition else ""
     return f"{_TROUBLE[fault.key][1]}{said}; "
 
@@ -163,7 +169,7 @@ def _untolerated_taint(finding: findings.UntoleratedTaint) -> Words:
     if finding.nearest_toleration is None:
         nearest = f"no toleration has the key {finding.key}"
     else:
-        needed = {"value": f'"{finding.value}"', "effect": finding.effect}
+        needed = {"key": finding.key, "value": f'"{finding.value}"', "effect": finding.effect}
         differences = [
             f"its {differ} is not {needed[differ]}" if differ in needed else f"its {differ} differs"
             for differ in finding.nearest_differs
@@ -172,6 +178,9 @@ def _untolerated_taint(finding: findings.UntoleratedTaint) -> Words:
         nearest = ": ".join((text, " and ".join(differences))) if differences else text
     headline = f"untolerated taint {taint}:{finding.effect}"
     trouble = _TROUBLE.get(finding.key)
+    if finding.left_over_since:
+        left = f"cluster-autoscaler set its taint {finding.left_over_since}, and has not removed the node"
+        return Words(headline=left, facts=(Fact(label="taint", items=(headline,)),))
     if trouble is not None:
         said = f": {finding.condition.splitlines()[0]}" if finding.condition else ""
         return Words(headline=f"the node {' '.join(trouble)}{said}", facts=(Fact(label="taint", items=(headline,)),))

@@ -263,6 +263,11 @@ def test_each_template_of_a_custom_resource_is_a_pod(tmp_path: Path) -> None:
             2,
             'there is no "Deployment" in apiVersion v1 (Deployment is in apps/v1)',
         ),
+        (
+            {"apiVersion": "v1", "kind": "Status", "metadata": {}, "message": "nodes is forbidden"},
+            2,
+            "Status: this is an error of the API server: nodes is forbidden",
+        ),
     ],
 )
 def test_a_manifest_without_pods_is_named(manifest: Manifest, code: int, expected: str, tmp_path: Path) -> None:

@@ -146,6 +146,28 @@ def test_a_node_after_maintenance() -> None:
     assert first == "remove taint node.kubernetes.io/out-of-service:NoExecute from n, which is ready again"
 
 
+@pytest.mark.parametrize(("created", "is_left_over"), [("2025-03-03T11:30:00Z", False), ("2025-03-03T12:30:00Z", True)])
+def test_a_taint_of_a_scale_down_that_did_not_happen(created: str, is_left_over: bool) -> None:
+    """cluster-autoscaler set it at 11:06:40; the newest pod shows what time it is."""
+    closing = node("n", taints=["ToBeDeletedByClusterAutoscaler=1741000000:NoSchedule"])
+    first = titles_of(closing, FULL, pod("me", metadata={"creationTimestamp": created}))[0]
+    taint = (
+        "taint ToBeDeletedByClusterAutoscaler=1741000000:NoSchedule from n, which cluster-autoscaler has not removed"
+    )
+    assert first == (f"remove {taint}" if is_left_over else "add a node like n")
+
+
+@pytest.mark.parametrize(
+    ("system", "wanted", "is_restored"), [("linux", "linux", True), ("", "linux", True), ("windows", "linux", False)]
+)
+def test_a_label_that_the_kubelet_sets(system: str, wanted: str, is_restored: bool) -> None:
+    bare = node("n")
+    at(bare, "status")["nodeInfo"] = {"operatingSystem": system}
+    titles = titles_of(bare, FULL, pod("me", nodeSelector={"kubernetes.io/os": wanted}))
+    restored = f"restart the kubelet of n, which sets label kubernetes.io/os={wanted} again"
+    assert (titles[0] == restored) == is_restored
+
+
 def test_a_taint_named_after_the_requested_resource() -> None:
     gpu = node("n", taints=["example.com/gpu=present:NoSchedule"], allocatable={**SMALL, "example.com/gpu": "1"})
     limits = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}

@@ -747,6 +747,47 @@ def test_cause_of_another_object_and_first_fix(objects: list[Manifest], cause: s
     assert (result.fixes[0].title, result.fixes[0].certainty) == (fixes, "untried")
 
 
+ROLE = "node-role.kubernetes.io/control-plane"
+
+
+@pytest.mark.parametrize(
+    ("objects", "cause"),
+    [
+        pytest.param(
+            [
+                node("a", taints=[f"{ROLE}:NoSchedule"], labels={ROLE: ""}),
+                pod("me", nodeSelector={ROLE: ""}, tolerations=[{"key": "node-role.kubernetes.io/master"}]),
+            ],
+            f"the pod tolerates node-role.kubernetes.io/master, a former name of taint {ROLE}",
+            id="a toleration of a taint that has another name now",
+        ),
+        pytest.param(
+            [node("a"), pod("me", nodeSelector={"kubernetes.io/os": "linux"})],
+            "a lacks label kubernetes.io/os, which the kubelet sets when it starts",
+            id="a label that the kubelet sets",
+        ),
+        pytest.param(
+            [node("a"), asking("me", **{"smarter-devices/video0": "1"})],
+            "no node lists smarter-devices/video0: smarter-device-manager registers it on nodes with a device that its "
+            "ConfigMap names",
+            id="a resource that no node lists",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "pods": "9", "vpc.amazonaws.com/pod-eni": "0"}),
+                asking("me", **{"vpc.amazonaws.com/pod-eni": "1"}),
+            ],
+            "a: 0 vpc.amazonaws.com/pod-eni in capacity and allocatable; EKS adds it to Nitro instances if aws-node "
+            "has ENABLE_POD_ENI=true",
+            id="a resource that a node lists without any",
+        ),
+    ],
+)
+def test_cause_without_another_object(objects: list[Manifest], cause: str) -> None:
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert roots(Diagnosis(result.cycle)) == (cause,)
+
+
 @pytest.mark.parametrize(
     "others",
     [

@@ -49,6 +49,18 @@ def titles(*objects: Manifest) -> list[str]:
                 )
             ],
         ),
+        (
+            [
+                claim("data", storage_class="now"),
+                storage_class("now", waits=False, provisioner="kubernetes.io/aws-ebs"),
+            ],
+            [
+                (
+                    "repair ebs.csi.aws.com, the successor of kubernetes.io/aws-ebs, so that it provisions the volume "
+                    "for claim default/data: 10Gi ReadWriteOnce of class now"
+                )
+            ],
+        ),
         # no class is named: one that can make volumes
         (
             [claim("data", storage_class=None), storage_class(provisioner=DRIVER)],

@@ -86,16 +86,18 @@ def test_a_pod_of_a_fargate_profile(text: str, fixes: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cpu", "text", "outcome"),
+    ("name", "cpu", "text", "outcome"),
     [
-        ("9", "0/1 nodes are available: 1 Insufficient cpu.", "Unschedulable"),
-        ("1", "0/1 nodes are available: 1 Insufficient cpu.", "Undecided"),
-        ("9", "no room in the queue", "Undecided"),
+        ("second", "9", "0/1 nodes are available: 1 Insufficient cpu.", "Unschedulable"),
+        ("second", "1", "0/1 nodes are available: 1 Insufficient cpu.", "Undecided"),
+        ("second", "9", "no room in the queue", "Undecided"),
+        ("gke.io/optimize-utilization-scheduler", "9", "no room in the queue", "Unschedulable"),
+        ("gke.io/optimize-utilization-scheduler", "1", "no room in the queue", "Undecided"),
     ],
 )
-def test_a_second_kube_scheduler_is_answered_by_its_event(cpu: str, text: str, outcome: str) -> None:
-    target = pod(cpu=cpu, gates=(), labels={}, schedulerName="gke.io/optimize-utilization-scheduler")
-    event = event_about("Pod", "p", "FailedScheduling", text, component="gke.io/optimize-utilization-scheduler")
+def test_a_second_kube_scheduler_is_answered_by_its_event(name: str, cpu: str, text: str, outcome: str) -> None:
+    target = pod(cpu=cpu, gates=(), labels={}, schedulerName=name)
+    event = event_about("Pod", "p", "FailedScheduling", text, component=name)
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), target, event]), "ml/p")
     assert explanation.outcome == outcome
     assert any(note.id == "second-scheduler" for note in explanation.notes) is (outcome == "Unschedulable")

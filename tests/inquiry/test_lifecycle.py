@@ -129,6 +129,18 @@ ROLLOUT: Manifest = {
     "apiVersion": "argoproj.io/v1alpha1",
     "kind": "Rollout",
 }
+VIRTUAL_MACHINE: Manifest = {
+    "apiVersion": "kubevirt.io/v1",
+    "kind": "VirtualMachine",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {}}}},
+}
+DATABASE: Manifest = {
+    "apiVersion": "postgresql.cnpg.io/v1",
+    "kind": "Cluster",
+    "metadata": {"name": "web", "namespace": "default", "annotations": {"cnpg.io/hibernation": "on"}},
+    "spec": {"instances": 3},
+}
 AT_PAUSE: Manifest = {
     **workload("Deployment", replicas=2),
     "apiVersion": "argoproj.io/v1alpha1",
@@ -294,6 +306,19 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     ("sts/web", [workload("StatefulSet", replicas=0)], "default/sts/web is scaled to zero: spec.replicas is 0", 0),
     ("sts/web", ROLLS_OUT, "default/sts/web waits in its rollout: 1 pod is not ready", 0),
     ("rollout/web", [ROLLOUT], "default/rollout/web is scaled to zero: spec.replicas is 0", 0),
+    ("vm/web", [VIRTUAL_MACHINE], "default/virtualmachine/web is stopped: spec.runStrategy is Halted", 0),
+    (
+        "virtualmachine/web",
+        [{**VIRTUAL_MACHINE, "spec": {**at(VIRTUAL_MACHINE, "spec"), "running": False}}],
+        "default/virtualmachine/web is stopped: spec.running is false",
+        0,
+    ),
+    (
+        "cluster.postgresql.cnpg.io/web",
+        [DATABASE],
+        "default/cluster/web is stopped: annotation cnpg.io/hibernation is on",
+        0,
+    ),
     ("job/web", [workload("Job", parallelism=0)], "default/job/web is scaled to zero: spec.parallelism is 0", 0),
     (
         "job/web",
@@ -334,6 +359,16 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     (
         "deploy/web",
         [workload("Deployment"), SURGE, OLD, replica("web-0-a", "ReplicaSet", "web-0")],
+        "default/deploy/web gets no other pods: the API server refuses them",
+        1,
+    ),
+    (
+        "deploy/web",
+        [
+            {**workload("Deployment"), "status": at(REPLICA_SET, "status")},
+            {**SURGE, "status": {"replicas": 0}},
+            *(OLD, replica("web-0-a", "ReplicaSet", "web-0")),
+        ],
         "default/deploy/web gets no other pods: the API server refuses them",
         1,
     ),
@@ -1172,6 +1207,16 @@ def test_a_refusal_by_a_changed_rule_is_past(tmp_path: Path, hard: str, is_past:
 
 QUOTA: Manifest = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}}
 OPENSHIFT: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-dns"}}
+PROJECT: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "default", "annotations": {"openshift.io/description": ""}},
+}
+QUOTA_OF_PROJECTS: Manifest = {
+    "apiVersion": "quota.openshift.io/v1",
+    "kind": "ClusterResourceQuota",
+    "metadata": {"name": "q"},
+}
 
 
 @pytest.mark.parametrize(
@@ -1179,6 +1224,8 @@ OPENSHIFT: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"na
     [
         ([], "ResourceQuota"),
         ([OPENSHIFT], "ResourceQuota or ClusterResourceQuota"),
+        ([PROJECT], "ResourceQuota or ClusterResourceQuota"),
+        ([QUOTA_OF_PROJECTS], "ClusterResourceQuota"),
         ([OPENSHIFT, QUOTA], "ResourceQuota"),
         ([OPENSHIFT, {**QUOTA, "metadata": {"name": "other", "namespace": "default"}}], "ClusterResourceQuota"),
     ],
@@ -1190,6 +1237,46 @@ def test_the_kind_of_quota_that_refuses_on_openshift(tmp_path: Path, objects: li
     assert f"gets no pods: {by} refuses them" in result.out
     assert f"raise pods from 1 to 2 in {by} q" in result.out
     assert ("kubectl patch clusterresourcequota q" in result.out) == (by == "ClusterResourceQuota")
+
+
+CONFLICT = "pod node label selector conflicts with its namespace node label selector"
+NOT_ALLOWED = (
+    "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"
+)
+RULES = "scheduler.alpha.kubernetes.io/"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "report", "fix"),
+    [
+        (
+            {f"{RULES}node-selector": "pool=a,disk=ssd"},
+            {"nodeSelector": {"pool": "b", "disk": "ssd"}},
+            CONFLICT,
+            "remove pool=b from nodeSelector: it conflicts with pool=a of namespace default",
+        ),
+        (
+            {f"{RULES}tolerationsWhitelist": '[{"key": "a", "operator": "Exists"}]'},
+            {"tolerations": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]},
+            NOT_ALLOWED,
+            f"remove toleration b op=Exists, which annotation {RULES}tolerationsWhitelist of namespace default does",
+        ),
+        (
+            {},
+            {},
+            NOT_ALLOWED,
+            f"remove the tolerations that annotation {RULES}tolerationsWhitelist of namespace default does not allow",
+        ),
+    ],
+)
+def test_a_rule_of_the_namespace_that_the_pod_breaks(
+    tmp_path: Path, annotations: Manifest, spec: Manifest, report: str, fix: str
+) -> None:
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "annotations": annotations}}
+    job = workload("Job", template={"metadata": {}, "spec": {**SMALL, **spec}})
+    event = reports("Job", "web", "FailedCreate", f'Error creating: pods "web-" is forbidden: {report}')
+    result = why(tmp_path, "job/web", space, job, event, output="json")
+    assert json.loads(result.out)["fixes"][0]["title"].startswith(fix)
 
 
 def test_a_readiness_gate_keeps_a_running_pod_from_being_ready(tmp_path: Path) -> None:

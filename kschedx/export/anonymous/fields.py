@@ -64,6 +64,8 @@ _DURATION = lazy_pattern(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ns|us|ms|s|m|h))+")
 _lasting = changes.text(lambda text, _: text if text == "Never" or _DURATION.fullmatch(text) else "")
 _schedule = changes.text(lambda text, _: text if re.fullmatch(r"@[a-z]{4,8}|[0-9*/, -]{1,40}", text) else "")
 
+_PLATFORMS = ("linux", "windows", "amd64", "arm64", "arm", "s390x", "ppc64le", "riscv64")
+_platform = changes.text(lambda text, _: text if text in _PLATFORMS else "")
 _policy = changes.text(lambda text, _: text if text in ("AlwaysAllow", "IfHealthyBudget") else "")
 
 
@@ -101,6 +103,8 @@ _BY_FIELD: Mapping[str, Replacement] = {
     "max_surge": _share,
     "extended_resource_name": changes.text(changes.resource),
     "kubelet_version": changes.text(changes.version),
+    "operating_system": _platform,
+    "architecture": _platform,
     "attributes": device_texts.attributes,
     "expression": changes.text(_expression),
     "match_attribute": _key,

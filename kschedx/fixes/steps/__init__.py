@@ -25,6 +25,7 @@ from kschedx.fixes.steps.node import OfferDevices as OfferDevices
 from kschedx.fixes.steps.node import OfferResource as OfferResource
 from kschedx.fixes.steps.node import RemoveTaints as RemoveTaints
 from kschedx.fixes.steps.node import RepairNode as RepairNode
+from kschedx.fixes.steps.node import RestoreLabels as RestoreLabels
 from kschedx.fixes.steps.node import Uncordon as Uncordon
 from kschedx.fixes.steps.pod import AwaitController as AwaitController
 from kschedx.fixes.steps.pod import ChangeRule as ChangeRule

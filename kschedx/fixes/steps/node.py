@@ -17,6 +17,7 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import EPHEMERAL_STORAGE, HOSTNAME, REGION_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity, resource_amount
 from kschedx.kube.storage import CSINode
+from kschedx.kube.tolerations import TO_BE_DELETED
 from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.changes import set_cordon
@@ -66,7 +67,7 @@ class Uncordon(NodeStep, frozen=True, kw_only=True):
 
 class RemoveTaints(NodeStep, frozen=True, kw_only=True):
     taints: tuple[Taint, ...]
-    is_left_over: bool = False  # whether the node is ready again, so that the taints are out of date
+    is_left_over: bool = False  # whether what set the taints should have removed them
     is_of_openshift: bool = False  # whether the Machine Config Operator sets them, and would add them again
 
     @property
@@ -75,7 +76,9 @@ class RemoveTaints(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        again = ", which is ready again" if self.is_left_over else ""
+        is_kept = any(taint.key == TO_BE_DELETED for taint in self.taints)
+        state = "which cluster-autoscaler has not removed" if is_kept else "which is ready again"
+        again = f", {state}" if self.is_left_over else ""
         what = f"taint {' and '.join(map(str, self.taints))} from {self.node}{again}"
         if self.is_of_openshift:
             return f"set mastersSchedulable: true in Scheduler cluster, which removes {what}"
@@ -112,6 +115,22 @@ class LabelNode(NodeStep, frozen=True, kw_only=True):
     def commands(self) -> tuple[str, ...]:
         template = "kubectl label node {}" + " {}={}" * len(self.labels) + " --overwrite" * self.is_overwritten
         return (shell_command(template, self.node, *(word for label in self.labels for word in label)),)
+
+
+class RestoreLabels(LabelNode, frozen=True, kw_only=True):
+    """Labels that a node lacks, and that its kubelet sets again when it starts."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REPAIR
+
+    @property
+    def title(self) -> str:
+        labels = ", ".join(f"{key}={value}" for key, value in self.labels)
+        return f"restart the kubelet of {self.node}, which sets label {labels} again"
+
+    def commands(self) -> tuple[str, ...]:
+        return ()
 
 
 _NO_NETWORK = lazy_pattern(r"NetworkPluginNotReady|cni (plugin|config)", re.IGNORECASE)
