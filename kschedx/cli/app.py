@@ -177,14 +177,15 @@ def _answer_shells() -> None:
 def _usage(error: Exception) -> int:
     """Print a usage error of click's in kubectl's form."""
     context = getattr(error, "ctx", None)
-    path = getattr(context, "command_path", "kschedx")
+    path = getattr(context, "command_path", " ".join(["kschedx", *(word for word in sys.argv[1:2] if word in NAMES)]))
     text: str = error.format_message()  # type: ignore[attr-defined] # what it is known by: typer exports no class
     if type(error).__name__ == "NoArgsIsHelpError":
         command = getattr(context, "command", None)
         shown = f"{command.usage(context)}\nSee '{path} --help' for more." if isinstance(command, HelpCommand) else text
         typer.echo(shown, err=True)
         return ExitCode.USAGE
-    text = _unknown_command(text) or text + _missing_option_hint(text, getattr(context, "command", None))
+    hint = _missing_option_hint(text, getattr(context, "command", None))
+    text = _unknown_command(text) or _in_plain_words(text) + hint
     typer.echo(f"error: {visible(text.replace('Value error, ', ''))}\nSee '{path} --help' for usage.", err=True)
     return ExitCode.USAGE
 
@@ -205,6 +206,32 @@ def _unknown_command(text: str) -> str:
     names = _MEANT.get(said[1]) or (said[2],)
     meant = " or ".join(f'"{name}"' for name in names if name)
     return f'no command "{said[1]}"' + (f" (did you mean {meant}?)" if meant else "")
+
+
+_PLAIN = (
+    (r"No such option: (\S+?)(?: \(Possible options: .*\))?", 'no option "{0}"'),
+    (r"Option '(.*)' requires an argument\.", "{0}: its value is missing"),
+    (r"Missing (?:argument|option) '(.*?)(?:\.\.\.)?'\.", "{0} is missing"),
+    (r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", "unexpected argument: {0}"),
+    (r"'(.*)' is not a valid (?:int|integer)(?: range)?\.", 'found "{0}", expected a whole number'),
+    (r"'(.*)' is not a valid float(?: range)?\.", 'found "{0}", expected a number'),
+    (r"(\S+) is not in the range x>=(\S+)\.", "found {0}, allowed are numbers from {1}"),
+    (r"(\S+) is not in the range (\S+?)<=?x<=?(\S+)\.", "found {0}, allowed are numbers from {1} to {2}"),
+    (r"'(.*)' is not one of (.*)\.", 'found "{0}", allowed are {1}'),
+)
+"""What click says about a command line, and the same in the form of other errors."""
+
+
+def _in_plain_words(text: str) -> str:
+    """Return click's text as another error: `--replicas: found 0, allowed are numbers from 1 to 1000000`."""
+    said = re.fullmatch(r"Invalid value(?: for '(.*?)'(?: / '.*?')?)?: (.*)", text, re.DOTALL)
+    place, text = (f"{said[1]}: " if said[1] and "|" not in said[1] else "", said[2]) if said else ("", text)
+    for pattern, plain in _PLAIN:
+        if match := re.fullmatch(pattern, text):
+            meant = " or ".join(re.findall(r"(?<=[ ,(])--?[\w-]+", text.partition("Possible options:")[2]))
+            hint = f" (did you mean {meant}?)" if meant else ""
+            return place + plain.format(*(part.replace("'", "") for part in match.groups() if part)) + hint
+    return place + text
 
 
 def _missing_option_hint(text: str, command: object) -> str:

@@ -66,13 +66,29 @@ def _without_nulls(value: object) -> object:
 _PATH = lazy_pattern(r"^(?P<message>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
 
 
+_TYPES = {
+    "array": "a list", "bool": "true or false", "float": "a number", "int": "a whole number", "object": "a mapping",
+    "str": "a string",
+}  # fmt: skip
+"""msgspec's names to those of errors."""
+_TYPE = lazy_pattern(rf"\b(?:{'|'.join(_TYPES)})\b")
+
+
+def mismatch_text(message: str) -> str:
+    """Return msgspec's message in the words of other errors: `expected a whole number, found a string`."""
+    message = message.replace("`", "")
+    if not message.startswith("Expected"):
+        return message
+    plain = message.replace("Expected", "expected", 1).replace(", got ", ", found ").replace(" | null", "")
+    return _TYPE.sub(lambda name: _TYPES[name[0]], plain)
+
+
 def _input_error(error: msgspec.ValidationError) -> InputError:
     """Convert msgspec's `Expected int, got str - at $.spec.priority` to an error with a field path."""
     match = _PATH.match(str(error))
     message, path = (match["message"], match["path"] or "") if match else (str(error), "")
-    message = message.replace("`", "").replace("Expected", "expected", 1)
     field = path.removeprefix("key in ").removeprefix("$").removeprefix(".").replace("[...]", "[*]")
-    return InputError(message, place=Place(field=field))
+    return InputError(mismatch_text(message), place=Place(field=field))
 
 
 # Arguments of the library: manifests as dicts, or other types in their place. Anything else is an `InputError` with the

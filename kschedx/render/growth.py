@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
-from kschedx.render.terminal import DIM, StyledLine, fact_lines, labelled_lines, paragraph, text
+from kschedx.render.terminal import DIM, StyledLine, fact_block, labelled_lines, paragraph, text
 from kschedx.render.view import Decider, DeciderRow, FixView
 from kschedx.wording import count, list_names
 from kschedx.words.growth import MOST_NAMES, OUTCOMES, DecisionWords
@@ -76,12 +76,17 @@ def decider_lines(
     """Return the sentence, why each node group or NodePool does not help, the event, and what makes it help. `limit` is
     the maximum number of rows; a brief decision has no facts, and no basis."""
     lines = paragraph(decider.sentence, width, first=decider.name.ljust(12))
-    for row in decider.rows[:limit]:
-        lines += paragraph(row.text, width, first="  ", indent=6)
-        for fact in () if is_brief or (row.is_brief and limit is not None) else row.facts:
-            lines += fact_lines(fact, width, 2)
-    if limit is not None and len(decider.rows) > limit:
-        lines.append(text(f"  {count(len(decider.rows) - limit, 'more reason' if limit else 'reason')}: -o wide", DIM))
+    shown = []
+    for row in decider.rows:
+        facts = () if is_brief or (row.is_brief and limit is not None) else row.facts
+        is_said = row.is_cause and limit is not None
+        if facts or not is_said:
+            shown.append((row.names if is_said else row.text, facts))
+    for content, facts in shown[:limit]:
+        lines += paragraph(content, width, first="  ", indent=6)
+        lines += fact_block(facts, width, 2)
+    if limit is not None and len(shown) > limit:
+        lines.append(text(f"  {count(len(shown) - limit, 'more reason')}: -o wide", DIM))
     if decider.event:
         lines += labelled_lines("event", decider.event, width, exact=True)
     if decider.recorded and not (is_brief and decider.recorded == _SAME):

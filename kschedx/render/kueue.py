@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kschedx.fixes.phrases import resource_name
 from kschedx.grouping import group_pairs
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import CohortOverview, FlavorRow, Overview, PendingWorkload, QueueOverview
@@ -148,5 +149,6 @@ def _cause(waiting: PendingWorkload) -> str:
 
 def _shortage(shortage: Shortage) -> str:
     most = f", more than the queue's maximum of {display_amount(shortage.resource, shortage.maximum)}"
-    text = f"{display_amount(shortage.resource, shortage.missing_amount)} {shortage.resource} in {shortage.flavor}"
+    amount, name = display_amount(shortage.resource, shortage.missing_amount), resource_name(shortage.resource)
+    text = f"{amount} {name} in {shortage.flavor}"
     return text + (most if shortage.exceeds_maximum else "")

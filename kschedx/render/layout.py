@@ -33,7 +33,10 @@ _STYLES = {Tone.GOOD: GOOD, Tone.BAD: BAD}
 def head_lines(
     view: View, width: int, limit: int | None = None, *, about: str = "", rows: int | None = None
 ) -> list[StyledLine]:
-    """Return headline, causes, facts in at most `rows` lines each, fixes in at most `limit` lines, and event."""
+    """Return headline, causes, fixes in at most `limit` lines, facts in at most `rows` lines each, and event. Without
+    causes, the facts precede the fixes."""
+    facts = fact_block(view.facts, width, rows)
+    fixes = fix_lines(view.fixes, view.no_fix, width, limit, about)
     label = "event" if view.tone is Tone.GOOD else "because"
     return [
         *headline_lines(view, width),
@@ -43,8 +46,7 @@ def head_lines(
             for number, root in enumerate(view.roots)
             for row in labelled_lines("" if view.because or number else label, root, width, further=2)
         ),
-        *fact_block(view.facts, width, rows),
-        *fix_lines(view.fixes, view.no_fix, width, limit, about),
+        *((*fixes, *facts) if view.because or view.roots else (*facts, *fixes)),
         *(labelled_lines("event", view.event, width, style=DIM, exact=True) if view.event else ()),
     ]
 

@@ -16,7 +16,7 @@ from kschedx.kube.quantity import Unit
 from kschedx.render import terminal
 from kschedx.render.layout import head_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, page_of
-from kschedx.render.terminal import BLANK, SEPARATOR, StyledLine, columns, more, shortens
+from kschedx.render.terminal import BLANK, StyledLine, columns, more, shortens
 from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, count
@@ -160,18 +160,16 @@ def _table(nodes: ItemList, width: int | None, sort: str) -> tuple[list[StyledLi
         gone.add(last := leaving.pop(0))
         below = [last, *below] if len({*cells[last]}) > 1 else below  # it distinguishes rows
     right = frozenset(at for at, (label, *_) in enumerate(shown) if label in ("nodes", *numbers))
-    second = ["", *(_second([(label, cells[label][group[0]]) for label in below], numbers) for group in groups)]
+    second = [(), *(_second([(label, cells[label][group[0]]) for label in below], numbers) for group in groups)]
     table = columns(
         zip(*shown, strict=True), right=right, indent=_GAP, header=True, width=width, below=second if below else ()
     )
     return table, len(rows) - sum(map(len, groups))
 
 
-def _second(cells: Sequence[tuple[str, str]], numbers: Set[str]) -> str:
-    """Return `gpu 0/4 · eu-west-1a · spot`."""
-    return SEPARATOR.join(
-        f"{label} {cell}" if label in numbers or label == "taints" else cell for label, cell in cells if cell
-    )
+def _second(cells: Sequence[tuple[str, str]], numbers: Set[str]) -> tuple[str, ...]:
+    """Return `gpu 0/4`, `eu-west-1a`, and `spot`."""
+    return tuple(f"{label} {cell}" if label in numbers or label == "taints" else cell for label, cell in cells if cell)
 
 
 def _nodes_view(rows: Sequence[NodeRow]) -> View:

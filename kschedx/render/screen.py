@@ -183,7 +183,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
         event=event_text(cycle, explanation.holding) or _own_event(explanation),
-        deciders=deciders,
+        deciders=tuple(_with_causes(explanation, deciders)),
         notes=(*lacking_notes(cycle), *(note.text for note in explanation.notes if note.id not in _SAID)),
     )
 
@@ -296,12 +296,27 @@ def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator
         if explanation.state.name != "Unschedulable" or decider.reports:
             continue
         may_add, _, others = decider.sentence.partition("; no other group helps")
-        if decider.rows and (decider.sentence.startswith(("adds no node", "has no")) or may_add != decider.sentence):
+        if _is_first_row_cause(decider):
             why = decider.rows[0].text.replace(" ✗ ", ": ", 1).replace(" ? ", ": ", 1)
             first = f"{may_add}; " if may_add != decider.sentence else "adds no node: "
             yield f"{name} {first}{why.removesuffix('; the pod would fit')}{others}"
         else:
             yield f"{name} {decider.sentence}"
+
+
+def _is_first_row_cause(decider: Decider) -> bool:
+    """Return whether the causes of the answer have the first reason of a decision."""
+    refuses = decider.sentence.startswith(("adds no node", "has no")) or "; no other group helps" in decider.sentence
+    return bool(decider.rows) and refuses and not decider.reports
+
+
+def _with_causes(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator[Decider]:
+    """Yield the decisions with the reasons marked that are causes of the answer."""
+    are_causes = explanation.state.name == "Unschedulable" and explanation.autoscaler_down is None
+    for decider in deciders:
+        if are_causes and _is_first_row_cause(decider):
+            decider = replace(decider, rows=(replace(decider.rows[0], is_cause=True), *decider.rows[1:]))
+        yield decider
 
 
 def _deciders(explanation: Explanation) -> Iterator[Decider]:

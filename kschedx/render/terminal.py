@@ -305,10 +305,10 @@ def columns(
     header: bool = False,
     width: int | None = None,
     name: int = 0,
-    below: Sequence[str] = (),
+    below: Sequence[Sequence[str]] = (),
 ) -> list[StyledLine]:
-    """Return rows as aligned columns, two spaces apart. `right` are the right-aligned columns, `below` has a paragraph
-    for each row.
+    """Return rows as aligned columns, two spaces apart. `right` are the right-aligned columns, `below` has the items
+    below each row, of which none is broken if it fits in a line.
 
     If the columns are wider than `width`, a long cell of the column `name` is not cut: it has its own line above its
     row.
@@ -327,7 +327,8 @@ def columns(
             row = [*[""] * (name + 1), *row[name + 1 :]]
         lines.append(text((" " * indent + "  ".join(_pad_row(row, sizes, right))).rstrip(), style))
         if below and below[number]:
-            lines += paragraph(below[number], width or len(below[number]), first=" " * (indent + INDENT), style=DIM)
+            items = join_items(below[number], (width or _DEFAULT_WIDTH) - indent - INDENT)
+            lines += [text(" " * (indent + INDENT) + item, DIM) for item in items]
     return lines
 
 

@@ -6,6 +6,7 @@ escaped here; each renderer makes it harmless before it prints it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
@@ -76,6 +77,12 @@ class DeciderRow(Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     is_brief: bool = True
     """Whether details are omitted unless everything is shown or the row comes first."""
+    is_cause: bool = False
+    """Whether the reason is a cause of the answer, which the first screen does not repeat."""
+
+    @property
+    def names(self) -> str:
+        return re.split(" [✗?] ", self.text, maxsplit=1)[0]
 
 
 class Decider(Struct, frozen=True, kw_only=True):
@@ -193,7 +200,7 @@ class Timeline(Struct, frozen=True, kw_only=True, tag="timeline", tag_field="kin
 
 
 class View(Struct, frozen=True, kw_only=True):
-    """An answer: headline, causes, fixes, and event, then the autoscalers' decisions, the rows, and tables."""
+    """An answer: headline, causes, fixes, facts, and event, then the autoscalers' decisions, the rows, and tables."""
 
     command: str
     """`kschedx why`."""

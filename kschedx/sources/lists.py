@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, join_fields
+from kschedx.kube.decoding import mismatch_text
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.snapshot_header import SnapshotHeader, parse_list_header
@@ -346,8 +347,9 @@ def _explain_invalid(error: msgspec.ValidationError, items: list[msgspec.Raw]) -
     if match is None or match["index"] is None:
         return None, InputError(str(error))
     index = int(match["index"])
-    problem = match["problem"].replace("`", "").replace("Expected", "expected")
-    hint = "quote the value to make it a string" if re.search(r"expected str.*got (int|float|bool)", problem) else ""
+    problem = mismatch_text(match["problem"])
+    is_unquoted = re.match("expected a string, found (?:a whole number|a number|true or false)", problem)
+    hint = "quote the value to make it a string" if is_unquoted else ""
     field = match["field"]
     if "[...]" in field:  # msgspec does not name the keys of untyped values, in which only numbers can be wrong
         field = _endless_number(json.loads(bytes(items[index]), parse_int=float)) or field

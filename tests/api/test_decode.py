@@ -12,10 +12,10 @@ from kschedx.kube.types import PodSpec
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b'{"priority": "5"}', "priority: expected int | null, got str"),
-        (b'{"affinity": {"nodeAffinity": 5}}', "affinity.nodeAffinity: expected object | null, got int"),
+        (b'{"priority": "5"}', "priority: expected a whole number, found a string"),
+        (b'{"affinity": {"nodeAffinity": 5}}', "affinity.nodeAffinity: expected a mapping, found a whole number"),
         (b'{"priority": 5', "not valid JSON: Input data was truncated"),
-        (b'{"priority": 9223372036854775808}', "priority: expected int <= 2147483647"),
+        (b'{"priority": 9223372036854775808}', "priority: expected a whole number <= 2147483647"),
         (b'{"schedulerName": "\xff"}', "not valid UTF-8"),
         (b'{"affinity": ' + b"[" * 500 + b"]" * 500 + b"}", "nested too deeply"),
         (b'{"affinity": ' + b'{"a":[' * 300 + b"]}" * 300 + b', "priority": "a"}', "nested too deeply"),

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from kschedx.kube.kinds import KINDS, READ_LIVE
+from kschedx.releases import EMULATED
 from kschedx.sources.live import client, credentials, lists
 from kschedx.sources.live.lists import path_of
 from tests.api_server import (
@@ -166,7 +167,11 @@ def test_a_namespace_that_contradicts_the_manifest_is_an_error(url: str, tmp_pat
 
 @pytest.mark.parametrize(
     ("version", "emulated", "says"),
-    [("v1.35.4", "1.35", "emulates kube-scheduler 1.35"), ("v1.99.0", "1.38", "does not support"), ("", "1.36", None)],
+    [
+        ("v1.35.4", "1.35", "emulates kube-scheduler 1.35"),
+        ("v1.99.0", EMULATED[0], "does not support"),
+        ("", "1.36", None),
+    ],
 )
 def test_the_servers_version_is_emulated(
     version: str, emulated: str, says: str | None, api: FakeApiServer, url: str, tmp_path: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
+from kschedx.releases import EMULATED
 from tests.builders import Manifest, node, pod
 
 
@@ -26,10 +27,10 @@ def with_kubelet(name: str, version: str) -> Manifest:
         (["v1.30.1", "v1.31.0"], "1.31", "most kubelets are v1.31.0: kschedx emulates kube-scheduler 1.31"),
         (
             ["v1.99.0"],
-            "1.38",
+            EMULATED[0],
             (
-                "the kubelets are v1.99.0, which kschedx does not support: kschedx emulates kube-scheduler 1.38, as "
-                "published and not measured"
+                "the kubelets are v1.99.0, which kschedx does not support: kschedx emulates kube-scheduler "
+                f"{EMULATED[0]}, as published and not measured"
             ),
         ),
         (

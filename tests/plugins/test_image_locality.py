@@ -93,5 +93,5 @@ def test_normalized_image_names(name: str, normalized: str) -> None:
 
 
 def test_an_error_names_the_field_of_an_invalid_image() -> None:
-    with pytest.raises(InputError, match=r"Node n: status\.images\[0\]\.sizeBytes: expected int"):
+    with pytest.raises(InputError, match=r"Node n: status\.images\[0\]\.sizeBytes: expected a whole number"):
         framework([node_with_images("n", [{"names": ["web:1"], "sizeBytes": "big"}])])

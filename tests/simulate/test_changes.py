@@ -135,7 +135,7 @@ def test_changes_are_applied_in_their_order() -> None:
         ({"set": "deploy/web:metadata.name=other"}, "metadata.name cannot be changed"),
         ({"set": "deploy/web:kind=Job"}, "kind cannot be changed"),
         ({"set": "pod/web-0:spec.containers[0].resources.requests.cpu=two"}, "containers[0].resources.requests[cpu]"),
-        ({"set": "node/node-1:spec.taints=x"}, 'spec.taints: expected array, got str'),
+        ({"set": "node/node-1:spec.taints=x"}, 'spec.taints: expected a list, found a string'),
         ({"set": "node/node-1:metadata.name=other"}, "metadata.name cannot be changed"),
         ({"taint": "node-1:a b=c:NoSchedule"}, 'spec.taints[0]: Invalid value: "a b"'),
         ({"label": "node-1:a=b c"}, 'metadata.labels: Invalid value: "b c"'),

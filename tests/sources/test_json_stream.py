@@ -303,7 +303,7 @@ def test_an_object_of_the_wrong_shape_is_named() -> None:
     (batch,) = batches('{"kind": "Pod", "metadata": {"name": "a", "namespace": "b"},\n "replicas": "3"}')
     with pytest.raises(msgspec.ValidationError) as caught:
         batch.decode(msgspec.json.Decoder(list[Pod]))
-    assert str(batch.invalid(caught.value)) == "a.json:1: Pod b/a: replicas: expected int, got str"
+    assert str(batch.invalid(caught.value)) == "a.json:1: Pod b/a: replicas: expected a whole number, found a string"
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 5000])

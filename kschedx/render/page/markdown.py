@@ -44,8 +44,9 @@ def _lines(page: model.Page) -> Iterator[str]:
     yield from (f"- {_plain(detail)}" for detail in head.details)
     if head.because:
         yield f"- **because** {_plain(' · '.join(head.because))}"
-    yield from (f"- **{_plain(label or 'and')}** {_plain(phrase)}" for label, phrase in head.facts)
-    yield from _fixes(head.fixes, head.no_fix)
+    facts = [f"- **{_plain(label or 'and')}** {_plain(phrase)}" for label, phrase in head.facts]
+    fixes = _fixes(head.fixes, head.no_fix)
+    yield from (*fixes, *facts) if head.because else (*facts, *fixes)
     if head.event:
         yield f"- **event** {_plain(head.event)}"
     for decider in head.deciders:

@@ -760,8 +760,9 @@ function head(data) {
   const line = (label, ...content) => make("div", {class: "fact"}, make("b", {}, label), make("div", {}, ...content));
   const made = data.details.map((detail) => make("p", {}, detail));
   if (data.because.length) made.push(line("because", make("ul", {}, ...data.because.map((cause) => make("li", {}, cause)))));
-  for (const [label, text] of data.facts) made.push(line(label, ...to_copy(text, data.commands)));
-  if (data.fixes.length || data.no_fix) made.push(line("fix", ...fix_list("head", data.fixes, data.no_fix)));
+  const facts = data.facts.map(([label, text]) => line(label, ...to_copy(text, data.commands)));
+  const fixes = data.fixes.length || data.no_fix ? [line("fix", ...fix_list("head", data.fixes, data.no_fix))] : [];
+  made.push(...(data.because.length ? [...fixes, ...facts] : [...facts, ...fixes]));
   if (data.event) made.push(line("event", make("span", {class: "mono"}, data.event)));
   for (const one of data.deciders) {
     made.push(line(one.name, make("p", {}, one.sentence),

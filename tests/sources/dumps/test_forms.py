@@ -256,7 +256,7 @@ def test_an_empty_file_of_a_dump_is_a_lack_and_an_empty_list_is_none(tmp_path: P
         ('{"pods": [}', "x:1: not valid JSON: invalid character '}', at column 11"),
         ('{"pods": {}, "nodes": []}', "x: pods: not an array"),
         ('{"pods": [7], "nodes": []}', "x: pods: not an object, so this is not a Kubernetes object"),
-        ('{"pods": [{"metadata": {"name": 7}}], "nodes": []}', "x: pods[0]: metadata.name: expected str"),
+        ('{"pods": [{"metadata": {"name": 7}}], "nodes": []}', "x: pods[0]: metadata.name: expected a string"),
     ],
 )
 def test_what_begins_as_a_simulator_export(
