@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import TypeVar
 
@@ -15,10 +16,11 @@ from msgspec import Struct
 from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.descheduler.arguments import DefaultEvictorArgs, NameFilter, Protection
 from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, nodes_for
-from kschedx.descheduler.policy import Policy, PolicyProfile, aggregate, query_fault
+from kschedx.descheduler.policy import Policy, PolicyProfile
+from kschedx.errors import InputError
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.descheduling import CONFIG_SOURCE, EVICT, PREFER_NO_EVICTION
-from kschedx.kube.field_errors import quote_go
+from kschedx.kube.field_errors import aggregate_texts, quote_go
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
 from kschedx.kube.types import Node
 
@@ -45,7 +47,7 @@ class EvictorVerdict(Struct, frozen=True, kw_only=True):
     @property
     def checks(self) -> str:
         """The descheduler's text for the failed checks."""
-        return aggregate(self.failed) if self.failed else ""
+        return aggregate_texts(self.failed) if self.failed else ""
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -72,9 +74,10 @@ class DefaultEvictor:
         """Pod to its result, if no eviction changes that."""
         self._fits: set[str] = set()
         """Pods that passed `pre_eviction`: evictions only free resources, so they pass it again."""
-        query = self.args.node_selector
-        nodes = None if query_fault(query) else nodes_for(cluster, parse_label_query(query))
-        self._fit = None if nodes is None else FitCheck(cluster, nodes)
+        self._fit: FitCheck | None = None
+        """None if the args' nodeSelector is invalid."""
+        with suppress(InputError):
+            self._fit = FitCheck(cluster, nodes_for(cluster, parse_label_query(self.args.node_selector)))
 
     def filter(self, pod: PodFacts) -> bool:
         """Return whether the pod passes the first checks."""

@@ -17,9 +17,8 @@ from kschedx.descheduler import arguments
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.framework.config.decoding import decode
 from kschedx.kube.escaping import MASK, Url
-from kschedx.kube.field_errors import quote_go
-from kschedx.kube.names import label_key_errors, label_value_errors
-from kschedx.kube.scalars import Int64, parse_int64
+from kschedx.kube.field_errors import aggregate_texts, quote_go
+from kschedx.kube.scalars import Int64
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
 from kschedx.kube.types import PriorityClass
 from kschedx.patterns import lazy_pattern
@@ -149,7 +148,7 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
     if faults:
         unknown = next((name for config in configs for name, args in config if args is None), "")
         hint = nearest(unknown, arguments.REGISTRY) if unknown else ""
-        raise PolicyError(aggregate(fault for _, fault in faults), place=Place(field=faults[0][0]), hint=hint)
+        raise PolicyError(aggregate_texts(fault for _, fault in faults), place=Place(field=faults[0][0]), hint=hint)
     thresholds = [_priority_threshold(config, classes, f"profiles[{at}]") for at, config in enumerate(configs)]
     selector = _node_selector(read.node_selector)
     return Policy(
@@ -171,12 +170,6 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
 def _refusal(text: str, field: str) -> PolicyError:
     """Return an error with the descheduler's text and its field, or the first of several fields."""
     return PolicyError(text, place=Place(field=field))
-
-
-def aggregate(faults: Iterable[str]) -> str:
-    """Format errors as Go's NewAggregate does: a single one alone, several in brackets, equal ones once."""
-    each = list(dict.fromkeys(faults))
-    return each[0] if len(each) == 1 else f"[{', '.join(each)}]"
 
 
 # --- reading
@@ -254,7 +247,7 @@ def _faults(policy: _Policy, configs: Sequence[_Configs]) -> Iterator[tuple[str,
             if args is None:
                 yield f"{path}.name", f"in profile {profile.name}: plugin {name} in pluginConfig not registered"
             elif faults := list(_args_faults(args)):
-                yield f"{path}.args", f"in profile {profile.name}: {aggregate(faults)}"
+                yield f"{path}.args", f"in profile {profile.name}: {aggregate_texts(faults)}"
 
 
 def _metrics_faults(policy: _Policy) -> Iterator[str]:
@@ -380,7 +373,7 @@ def _selector_faults(selector: LabelSelector | None) -> Iterator[str]:
         try:
             compile_selector(selector)
         except InputError as error:
-            yield f"failed to get label selectors from strategy's params: {_error_text(error)}"
+            yield f"failed to get label selectors from strategy's params: {error}"
 
 
 def _pod_faults(args: arguments.PodArgs) -> Iterator[str]:
@@ -519,9 +512,10 @@ _NOT_BUILT = "failed to create new descheduler: "
 
 
 def _node_selector(text: str | None) -> Selector:
-    if fault := query_fault(text or ""):
-        raise _refusal(_NOT_BUILT + fault, "nodeSelector")
-    return parse_label_query(text or "")
+    try:
+        return parse_label_query(text or "")
+    except InputError as error:
+        raise _refusal(_NOT_BUILT + error.message, "nodeSelector") from None
 
 
 def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) -> PolicyProfile:
@@ -576,109 +570,10 @@ def _build_fault(args: arguments.Args) -> str:
             try:
                 compile_selector(selector)
             except InputError as error:
-                return failed + _error_text(error)
+                return failed + str(error)
     if isinstance(args, arguments.LowNodeUtilizationArgs) and args.metrics_source == PROMETHEUS:
         for name, given in (("thresholds", args.thresholds), ("targetThresholds", args.target_thresholds)):
             if list(given) != [METRIC_RESOURCE]:
                 expected = f'are expected to specify a single instance of "{METRIC_RESOURCE}" resource'
                 return f"{name} {expected}, got [{' '.join(given)}] instead"
     return ""
-
-
-# --- label queries, in the words of labels.Parse (apimachinery/pkg/labels/selector.go)
-
-_TOKEN = lazy_pattern(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
-_OPERATORS = ("in", "notin", "=", "==", "!=", ">", "<")
-_KNOWN_OPERATORS = "in, notin, =, ==, !=, gt, lt"
-
-
-def query_fault(text: str) -> str:
-    """Return the error in a label query such as `zone in (a, b),!spot`; empty if there is none."""
-    tokens = [*_TOKEN.findall(text), ""]
-    at = 0
-    while tokens[at]:
-        if not _is_identifier(tokens[at]) and tokens[at] != "!":
-            return f"found '{tokens[at]}', expected: !, identifier, or 'end of string'"
-        at, fault = _requirement_fault(tokens, at)
-        if fault:
-            return f"unable to parse requirement: {fault}"
-        if not tokens[at]:
-            return ""
-        if tokens[at] != ",":
-            return f"found '{tokens[at]}', expected: ',' or 'end of string'"
-        at += 1
-        if not _is_identifier(tokens[at]) and tokens[at] != "!":
-            return f"found '{tokens[at]}', expected: identifier after ','"
-    return ""
-
-
-def _is_identifier(token: str) -> bool:
-    """Return whether a token is a key or a value; `in` can be one too."""
-    return bool(token) and not set(token) & set("=!(),<>")
-
-
-def _requirement_fault(tokens: Sequence[str], at: int) -> tuple[int, str]:
-    """Return the position of the next token, or the error."""
-    is_negated = tokens[at] == "!"
-    at += is_negated
-    key = tokens[at]
-    if not _is_identifier(key):
-        return at, f"found '{key}', expected: identifier"
-    if errors := list(label_key_errors(key)):
-        return at, f"<nil>: Invalid value: {quote_go(key)}: {'; '.join(errors)}"
-    at += 1
-    if is_negated or tokens[at] in ("", ","):
-        return at, ""
-    operator = tokens[at]
-    if operator not in _OPERATORS:
-        return at, f"found '{operator}', expected: {_KNOWN_OPERATORS}"
-    at += 1
-    at, values, fault = _values(tokens, at) if operator in ("in", "notin") else _exact_value(tokens, at)
-    faults = [] if fault else list(_value_faults(key, operator, sorted(set(values))))
-    return at, fault or (aggregate(faults) if faults else "")
-
-
-def _exact_value(tokens: Sequence[str], at: int) -> tuple[int, list[str], str]:
-    if tokens[at] in ("", ","):
-        return at, [""], ""
-    if not _is_identifier(tokens[at]):
-        return at, [], f"found '{tokens[at]}', expected: identifier"
-    return at + 1, [tokens[at]], ""
-
-
-def _values(tokens: Sequence[str], at: int) -> tuple[int, list[str], str]:
-    if tokens[at] != "(":
-        return at, [], f"found '{tokens[at]}' expected: '('"
-    at += 1
-    if tokens[at] == ")":
-        return at + 1, [""], ""
-    if not _is_identifier(tokens[at]) and tokens[at] != ",":
-        return at, [], f"found '{tokens[at]}', expected: ',', ')' or identifier"
-    values: list[str] = []
-    while tokens[at] != ")":
-        token, following = tokens[at], tokens[at + 1] if tokens[at] else ""
-        if _is_identifier(token):
-            values.append(token)
-            if following not in (",", ")"):
-                return at, [], f"found '{following}', expected: ',' or ')'"
-        elif token == ",":
-            values += [""] * (not values or following in (",", ")"))
-        else:
-            return at, [], f"found '{token}', expected: ',', or identifier"
-        at += 1
-    return at + 1, values, ""
-
-
-def _value_faults(key: str, operator: str, values: Sequence[str]) -> Iterator[str]:
-    for at, value in enumerate(values):
-        if operator in (">", "<") and parse_int64(value) is None:
-            detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-            yield f"values[{at}]: Invalid value: {quote_go(value)}: {detail}"
-    for at, value in enumerate(values):
-        if errors := list(label_value_errors(value)):
-            yield f"values[{at}][{key}]: Invalid value: {quote_go(value)}: {'; '.join(errors)}"
-
-
-def _error_text(error: InputError) -> str:
-    """Return the error's own text with its field, without its source."""
-    return f"{error.place.field}: {error.message}" if error.place.field else error.message

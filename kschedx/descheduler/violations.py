@@ -26,9 +26,10 @@ from kschedx.descheduler.arguments import (
 )
 from kschedx.descheduler.cluster import NANO, Cluster, FitCheck, PodFacts, group_by_namespace, select_pods
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle, is_in_namespaces
-from kschedx.descheduler.policy import PREFERRED, REQUIRED, aggregate
+from kschedx.descheduler.policy import PREFERRED, REQUIRED
 from kschedx.errors import InputError
 from kschedx.kube.descheduling import PREFER_NO_EVICTION, ConditionFacts, ContainerFacts
+from kschedx.kube.field_errors import aggregate_texts
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import PreferredSchedulingTerm, Selector, compile_preferred_terms, compile_selector
@@ -171,7 +172,7 @@ def remove_failed_pods(handle: EvictorHandle, args: RemoveFailedPodsArgs) -> Non
     def is_due(pod: PodFacts) -> bool:
         faults = list(_failed_faults(handle, args, pod))
         if faults:
-            handle.say(pod, f"ignoring pod for eviction due to: {aggregate(faults)}")
+            handle.say(pod, f"ignoring pod for eviction due to: {aggregate_texts(faults)}")
         return not faults
 
     for node in handle.each(handle.nodes):

@@ -57,9 +57,15 @@ def aggregate(errors: Iterable[InputError]) -> InputError | None:
         case [error]:
             return error
         case _:
-            several = InputError(f"[{', '.join(distinct)}]")
+            several = InputError(aggregate_texts(distinct))
             several.parts = tuple(distinct.values())
             return several
+
+
+def aggregate_texts(texts: Iterable[str]) -> str:
+    """Format error texts as Go's NewAggregate does: a single one alone, several in brackets, equal ones once."""
+    distinct = list(dict.fromkeys(texts))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def quote_go(text: str) -> str:

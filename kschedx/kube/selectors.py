@@ -6,17 +6,17 @@ component-helpers/scheduling/corev1/nodeaffinity. The API server's validation is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum, unique
 from typing import assert_never
 
 from msgspec import Struct
 
-from kschedx.errors import InputError, join_fields
+from kschedx.errors import InputError, Place, join_fields
 from kschedx.kube.field_errors import aggregate, as_json, invalid, not_supported_error, quote_go
 from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int32, parse_int64
+from kschedx.patterns import lazy_pattern
 
 NODE_NAME_FIELD = "metadata.name"
 """The only node field that matchFields supports."""
@@ -384,50 +384,104 @@ def _compile_term(term: NodeSelectorTerm, index: int, path: str) -> CompiledTerm
     return CompiledTerm(index=index, expressions=tuple(expressions), fields=tuple(fields), errors=tuple(errors))
 
 
-# A label selector in the syntax of kubectl's -l: `app=web,tier in (front, back),!canary`. Upstream: Parse in
-# staging/src/k8s.io/apimachinery/pkg/labels/selector.go.
+# --- label selectors in the syntax of kubectl's -l: `app=web,tier in (front, back),!canary`
 
+_TOKEN = lazy_pattern(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
+_QUERY_OPERATORS = {
+    "in": Operator.IN,
+    "notin": Operator.NOT_IN,
+    "=": Operator.EQUALS,
+    "==": Operator.EQUALS,
+    "!=": Operator.NOT_IN,
+    ">": Operator.GT,
+    "<": Operator.LT,
+}
 _ALLOWED = "allowed: key, !key, key=value, key!=value, key in (a, b), key notin (a, b), key>1, key<1"
-
-_KEY = r"\s*(?P<key>[^\s!=<>(),]+)\s*"
-_FORMS: tuple[tuple[str, Operator], ...] = (
-    (rf"{_KEY}", Operator.EXISTS),
-    (rf"\s*!{_KEY}", Operator.DOES_NOT_EXIST),
-    (rf"{_KEY}(?:==|=)\s*(?P<value>[^\s!=<>(),]*)\s*", Operator.EQUALS),
-    (rf"{_KEY}!=\s*(?P<value>[^\s!=<>(),]*)\s*", Operator.NOT_IN),
-    (rf"{_KEY}\s+in\s*\((?P<values>[^()]*)\)\s*", Operator.IN),
-    (rf"{_KEY}\s+notin\s*\((?P<values>[^()]*)\)\s*", Operator.NOT_IN),
-    (rf"{_KEY}>\s*(?P<value>[^\s!=<>(),]+)\s*", Operator.GT),
-    (rf"{_KEY}<\s*(?P<value>[^\s!=<>(),]+)\s*", Operator.LT),
-)
 
 
 def parse_label_query(text: str) -> Selector:
-    """Parse requirements, all of which must match. Raises `InputError`."""
-    return Selector(requirements=tuple(map(_requirement, _parts(text))))
+    """Parse requirements, all of which must match. Raises `InputError` with the message of labels.Parse."""
+    try:
+        return Selector(requirements=tuple(_QueryParser(text).requirements()))
+    except InputError as error:
+        raise InputError(str(error), place=Place(object="label selector"), hint=_ALLOWED) from None
 
 
-def _parts(text: str) -> Iterator[str]:
-    """Split at commas that are not in parentheses."""
-    if text.strip():
-        yield from re.split(r",(?![^(]*\))", text)
+class _QueryParser:
+    """Parse in staging/src/k8s.io/apimachinery/pkg/labels/selector.go, with its texts."""
 
+    def __init__(self, text: str) -> None:
+        self._tokens = iter(_TOKEN.findall(text))
+        self._token: str = next(self._tokens, "")
+        """The next token; empty at the end."""
 
-def _requirement(part: str) -> Requirement:
-    for form, operator in _FORMS:
-        match = re.fullmatch(form, part)
-        if match is None:
-            continue
-        named = match.groupdict()
-        listed = named.get("values")
-        values = (
-            tuple(value.strip() for value in listed.split(","))
-            if listed is not None
-            else ((named["value"],) if "value" in named else ())
-        )
-        for error in label_key_errors(named["key"]):
-            raise InputError(f'label selector: "{named["key"]}" is not a label key: {error}')
-        if operator in (Operator.GT, Operator.LT) and parse_int64(values[0]) is None:
-            raise InputError(f'label selector: "{part.strip()}": expected a whole number, found "{values[0]}"')
-        return Requirement(key=named["key"], operator=operator, values=values)
-    raise InputError(f'label selector: found "{part.strip()}"', hint=_ALLOWED)
+    def requirements(self) -> Iterator[Requirement]:
+        self._expect(self._is_start or not self._token, "!, identifier, or 'end of string'")
+        while self._token:
+            try:
+                requirement = self._requirement()
+            except InputError as error:
+                raise InputError(f"unable to parse requirement: {error}") from None
+            yield requirement
+            self._expect(self._token in (",", ""), "',' or 'end of string'")
+            if self._take():
+                self._expect(self._is_start, "identifier after ','")
+
+    @property
+    def _is_identifier(self) -> bool:
+        """Whether the next token is a key or a value; `in` can be one too."""
+        return bool(self._token) and not set(self._token) & set("=!(),<>")
+
+    @property
+    def _is_start(self) -> bool:
+        return self._is_identifier or self._token == "!"
+
+    def _take(self) -> str:
+        token, self._token = self._token, next(self._tokens, "")
+        return token
+
+    def _expect(self, is_expected: bool, expected: str) -> None:
+        if not is_expected:
+            raise InputError(f"found '{self._token}', expected: {expected}")
+
+    def _requirement(self) -> Requirement:
+        is_negated = self._token == "!"
+        if is_negated:
+            self._take()
+        self._expect(self._is_identifier, "identifier")
+        key = self._take()
+        if errors := list(label_key_errors(key)):
+            raise invalid("<nil>", quote_go(key), "; ".join(errors))
+        if is_negated or self._token in ("", ","):
+            return Requirement(key=key, operator=Operator.DOES_NOT_EXIST if is_negated else Operator.EXISTS)
+        self._expect(self._token in _QUERY_OPERATORS, "in, notin, =, ==, !=, gt, lt")
+        symbol = self._take()
+        values = self._values() if symbol in ("in", "notin") else [self._value()]
+        return _check(Requirement(key=key, operator=_QUERY_OPERATORS[symbol], values=tuple(sorted(set(values)))))
+
+    def _value(self) -> str:
+        if self._token in ("", ","):
+            return ""
+        self._expect(self._is_identifier, "identifier")
+        return self._take()
+
+    def _values(self) -> list[str]:
+        if self._token != "(":
+            raise InputError(f"found '{self._token}' expected: '('")
+        self._take()
+        self._expect(self._is_identifier or self._token in (",", ")"), "',', ')' or identifier")
+        values: list[str] = []
+        while self._token != ")":
+            if self._is_identifier:
+                values.append(self._take())
+                self._expect(self._token in (",", ")"), "',' or ')'")
+                continue
+            self._expect(self._token == ",", "',', or identifier")
+            self._take()
+            if not values or self._token in (",", ")"):
+                values.append("")
+            if self._token == ",":
+                self._take()
+                self._expect(self._token != ")", "',', or identifier")
+        self._take()
+        return values or [""]

@@ -24,6 +24,7 @@ from kschedx.framework.interface import (
 from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run, ranks
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error, unresolvable, unschedulable
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of
+from kschedx.kube.field_errors import aggregate_texts
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
 from kschedx.snapshot.nodes import NodeTable
@@ -130,8 +131,7 @@ class Preemptor(PostFilterPlugin):
         counts."""
         failed = np.flatnonzero(run.verdicts.codes == Code.ERROR)
         if len(failed):
-            texts = list(dict.fromkeys(run.verdicts.reasons[int(node)][0] for node in failed))
-            return error(self.prefix + (texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"))
+            return error(self.prefix + aggregate_texts(run.verdicts.reasons[int(node)][0] for node in failed))
         counts = run.verdicts.count_reasons(run.verdicts.rejected)
         phrase = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
         return self._unschedulable(f"0/{len(run.verdicts)} nodes are available: {phrase}.")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kschedx.descheduler.policy import query_fault
 from tests.command import kschedx
 from tests.descheduler.clusters import deschedule, node, pod, policy
 
@@ -22,7 +21,6 @@ NO_CRITERION = (
 NO_VALUES = "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
 NO_OPERATOR = "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"
 UNREADABLE = 'failed decoding descheduler\'s policy config "policy.yaml": '
-NO_INTEGER = "Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer"
 BUILD_ERROR = 'failed to create new descheduler: unable to create "main" profile: '
 
 
@@ -150,20 +148,6 @@ def test_an_unknown_field_outside_args_is_reported_as_ignored(field: str, hint: 
     assert document["total"] == len(text) == 1
     assert text[0].startswith(f"{field}: unknown field, ignored by the descheduler")
     assert hint in text[0]
-
-
-@pytest.mark.parametrize(
-    ("query", "fault"),
-    [
-        ("zone in (a, b),!spot,size>3,x==y,z", ""),
-        ("a in b", "unable to parse requirement: found 'b' expected: '('"),
-        ("a=b,", "found '', expected: identifier after ','"),
-        ("=a", "found '=', expected: !, identifier, or 'end of string'"),
-        ("a>x", f"unable to parse requirement: values[0]: {NO_INTEGER}"),
-    ],
-)  # fmt: skip
-def test_syntax_errors_of_label_queries(query: str, fault: str) -> None:
-    assert query_fault(query) == fault
 
 
 POLICY = policy("PodLifeTime", LIFETIME)
