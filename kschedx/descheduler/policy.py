@@ -16,12 +16,11 @@ from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.descheduler import arguments
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.framework.config.decoding import decode
-from kschedx.kube.escaping import MASK, Url
+from kschedx.kube.escaping import MASK, Url, url_error
 from kschedx.kube.field_errors import aggregate_texts, quote_go
 from kschedx.kube.scalars import Int64
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
 from kschedx.kube.types import PriorityClass
-from kschedx.patterns import lazy_pattern
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -268,7 +267,7 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
         return
     if not prometheus.url:
         yield "prometheus URL is required when prometheus is enabled"
-    elif fault := _url_fault(prometheus.url.partition("#")[0]):
+    elif fault := url_error(prometheus.url.partition("#")[0]):
         url = Url(prometheus.url.partition("#")[0])
         field = fault.partition('"')[2].rpartition('"')[0].strip(":")
         if field and field in url.credentials:
@@ -280,52 +279,6 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
             yield "prometheus authToken secret is expected to be set when authToken field is"
         elif not secret.name or not secret.namespace:
             yield "prometheus authToken secret reference does not set both namespace and name"
-
-
-_SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
-_HOST = lazy_pattern(r"[A-Za-z0-9_.~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]")
-_USER = lazy_pattern(r"[A-Za-z0-9_.:~!$&'()*+,;=%@-]*")
-_ESCAPE = lazy_pattern(r"%(?![0-9a-fA-F]{2}).{0,2}")
-
-
-def _url_fault(url: str) -> str:
-    """Return the error of Go's url.Parse (net/url/url.go); empty if there is none."""
-    if any(ord(char) < 0x20 or ord(char) == 0x7F for char in url):
-        return "net/url: invalid control character in URL"
-    if url.startswith(":"):
-        return "missing protocol scheme"
-    scheme = _SCHEME.match(url)
-    rest = (url[scheme.end() :] if scheme else url).partition("?")[0]
-    if not rest.startswith("/"):
-        if scheme:
-            return ""
-        if ":" in rest.partition("/")[0]:
-            return "first path segment in URL cannot contain colon"
-    authority, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
-    fault = _authority_fault(authority)
-    if fault:
-        return fault
-    escape = _ESCAPE.search(slash + path)
-    return f"invalid URL escape {quote_go(escape[0])}" if escape else ""
-
-
-def _authority_fault(authority: str) -> str:
-    user, at, host = authority.rpartition("@")
-    if "[" in host:
-        if "]" not in host:
-            return "missing ']' in host"
-        port = host.rpartition("]")[2]
-    else:
-        port = host[host.index(":") :] if ":" in host else ""
-    if port and not (port.startswith(":") and (port == ":" or port[1:].isdecimal())):
-        return f"invalid port {quote_go(port)} after host"
-    escape = _ESCAPE.search(host)
-    if escape:
-        return f"invalid URL escape {quote_go(escape[0])}"
-    wrong = next((char for char in host if not _HOST.match(char)), "")
-    if wrong:
-        return f"invalid character {quote_go(wrong)} in host name"
-    return "net/url: invalid userinfo" if at and not _USER.fullmatch(user) else ""
 
 
 def _args_faults(args: arguments.Args) -> Iterator[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from shlex import join, quote
 from urllib.parse import unquote
 
+from kschedx.kube.field_errors import quote_go
 from kschedx.patterns import lazy_pattern
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -216,3 +217,53 @@ class Url:
 
     def __truediv__(self, path: str) -> Url:
         return Url(f"{self._written.rstrip('/')}/{path}")
+
+
+_SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_HOST_CHARACTER = lazy_pattern(r"[A-Za-z0-9_.~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]")
+_USER = lazy_pattern(r"[A-Za-z0-9_.:~!$&'()*+,;=%@-]*")
+_INVALID_ESCAPE = lazy_pattern(r"%(?![0-9a-fA-F]{2}).{0,2}", re.DOTALL)
+
+
+def url_error(url: str, *, in_request: bool = False) -> str:
+    """Return the error of Go's url.Parse for a URL without a fragment, or of url.ParseRequestURI with `in_request`;
+    empty if there is none. Upstream: net/url/url.go."""
+    if any(ord(char) < 0x20 or ord(char) == 0x7F for char in url):
+        return "net/url: invalid control character in URL"
+    if in_request and url in ("", "*"):
+        return "" if url else "empty url"
+    if url.startswith(":"):
+        return "missing protocol scheme"
+    scheme = _SCHEME.match(url)
+    rest = (url[scheme.end() :] if scheme else url).partition("?")[0]
+    if not rest.startswith("/"):
+        if scheme:
+            return ""
+        if in_request:
+            return "invalid URI for request"
+        if ":" in rest.partition("/")[0]:
+            return "first path segment in URL cannot contain colon"
+    has_authority = rest.startswith("//") and (scheme or not in_request)
+    authority, slash, path = rest[2:].partition("/") if has_authority else ("", "", rest)
+    if error := _authority_error(authority):
+        return error
+    escape = _INVALID_ESCAPE.search(slash + path)
+    return f"invalid URL escape {quote_go(escape[0])}" if escape else ""
+
+
+def _authority_error(authority: str) -> str:
+    user, at, host = authority.rpartition("@")
+    if "[" in host:
+        if "]" not in host:
+            return "missing ']' in host"
+        port = host.rpartition("]")[2]
+    else:
+        port = host[host.index(":") :] if ":" in host else ""
+    if port and not (port.startswith(":") and (port == ":" or (port[1:].isdecimal() and port.isascii()))):
+        return f"invalid port {quote_go(port)} after host"
+    if escape := _INVALID_ESCAPE.search(host):
+        return f"invalid URL escape {quote_go(escape[0])}"
+    wrong = next((char for char in host if not _HOST_CHARACTER.match(char)), "")
+    if wrong:
+        return f"invalid character {quote_go(wrong)} in host name"
+    return "net/url: invalid userinfo" if at and not _USER.fullmatch(user) else ""

@@ -27,6 +27,7 @@ from kschedx.cel.values import (
 )
 from kschedx.errors import InputError
 from kschedx.kube import names
+from kschedx.kube.escaping import url_error
 from kschedx.kube.field_errors import quote_go
 from kschedx.kube.quantity import parse_quantity
 from kschedx.patterns import lazy_pattern
@@ -35,64 +36,16 @@ from kschedx.patterns import lazy_pattern
 
 _SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL | re.ASCII)
 _ESCAPE = lazy_pattern(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
-_PORT = lazy_pattern(r"(?::[0-9]*)?", re.ASCII)
-_HOST_REFUSED = lazy_pattern(r"[ \"<>\\^`{|}\x00-\x1f\x7f]")
-
-
-def _request_uri_error(text: str) -> str | None:
-    """Return the error of url.ParseRequestURI, or None."""
-    error = _error(text)
-    return None if error is None else f'parse "{text}": {error}'
-
-
-def _error(text: str) -> str | None:
-    if any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):
-        return "net/url: invalid control character in URL"
-    if not text:
-        return "empty url"
-    if text == "*":
-        return None
-    if text.startswith(":"):
-        return "missing protocol scheme"
-    match = _SCHEME.fullmatch(text)
-    if match is None and re.match(r"[^A-Za-z/?#][^/?#]*:", text):
-        return "first path segment in URL cannot contain colon"
-    rest = match[2] if match else text
-    rest = rest.partition("?")[0]
-    if not rest.startswith("/"):
-        return None if match else "invalid URI for request"
-    authority, path = _authority(rest) if match else ("", rest)
-    bad = _ESCAPE.search(path) or _ESCAPE.search(authority)
-    if bad:
-        return f'invalid URL escape "{bad[0]}"'
-    host = authority.rpartition("@")[2]
-    if _HOST_REFUSED.search(host):
-        return f'invalid character "{_HOST_REFUSED.findall(host)[0]}" in host name'
-    if host.startswith("["):
-        if "]" not in host:
-            return "missing ']' in host"
-        port = host.rpartition("]")[2]
-    else:
-        port = host[host.rfind(":") :] if ":" in host else ""
-    return None if _PORT.fullmatch(port) else f'invalid port "{port}" after host'
-
-
-def _authority(rest: str) -> tuple[str, str]:
-    """Return the part after two slashes, and the path."""
-    if not rest.startswith("//"):
-        return "", rest
-    authority, slash, path = rest[2:].partition("/")
-    return authority, slash + path
 
 
 def _parsed_url(text: str) -> CelUrl:
-    """Parse a URL without `_request_uri_error`."""
+    """Parse a URL that is valid."""
     whole = text.partition("#")[0]
     match = _SCHEME.fullmatch(whole)
     scheme, rest = (match[1].lower(), match[2]) if match else ("", whole)
     rest, _, query = rest.partition("?")
     is_opaque = bool(match) and not rest.startswith("/")
-    authority, path = _authority(rest) if rest.startswith("//") else ("", rest)
+    authority, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
     host = unquote(authority.rpartition("@")[2])
     port = ""
     hostname = host
@@ -107,7 +60,7 @@ def _parsed_url(text: str) -> CelUrl:
         host=host,
         hostname=hostname,
         port=port,
-        escaped_path="" if is_opaque else _escape_path(path),
+        escaped_path="" if is_opaque else _escape_path(slash + path),
         query=query,
     )
 
@@ -160,9 +113,8 @@ def _allow_prefix(errors: Callable[[str], Iterator[str]]) -> Callable[[str], Ite
 
 
 def _uri(value: str) -> Iterator[str]:
-    error = _request_uri_error(value)
-    if error is not None:
-        yield error
+    if error := url_error(value, in_request=True):
+        yield f"parse {quote_go(value)}: {error}"
 
 
 def _uuid(value: str) -> Iterator[str]:
@@ -388,14 +340,13 @@ def _version_function(does: Callable[[int], Value]) -> Run:
 
 
 def _url(_: Budget, text: str) -> Value:
-    error = _request_uri_error(text)
-    if error is not None:
-        return Fault(f"URL parse error during conversion from string: {error}")
+    if error := url_error(text, in_request=True):
+        return Fault(f"URL parse error during conversion from string: parse {quote_go(text)}: {error}")
     return _parsed_url(text)
 
 
 def _is_url(_: Budget, text: str) -> Value:
-    return _request_uri_error(text) is None
+    return not url_error(text, in_request=True)
 
 
 def _query(budget: Budget, url: CelUrl) -> Value:
