@@ -40,7 +40,6 @@ from kschedx.framework.extenders import (
     Trace,
     Victims,
     call_order,
-    is_interested,
     path_of,
 )
 from kschedx.framework.interface import CycleState
@@ -110,14 +109,14 @@ class HTTPExtenders:
         return Trace(
             order=call_order(self.configured),
             urls=self.urls,
-            interested=tuple(is_interested(extender, pod) for extender in self.configured),
+            interested=tuple(extender.is_interested(pod) for extender in self.configured),
             called=self.are_asked,
         )
 
     def called_indexes(self, verb: ExtenderVerb, pod: Pod) -> tuple[int, ...]:
         """Return the indexes of the extenders that are called about this pod, in the order of the calls."""
         order = call_order(self.configured)
-        return tuple(i for i in order if path_of(self.configured[i], verb) and is_interested(self.configured[i], pod))
+        return tuple(i for i in order if path_of(self.configured[i], verb) and self.configured[i].is_interested(pod))
 
     def take_part_in_preemption(self, pod: Pod) -> bool:
         return bool(self.called_indexes(ExtenderVerb.PREEMPT, pod))

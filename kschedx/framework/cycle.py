@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from kschedx.framework.config import Profile, SchedulerConfig
-from kschedx.framework.extenders import Trace, call_order, is_interested
+from kschedx.framework.extenders import Trace, call_order
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.status import SUCCESS, FilterOutcome, Status
 from kschedx.kube.documents import Document, part_of
@@ -109,7 +109,7 @@ def unasked_extenders(config: SchedulerConfig, pod: Pod) -> Iterator[Unevaluated
             "preemptVerb": extender.preempt_verb,
         }
         where = tuple(field for field, verb in verbs.items() if verb)
-        if where and is_interested(extender, pod):
+        if where and extender.is_interested(pod):
             stake = Stake.FIT if extender.filter_verb else Stake.NODE if extender.prioritize_verb else Stake.NOTHING
             yield Unevaluated(kind=UnevaluatedKind.EXTENDER, name=str(extender.url), where=where, stake=stake)
 

@@ -173,16 +173,6 @@ class Extenders(Protocol):
     def preempt(self, pod: Pod, candidates: tuple[Candidate, ...], nodes: NodeTable) -> PreemptResult: ...
 
 
-def is_interested(extender: Extender, pod: Pod) -> bool:
-    """Return whether the extender manages every pod, or a resource that a container names, in whatever amount."""
-    managed = {resource.name for resource in extender.managed_resources}
-    return not managed or any(
-        not managed.isdisjoint(amounts)
-        for container in (*pod.spec.containers, *pod.spec.init_containers)
-        for amounts in (container.resources.requests, container.resources.limits)
-    )
-
-
 def call_order(extenders: tuple[Extender, ...]) -> tuple[int, ...]:
     """Return indexes in the configuration: extenders that may fail (`ignorable`) come last."""
     return tuple(sorted(range(len(extenders)), key=lambda index: extenders[index].ignorable))

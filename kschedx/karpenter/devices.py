@@ -446,7 +446,11 @@ def _size(result: DeviceRequestAllocationResult) -> int:
 
 def _requests_all(claims: Iterable[ResourceClaim]) -> bool:
     requests = (request for claim in claims for request in claim.spec.devices.requests)
-    return any(alternative.mode == AllocationMode.ALL for request in requests for alternative in alternatives(request))
+    return any(
+        alternative.allocation_mode == AllocationMode.ALL
+        for request in requests
+        for alternative in alternatives(request)
+    )
 
 
 def _without_admin_access(claim: ResourceClaim) -> ResourceClaim:
@@ -525,7 +529,7 @@ class _Search(AllocationSearch):
         """A request for all matching devices succeeds if there are none."""
         claim, request, alternative = at
         checked = self.requests[claim][request][alternative]
-        if checked.wanted.mode == AllocationMode.ALL and not checked.everything:
+        if checked.wanted.allocation_mode == AllocationMode.ALL and not checked.everything:
             return self._next(claim, request + 1)
         return super()._devices_of(at, number, start)
 
@@ -533,9 +537,9 @@ class _Search(AllocationSearch):
         self, claim: ResourceClaim, wanted: RequestAlternative, at: tuple[int, int, int]
     ) -> CheckedRequest:
         about = f"claim {json.dumps(claim.metadata.name)} request {json.dumps(wanted.name)}"
-        device_class = self._allocator.classes.get(wanted.class_name)
+        device_class = self._allocator.classes.get(wanted.device_class_name)
         if device_class is None:
-            name = json.dumps(wanted.class_name)
+            name = json.dumps(wanted.device_class_name)
             raise FailureError(f"{about}: DeviceClass {name} not found: DeviceClass.resource.k8s.io {name} not found")
         for selector in (*device_class.spec.selectors, *wanted.selectors):
             expression = selector.cel.expression if selector.cel is not None else ""

@@ -16,7 +16,7 @@ from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.quantity import Written
 from kschedx.kube.scalars import Int64
 from kschedx.kube.selectors import NodeSelector
-from kschedx.kube.types import KubernetesObject, ObjectMeta, Taint
+from kschedx.kube.types import KubernetesObject, Taint
 
 MAX_DEVICES_OF_CLAIM = 32
 """AllocationResultsMaxSize."""
@@ -154,14 +154,9 @@ class ResourcePoolStatusRequest(KubernetesObject, frozen=True, kw_only=True):
     status: _ResourcePoolStatus = _ResourcePoolStatus()
 
 
-class ResourceSlice(Struct, frozen=True, kw_only=True):
+class ResourceSlice(KubernetesObject, frozen=True, kw_only=True):
     api_version: str = field(default="", name="apiVersion")
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
-
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
 
 class _DeviceTaintSelector(Struct, frozen=True, kw_only=True):
@@ -220,24 +215,21 @@ class CapacityRequirements(Struct, frozen=True, kw_only=True):
     requests: dict[str, Written] = {}
 
 
-class ExactDeviceRequest(Struct, frozen=True, kw_only=True, rename="camel"):
+class _RequestedDevices(Struct, frozen=True, kw_only=True, rename="camel"):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
     count: Int64 = 0
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class ExactDeviceRequest(_RequestedDevices, frozen=True, kw_only=True, rename="camel"):
     admin_access: bool | None = None
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: CapacityRequirements | None = None
 
 
-class DeviceSubRequest(Struct, frozen=True, kw_only=True, rename="camel"):
+class DeviceSubRequest(_RequestedDevices, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
-    device_class_name: str = ""
-    selectors: tuple[DeviceSelector, ...] = ()
-    allocation_mode: str = ""
-    count: Int64 = 0
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: CapacityRequirements | None = None
 
 
 class DeviceRequest(ExactDeviceRequest, frozen=True, kw_only=True, rename="camel"):
@@ -267,16 +259,11 @@ class ResourceClaimTemplateSpec(Struct, frozen=True, kw_only=True):
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(Struct, frozen=True, kw_only=True):
+class ResourceClaimTemplate(KubernetesObject, frozen=True, kw_only=True):
     """Only kube-controller-manager reads it, to create claims for new pods."""
 
     api_version: str = field(default="", name="apiVersion")
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
-
-    @property
-    def key(self) -> str:
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
 # --- allocations
@@ -329,16 +316,10 @@ class ResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     devices: tuple[_AllocatedDeviceStatus, ...] = ()
 
 
-class ResourceClaim(Struct, frozen=True, kw_only=True):
+class ResourceClaim(KubernetesObject, frozen=True, kw_only=True):
     api_version: str = field(default="", name="apiVersion")
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
-
-    @property
-    def key(self) -> str:
-        """`namespace/name`."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
 
 
 # The interface of expressions that select devices. The language itself is in the satellite `cel`.

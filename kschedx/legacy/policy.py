@@ -13,7 +13,7 @@ from msgspec.structs import fields, replace
 
 from kschedx.errors import ConfigError
 from kschedx.framework.config.decoding import (
-    ExtenderManagedResource,
+    AnyExtender,
     ExtenderTLSConfig,
     decode,
     nearest_or_all,
@@ -23,7 +23,6 @@ from kschedx.framework.config.decoding import (
 from kschedx.kube import names
 from kschedx.kube.names import is_extended_resource
 from kschedx.kube.scalars import Int64
-from kschedx.kube.types import Pod
 from kschedx.legacy.affinity_predicates import CheckServiceAffinity, ServiceAffinityArgument
 from kschedx.legacy.interface import MAX_PRIORITY, Predicate, Priority, Provider
 from kschedx.legacy.node_predicates import CheckNodeLabelPresence, LabelsPresence
@@ -77,29 +76,11 @@ class _PriorityPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     argument: _PriorityArgument | None = None
 
 
-class PolicyExtender(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A webhook; an empty verb is one that it does not serve."""
-
-    url_prefix: str = ""
-    filter_verb: str = ""
-    preempt_verb: str = ""
-    prioritize_verb: str = ""
-    weight: Int64 = 0
-    bind_verb: str = ""
+class PolicyExtender(AnyExtender, frozen=True, kw_only=True, rename="camel"):
     enable_https: bool = False
     tls_config: Mapping[str, object] | None = None
     http_timeout: Int64 = 0
     """Nanoseconds."""
-    node_cache_capable: bool = False
-    managed_resources: tuple[ExtenderManagedResource, ...] = ()
-    ignorable: bool = False
-
-    def is_interested(self, pod: Pod) -> bool:
-        """Return whether it manages no particular resource, or one in the pod's requests or limits."""
-        managed = {resource.name for resource in self.managed_resources}
-        containers = (*pod.spec.containers, *pod.spec.init_containers)
-        named = (container.resources.requests.keys() | container.resources.limits.keys() for container in containers)
-        return not managed or any(managed & managed_names for managed_names in named)
 
 
 class PolicyDocument(Struct, frozen=True, kw_only=True, rename="camel"):

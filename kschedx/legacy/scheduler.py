@@ -34,7 +34,6 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import NO_NODES
 from kschedx.framework.scheduler import FilteredNodes, filter_nodes
 from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts, error
-from kschedx.kube.escaping import Url
 from kschedx.kube.scalars import MAX_INT64
 from kschedx.kube.storage import not_found_text
 from kschedx.kube.types import Pod, PodDisruptionBudget
@@ -419,9 +418,7 @@ def _awaits_victims(runner: _PredicateRunner, pod: Pod) -> bool:
 def _refuse_to_guess_victims(runner: _PredicateRunner, pod: Pod) -> None:
     for extender in runner.policy.extenders:
         if extender.preempt_verb and extender.is_interested(pod):
-            raise UndecidableError(
-                f"the extender at {Url(extender.url_prefix)} chooses victims too: kschedx cannot call it"
-            )
+            raise UndecidableError(f"the extender at {extender.url} chooses victims too: kschedx cannot call it")
 
 
 # --- victims
@@ -510,9 +507,8 @@ def _refuse_to_guess(runner: _PredicateRunner, pod: Pod, feasible: NodeTable) ->
         verbs = [extender.filter_verb, extender.prioritize_verb if scored else ""]
         text = " and ".join(verb for verb in verbs if verb)
         if text and (extender.is_interested(pod) or not runner.era.reads_policy_settings):
-            url = Url(extender.url_prefix)
             raise UndecidableError(
-                f"the extender at {url} also decides about {pod.key} ({text}): kschedx cannot call it"
+                f"the extender at {extender.url} also decides about {pod.key} ({text}): kschedx cannot call it"
             )
 
 

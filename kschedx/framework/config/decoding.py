@@ -23,6 +23,7 @@ from kschedx.framework.args import InTreeArgs, PluginArgs
 from kschedx.kube import field_errors
 from kschedx.kube.escaping import Url
 from kschedx.kube.scalars import Duration, Int32, Int64
+from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
 
 _LONGEST = 80
@@ -327,7 +328,7 @@ class ExtenderManagedResource(Struct, frozen=True, kw_only=True, rename="camel")
     ignored_by_scheduler: bool = False
 
 
-class Extender(Struct, frozen=True, kw_only=True, rename="camel"):
+class AnyExtender(Struct, frozen=True, kw_only=True, rename="camel"):
     """A webhook for filtering, scoring, preemption, or binding; an empty verb is not supported by it."""
 
     url_prefix: str = ""
@@ -336,9 +337,6 @@ class Extender(Struct, frozen=True, kw_only=True, rename="camel"):
     prioritize_verb: str = ""
     weight: Int64 = 0
     bind_verb: str = ""
-    enable_https: bool = field(default=False, name="enableHTTPS")
-    tls_config: ExtenderTLSConfig | None = None
-    http_timeout: Duration = Duration(0)
     node_cache_capable: bool = False
     managed_resources: tuple[ExtenderManagedResource, ...] = ()
     ignorable: bool = False
@@ -346,6 +344,21 @@ class Extender(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def url(self) -> Url:
         return Url(self.url_prefix)
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Return whether it manages every pod, or a resource that a container names, in whatever amount."""
+        managed = {resource.name for resource in self.managed_resources}
+        return not managed or any(
+            not managed.isdisjoint(amounts)
+            for container in (*pod.spec.containers, *pod.spec.init_containers)
+            for amounts in (container.resources.requests, container.resources.limits)
+        )
+
+
+class Extender(AnyExtender, frozen=True, kw_only=True, rename="camel"):
+    enable_https: bool = field(default=False, name="enableHTTPS")
+    tls_config: ExtenderTLSConfig | None = None
+    http_timeout: Duration = Duration(0)
 
 
 class _PluginEntry(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -8,7 +8,7 @@ from enum import Enum, unique
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kschedx.errors import UndecidableError
 from kschedx.findings import DeviceSelectorFailed
@@ -22,9 +22,7 @@ from kschedx.kube.devices import (
     DeviceClass,
     DeviceRequest,
     DeviceSelector,
-    DeviceSubRequest,
     DeviceTaint,
-    DeviceToleration,
     EvaluationError,
     ExactDeviceRequest,
     ResourceClaim,
@@ -157,20 +155,13 @@ _PREVENTING = ("NoSchedule", "NoExecute")
 """Taint effects that prevent allocation; others are ignored."""
 
 
-class RequestAlternative(Struct, frozen=True, kw_only=True):
+class RequestAlternative(ExactDeviceRequest, frozen=True, kw_only=True):
     """A request, or one alternative in its `firstAvailable`."""
 
     name: str
     """Its own name, without the name of its request."""
     parent: str = ""
     """The request of which it is an alternative."""
-    class_name: str
-    selectors: tuple[DeviceSelector, ...]
-    mode: str
-    count: int
-    admin_access: bool | None = None
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: CapacityRequirements | None = None
 
     @property
     def base(self) -> str:
@@ -207,23 +198,9 @@ class CheckedRequest(Struct, kw_only=True):
 def alternatives(request: DeviceRequest) -> Iterator[RequestAlternative]:
     """Yield the request itself, or its alternatives, best first."""
     if request.first_available:
-        yield from (_device_wish(subrequest, subrequest.name, request.name) for subrequest in request.first_available)
+        yield from (RequestAlternative(parent=request.name, **asdict(each)) for each in request.first_available)
     elif request.exactly is not None:
-        yield _device_wish(request.exactly, request.name, "")
-
-
-def _device_wish(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str) -> RequestAlternative:
-    return RequestAlternative(
-        name=name,
-        parent=parent,
-        class_name=request.device_class_name,
-        selectors=request.selectors,
-        mode=request.allocation_mode,
-        count=request.count,
-        admin_access=request.admin_access if isinstance(request, ExactDeviceRequest) else None,
-        tolerations=request.tolerations,
-        capacity=request.capacity,
-    )
+        yield RequestAlternative(name=request.name, **asdict(request.exactly))
 
 
 # Which devices claims would get on a node: the first solution of a search that tries devices in a fixed order. The
@@ -284,7 +261,9 @@ class Solutions:
                 wish for claim in claims for request in claim.spec.devices.requests for wish in alternatives(request)
             ]
             classes = [
-                device_class for wish in wanted if (device_class := self._classes.get(wish.class_name)) is not None
+                device_class
+                for wish in wanted
+                if (device_class := self._classes.get(wish.device_class_name)) is not None
             ]
             selectors = [selector for some in wanted for selector in some.selectors]
             selectors += [selector for some in classes for selector in some.spec.selectors]
@@ -536,16 +515,16 @@ class AllocationSearch:
                 raise FailureError(f"{named}, selector #{position}: {unsupported}")
         if wanted.admin_access is not None and not self._features.admin_access:
             raise FailureError(f"{named}: admin access is requested, but the feature is disabled")
-        if not wanted.class_name:
+        if not wanted.device_class_name:
             raise FailureError(f"{named}: missing device class name (unsupported request type?)")
-        device_class = self._allocator.classes.get(wanted.class_name)
+        device_class = self._allocator.classes.get(wanted.device_class_name)
         if device_class is None:
-            missing = f'deviceclass.resource.k8s.io "{wanted.class_name}" not found'
-            raise FailureError(f"{named}: could not retrieve device class {wanted.class_name}: {missing}")
-        if wanted.mode == AllocationMode.EXACT_COUNT:
+            missing = f'deviceclass.resource.k8s.io "{wanted.device_class_name}" not found'
+            raise FailureError(f"{named}: could not retrieve device class {wanted.device_class_name}: {missing}")
+        if wanted.allocation_mode == AllocationMode.EXACT_COUNT:
             return CheckedRequest(wanted=wanted, device_class=device_class, count=wanted.count)
-        if wanted.mode != AllocationMode.ALL:
-            raise FailureError(f"{named}: unsupported count mode {wanted.mode}")
+        if wanted.allocation_mode != AllocationMode.ALL:
+            raise FailureError(f"{named}: unsupported count mode {wanted.allocation_mode}")
         return self._everything(named, wanted, device_class, at)
 
     def _everything(
@@ -606,7 +585,7 @@ class AllocationSearch:
         self._count_step()
         claim, request, alternative = at
         checked = self.requests[claim][request][alternative]
-        wants_all = checked.wanted.mode == AllocationMode.ALL
+        wants_all = checked.wanted.allocation_mode == AllocationMode.ALL
         if wants_all and not checked.everything:
             return SearchOutcome.FAILED
         if number >= checked.count:

@@ -353,7 +353,7 @@ class _Account:
 
     @property
     def suffices(self) -> bool:
-        if self._checked.wanted.mode == AllocationMode.ALL:
+        if self._checked.wanted.allocation_mode == AllocationMode.ALL:
             return bool(self._matching) and len(self._free) == len(self._matching)
         return len(self._free) >= self._checked.wanted.count
 
@@ -395,8 +395,8 @@ class _Account:
         return DeviceShortage(
             claim=claim.key,
             request=wanted.full_name,
-            device_class=wanted.class_name,
-            wanted=None if wanted.mode == AllocationMode.ALL else wanted.count,
+            device_class=wanted.device_class_name,
+            wanted=None if wanted.allocation_mode == AllocationMode.ALL else wanted.count,
             in_reach=len(self._search.devices),
             of_class=len(self._of_class),
             matching=len(self._matching),
