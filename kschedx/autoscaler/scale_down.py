@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal
@@ -23,7 +22,7 @@ from kschedx.autoscaler.node_groups import NodeState, cluster_is_healthy, gpu_la
 from kschedx.autoscaler.sandbox import Evacuation, Sandbox
 from kschedx.autoscaler.status import NodeGroupStatus
 from kschedx.autoscaler.templates import is_of_daemon_set
-from kschedx.errors import InputError, UndecidableError
+from kschedx.errors import UndecidableError
 from kschedx.framework.runtime import request_options
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.autoscalers import (
@@ -38,7 +37,7 @@ from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import milli_value, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration, nanoseconds
-from kschedx.kube.selectors import Selector, compile_selector
+from kschedx.kube.selectors import Selector
 from kschedx.kube.tolerations import DELETION_CANDIDATE, TO_BE_DELETED
 from kschedx.kube.types import (
     AUTOSCALER_STATUS,
@@ -48,6 +47,7 @@ from kschedx.kube.types import (
     PodDisruptionBudget,
     PodSpec,
     Taint,
+    compile_budgets,
     controller_of,
 )
 from kschedx.releases import Release
@@ -213,11 +213,7 @@ class _Fates:
 
     @cached_property
     def _budgets(self) -> tuple[tuple[PodDisruptionBudget, Selector], ...]:
-        budgets = []
-        for budget in self._snapshot.disruption_budgets:
-            with suppress(InputError):  # an invalid selector matches nothing
-                budgets.append((budget, compile_selector(budget.spec.selector)))
-        return tuple(budgets)
+        return tuple(compile_budgets(self._snapshot.disruption_budgets))
 
     def _budgets_of(self, row: int) -> list[PodDisruptionBudget]:
         namespace, labels = self._pods.namespaces[row], self._pods.labels[row]

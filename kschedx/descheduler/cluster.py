@@ -31,6 +31,7 @@ from kschedx.kube.types import (
     PodSpec,
     PodStatus,
     Taint,
+    compile_budgets,
 )
 from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 
@@ -254,11 +255,7 @@ class Cluster:
         self._on_node = pods.pods_by_node()
         self._replicas = pods.replicas.copy()
         self._budgets: dict[str, list[_Budget]] = defaultdict(list)
-        for budget in snapshot.disruption_budgets if budgets is None else budgets:
-            try:
-                selector = compile_selector(budget.spec.selector)
-            except InputError:
-                continue  # it covers no pods
+        for budget, selector in compile_budgets(snapshot.disruption_budgets if budgets is None else budgets):
             self._budgets[budget.metadata.namespace].append(_Budget(budget, selector))
         self._counts_budgets = counts_budgets
         self._requests: dict[int, Exact] = {}

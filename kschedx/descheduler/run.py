@@ -10,19 +10,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from kschedx.descheduler.arguments import (
-    DefaultEvictorArgs,
-    HighNodeUtilizationArgs,
-    InterPodAntiAffinityArgs,
-    LowNodeUtilizationArgs,
-    NodeTaintsArgs,
-    PodLifeTimeArgs,
-    RemoveDuplicatesArgs,
-    RemoveFailedPodsArgs,
-    RemovePodsViolatingNodeAffinityArgs,
-    TooManyRestartsArgs,
-    TopologySpreadArgs,
-)
+from kschedx.descheduler import arguments, spreading, utilization, violations
 from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, nodes_for
 from kschedx.descheduler.evictor import (
     DefaultEvictor,
@@ -33,21 +21,7 @@ from kschedx.descheduler.evictor import (
     RequestedEviction,
 )
 from kschedx.descheduler.policy import Policy, PolicyPlugin
-from kschedx.descheduler.spreading import remove_duplicates, topology_spread
-from kschedx.descheduler.utilization import (
-    Classification,
-    UsageError,
-    high_node_utilization,
-    low_node_utilization,
-)
-from kschedx.descheduler.violations import (
-    inter_pod_anti_affinity,
-    node_affinity,
-    node_taints,
-    pod_life_time,
-    remove_failed_pods,
-    too_many_restarts,
-)
+from kschedx.descheduler.utilization import Classification, UsageError
 from kschedx.kube.types import Node
 from kschedx.progress import Phase, report_progress
 
@@ -176,27 +150,27 @@ class _Run:
     def _run_plugin(self, handle: EvictorHandle, plugin: PolicyPlugin) -> None:
         args = plugin.args
         match args:
-            case PodLifeTimeArgs():
-                pod_life_time(handle, args)
-            case RemoveFailedPodsArgs():
-                remove_failed_pods(handle, args)
-            case TooManyRestartsArgs():
-                too_many_restarts(handle, args)
-            case InterPodAntiAffinityArgs():
-                inter_pod_anti_affinity(handle, args)
-            case RemovePodsViolatingNodeAffinityArgs():
-                node_affinity(handle, args)
-            case NodeTaintsArgs():
-                node_taints(handle, args)
-            case RemoveDuplicatesArgs():
-                remove_duplicates(handle, args)
-            case TopologySpreadArgs():
-                topology_spread(handle, args)
-            case LowNodeUtilizationArgs():
-                self.classifications.append(low_node_utilization(handle, args, self._policy, self._metrics))
-            case HighNodeUtilizationArgs():
-                self.classifications.append(high_node_utilization(handle, args))
-            case DefaultEvictorArgs():
+            case arguments.PodLifeTimeArgs():
+                violations.pod_life_time(handle, args)
+            case arguments.RemoveFailedPodsArgs():
+                violations.remove_failed_pods(handle, args)
+            case arguments.TooManyRestartsArgs():
+                violations.too_many_restarts(handle, args)
+            case arguments.InterPodAntiAffinityArgs():
+                violations.inter_pod_anti_affinity(handle, args)
+            case arguments.RemovePodsViolatingNodeAffinityArgs():
+                violations.node_affinity(handle, args)
+            case arguments.NodeTaintsArgs():
+                violations.node_taints(handle, args)
+            case arguments.RemoveDuplicatesArgs():
+                spreading.remove_duplicates(handle, args)
+            case arguments.TopologySpreadArgs():
+                spreading.topology_spread(handle, args)
+            case arguments.LowNodeUtilizationArgs():
+                self.classifications.append(utilization.low_node_utilization(handle, args, self._policy, self._metrics))
+            case arguments.HighNodeUtilizationArgs():
+                self.classifications.append(utilization.high_node_utilization(handle, args))
+            case arguments.DefaultEvictorArgs():
                 raise AssertionError("the DefaultEvictor is not a plugin that evicts")
             case _:
                 assert_never(args)

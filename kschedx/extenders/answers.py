@@ -39,15 +39,6 @@ class AnsweredNode(Struct, frozen=True, kw_only=True):
     node: Node
 
 
-class _FilterAnswer(Struct, frozen=True, kw_only=True):
-    names: tuple[str, ...] | None
-    """NodeNames; None if absent."""
-    nodes: tuple[AnsweredNode, ...] | None
-    """Whole objects; None if absent."""
-    failed: Mapping[str, str]
-    failed_and_unresolvable: Mapping[str, str]
-
-
 class AnsweredVictims(Struct, frozen=True, kw_only=True):
     uids: tuple[str, ...]
     pdb_violations: int
@@ -57,12 +48,18 @@ class _Nodes(Struct, frozen=True):
     items: tuple[dict[str, object] | None, ...] = ()
 
 
-class _FilterResult(Struct, frozen=True, rename="pascal"):
+class FilterResult(Struct, frozen=True, rename="pascal"):
+    """v1.ExtenderFilterResult; an absent list is None."""
+
     nodes: _Nodes | None = None
     node_names: tuple[str, ...] | None = None
     failed_nodes: dict[str, str] = {}
     failed_and_unresolvable_nodes: dict[str, str] = {}
     error: str = ""
+
+    def whole_nodes(self) -> tuple[AnsweredNode, ...]:
+        """Return the nodes that are whole objects. Raises `ExtenderError` for an invalid one."""
+        return tuple(_node(item or {}) for item in self.nodes.items) if self.nodes is not None else ()
 
 
 class _HostPriority(Struct, frozen=True, rename="pascal"):
@@ -83,17 +80,12 @@ class _PreemptionResult(Struct, frozen=True):
     victims: dict[str, _MetaVictims | None] = msgspec.field(default_factory=dict, name="NodeNameToMetaVictims")
 
 
-def filter_answer(question: ExtenderRequest, reply: Reply) -> _FilterAnswer:
+def filter_answer(question: ExtenderRequest, reply: Reply) -> FilterResult:
     """Return the answer to a filter request. Raises `ExtenderError`."""
-    result = msgspec.convert(_decode(question, reply, _FILTER_RESULT), _FilterResult)
+    result = msgspec.convert(_decode(question, reply, _FILTER_RESULT), FilterResult)
     if result.error:
         raise ExtenderError(result.error)
-    return _FilterAnswer(
-        names=result.node_names,
-        nodes=None if result.nodes is None else tuple(_node(item or {}) for item in result.nodes.items),
-        failed=result.failed_nodes,
-        failed_and_unresolvable=result.failed_and_unresolvable_nodes,
-    )
+    return result
 
 
 def priorities(question: ExtenderRequest, reply: Reply) -> tuple[HostScore, ...]:

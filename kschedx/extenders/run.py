@@ -136,7 +136,7 @@ class HTTPExtenders:
             question = self._node_request(ExtenderVerb.FILTER, number, pod, left, nodes)
             try:
                 answer = filter_answer(question, *self._send((question,)))
-                kept = _kept_by_extenders(extender, left, answer.names, answer.nodes, index)
+                kept = _kept_by_extenders(extender, left, answer.node_names, answer.whole_nodes(), index)
             except ExtenderError as failed:
                 ignored = extender.ignorable
                 call = FilterCall(
@@ -148,8 +148,8 @@ class HTTPExtenders:
                     return _FilteredByExtenders(calls=tuple(calls), statuses=statuses, whole=whole, error=str(failed))
                 continue
             for code, failures in (
-                (Code.UNSCHEDULABLE, answer.failed),
-                (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, answer.failed_and_unresolvable),
+                (Code.UNSCHEDULABLE, answer.failed_nodes),
+                (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, answer.failed_and_unresolvable_nodes),
             ):
                 statuses |= {name: Status(code=code, reasons=(message,)) for name, message in failures.items()}
             calls.append(
@@ -157,8 +157,8 @@ class HTTPExtenders:
                     extender=number,
                     asked=names,
                     left=tuple(node.name for node in kept),
-                    failed=answer.failed,
-                    failed_and_unresolvable=answer.failed_and_unresolvable,
+                    failed=answer.failed_nodes,
+                    failed_and_unresolvable=answer.failed_and_unresolvable_nodes,
                 )
             )
             whole = number if any(node.answered is not None for node in kept) else whole
@@ -291,7 +291,7 @@ def _kept_by_extenders(
     extender: Extender,
     before: Sequence[_Feasible],
     names: tuple[str, ...] | None,
-    whole: tuple[AnsweredNode, ...] | None,
+    whole: tuple[AnsweredNode, ...],
     index: Mapping[str, ClusterRow],
 ) -> tuple[_Feasible, ...]:
     """Return the nodes that an answer leaves. Whole nodes are accepted as they are, even if the request lacked them."""
@@ -305,7 +305,7 @@ def _kept_by_extenders(
             )
         return tuple(known[name] for name in names)
     feasible: list[_Feasible] = []
-    for answered in whole or ():
+    for answered in whole:
         node = answered.node
         row = index.get(node.name)
         if row is None:

@@ -8,7 +8,6 @@ emptiness.go), utils/pdb. No object shows Karpenter's nominations of nodes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 from itertools import count
 
@@ -31,8 +30,8 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import Duration, nanoseconds
-from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import Pod, PodDisruptionBudget, Taint
+from kschedx.kube.selectors import Selector
+from kschedx.kube.types import Pod, PodDisruptionBudget, Taint, compile_budgets
 from kschedx.releases.karpenter import KarpenterBehaviour, karpenter_behaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -171,10 +170,8 @@ class _Pools:
         self._costs: dict[str, tuple[float, dict[str, float]]] = {}
         """Pool to its disruption cost, and each node's fraction of the price, as far as it is known."""
         self._budgets: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
-        for budget in snapshot.disruption_budgets:
-            with suppress(InputError):  # an invalid selector matches no pod
-                its = budget, compile_selector(budget.spec.selector)
-                self._budgets.setdefault(budget.metadata.namespace, []).append(its)
+        for budget, selector in compile_budgets(snapshot.disruption_budgets):
+            self._budgets.setdefault(budget.metadata.namespace, []).append((budget, selector))
 
     def disruption(self, name: str) -> NodeDisruption:
         """Evaluate a node of the snapshot."""

@@ -3,14 +3,16 @@
 # Annotations are evaluated in all modules of decoded records: msgspec would compile each that is a string, which takes
 # 15 ms of every command.
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from msgspec import Struct, field
 
+from kschedx.errors import InputError
 from kschedx.kube.conditions import UNSCHEDULABLE, Condition, TimedCondition, condition_of
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
-from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
+from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, Selector, compile_selector
 
 # A pod's volumes and their sources. Persistent volumes, claims, and classes are in `kube/storage.py`.
 
@@ -702,6 +704,13 @@ class PodDisruptionBudget(Struct, frozen=True, kw_only=True, rename="camel"):
     metadata: _BudgetMeta = _BudgetMeta()
     spec: _PodDisruptionBudgetSpec = _PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+def compile_budgets(budgets: Iterable[PodDisruptionBudget]) -> Iterator[tuple[PodDisruptionBudget, Selector]]:
+    """Yield budgets with their selectors, without those whose selector is invalid: they cover no pods."""
+    for budget in budgets:
+        with suppress(InputError):
+            yield budget, compile_selector(budget.spec.selector)
 
 
 # Typed records of scheduling.k8s.io: priority classes and pod groups.

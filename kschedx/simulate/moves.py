@@ -318,13 +318,16 @@ def parse_goal(text: str, read: Read) -> Goal:
     return Goal(text=text.strip(), change=parse_change(ChangeVerb.APPLY.value, path.strip(), read))
 
 
-class GoalMove(Document, frozen=True):
-    """A pod that is evicted, and recreated on another node."""
-
+class PodMove(Document, frozen=True):
     pod: str
     """`namespace/name`."""
     source: str = field(name="from")
     to: str
+
+
+class GoalMove(PodMove, frozen=True):
+    """A pod that is evicted, and recreated on another node."""
+
     room_for: str = field(name="for")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import evict
@@ -22,6 +22,7 @@ from kschedx.explain.setup import Setup
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import PODS
 from kschedx.simulate.drain import STAYS, DrainOutcome
+from kschedx.simulate.moves import PodMove
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable
@@ -142,12 +143,6 @@ def measure_filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
 
 _MOST_TRIED = 100
 """Nodes, those with the fewest pods first."""
-
-
-class PodMove(Document, frozen=True):
-    pod: str
-    source: str = field(name="from")
-    to: str
 
 
 class EmptiedDocument(Document, frozen=True):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -193,26 +193,29 @@ def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
             raise InputError("no such file", place=Place(source=explicit), hint=nearest(files[0].name, beside))
     else:
         files = [path for path in _files(environment) if path.exists()]
-    clusters: dict[str, NamedEntry[KubeconfigCluster]] = {}
-    users: dict[str, NamedEntry[KubeconfigUser]] = {}
-    contexts: dict[str, NamedEntry[_Context]] = {}
-    current = ""
-    for path in files:
-        document = _read(path)
-        current = current or document.current_context
-        for element in _elements(document.clusters, "cluster", path):
-            cluster = _resolve_paths(element.cluster, path, "certificate_authority")
-            clusters.setdefault(element.name, NamedEntry(name=element.name, entry=cluster, source=str(path)))
-        for element in _elements(document.users, "user", path):
-            user = _with_own_plugin(
-                _resolve_paths(element.user, path, "client_certificate", "client_key", "token_file"), path
-            )
-            users.setdefault(element.name, NamedEntry(name=element.name, entry=user, source=str(path)))
-        for element in _elements(document.contexts, "context", path):
-            contexts.setdefault(element.name, NamedEntry(name=element.name, entry=element.context, source=str(path)))
+    documents = [(path, _read(path)) for path in files]
     return Kubeconfig(
-        sources=tuple(map(str, files)), current_context=current, clusters=clusters, users=users, contexts=contexts
+        sources=tuple(map(str, files)),
+        current_context=next((document.current_context for _, document in documents if document.current_context), ""),
+        clusters=_entries(
+            documents, "cluster", lambda item, path: _resolve_paths(item.cluster, path, "certificate_authority")
+        ),
+        users=_entries(documents, "user", _user),
+        contexts=_entries(documents, "context", lambda item, _: item.context),
     )
+
+
+def _entries(
+    documents: Sequence[tuple[Path, _Document]],
+    what: str,
+    entry_of: Callable[[_Element, Path], _KubeconfigEntry],
+) -> dict[str, NamedEntry[_KubeconfigEntry]]:
+    entries: dict[str, NamedEntry[_KubeconfigEntry]] = {}
+    for path, document in documents:
+        for element in _elements(getattr(document, f"{what}s"), what, path):
+            entry = NamedEntry(name=element.name, entry=entry_of(element, path), source=str(path))
+            entries.setdefault(element.name, entry)
+    return entries
 
 
 def _files(environment: Mapping[str, str]) -> Sequence[Path]:
@@ -265,8 +268,9 @@ def _resolve_paths(entry: _KubeconfigEntry, path: Path, *names: str) -> _Kubecon
     return replace(entry, **{name: str(_folder(path) / value) for name in names if (value := getattr(entry, name))})
 
 
-def _with_own_plugin(user: KubeconfigUser, path: Path) -> KubeconfigUser:
-    """Resolve the plugin's command, which is a path only if it contains a slash."""
+def _user(element: _Element, path: Path) -> KubeconfigUser:
+    """Return the user with resolved paths; the plugin's command is a path only if it contains a slash."""
+    user = _resolve_paths(element.user, path, "client_certificate", "client_key", "token_file")
     plugin = user.exec
     if plugin is None or os.sep not in plugin.command:
         return user
