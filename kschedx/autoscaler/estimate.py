@@ -66,17 +66,17 @@ class _Sum(Struct, kw_only=True):
     has_label: bool
     base: int
     """The weight in the new nodes' domain without any new node."""
-    fresh: int
+    per_new_node: int
     """The weight that a new node adds."""
     weights: IntArray
-    """(kind,) the weight of a pod."""
+    """(class,) the weight of a pod."""
 
     def on_node(self, filled: IntArray | None) -> int:
-        """Return the weight in the domain of a new node. `filled` is (kind,) the pods on it; None for an empty node."""
+        """Return the weight in a new node's domain. `filled` is (class,) the pods on it; None for an empty node."""
         if not self.has_label:
             return 0
         if self.is_host:
-            return self.fresh + (0 if filled is None else int(filled @ self.weights))
+            return self.per_new_node + (0 if filled is None else int(filled @ self.weights))
         return self.base
 
 
@@ -85,21 +85,21 @@ class _SpreadCount(Struct, kw_only=True):
 
     max_skew: int
     min_domains: int
-    itself: int
+    self_match: int
     is_counted: bool
     counts: dict[str | None, int]
     """Domain to matching pods without new nodes, for domains that count."""
-    elsewhere: int
+    uncounted: int
     """Matching pods in the new nodes' domain if it does not count."""
     domain: str | None
-    fresh: int
+    per_new_node: int
     weights: IntArray
 
     @property
     def is_skewed(self) -> bool:
-        matching = self.counts.get(self.domain, self.elsewhere)
+        matching = self.counts.get(self.domain, self.uncounted)
         least = 0 if len(self.counts) < self.min_domains else min(self.counts.values(), default=NO_DOMAIN)
-        return matching + self.itself - least > self.max_skew
+        return matching + self.self_match - least > self.max_skew
 
 
 class _MissingLabel(Struct, frozen=True):
@@ -115,28 +115,28 @@ class _SpreadDomains(Struct, kw_only=True):
     existing: list[_Sum]
     matches_itself: bool
     everywhere: int
-    everywhere_fresh: int
+    everywhere_per_new_node: int
 
     def add(self) -> None:
         for spread in self.spreads:
             if isinstance(spread, _SpreadCount) and spread.is_counted:
-                spread.counts[spread.domain] = spread.counts.get(spread.domain, 0) + spread.fresh
+                spread.counts[spread.domain] = spread.counts.get(spread.domain, 0) + spread.per_new_node
         for total in (*self.affinity, *self.anti_affinity, *self.existing):
             if not total.is_host and total.has_label:
-                total.base += total.fresh
-        self.everywhere += self.everywhere_fresh
+                total.base += total.per_new_node
+        self.everywhere += self.everywhere_per_new_node
 
-    def place(self, kind: int) -> None:
+    def place(self, pod_class: int) -> None:
         """Place a pod of this class on a new node."""
         for spread in self.spreads:
-            if isinstance(spread, _SpreadCount) and spread.weights[kind] and spread.is_counted:
-                spread.counts[spread.domain] += int(spread.weights[kind])
+            if isinstance(spread, _SpreadCount) and spread.weights[pod_class] and spread.is_counted:
+                spread.counts[spread.domain] += int(spread.weights[pod_class])
         for total in self.affinity:
             if total.has_label:
-                self.everywhere += int(total.weights[kind])
+                self.everywhere += int(total.weights[pod_class])
         for total in (*self.affinity, *self.anti_affinity, *self.existing):
             if not total.is_host and total.has_label:
-                total.base += int(total.weights[kind])
+                total.base += int(total.weights[pod_class])
 
     def spread_reason(self) -> str:
         """Return the reason of the first constraint that a new node fails."""
@@ -148,7 +148,7 @@ class _SpreadDomains(Struct, kw_only=True):
         return ""
 
     def affinity_reason(self, filled: IntArray | None) -> str:
-        """`filled` is (kind,) the pods on the node; None for an empty node."""
+        """`filled` is (class,) the pods on the node; None for an empty node."""
         if self.affinity:
             sums = [total.on_node(filled) for total in self.affinity]
             finds_nobody = any(total <= 0 for total in sums)
@@ -164,19 +164,19 @@ class _ClassCounts(Struct, frozen=True, kw_only=True):
     limit: IntArray
     base: IntArray
     weights: IntArray
-    """(kind, dimension) what a pod of each class uses, in this class's dimensions."""
+    """(class, dimension) what a pod of each class uses, in this class's dimensions."""
     domains: _SpreadDomains
 
 
 class CountingBins:
     """New nodes of a group as counts, for classes of pods that depend on nothing else."""
 
-    def __init__(self, world: Sandbox, kinds: Sequence[int], seen: Sequence[NewNodeResult]) -> None:
-        """`kinds` has one pod of each class, and `seen` their results for the group's template."""
-        rows = np.array(kinds, dtype=np.int64)
-        self._world = world
+    def __init__(self, sandbox: Sandbox, classes: Sequence[int], seen: Sequence[NewNodeResult]) -> None:
+        """`classes` has one pod of each class, and `seen` their results for the group's template."""
+        rows = np.array(classes, dtype=np.int64)
+        self._sandbox = sandbox
         self._tracked = [_class_counts(looked_up, rows) for looked_up in seen]
-        self._filled = np.zeros((64, len(kinds)), dtype=np.int64)
+        self._filled = np.zeros((64, len(classes)), dtype=np.int64)
         self._count = 0
 
     def add(self) -> int:
@@ -187,33 +187,33 @@ class CountingBins:
         self._count += 1
         return self._count - 1
 
-    def place(self, kind: int, pod: int, node: int) -> None:
-        self._filled[node, kind] += 1
+    def place(self, pod_class: int, pod: int, node: int) -> None:
+        self._filled[node, pod_class] += 1
         for tracked in self._tracked:
-            tracked.domains.place(kind)
+            tracked.domains.place(pod_class)
 
-    def fits(self, kind: int, pod: int, node: int) -> bool:
-        tracked = self._tracked[kind]
+    def fits(self, pod_class: int, pod: int, node: int) -> bool:
+        tracked = self._tracked[pod_class]
         used = tracked.base + self._filled[node] @ tracked.weights
-        return bool((used <= tracked.limit).all()) and self._fits_others(kind, node)
+        return bool((used <= tracked.limit).all()) and self._fits_others(pod_class, node)
 
-    def _fits_others(self, kind: int, node: int) -> bool:
-        domains = self._tracked[kind].domains
+    def _fits_others(self, pod_class: int, node: int) -> bool:
+        domains = self._tracked[pod_class].domains
         return not domains.spread_reason() and not domains.affinity_reason(self._filled[node])
 
-    def find(self, kind: int, pod: int) -> int | None:
-        tracked = self._tracked[kind]
+    def find(self, pod_class: int, pod: int) -> int | None:
+        tracked = self._tracked[pod_class]
         used = tracked.base + self._filled[: self._count] @ tracked.weights
         roomy = np.flatnonzero((used <= tracked.limit).all(axis=1))
-        first = self._world.node_count
-        start = int(np.searchsorted(roomy, self._world.last - first, side="right"))
+        first = self._sandbox.node_count
+        start = int(np.searchsorted(roomy, self._sandbox.last - first, side="right"))
         for node in (*roomy[start:].tolist(), *roomy[:start].tolist()):
-            if self._fits_others(kind, node):
-                self._world.last = ClusterRow(first + node)
+            if self._fits_others(pod_class, node):
+                self._sandbox.last = ClusterRow(first + node)
                 return int(node)
         return None
 
-    def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
+    def place_on_other_node(self, pod_class: int, pod: int, last: int) -> int | None:
         return None
 
 
@@ -235,18 +235,18 @@ def _spreads(seen: NewNodeResult) -> tuple[Spread, ...]:
     return seen.state[HARD] if is_asked else ()
 
 
-def _domains_of(seen: NewNodeResult, kinds: IntArray) -> _SpreadDomains:
-    """Return the counts without new nodes; `kinds` are rows of a pod of each class."""
+def _domains_of(seen: NewNodeResult, classes: IntArray) -> _SpreadDomains:
+    """Return the counts without new nodes; `classes` are rows of a pod of each class."""
     state = seen.state
     spreads = _spreads(seen)
     domains = _SpreadDomains(
-        spreads=[_spread(spread, seen, kinds) for spread in spreads],
+        spreads=[_spread(spread, seen, classes) for spread in spreads],
         affinity=[],
         anti_affinity=[],
         existing=[],
         matches_itself=False,
         everywhere=0,
-        everywhere_fresh=0,
+        everywhere_per_new_node=0,
     )
     if _AFFINITY not in seen.filters or FILTER not in state:
         return domains
@@ -261,38 +261,38 @@ def _domains_of(seen: NewNodeResult, kinds: IntArray) -> _SpreadDomains:
         for key, tally in sums.weights.items():
             column = tuple(seen.labels_of_new[index].get(key) for index in range(len(seen.new)))
             label = seen.labels.get(key)
-            fresh = [
+            per_new_node = [
                 int(tally.weights(seen.pods, brought.pods).sum()) if value is not None and len(brought.pods) else 0
                 for brought, value in zip(seen.new, column, strict=True)
             ]
-            mine = sum(amount for amount, value in zip(fresh, column, strict=True) if value == label)
+            mine = sum(amount for amount, value in zip(per_new_node, column, strict=True) if value == label)
             groups.append(
                 _Sum(
                     is_host=key == HOSTNAME,
                     has_label=label is not None,
                     base=int(sums.sums[key][seen.node]) - mine,
-                    fresh=fresh[seen.index],
-                    weights=np.asarray(tally.weights(seen.pods, kinds), dtype=np.int64),
+                    per_new_node=per_new_node[seen.index],
+                    weights=np.asarray(tally.weights(seen.pods, classes), dtype=np.int64),
                 )
             )
             if groups is domains.affinity:
-                domains.everywhere -= sum(fresh)
-                domains.everywhere_fresh += fresh[seen.index]
+                domains.everywhere -= sum(per_new_node)
+                domains.everywhere_per_new_node += per_new_node[seen.index]
     return domains
 
 
-def _class_counts(seen: NewNodeResult, kinds: IntArray) -> _ClassCounts:
+def _class_counts(seen: NewNodeResult, classes: IntArray) -> _ClassCounts:
     room = seen.room
     assert room is not None, "no requirement was counted"
     return _ClassCounts(
         limit=room.limit[seen.index],
         base=room.used[seen.index],
-        weights=room.weights(kinds),
-        domains=_domains_of(seen, kinds),
+        weights=room.weights(classes),
+        domains=_domains_of(seen, classes),
     )
 
 
-def _spread(spread: Spread, seen: NewNodeResult, kinds: IntArray) -> _SpreadCount | _MissingLabel:
+def _spread(spread: Spread, seen: NewNodeResult, classes: IntArray) -> _SpreadCount | _MissingLabel:
     codes, values = spread.domains.codes, spread.domains.values
     mine = int(codes[seen.node])
     if values[mine] is None:
@@ -300,7 +300,7 @@ def _spread(spread: Spread, seen: NewNodeResult, kinds: IntArray) -> _SpreadCoun
     counts_pods = seen.empty_selector_counts or not spread.constraint.selector.empty
     matching = spread.matching.copy()
     nodes = np.bincount(codes[spread.counted], minlength=len(values))
-    fresh = 0
+    per_new_node = 0
     for index, brought in enumerate(seen.new):
         if not spread.counted[brought.node]:
             continue
@@ -308,17 +308,17 @@ def _spread(spread: Spread, seen: NewNodeResult, kinds: IntArray) -> _SpreadCoun
         matching[codes[brought.node]] -= amount
         nodes[codes[brought.node]] -= 1
         if index == seen.index:
-            fresh = amount
+            per_new_node = amount
     return _SpreadCount(
         max_skew=spread.constraint.max_skew,
         min_domains=spread.constraint.min_domains,
-        itself=spread.itself,
+        self_match=spread.self_match,
         is_counted=bool(spread.counted[seen.node]),
         counts={values[code]: int(matching[code]) for code in np.flatnonzero(nodes).tolist()},
-        elsewhere=int(matching[mine]),
+        uncounted=int(matching[mine]),
         domain=values[mine],
-        fresh=fresh,
-        weights=spread.selected.weights(seen.pods, kinds) * int(counts_pods),
+        per_new_node=per_new_node,
+        weights=spread.selected.weights(seen.pods, classes) * int(counts_pods),
     )
 
 
@@ -355,55 +355,55 @@ def node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_tota
     return least
 
 
-class WorldBins:
-    """New nodes in a fork of the world: the general form."""
+class SandboxBins:
+    """New nodes in a fork of the sandbox: the general form."""
 
-    def __init__(self, world: Sandbox, template: AddedNode, behaviour: AutoscalerBehaviour) -> None:
-        self._world = world
+    def __init__(self, sandbox: Sandbox, template: AddedNode, behaviour: AutoscalerBehaviour) -> None:
+        self._sandbox = sandbox
         self._template = template
         self._behaviour = behaviour
-        self._first = world.node_count
+        self._first = sandbox.node_count
         self._count = 0
 
     def add(self) -> int:
-        self._world.add(rename_template(self._template, f"{self._template.node.name}-e-{self._count}"))
+        self._sandbox.add(rename_template(self._template, f"{self._template.node.name}-e-{self._count}"))
         self._count += 1
         return self._count - 1
 
     def _row(self, node: int) -> ClusterRow:
         return ClusterRow(self._first + node)
 
-    def fits(self, kind: int, pod: int, node: int) -> bool:
-        return self._world.check(pod, self._row(node)).fits
+    def fits(self, pod_class: int, pod: int, node: int) -> bool:
+        return self._sandbox.check(pod, self._row(node)).fits
 
-    def place(self, kind: int, pod: int, node: int) -> None:
-        self._world.place(pod, self._row(node))
+    def place(self, pod_class: int, pod: int, node: int) -> None:
+        self._sandbox.place(pod, self._row(node))
 
-    def find(self, kind: int, pod: int) -> int | None:
+    def find(self, pod_class: int, pod: int) -> int | None:
         """Return a new node that fits the pod."""
         if not self._count:
             return None
-        mask = np.zeros(self._world.node_count, dtype=np.bool_)
+        mask = np.zeros(self._sandbox.node_count, dtype=np.bool_)
         mask[self._first :] = True
-        node = self._world.find(pod, mask)
+        node = self._sandbox.find(pod, mask)
         return None if node is None else node - self._first
 
-    def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
+    def place_on_other_node(self, pod_class: int, pod: int, last: int) -> int | None:
         """If the last new node violates a spread constraint over hosts, place the pod on any other node of the cluster.
         Existing nodes have negative numbers."""
-        if not self._behaviour.spread_pods_go_anywhere or not _spreads_over_hosts(self._world.pod(pod)):
+        if not self._behaviour.spread_pods_go_anywhere or not _spreads_over_hosts(self._sandbox.pod(pod)):
             return None
-        if REASON_SKEW not in self._world.check(pod, self._row(last)).reasons:
+        if REASON_SKEW not in self._sandbox.check(pod, self._row(last)).reasons:
             return None
-        mask = np.ones(self._world.node_count, dtype=np.bool_)
+        mask = np.ones(self._sandbox.node_count, dtype=np.bool_)
         mask[self._first + last] = False
-        node = self._world.find(pod, mask)
+        node = self._sandbox.find(pod, mask)
         if node is not None:
-            self._world.place(pod, node)
+            self._sandbox.place(pod, node)
         return None if node is None else node - self._first
 
 
-_Bins = CountingBins | WorldBins
+_Bins = CountingBins | SandboxBins
 """New nodes of a group, numbered from 0. A pod is given with the number of its class."""
 
 
@@ -418,32 +418,32 @@ class Estimator(Struct):
     """The nodes that got a pod; existing nodes may be among them."""
     pods: list[int] = []
 
-    def estimate(self, kinds: Sequence[_PackingClass], fast: int = -1) -> Estimate:
-        """Pack `kinds` in this order. `fast` is the number of the class that is packed by arithmetic; it is the last
+    def estimate(self, classes: Sequence[_PackingClass], fast: int = -1) -> Estimate:
+        """Pack `classes` in this order. `fast` is the number of the class that is packed by arithmetic; it is the last
         one then."""
-        fakes = 0
+        computed = 0
         more = True
-        for kind in kinds:
-            left = self._place_on_earlier_nodes(kind)
+        for pod_class in classes:
+            left = self._place_on_earlier_nodes(pod_class)
             if not more:
                 continue
-            if kind.number == fast:
-                fakes = self._fast(kind.number, left)
+            if pod_class.number == fast:
+                computed = self._fast(pod_class.number, left)
             else:
-                more = self._place_on_new_nodes(kind.number, left)
-        return Estimate(nodes=len(self.used) + fakes, pods=tuple(self.pods))
+                more = self._place_on_new_nodes(pod_class.number, left)
+        return Estimate(nodes=len(self.used) + computed, pods=tuple(self.pods))
 
     def _record_placement(self, pod: int, node: int) -> None:
         self.used.add(node)
         self.pods.append(pod)
 
-    def _place_on_earlier_nodes(self, kind: _PackingClass) -> Sequence[int]:
+    def _place_on_earlier_nodes(self, pod_class: _PackingClass) -> Sequence[int]:
         """Place pods on any node of this estimate until one does not fit. Return that pod and those after it."""
-        for index, pod in enumerate(kind.pods):
-            node = self.bins.find(kind.number, pod)
+        for index, pod in enumerate(pod_class.pods):
+            node = self.bins.find(pod_class.number, pod)
             if node is None:
-                return kind.pods[index:]
-            self.bins.place(kind.number, pod, node)
+                return pod_class.pods[index:]
+            self.bins.place(pod_class.number, pod, node)
             self._record_placement(pod, node)
         return ()
 
@@ -453,16 +453,16 @@ class Estimator(Struct):
         self.added += 1
         return True
 
-    def _place_on_new_nodes(self, kind: int, pods: Sequence[int]) -> bool:
+    def _place_on_new_nodes(self, pod_class: int, pods: Sequence[int]) -> bool:
         """Place pods on the last new node or further ones. Return False if no more may be added."""
         bins = self.bins
         for pod in pods:
             if self.last is not None:
-                if bins.fits(kind, pod, self.last):
-                    bins.place(kind, pod, self.last)
+                if bins.fits(pod_class, pod, self.last):
+                    bins.place(pod_class, pod, self.last)
                     self._record_placement(pod, self.last)
                     continue
-                node = bins.place_elsewhere(kind, pod, self.last)
+                node = bins.place_on_other_node(pod_class, pod, self.last)
                 if node is not None:
                     self._record_placement(pod, node)
                     continue
@@ -471,37 +471,37 @@ class Estimator(Struct):
             if not self._may_add():
                 return False
             self.last = bins.add()
-            if not bins.fits(kind, pod, self.last):
+            if not bins.fits(pod_class, pod, self.last):
                 return True
-            bins.place(kind, pod, self.last)
+            bins.place(pod_class, pod, self.last)
             self._record_placement(pod, self.last)
         return True
 
-    def _fast(self, kind: int, pods: Sequence[int]) -> int:
+    def _fast(self, pod_class: int, pods: Sequence[int]) -> int:
         """Pack one node, and compute the rest. Return the number of computed nodes."""
         if not pods or not self._may_add():
             return 0
         node = self.last = self.bins.add()
         count = 0
         for pod in pods:
-            if not self.bins.fits(kind, pod, node):
+            if not self.bins.fits(pod_class, pod, node):
                 break
-            self.bins.place(kind, pod, node)
+            self.bins.place(pod_class, pod, node)
             self._record_placement(pod, node)
             count += 1
         if count == 0:
             return 0
         needed = -(-len(pods) // count)
         placed = count
-        fakes = 0
+        computed = 0
         for _ in range(1, needed):
             if not self._may_add():
                 break
             more = pods[placed : placed + count]
             self.pods.extend(more)
             placed += len(more)
-            fakes += bool(more)
-        return fakes
+            computed += bool(more)
+        return computed
 
 
 class _PackingClass(Struct, frozen=True, kw_only=True):
@@ -518,16 +518,16 @@ def rename_template(template: AddedNode, name: str) -> AddedNode:
     return replace(template, node=replace(node, metadata=replace(node.metadata, name=name, labels=labels)))
 
 
-def ordered_kinds(
-    kinds: Sequence[tuple[int, ...]], requests: Mapping[int, tuple[int, int]], node: Node
+def sort_classes(
+    classes: Sequence[tuple[int, ...]], requests: Mapping[int, tuple[int, int]], node: Node
 ) -> list[_PackingClass]:
     """Sort by the sum of the cpu and memory fractions that the first pod of each class requests, highest first;
-    `requests` has its milli-cpu and memory. A class's number is its index in `kinds`."""
+    `requests` has its milli-cpu and memory. A class's number is its index in `classes`."""
     cpu = milli_value(node.status.allocatable.get("cpu", 0))
     memory = value(node.status.allocatable.get("memory", 0))
 
-    def score(kind: tuple[int, ...]) -> float:
-        asked_cpu, asked_memory = requests[kind[0]]
+    def score(pod_class: tuple[int, ...]) -> float:
+        asked_cpu, asked_memory = requests[pod_class[0]]
         total = 0.0
         if cpu > 0:
             total += float(asked_cpu) / float(cpu)
@@ -535,9 +535,11 @@ def ordered_kinds(
             total += float(asked_memory) / float(memory)
         return total
 
-    scored = [(score(kind), _PackingClass(number=number, pods=kind)) for number, kind in enumerate(kinds)]
+    scored = [
+        (score(pod_class), _PackingClass(number=number, pods=pod_class)) for number, pod_class in enumerate(classes)
+    ]
     sort_slice(scored, lambda a, b: a[0] > b[0])
-    return [kind for _, kind in scored]
+    return [pod_class for _, pod_class in scored]
 
 
 def _spreads_over_hosts(pod: Pod) -> bool:

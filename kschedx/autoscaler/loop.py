@@ -20,11 +20,11 @@ from kschedx.autoscaler.estimate import (
     CountingBins,
     Estimate,
     Estimator,
-    WorldBins,
+    SandboxBins,
     is_countable,
     node_limit,
-    ordered_kinds,
     rename_template,
+    sort_classes,
     verdict_alone,
 )
 from kschedx.autoscaler.node_groups import cluster_is_healthy
@@ -53,10 +53,10 @@ from kschedx.snapshot.columns import ClusterRow
 # determineBestPEGToFastpath in estimator/binpacking_estimator.go.
 
 
-def best_for_fast_path(kinds: Sequence[tuple[Pod, int]], node: Node) -> int:
+def best_for_fast_path(classes: Sequence[tuple[Pod, int]], node: Node) -> int:
     """Return the index of the class, given as a pod and a count, that saves the most; the last of equal ones, or -1."""
     best, saved_by_best = -1, 0
-    for index, (pod, count) in enumerate(kinds):
+    for index, (pod, count) in enumerate(classes):
         nodes = max(
             count if _has_self_anti_affinity(pod) else 0,
             _nodes_for(pod, count, node, "cpu"),
@@ -106,10 +106,10 @@ def _is_simple(pod: Pod) -> bool:
 
 
 class _Packing(Struct, frozen=True, dict=True):
-    """Packs pending pods on new nodes of one group; its changes of the world are undone."""
+    """Packs pending pods on new nodes of one group; its changes of the sandbox are undone."""
 
     state: LoopState
-    world: Sandbox
+    sandbox: Sandbox
     new_nodes: Mapping[str, AddedNode]
     seen: Mapping[int, Mapping[str, NewNodeResult]]
     """The results for each pod on the template of each group."""
@@ -126,13 +126,13 @@ class _Packing(Struct, frozen=True, dict=True):
     def option(
         self,
         name: str,
-        kinds: Sequence[tuple[int, ...]],
+        classes: Sequence[tuple[int, ...]],
         fitting: Mapping[str, Sequence[int]],
         current: int,
     ) -> Option | None:
         """Return the new nodes of a group for the classes of pods that fit it; `fitting` is group to indices of
-        `kinds`, `current` the number of nodes that count. None if no new node helps."""
-        mine = [kinds[i] for i in fitting[name]]
+        `classes`, `current` the number of nodes that count. None if no new node helps."""
+        mine = [classes[i] for i in fitting[name]]
         if not mine:
             return None
         similar = self._similar(name, fitting)
@@ -150,7 +150,9 @@ class _Packing(Struct, frozen=True, dict=True):
             memory=sum(amount.get("memory", 0) for amount in amounts),
         )
 
-    def _estimate(self, name: str, kinds: Sequence[tuple[int, ...]], similar: Sequence[str], current: int) -> Estimate:
+    def _estimate(
+        self, name: str, classes: Sequence[tuple[int, ...]], similar: Sequence[str], current: int
+    ) -> Estimate:
         headroom = None
         if self.state.behaviour.similar_groups_limit_the_estimate:
             headroom = sum(self.state.groups_by_name[group].headroom for group in (name, *similar))
@@ -159,29 +161,34 @@ class _Packing(Struct, frozen=True, dict=True):
             return NOTHING
         requests = self.state.pods.requests(self.state.options)
         sort_keys = {
-            kind[0]: (requests[kind[0]].amounts.get("cpu", 0), requests[kind[0]].amounts.get("memory", 0))
-            for kind in kinds
+            pod_class[0]: (
+                requests[pod_class[0]].amounts.get("cpu", 0),
+                requests[pod_class[0]].amounts.get("memory", 0),
+            )
+            for pod_class in classes
         }
         new = self.new_nodes[name]
-        ordered = ordered_kinds(kinds, sort_keys, new.node)
+        ordered = sort_classes(classes, sort_keys, new.node)
         fast = -1
         if self.state.flags.fast_path:
-            fast = best_for_fast_path([(self.world.pod(kind.pods[0]), len(kind.pods)) for kind in ordered], new.node)
+            fast = best_for_fast_path(
+                [(self.sandbox.pod(pod_class.pods[0]), len(pod_class.pods)) for pod_class in ordered], new.node
+            )
             if fast >= 0:
                 ordered.append(ordered.pop(fast))
                 fast = ordered[-1].number
-        if self._counts(name, kinds):
-            seen = [self.seen[kind[0]][name] for kind in kinds]
-            bins = CountingBins(self.world, [kind[0] for kind in kinds], seen)
+        if self._counts(name, classes):
+            seen = [self.seen[pod_class[0]][name] for pod_class in classes]
+            bins = CountingBins(self.sandbox, [pod_class[0] for pod_class in classes], seen)
             return Estimator(bins, limit).estimate(ordered, fast)
-        with self.world.fork():
-            return Estimator(WorldBins(self.world, new, self.state.behaviour), limit).estimate(ordered, fast)
+        with self.sandbox.fork():
+            return Estimator(SandboxBins(self.sandbox, new, self.state.behaviour), limit).estimate(ordered, fast)
 
-    def _counts(self, group: str, kinds: Sequence[tuple[int, ...]]) -> bool:
+    def _counts(self, group: str, classes: Sequence[tuple[int, ...]]) -> bool:
         return self.state.counts and all(
-            self.seen[kind[0]][group].room is not None
-            and is_countable(self.world.pod(kind[0]), self.seen[kind[0]][group])
-            for kind in kinds
+            self.seen[pod_class[0]][group].room is not None
+            and is_countable(self.sandbox.pod(pod_class[0]), self.seen[pod_class[0]][group])
+            for pod_class in classes
         )
 
 
@@ -203,18 +210,18 @@ class Loop:
             return self._skip(f"Warning ClusterUnhealthy: Cluster has no {what}.")
         if not cluster_is_healthy(self.state.states, self.state.flags):
             return self._skip(events.CLUSTER_UNHEALTHY)
-        self._world = world = self._begin()
-        waiting = self._unplaced_pods(world)
+        self._sandbox = sandbox = self._begin()
+        waiting = self._unplaced_pods(sandbox)
         for row in waiting:
             self._answers[row] = PodResult(row=row, outcome=PodOutcome.CONSIDERED)
         if not waiting:
             return self._result(LoopOutcome.NOT_NEEDED)
         usable = sum(state.is_usable for state in self.state.states)
         if 0 < self.state.flags.max_nodes_total <= usable:
-            if self.state.behaviour.max_nodes_total_is_told:
+            if self.state.behaviour.max_nodes_total_is_reported:
                 self._events.append(_max_nodes_total_reached(self.state.flags.max_nodes_total))
                 for row in waiting:
-                    self._record_result(row, (events.AT_MAX_NODES_TOTAL,), is_told=True)
+                    self._record_result(row, (events.AT_MAX_NODES_TOTAL,), is_event_sent=True)
             return self._result(LoopOutcome.AT_MAX_NODES_TOTAL)
         if not self.state.flags.bypassed_schedulers and are_all_new(
             self.state.pods, waiting, self._requests_gpu, self.state.now
@@ -222,9 +229,9 @@ class Loop:
             for row in waiting:
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.ALL_NEW)
             return self._result(LoopOutcome.IN_COOLDOWN)
-        for row, verdicts in self._check_templates(world, waiting).items():
+        for row, verdicts in self._check_templates(sandbox, waiting).items():
             self._answers[row] = PodResult(row=row, outcome=PodOutcome.CONSIDERED, verdicts=verdicts)
-        return self._scale_up(world, waiting, usable)
+        return self._scale_up(sandbox, waiting, usable)
 
     def _skip(self, event: str) -> LoopResult:
         self._events.append(event)
@@ -253,7 +260,7 @@ class Loop:
                 upcoming += [
                     (group.name, rename_template(new, f"{new.node.name}-upcoming-{i}")) for i in range(group.upcoming)
                 ]
-        world, rows_of = sandbox_of(
+        sandbox, rows_of = sandbox_of(
             self.state.framework,
             kept,
             [new for _, new in upcoming],
@@ -264,18 +271,18 @@ class Loop:
         )
         self._rows_of = rows_of
         self._real = len(rows_of)
-        """Lower rows of the world are nodes of the snapshot, the others are upcoming nodes."""
+        """Lower rows of the sandbox are nodes of the snapshot, the others are upcoming nodes."""
         self._group_of_row = [self.state.states[row].group for row in kept] + [name for name, _ in upcoming]
-        return world
+        return sandbox
 
     def place_on_free_nodes(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
-        """Return the cluster with pending pods placed on free nodes before any node is added, and the world's rows by
+        """Return the cluster with pending pods placed on free nodes before any node is added, and the sandbox's rows by
         the snapshot's."""
-        world = self._begin()
-        self._unplaced_pods(world)
-        return world, self._rows_of
+        sandbox = self._begin()
+        self._unplaced_pods(sandbox)
+        return sandbox, self._rows_of
 
-    def _unplaced_pods(self, world: Sandbox) -> tuple[int, ...]:
+    def _unplaced_pods(self, sandbox: Sandbox) -> tuple[int, ...]:
         """Return the pods that need a node, in the autoscaler's order; the other pods get their results."""
         for row, outcome in self.state.pending_order.passed_over.items():
             self._answers[row] = PodResult(row=row, outcome=outcome)
@@ -283,17 +290,19 @@ class Loop:
             for row in self.state.pending_order.unschedulable:
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.NOT_LOOKED_AT)
             return ()
-        left, placed = without_place(world, self.state.pods, self.state.pending_order.unschedulable, self.state.kinds)
+        left, placed = without_place(
+            sandbox, self.state.pods, self.state.pending_order.unschedulable, self.state.equivalence
+        )
         for row, node in placed.items():
             self._answers[row] = PodResult(
                 row=row,
                 outcome=PodOutcome.SCHEDULABLE,
-                node=world.node(node).name,
+                node=sandbox.node(node).name,
                 is_on_upcoming=node >= self._real,
             )
         waiting = []
         for row in left:
-            if self.state.kinds.is_of_daemon_set(row):
+            if self.state.equivalence.is_of_daemon_set(row):
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.DAEMON_SET)
             elif not old_enough(self.state.pods, row, self.state.flags, self.state.now):
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.TOO_YOUNG)
@@ -310,18 +319,18 @@ class Loop:
         amounts = self.state.pods.requests(self.state.options)[row].amounts
         return not amounts.keys().isdisjoint(self.state.behaviour.gpu_resources)
 
-    def _check_templates(self, world: Sandbox, rows: Sequence[int]) -> dict[int, dict[str, TemplateVerdict]]:
+    def _check_templates(self, sandbox: Sandbox, rows: Sequence[int]) -> dict[int, dict[str, TemplateVerdict]]:
         """Check each pod on each group's template in the current cluster, before packing. All templates are present at
         once, but none counts for another."""
         alike: dict[object, list[int]] = {}
         for row in rows:
-            alike.setdefault(self.state.kinds.identity(row), []).append(row)
+            alike.setdefault(self.state.equivalence.identity(row), []).append(row)
         self._seen = {}
         verdicts_by_row: dict[int, dict[str, TemplateVerdict]] = {}
-        with world.fork():
-            new = world.bring(list(self._new_nodes.values()))
+        with sandbox.fork():
+            new = sandbox.bring(list(self._new_nodes.values()))
             for members in alike.values():
-                looked = world.check_new_nodes(members[0], new) if new else ()
+                looked = sandbox.check_new_nodes(members[0], new) if new else ()
                 seen = dict(zip(self._new_nodes, looked, strict=True))
                 verdicts = {group: verdict_alone(on_node) for group, on_node in seen.items()}
                 for row in members:
@@ -332,15 +341,15 @@ class Loop:
         """Return, after the loop, every plugin that rejects the pod on each group's template, in order."""
         statuses = {}
         for group, new in self._new_nodes.items():
-            with self._world.fork():
-                statuses[group] = self._world.rejections(row, self._world.add(new))
+            with self._sandbox.fork():
+                statuses[group] = self._sandbox.rejections(row, self._sandbox.add(new))
         return statuses
 
     # --- scale-up
 
-    def _scale_up(self, world: Sandbox, waiting: Sequence[int], usable: int) -> LoopResult:
+    def _scale_up(self, sandbox: Sandbox, waiting: Sequence[int], usable: int) -> LoopResult:
         upcoming = sum(group.upcoming for group in self.state.groups)
-        current = world.node_count if self.state.behaviour.counts_nodes_of_snapshot else usable + upcoming
+        current = sandbox.node_count if self.state.behaviour.counts_nodes_of_snapshot else usable + upcoming
         for group in self.state.groups:
             if group.upcoming > 0 and group.name not in self.state.templates:
                 return self._error_result(
@@ -348,23 +357,29 @@ class Loop:
                     f"could not get upcoming nodes: failed to find template node for node group {group.name}",
                 )
         try:
-            limits = self._limits(world)
+            limits = self._limits(sandbox)
         except LoopError as error:
             return self._error_result(waiting, str(error))
         for group in self.state.groups:
             reasons = skip_reasons(group, self.state.templates.get(group.name), limits, self.state.behaviour)
             if reasons:
                 self._skipped[group.name] = reasons
-        kinds = self.state.kinds.groups(waiting)
+        classes = self.state.equivalence.groups(waiting)
         fitting = {
-            group.name: [i for i, kind in enumerate(kinds) if self._answers[kind[0]].verdicts[group.name].fits]
+            group.name: [
+                i for i, pod_class in enumerate(classes) if self._answers[pod_class[0]].verdicts[group.name].fits
+            ]
             for group in self.state.groups
             if group.name not in self._skipped
         }
-        packing = _Packing(self.state, world, self._new_nodes, self._seen)
-        options = [option for name in fitting if (option := packing.option(name, kinds, fitting, current)) is not None]
+        packing = _Packing(self.state, sandbox, self._new_nodes, self._seen)
+        options = [
+            option for name in fitting if (option := packing.option(name, classes, fitting, current)) is not None
+        ]
         helped = {i for some in fitting.values() for i in some}
-        self._record_helpless([kind for i, kind in enumerate(kinds) if i not in helped], is_told=not options)
+        self._record_helpless(
+            [pod_class for i, pod_class in enumerate(classes) if i not in helped], is_event_sent=not options
+        )
         if not options:
             return self._result(LoopOutcome.NO_OPTIONS)
         nodes = {name: template.node for name, template in self.state.templates.items()}
@@ -372,12 +387,14 @@ class Loop:
             options, self.state.flags.expanders, nodes, self.state.snapshot.config_maps.get(AUTOSCALER_PRIORITIES)
         )
         self._events += chosen.events
-        choices = [self._choice(option, kinds, fitting, current, limits) for option in chosen.options]
+        choices = [self._choice(option, classes, fitting, current, limits) for option in chosen.options]
         if not choices:
-            if self.state.behaviour.failures_are_told:
-                some = [kinds[i] for i in sorted(helped)]
-                self._record_helpless(some, fitting=(events.FILTERED_OUT,), is_told=True)
-            self._record_helpless([kind for i, kind in enumerate(kinds) if i not in helped], is_told=True)
+            if self.state.behaviour.failures_are_reported:
+                some = [classes[i] for i in sorted(helped)]
+                self._record_helpless(some, fitting=(events.FILTERED_OUT,), is_event_sent=True)
+            self._record_helpless(
+                [pod_class for i, pod_class in enumerate(classes) if i not in helped], is_event_sent=True
+            )
             return self._result(LoopOutcome.NO_OPTIONS, options=tuple(options))
         return self._result(
             choices[0].result,
@@ -389,20 +406,20 @@ class Loop:
 
     def _error_result(self, waiting: Sequence[int], error: str) -> LoopResult:
         """Return the result of an error before any group is evaluated."""
-        if self.state.behaviour.failures_are_told:
+        if self.state.behaviour.failures_are_reported:
             for row in waiting:
-                self._record_result(row, (), is_told=False)
+                self._record_result(row, (), is_event_sent=False)
         return self._result(LoopOutcome.ERROR, error=error)
 
     def _record_helpless(
-        self, kinds: Iterable[tuple[int, ...]], *, is_told: bool, fitting: tuple[str, ...] = ()
+        self, classes: Iterable[tuple[int, ...]], *, is_event_sent: bool, fitting: tuple[str, ...] = ()
     ) -> None:
-        for kind in kinds:
-            parts = self._parts(kind[0], fitting)
-            for row in kind:
-                self._record_result(row, parts, is_told=is_told)
+        for pod_class in classes:
+            parts = self._parts(pod_class[0], fitting)
+            for row in pod_class:
+                self._record_result(row, parts, is_event_sent=is_event_sent)
 
-    def _limits(self, world: Sandbox) -> Limits:
+    def _limits(self, sandbox: Sandbox) -> Limits:
         machines = Machines(
             cloud_provider=self.state.flags.cloud_provider,
             cloud=self.state.cloud,
@@ -413,7 +430,7 @@ class Loop:
         known = self.state.groups_by_name
         if self.state.behaviour.limits_are_quotas:
             nodes = [
-                (world.node(ClusterRow(row)), group if group in known else None)
+                (sandbox.node(ClusterRow(row)), group if group in known else None)
                 for row, group in enumerate(self._group_of_row)
             ]
             return Limits.of_snapshot(nodes, self.state.flags, machines, self.state.behaviour)
@@ -442,13 +459,13 @@ class Loop:
         counts = Counter(reason for group in reasons for reason in group)
         return tuple(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
-    def _record_result(self, row: int, parts: tuple[str, ...], *, is_told: bool) -> None:
-        self._answers[row] = replace(self._answers[row], remains=True, parts=parts, is_told=is_told)
+    def _record_result(self, row: int, parts: tuple[str, ...], *, is_event_sent: bool) -> None:
+        self._answers[row] = replace(self._answers[row], remains=True, parts=parts, is_event_sent=is_event_sent)
 
     def _choice(
         self,
         option: Option,
-        kinds: Sequence[tuple[int, ...]],
+        classes: Sequence[tuple[int, ...]],
         fitting: Mapping[str, Sequence[int]],
         current: int,
         limits: Limits,
@@ -470,13 +487,13 @@ class Loop:
             self.state.groups_by_name[option.group], groups, count, self.state.templates, limits, self.state.behaviour
         )
         taken = set(fitting[option.group])
-        later = [i for i, kind in enumerate(kinds) if i not in taken and self._fits_another(kind[0])]
+        later = [i for i, pod_class in enumerate(classes) if i not in taken and self._fits_another(pod_class[0])]
         return GroupChoice(
             option=option,
             result=LoopOutcome.SUCCESSFUL,
             resizes=tuple(resizes),
             triggered=option.pods,
-            awaiting=tuple(row for i in later for row in kinds[i]),
+            awaiting=tuple(row for i in later for row in classes[i]),
             event=f"pod triggered scale-up: [{' '.join(map(str, resizes))}]" if resizes else "",
         )
 

@@ -128,7 +128,7 @@ class Membership(Struct, frozen=True, kw_only=True):
 
     groups: Mapping[str, str]
     """Node to group; nodes without a group are absent."""
-    told_by: tuple[str, ...]
+    sources: tuple[str, ...]
     """The sources (such as labels), most frequent first."""
     ambiguous: tuple[str, ...] = ()
     """Nodes that match several groups; they count for none."""
@@ -150,7 +150,7 @@ def membership(
             for node in nodes
             if (name := given.get(node.name) or node.metadata.labels.get(label, "")) in known
         }
-        return Membership(groups=groups, told_by=(f"label {label}",) if label else ("the node groups file",))
+        return Membership(groups=groups, sources=(f"label {label}",) if label else ("the node groups file",))
     group_of_node: dict[str, str] = {}
     counts: dict[str, int] = {}
     ambiguous: list[str] = []
@@ -172,8 +172,8 @@ def membership(
             if matches:
                 ambiguous.append(node.name)
                 break
-    told_by = sorted(counts, key=lambda why: -counts[why])
-    return Membership(groups=group_of_node, told_by=tuple(told_by), ambiguous=tuple(ambiguous))
+    sources = sorted(counts, key=lambda why: -counts[why])
+    return Membership(groups=group_of_node, sources=tuple(sources), ambiguous=tuple(ambiguous))
 
 
 _Rule = Callable[[Node], Iterator[_Found]]

@@ -23,7 +23,7 @@ from kschedx.snapshot.pods import PodTable
 # Equivalence classes: cluster-autoscaler evaluates one pod of each. Upstream: core/scaleup/equivalence/groups.go,
 # simulator/scheduling/similar_pods.go.
 
-_MOST_KINDS_OF_A_CONTROLLER = 10
+_MOST_CLASSES_OF_CONTROLLER = 10
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -75,12 +75,12 @@ class PodEquivalence:
                 groups.append([row])
                 continue
             known = of_controller.setdefault(controller, {})
-            kind = self.template(row)
-            if kind in known:
-                groups[known[kind]].append(row)
+            template = self.template(row)
+            if template in known:
+                groups[known[template]].append(row)
                 continue
-            if len(known) < _MOST_KINDS_OF_A_CONTROLLER:
-                known[kind] = len(groups)
+            if len(known) < _MOST_CLASSES_OF_CONTROLLER:
+                known[template] = len(groups)
             groups.append([row])
         return tuple(tuple(group) for group in groups)
 
@@ -88,23 +88,23 @@ class PodEquivalence:
 class _RejectedClasses:
     """Classes that fit nowhere, so that their other pods are not tried."""
 
-    def __init__(self, kinds: PodEquivalence) -> None:
-        self._kinds = kinds
+    def __init__(self, equivalence: PodEquivalence) -> None:
+        self._equivalence = equivalence
         self._of_controller: dict[str, set[Hashable]] = {}
 
     def knows(self, row: int) -> bool:
-        controller = self._kinds.controller(row)
+        controller = self._equivalence.controller(row)
         if controller is None or controller not in self._of_controller:
             return False
-        return self._kinds.template(row) in self._of_controller[controller]
+        return self._equivalence.template(row) in self._of_controller[controller]
 
     def remember(self, row: int) -> None:
-        controller = self._kinds.controller(row)
-        if controller is None or self._kinds.is_of_daemon_set(row):
+        controller = self._equivalence.controller(row)
+        if controller is None or self._equivalence.is_of_daemon_set(row):
             return
         known = self._of_controller.setdefault(controller, set())
-        if len(known) < _MOST_KINDS_OF_A_CONTROLLER:
-            known.add(self._kinds.template(row))
+        if len(known) < _MOST_CLASSES_OF_CONTROLLER:
+            known.add(self._equivalence.template(row))
 
 
 # The pending pods that cluster-autoscaler considers, and why it skips the others. Upstream:
@@ -193,7 +193,7 @@ def is_expendable(pods: PodTable, row: int, flags: Flags) -> bool:
 
 
 def without_place(
-    world: Sandbox, pods: PodTable, rows: Iterable[int], kinds: PodEquivalence
+    sandbox: Sandbox, pods: PodTable, rows: Iterable[int], equivalence: PodEquivalence
 ) -> tuple[tuple[int, ...], dict[int, ClusterRow]]:
     """Place each pod on the first node that fits, the most important ones first. Return the pods that fit nowhere, in
     that order, and the nodes of the others."""
@@ -202,12 +202,12 @@ def without_place(
     sort_slice(waiting, lambda a, b: bool(priorities[a] > priorities[b]))
     placed: dict[int, ClusterRow] = {}
     left: list[int] = []
-    failed = _RejectedClasses(kinds)
+    failed = _RejectedClasses(equivalence)
     for row in waiting:
         if not failed.knows(row):
-            node = world.find(row)
+            node = sandbox.find(row)
             if node is not None:
-                world.place(row, node)
+                sandbox.place(row, node)
                 placed[row] = node
                 continue
             failed.remember(row)

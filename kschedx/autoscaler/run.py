@@ -34,20 +34,20 @@ class _LoopEntry(Struct, frozen=True, kw_only=True):
 
 
 def _entries_of(answer: LoopResult, pods: PodTable) -> tuple[_LoopEntry, ...]:
-    kinds = PodEquivalence(pods)
+    equivalence = PodEquivalence(pods)
     together: dict[Hashable, list[PodResult]] = {}
     for pod in answer.pods:
-        together.setdefault(_identity(pods, kinds, pod.row), []).append(pod)
+        together.setdefault(_identity(pods, equivalence, pod.row), []).append(pod)
     return tuple(_LoopEntry(name=pods.key(some[0].row), pods=tuple(some)) for some in together.values())
 
 
-def _identity(pods: PodTable, kinds: PodEquivalence, row: int) -> Hashable:
-    controller = kinds.controller(row)
+def _identity(pods: PodTable, equivalence: PodEquivalence, row: int) -> Hashable:
+    controller = equivalence.controller(row)
     if controller is None:
         return row
     return (
         controller,
-        kinds.template(row),
+        equivalence.template(row),
         int(pods.annotations.codes[row]),
         int(pods.namespaces.codes[row]),
         pods.creation_timestamps[row],
@@ -151,7 +151,7 @@ def _outcome(pod_result: PodResult) -> Json:
     if pod_result.verdicts:
         document["groups"] = {group: _verdict(verdict) for group, verdict in pod_result.verdicts.items()}
     if pod_result.remains:
-        document |= {"remains": True, "parts": list(pod_result.parts), "event": pod_result.is_told}
+        document |= {"remains": True, "parts": list(pod_result.parts), "event": pod_result.is_event_sent}
     return document
 
 

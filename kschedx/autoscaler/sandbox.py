@@ -54,7 +54,7 @@ class AddedNode(Struct, frozen=True, kw_only=True):
 
 
 class _Brought(Struct, frozen=True, kw_only=True):
-    """A new node of the world, with its pods."""
+    """A new node of the sandbox, with its pods."""
 
     node: ClusterRow
     pods: IntArray
@@ -320,12 +320,12 @@ class Sandbox:
 class _MovingSandbox(Sandbox):
     """A sandbox whose changes cost the same in any cluster; nodes are not added."""
 
-    def __init__(self, world: Sandbox) -> None:
-        """`world` is not changed."""
-        self._moving = MovingCluster(world.snapshot)
+    def __init__(self, sandbox: Sandbox) -> None:
+        """`sandbox` is not changed."""
+        self._moving = MovingCluster(sandbox.snapshot)
         self._seen = self._moving.snapshot
-        super().__init__(world._framework.on(self._seen), names_count=world._names_count)
-        self._pods = dict(world._pods)
+        super().__init__(sandbox._framework.on(self._seen), names_count=sandbox._names_count)
+        self._pods = dict(sandbox._pods)
 
     @contextmanager
     def fork(self) -> Iterator[None]:
@@ -355,76 +355,76 @@ class _MovingSandbox(Sandbox):
 
 
 class Evacuation:
-    """Empties nodes of a world, each separately: their pods move, one after the other, to the first other node that
+    """Empties nodes of a sandbox, each separately: their pods move, one after the other, to the first other node that
     fits. Nodes are evaluated once for pods that filters cannot distinguish, as long as only free resources matter."""
 
     def __init__(
-        self, world: Sandbox, nodes: Collection[ClusterRow], empty: Callable[[Sandbox, ClusterRow], None]
+        self, sandbox: Sandbox, nodes: Collection[ClusterRow], empty: Callable[[Sandbox, ClusterRow], None]
     ) -> None:
         """`nodes` are the ones to try; `empty` cordons a node and removes its pods."""
-        self._world, self._empty = _MovingSandbox(world), empty
-        self._open = np.zeros(world.node_count, dtype=np.bool_)
+        self._sandbox, self._empty = _MovingSandbox(sandbox), empty
+        self._open = np.zeros(sandbox.node_count, dtype=np.bool_)
         self._open[list(nodes)] = True
         self._takers: dict[tuple[int, ...], ClusterRows | None] = {}
         """By the codes of a pod's spec, labels, namespace, and owners."""
 
     def places(self, rows: Sequence[int], here: ClusterRow | None) -> tuple[list[str], Mapping[str, int] | None]:
         """Return the pods' new nodes up to the first pod that fits nowhere, and the reasons for that one."""
-        world, places, unplaced = self._world, list[ClusterRow](), dict[int, ClusterRow]()
+        sandbox, places, unplaced = self._sandbox, list[ClusterRow](), dict[int, ClusterRow]()
         others, left = self._open.copy(), here
         if here is not None:
             others[here] = False
         sees_all = here is None or not self._hides_terms(here)
         takers = [self._takers_of(row) if sees_all else None for row in rows]
         refusals: Mapping[str, int] | None = None
-        with world.fork():
-            world.last = ClusterRow(0)
+        with sandbox.fork():
+            sandbox.last = ClusterRow(0)
 
             def catch_up() -> None:
                 nonlocal left
                 if left is not None:
-                    self._empty(world, left)
+                    self._empty(sandbox, left)
                     left = None
                 if unplaced:
-                    world.place_each(unplaced)
+                    sandbox.place_each(unplaced)
                     unplaced.clear()
 
             for row, known in zip(rows, takers, strict=True):
                 if known is None:
                     catch_up()
-                    place = world.find(row, others)
+                    place = sandbox.find(row, others)
                 else:
                     place = self._next(row, ClusterRows(known[others[known]]), {*places}, unplaced)
                 if place is None:
                     catch_up()
-                    refusals = world.refusals(row, others)
+                    refusals = sandbox.refusals(row, others)
                     break
                 places.append(place)
                 unplaced[row] = place
-        return [world.node(place).name for place in places], refusals
+        return [sandbox.node(place).name for place in places], refusals
 
     def _next(
         self, row: int, takers: ClusterRows, used: Collection[ClusterRow], unplaced: Mapping[int, ClusterRow]
     ) -> ClusterRow | None:
         while len(takers):
-            node = self._world.next_of(takers)
-            if node not in used or self._world.has_room(row, node, [it for it, on in unplaced.items() if on == node]):
+            node = self._sandbox.next_of(takers)
+            if node not in used or self._sandbox.has_room(row, node, [it for it, on in unplaced.items() if on == node]):
                 return node
             takers = ClusterRows(takers[takers != node])
         return None
 
     def _takers_of(self, row: int) -> ClusterRows | None:
-        pods = self._world.snapshot.pods
+        pods = self._sandbox.snapshot.pods
         # owners have selectors, which default spread constraints use
         columns = (pods.specs, pods.labels, pods.namespaces, pods.owners)
-        kind = tuple(int(column.codes[row]) for column in columns)
-        if kind not in self._takers:
-            self._takers[kind] = self._world.takers(row)
-        return self._takers[kind]
+        key = tuple(int(column.codes[row]) for column in columns)
+        if key not in self._takers:
+            self._takers[key] = self._sandbox.takers(row)
+        return self._takers[key]
 
     def _hides_terms(self, here: ClusterRow) -> bool:
         """Return whether a pod there has an anti-affinity term that matters only after the pod has moved."""
-        labels, pods = self._world.node(here).metadata.labels, self._world.snapshot.pods
+        labels, pods = self._sandbox.node(here).metadata.labels, self._sandbox.snapshot.pods
         specs = (pods.specs[row] for row in pods.on_node(here).tolist())
         return any(term.topology_key not in labels for spec in specs for term in spec.required_anti_affinity)
 
@@ -445,7 +445,7 @@ def sandbox_of(
     *,
     names_count: bool,
 ) -> tuple[Sandbox, dict[ClusterRow, ClusterRow]]:
-    """Return a world with some of the snapshot's nodes, followed by new ones, and the world's rows by the snapshot's.
+    """Return a sandbox with some of the snapshot's nodes, followed by new ones, and its rows by the snapshot's.
     `more` are pods that are first appended as rows; `places` assigns pods (rows of the snapshot) to nodes, `gone`
     removes pods from their nodes."""
     snapshot = framework.snapshot

@@ -547,18 +547,18 @@ class ScaleDown:
         )
 
     @cached_property
-    def _world(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
+    def _sandbox(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
         return self._loop.place_on_free_nodes()
 
     @cached_property
     def _evacuation(self) -> Evacuation:
-        world, rows = self._world
-        return Evacuation(world, [*rows.values()], self._empty)
+        sandbox, rows = self._sandbox
+        return Evacuation(sandbox, [*rows.values()], self._empty)
 
     def _placed_on(self, row: ClusterRow, own: Collection[int]) -> list[int]:
         """Return the pending pods that the autoscaler places on a node, beside its `own` pods."""
-        world, rows = self._world
-        placed = world.snapshot.pods.on_node(rows[row]).tolist() if row in rows else []
+        sandbox, rows = self._sandbox
+        placed = sandbox.snapshot.pods.on_node(rows[row]).tolist() if row in rows else []
         return [pod for pod in placed if pod not in own]
 
     @cached_property
@@ -671,20 +671,20 @@ class ScaleDown:
         that fits nowhere."""
         if not moving:
             return {}, None
-        names, refusals = self._evacuation.places([fate.row for fate in moving], self._world[1].get(row))
+        names, refusals = self._evacuation.places([fate.row for fate in moving], self._sandbox[1].get(row))
         stranded = None if refusals is None else StrandedPod(pod=moving[len(names)].pod, refusals=refusals)
         return {fate.pod: name for fate, name in zip(moving, names, strict=False)}, stranded
 
-    def _empty(self, world: Sandbox, row: ClusterRow) -> None:
+    def _empty(self, sandbox: Sandbox, row: ClusterRow) -> None:
         """Make the node as during its drain: without pods and cordoned; it counts as a domain only if the autoscaler
         counts it."""
-        world.leave(world.snapshot.pods.on_node(row))
-        node = world.node(row)
+        sandbox.leave(sandbox.snapshot.pods.on_node(row))
+        node = sandbox.node(row)
         closed = Taint(key=TO_BE_DELETED, value=str(self._now // _SECOND), effect="NoSchedule")
         labels = node.metadata.labels if self._behaviour.removed_nodes_stay_domains else {}
         metadata = replace(node.metadata, labels=labels)
         spec = replace(node.spec, taints=(*node.spec.taints, closed))
-        world.replace_node(row, replace(node, metadata=metadata, spec=spec))
+        sandbox.replace_node(row, replace(node, metadata=metadata, spec=spec))
 
 
 def _taint_time(node: Node, key: str) -> int | None:
@@ -741,7 +741,7 @@ def scale_down_document(autoscaler: Autoscaler | None, removals: Sequence[Remova
         autoscaler="cluster-autoscaler" if autoscaler is not None else "karpenter",
         kubernetes_version=release.version,
         flags_are_known=autoscaler is not None and autoscaler.flags_are_known,
-        groups_told_by=() if autoscaler is None else autoscaler.membership.told_by,
+        groups_told_by=() if autoscaler is None else autoscaler.membership.sources,
         nodes={removal.node: _removal(removal) for removal in removals},
     )
 

@@ -60,7 +60,7 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
         return request_options(self.framework.release)
 
     @cached_property
-    def kinds(self) -> PodEquivalence:
+    def equivalence(self) -> PodEquivalence:
         return PodEquivalence(self.pods)
 
     @cached_property
@@ -175,7 +175,7 @@ class PodResult(Struct, frozen=True, kw_only=True):
     """Whether the autoscaler counts it as not helped."""
     parts: tuple[str, ...] = ()
     """The parts after `pod didn't trigger scale-up: `."""
-    is_told: bool = False
+    is_event_sent: bool = False
     """Whether the event NotTriggerScaleUp is really sent."""
 
 

@@ -192,9 +192,9 @@ def plugin_at_fault(error: BaseException) -> str:
     """Return the plugin of another package in which an exception was raised; empty if there is none."""
     frame, location = error.__traceback__, ""
     while frame is not None:
-        itself = frame.tb_frame.f_locals.get("self")
-        if isinstance(itself, Plugin) and not type(itself).__module__.startswith("kschedx."):
-            location = itself.name
+        plugin = frame.tb_frame.f_locals.get("self")
+        if isinstance(plugin, Plugin) and not type(plugin).__module__.startswith("kschedx."):
+            location = plugin.name
         frame = frame.tb_next
     return location
 

@@ -216,11 +216,11 @@ class Framework:
             group = None
         for node, rows in self.nominated.items():
             for row in rows:
-                itself = table.uids[row] == pod.metadata.uid and table.key(row) == pod.key
+                is_pod_itself = table.uids[row] == pod.metadata.uid and table.key(row) == pod.key
                 is_member = group is not None and table.specs[row].scheduling_group == group
                 if is_member and table.namespaces[row] == pod.metadata.namespace:
                     continue
-                if not itself and table.priorities[row] >= pod.priority:
+                if not is_pod_itself and table.priorities[row] >= pod.priority:
                     pods.append(row)
                     places.append(node)
         count = PodRows(pods=np.array(pods, dtype=np.int64), nodes=cluster_rows(places))

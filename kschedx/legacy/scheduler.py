@@ -25,15 +25,13 @@ from kschedx.framework.preemption import (
     NOT_HELPFUL,
     PreemptionTrial,
     best_candidates,
-    budget_selector,
-    covers,
-    potential_victims,
     ranks,
 )
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import NO_NODES
 from kschedx.framework.scheduler import FilteredNodes, filter_nodes
 from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts, error
+from kschedx.framework.victims import budget_selector, covers, potential_victims
 from kschedx.kube.scalars import MAX_INT64
 from kschedx.kube.storage import not_found_text
 from kschedx.kube.types import Pod, PodDisruptionBudget

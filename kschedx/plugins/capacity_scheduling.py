@@ -24,8 +24,9 @@ from kschedx.framework.interface import (
     StateKey,
     Texts,
 )
-from kschedx.framework.preemption import DryRun, dry_run, exceed_budgets, order_victims
+from kschedx.framework.preemption import DryRun, dry_run
 from kschedx.framework.status import FilterOutcome, Status, error, unschedulable
+from kschedx.framework.victims import exceed_budgets, order_victims
 from kschedx.kube.other_schedulers import ElasticQuota
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import RequestOptions, node_allocatable, pod_request

@@ -21,8 +21,9 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run, ranks
+from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, best_candidates, dry_run, ranks
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error, unresolvable, unschedulable
+from kschedx.framework.victims import Rankings
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of
 from kschedx.kube.field_errors import aggregate_texts
 from kschedx.kube.types import Pod

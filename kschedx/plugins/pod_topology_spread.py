@@ -279,7 +279,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
     and all pods under an empty selector."""
     change: IntArray
     """(node,) matching pods added to the node minus those removed, each node separately."""
-    itself: int
+    self_match: int
     """1 if the constraint selects the incoming pod, else 0."""
 
     @classmethod
@@ -297,7 +297,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
             pods=nodes.pods,
             selected=_SelectedPods(pod.metadata.namespace, constraint.selector),
             change=np.zeros(len(nodes), dtype=np.int64),
-            itself=int(constraint.selector.matches(pod.metadata.labels)),
+            self_match=int(constraint.selector.matches(pod.metadata.labels)),
         )
 
     def change_pods(self, change: PodRows, sign: int) -> Self:
@@ -332,7 +332,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
         nodes."""
         counts = np.where(self.exists, self.matching, NO_DOMAIN)
         minimum = 0 if self.too_few_domains else int(counts.min(initial=NO_DOMAIN))
-        skewed = self.matching + self.itself - minimum > self.constraint.max_skew
+        skewed = self.matching + self.self_match - minimum > self.constraint.max_skew
         return ~self.domains.present | skewed[self.domains.codes]
 
     def on(self, rows: IntArray) -> _SpreadOnNodes:
@@ -368,8 +368,8 @@ class _SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def skewed(self) -> BoolArray:
-        """matching + itself - minimum > maxSkew."""
-        return self.matching + self.spread.itself - self.minimum > self.spread.constraint.max_skew
+        """matching + selfMatch - minimum > maxSkew."""
+        return self.matching + self.spread.self_match - self.minimum > self.spread.constraint.max_skew
 
     @property
     def groups(self) -> IntArray:
@@ -377,7 +377,7 @@ class _SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
         host is no domain of its own."""
         constraint = self.spread.constraint
         domain = np.ones_like(self.domain) if constraint.topology_key == HOSTNAME else self.domain + 1
-        excess = self.matching + self.spread.itself - self.minimum - constraint.max_skew
+        excess = self.matching + self.spread.self_match - self.minimum - constraint.max_skew
         return pair_codes(np.where(self.missing, 0, domain), np.where(self.missing, 0, np.maximum(excess, 0)))
 
     def finding(self, row: TableRow) -> Finding | None:
@@ -392,7 +392,7 @@ class _SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
             topology_key=constraint.topology_key,
             domain=self.spread.domains.values[self.domain[row]] or "",
             matching=int(self.matching[row]),
-            itself=self.spread.itself,
+            itself=self.spread.self_match,
             minimum=int(self.minimum[row]),
             max_skew=constraint.max_skew,
             domains=self._domains(row),

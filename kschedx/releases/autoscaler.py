@@ -42,7 +42,7 @@ class AutoscalerBehaviour(DatedFacts):
     """`--bypassed-scheduler-names`."""
     schedulers_can_be_allowed: bool = since("1.35")
     """`--allowed-scheduler-names`."""
-    max_nodes_total_is_told: bool = since("1.33")
+    max_nodes_total_is_reported: bool = since("1.33")
     """If the cluster reaches its maximum before any group is evaluated, an event reports it, for each pending pod as
     well. Before, both are only in the log."""
 
@@ -100,7 +100,7 @@ class AutoscalerBehaviour(DatedFacts):
     )
     """Labels that distinguish node groups in this version, but not in later ones (processors/nodegroupset)."""
     default_expander: str = dated({"1.26": "random", "1.33": "least-waste"})
-    failures_are_told: bool = since("1.36")
+    failures_are_reported: bool = since("1.36")
     """Pods that would have fit get an event if the scale-up fails after the choice of a group."""
     fast_path: bool = since("1.36")
     """`--fastpath-binpacking-enabled`."""

@@ -126,7 +126,7 @@ def _new_node_facts(template: Template) -> Iterator[str]:
 def _basis(autoscaler: Autoscaler) -> Iterator[str]:
     """Yield what the answer is based on, as far as it was inferred."""
     phrases: list[str] = []
-    by = autoscaler.membership.told_by
+    by = autoscaler.membership.sources
     if by:
         phrases.append(f"node groups by {list_names(by, 2)}")
     elif any(node for node in autoscaler.snapshot.cluster.nodes):
@@ -189,7 +189,7 @@ def trial_result(remedy: NodeRemedy) -> str:
 def decision_words(of_groups: GroupScaling, recorded: RecordedEvent | None) -> DecisionWords:
     autoscaler, scaling = of_groups.autoscaler, of_groups.decision
     is_considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
-    event = of_groups.event if scaling.choice is not None or scaling.pod.is_told else ""
+    event = of_groups.event if scaling.choice is not None or scaling.pod.is_event_sent else ""
     message = "" if recorded is None else recorded.message
     lacking = undeclared_need(autoscaler, scaling, of_groups.pod)
     sentence = _sentence(autoscaler, scaling)

@@ -417,8 +417,8 @@ def _basis(scale_down: ScaleDown) -> str:
     texts = [f"cluster-autoscaler {autoscaler.release.version}"]
     if not autoscaler.flags_are_known:
         texts.append("default flags (--autoscaler-flag)")
-    if autoscaler.membership.told_by:
-        texts.append(f"node groups by {list_names(autoscaler.membership.told_by, _NAMES)}")
+    if autoscaler.membership.sources:
+        texts.append(f"node groups by {list_names(autoscaler.membership.sources, _NAMES)}")
     return " · ".join(texts)
 
 

@@ -94,7 +94,7 @@ def node(
 def test_the_group_of_a_node_by_cloud(item: Node, groups: list[str], group: str | None) -> None:
     result = membership([item], groups)
     assert result.group_of(item) == group
-    assert bool(result.told_by) == (group is not None)
+    assert bool(result.sources) == (group is not None)
 
 
 def test_a_given_label_replaces_the_detection() -> None:

@@ -15,7 +15,7 @@ from kschedx.controllers.workloads import copy_pod, evict
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Decision, Run
-from kschedx.framework.preemption import Rankings, order_victims
+from kschedx.framework.victims import Rankings, order_victims
 from kschedx.inquiry.what_if import simulate
 from kschedx.kube.types import Node, Taint
 from kschedx.releases import resolve

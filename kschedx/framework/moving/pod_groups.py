@@ -19,10 +19,10 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PlacementScorePlugin
 from kschedx.framework.moving.run import EquivalenceKey, Run
-from kschedx.framework.preemption import budget_selector, covers
 from kschedx.framework.replicas import Pick
 from kschedx.framework.schedule import Decision
 from kschedx.framework.status import MAX_NODE_SCORE
+from kschedx.framework.victims import budget_selector, covers
 from kschedx.kube.types import PodGroup
 from kschedx.snapshot.columns import ClusterRow, ClusterRows
 from kschedx.snapshot.pods import group_priority, members_of, whole_group_of
