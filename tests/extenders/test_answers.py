@@ -38,17 +38,17 @@ def answer(text: str | bytes, ended: str = "EOF") -> ExtenderAnswer:
 )
 def test_remaining_nodes_of_a_filter_answer(text: str, names: tuple[str, ...] | None, failed: dict[str, str]) -> None:
     result = filter_answer(REQUEST, answer(text))
-    assert (result.names, dict(result.failed)) == (names, failed)
+    assert (result.node_names, dict(result.failed_nodes)) == (names, failed)
 
 
 def test_invalid_unicode_is_replaced() -> None:
-    assert filter_answer(REQUEST, answer(b'{"NodeNames": ["\xe2x"]}')).names == ("\ufffdx",)
+    assert filter_answer(REQUEST, answer(b'{"NodeNames": ["\xe2x"]}')).node_names == ("\ufffdx",)
 
 
 def test_a_node_in_an_answer_has_no_images() -> None:
     text = """{"Nodes": {"items": [{"metadata": {"name": "a", "labels": null},
         "status": {"allocatable": {"cpu": 0.5}, "images": [{"names": ["x"]}]}}]}}"""
-    (result,) = filter_answer(REQUEST, answer(text)).nodes or ()
+    (result,) = filter_answer(REQUEST, answer(text)).whole_nodes()
     assert (result.node.name, result.node.status.images) == ("a", ())
 
 
@@ -124,10 +124,10 @@ def test_a_truncated_body_reports_the_network_error() -> None:
     for text in ("", '{"Error": "a"'):
         with pytest.raises(ExtenderError, match="read: connection reset by peer"):
             filter_answer(REQUEST, answer(text, "read: connection reset by peer"))
-    assert filter_answer(REQUEST, answer('{"NodeNames": []}', "unexpected EOF")).names == ()
+    assert filter_answer(REQUEST, answer('{"NodeNames": []}', "unexpected EOF")).node_names == ()
 
 
 def test_an_invalid_node_is_an_error() -> None:
     for invalid in ('"metadata": {"creationTimestamp": "x"}', '"status": {"capacity": {"cpu": "x"}}', '"spec": 1'):
         with pytest.raises(ExtenderError):
-            filter_answer(REQUEST, answer(f'{{"Nodes": {{"items": [{{{invalid}}}]}}}}'))
+            filter_answer(REQUEST, answer(f'{{"Nodes": {{"items": [{{{invalid}}}]}}}}')).whole_nodes()
