@@ -404,7 +404,7 @@ def parse_label_query(text: str) -> Selector:
     try:
         return Selector(requirements=tuple(_QueryParser(text).requirements()))
     except InputError as error:
-        raise InputError(str(error), place=Place(object="label selector"), hint=_ALLOWED) from None
+        raise InputError(str(error), place=Place(object=f'label selector "{text}"'), hint=_ALLOWED) from None
 
 
 class _QueryParser:
