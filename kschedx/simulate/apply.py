@@ -323,7 +323,9 @@ class ClusterChanges:
             if self._simulator.row(workload.key) is None:
                 here = snapshot.pods.namespaces
                 known = [other for row, other in enumerate(snapshot.pods.names) if here[row] == namespace]
-                raise InputError(f'no pod "{name}" in namespace "{namespace}"', hint=nearest(name, known))
+                was_deleted = name in known
+                hint = "an earlier change has deleted it" if was_deleted else nearest(name, known)
+                raise InputError(f'no pod "{name}" in namespace "{namespace}"', hint=hint)
             return
         if (kind, namespace, name) in snapshot.workloads or self._manager.members(workload):
             return

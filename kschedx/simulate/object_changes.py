@@ -28,7 +28,14 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import ResourceQuota
-from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim, bound_claim, bound_volume
+from kschedx.kube.storage import (
+    STORAGE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeStatus,
+    bound_claim,
+    bound_volume,
+)
 from kschedx.kube.types import Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
 from kschedx.patterns import lazy_pattern
 from kschedx.plugins.volume_binding.matching import volume_to_bind
@@ -347,6 +354,8 @@ def set_object_fields(snapshot: Snapshot, reference: NamedObject, fields: Fields
         _require_expandable(snapshot, before, after)
     if isinstance(before, PodDisruptionBudget) and isinstance(after, PodDisruptionBudget) and after.spec != before.spec:
         after = replace(after, status=PodDisruptionBudgetStatus())  # its controller counts again
+    if isinstance(after, PersistentVolume) and (after.spec.claim_ref is None or not after.spec.claim_ref.uid):
+        after = replace(after, status=PersistentVolumeStatus(phase="Available"))  # by the volume controller
     if isinstance(after, ResourceQuota) and after.status.hard:
         after = replace(after, status=replace(after.status, hard=after.spec.hard))
     return with_object(snapshot, after)

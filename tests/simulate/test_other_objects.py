@@ -50,6 +50,19 @@ def test_a_volume_of_another_class_binds_the_claim() -> None:
     assert after.after.storage.claims["default/data"].spec.volume_name == "free"
 
 
+@pytest.mark.parametrize("change", ["pv/free:spec.claimRef=null", "pv/free:spec.claimRef.uid=null"])
+def test_a_released_volume_without_its_old_claim_is_available(change: str) -> None:
+    released = volume("free", claim_ref="data", phase="Released", storage_class="waits")
+    claimed = {
+        **released,
+        "spec": {**at(released, "spec"), "claimRef": {"namespace": "default", "name": "data", "uid": "old"}},
+    }
+    objects = [claimed if at(item, "metadata").get("name") == "free" else item for item in STORAGE]
+    snapshot = Snapshot.from_objects(objects)
+    assert kschedx.simulate(snapshot).pending == ("default/db",)
+    assert kschedx.simulate(snapshot, changes=[{"set": change}]).placed == {"default/db": "a"}
+
+
 @pytest.mark.parametrize(
     "target",
     ["pvc/spare", "persistentvolumeclaims/spare", "default/pvc/spare", "sc/other", "storageclass.storage.k8s.io/other"],
@@ -132,6 +145,7 @@ def test_an_absent_field_can_be_set(change: str) -> None:
         ({"delete": "pvc/used"}, "stays as long as it is used: by pod default/done"),
         ({"delete": "pv/disk"}, 'PersistentVolume "disk" stays as long as it is used: by claim default/kept'),
         ({"delete": "resourceclaim/gpu"}, "stays as long as it is used: by pods/somebody"),
+        ({"delete": "pod/dc"}, 'no pod "dc" in namespace "default"'),
         ({"delete": "thing/x"}, '"thing/x" is not KIND/NAME'),
         ({"set": "sc/waits:volumeBindingMode=Immediate"}, "volumeBindingMode of a StorageClass cannot be changed"),
         ({"set": "pvc/data:spec.storageClassName=other"}, "spec.storageClassName of a PersistentVolumeClaim cannot be"),
@@ -149,6 +163,11 @@ def test_an_impossible_change_is_an_error(change: dict[str, object], expected: s
     with pytest.raises(InputError) as raised:
         simulated(change)
     assert expected in str(raised.value)
+
+
+def test_an_object_deleted_by_an_earlier_change_is_named_as_such() -> None:
+    with pytest.raises(InputError, match="an earlier change has deleted it"):
+        simulated({"delete": "pod/db"}, {"delete": "pod/db"})
 
 
 def test_a_namespace_is_removed_with_its_objects() -> None:
