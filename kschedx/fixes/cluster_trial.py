@@ -38,7 +38,7 @@ _MOST_REPLICAS = 500
 _MOST_AHEAD = 200
 """Pending pods of a higher priority that are scheduled in each trial."""
 _MOST_RIVALS = 10
-"""Pending pods of an equal priority that are scheduled in each trial."""
+"""Pending pods of an equal priority, or later in the queue, that are scheduled in each trial."""
 
 
 class ClusterTrial:
@@ -104,11 +104,12 @@ class ClusterTrial:
         if not sent or not self._is_small or self._setup.scheduler.config.extenders:
             return TrialOutcome()  # extenders are asked only about the pod itself, never about a trial
         try:
-            outcome = self._try(steps, sent, {**self._pods_ahead, **self._rivals})
+            followers = self._followers  # before the simulator moves
+            outcome = self._try(steps, sent, {**self._pods_ahead, **self._rivals}, followers)
             rivals = (
                 () if outcome.shortfall is None else tuple(filter(self._rivals.__contains__, outcome.shortfall.first))
             )
-            return replace(self._try(steps, sent, self._pods_ahead), rivals=rivals) if rivals else outcome
+            return replace(self._try(steps, sent, self._pods_ahead, followers), rivals=rivals) if rivals else outcome
         except NotAdmittedError as error:
             self.__dict__.pop("_simulator", None)
             return TrialOutcome(shortfall=Shortfall(refusal=error.message))
@@ -116,8 +117,10 @@ class ClusterTrial:
             self.__dict__.pop("_simulator", None)
             return TrialOutcome()
 
-    def _try(self, steps: Sequence[FixStep], sent: Sequence[Change], ahead: Mapping[str, None]) -> TrialOutcome:
-        """`ahead` are the pending pods of other workloads that are scheduled too."""
+    def _try(
+        self, steps: Sequence[FixStep], sent: Sequence[Change], ahead: Mapping[str, None], followers: Sequence[str]
+    ) -> TrialOutcome:
+        """`ahead` are the pending pods of other workloads that are scheduled too, `followers` those that come later."""
         is_patched = self._patches(sent)
         before, known = self._before_question if is_patched else (self._snapshot, {})
         proposal = apply_steps(steps, Proposal(pod=self._pod), before)
@@ -158,6 +161,9 @@ class ClusterTrial:
             budgets=tuple(self._budgets(before, steps)),
             left=sum(simulator.pods.node_names[row] == "" for row in self._members(simulator)),
         )
+        if followers and outcome.shortfall is None:
+            simulator.settle(followers)
+            outcome = replace(outcome, deprived=tuple(key for key in followers if not _has_node(simulator, key)))
         simulator.revert(mark)
         simulator.queue.rewind(record)
         return outcome
@@ -178,6 +184,39 @@ class ClusterTrial:
         queue = self._simulator.queue.order(row for row in pods.pending if int(pods.priorities[row]) == priority)
         before = takewhile(lambda row: row != asked, queue)
         return dict.fromkeys(map(pods.key, islice((row for row in before if row not in own), _MOST_RIVALS)))
+
+    @cached_property
+    def _followers(self) -> tuple[str, ...]:
+        """Pending pods of other workloads that come later in the queue and get a node without a fix."""
+        pods, own = self._snapshot.pods, self._own
+        asked, priority, simulator = pods.rows.get(self._pod.key), self._pod.priority, self._simulator
+        least = priority if asked is None else priority + 1  # a new pod is the last of its priority
+        waiting = [row for row in pods.pending if int(pods.priorities[row]) < least]
+        queue = simulator.queue.order(waiting)
+        later = queue if asked is None else queue[queue.index(asked) + 1 :] if asked in queue else []
+        others: dict[int, list[str]] = {}
+        for row in later:
+            if row not in own:
+                others.setdefault(int(pods.specs.codes[row]), []).append(pods.key(row))
+        fitting = self._placed([keys[0] for keys in islice(others.values(), _MOST_RIVALS)])
+        alike = (key for keys in others.values() if keys[0] in fitting for key in keys)
+        return self._placed([*islice(alike, _MOST_RIVALS)])
+
+    def _placed(self, keys: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the pending pods that get a node in the unchanged cluster, after the pods that come first."""
+        if not keys:
+            return ()
+        simulator = self._simulator
+        mark, record = simulator.mark(), simulator.queue.mark()
+        try:
+            simulator.settle([*self._own_pending_pods(simulator), *self._pods_ahead, *keys])
+        except (InputError, UndecidableError):
+            self.__dict__.pop("_simulator")
+            return ()
+        placed = tuple(key for key in keys if _has_node(simulator, key))
+        simulator.revert(mark)
+        simulator.queue.rewind(record)
+        return placed
 
     @cached_property
     def _simulator(self) -> Simulator:
@@ -341,6 +380,11 @@ class ClusterTrial:
         rows = () if is_placed else [row for key in ahead if (row := simulator.row(key)) is not None]
         first = tuple(pods.key(row) for row in rows if pods.node[row] >= 0)
         return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal, first=first)
+
+
+def _has_node(simulator: Simulator, key: str) -> bool:
+    row = simulator.row(key)
+    return row is not None and bool(simulator.pods.node[row] >= 0)
 
 
 def _deleted_by_you(step: FixStep) -> Iterator[str]:

@@ -102,6 +102,8 @@ class TrialOutcome(Struct, frozen=True, kw_only=True):
     """Pods of the same priority, `namespace/name`, that are longer in the queue and may take the room first."""
     first: tuple[str, ...] = ()
     """Pods of a higher priority, `namespace/name`, for which the fix adds nodes as well."""
+    deprived: tuple[str, ...] = ()
+    """Pending pods, `namespace/name`, that come later in the queue and fit only without the fix."""
     preempted: int = 0  # pods that the workload's other pods evict because of its raised priority
 
 
@@ -174,6 +176,9 @@ class TriedFix(Struct, frozen=True, kw_only=True):
         if rivals := self.trial.rivals:
             takes = "takes" if len(rivals) == 1 else "take"
             yield f"unless {join_names([*rivals], _SHOWN_LOST)}, pending for longer, {takes} the room"
+        if deprived := self.trial.deprived:
+            fits, stays = ("fits", "stays") if len(deprived) == 1 else ("fit", "stay")
+            yield f"{join_names([*deprived], _SHOWN_LOST)}, which {fits} now, {stays} pending then"
         if self.trial.preempted:
             yield f"its other pods evict {count(self.trial.preempted, 'pod')} on their nodes"
         if left := self.trial.left if self.trial.shortfall is None else 0:

@@ -258,6 +258,30 @@ def test_a_fix_names_pods_that_come_first_in_the_queue(since: str, costs: tuple[
     assert (uncordon.certainty, uncordon.costs) == ("verified", costs)
 
 
+@pytest.mark.parametrize(
+    ("later", "priority", "room", "costs"),
+    [
+        (("b",), 0, "1500m", ("default/b, which fits now, stays pending then",)),
+        (("b",), -5, "1500m", ("default/b, which fits now, stays pending then",)),
+        (("b",), 0, "2500m", ()),
+        (("b", "c"), 0, "1500m", ("default/b, which fits now, stays pending then",)),
+        (("b", "c"), 0, "2500m", ("default/c, which fits now, stays pending then",)),
+    ],
+    ids=["the only room", "a lower priority", "room for both", "a third fits neither way", "room for two"],
+)
+def test_a_fix_names_pods_later_in_the_queue_whose_room_it_takes(
+    later: tuple[str, ...], priority: int, room: str, costs: tuple[str, ...]
+) -> None:
+    nodes = [node("small", allocatable={**SMALL, "cpu": room})]
+    me = wanting("me", "1500m")
+    at(me, "spec")["nodeSelector"] = {"disk": "ssd"}
+    others = [of_priority(wanting(name, "1"), priority) for name in later]
+    for number, item in enumerate((me, *others)):
+        at(item, "metadata")["creationTimestamp"] = f"2026-01-01T00:00:0{number}Z"
+    [dropped] = [fix for fix in explained(*nodes, *others, me).fixes if fix.title.startswith("stop requiring")]
+    assert (dropped.certainty, dropped.costs) == ("verified", costs)
+
+
 @pytest.mark.parametrize(("kind", "version", "scales"), [("ReplicaSet", "apps/v1", True), ("Job", "batch/v1", False)])
 def test_replicas_of_one_template_cannot_share_a_claim_for_one_pod(kind: str, version: str, scales: bool) -> None:
     twins = (pod("holder", on="n", volumes=DATA), pod("me", volumes=DATA))

@@ -80,6 +80,11 @@ def verdicts(document: dict[str, Any]) -> dict[str, Any]:
 def test_an_unrelated_pending_pod_changes_nothing(cluster: Cluster) -> None:
     first = explain(cluster.objects)
     second = explain([*cluster.objects, pod("waits", namespace="elsewhere", labels={"app": "other"})])
+    for fix in second["fixes"]:
+        if left := [cost for cost in fix.get("costs", ()) if "elsewhere/waits" not in cost]:
+            fix["costs"] = left  # a fix may take the last room that the other pod fits
+        else:
+            fix.pop("costs", None)
     assert second | {"source": first["source"]} == first
 
 
