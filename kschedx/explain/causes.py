@@ -53,6 +53,8 @@ class PodAnswer(Struct, frozen=True, kw_only=True):
     """kube-scheduler's message, or what kschedx needs to decide."""
     cause: Hashable = ()
     """The key of the pod's group."""
+    preempts: bool = False
+    """Whether kube-scheduler evicts other pods for this one."""
     headlines: tuple[str, ...] = ()
     """One headline for each kind of rejection, by number of nodes."""
     reasons: tuple[str, ...] = ()
@@ -117,7 +119,7 @@ def groups(answers: Iterable[PodAnswer]) -> tuple[CauseGroup, ...]:
     answers_by_cause: dict[tuple[object, object], list[PodAnswer]] = {}
     for answer in answers:
         fits = answer.outcome is Outcome.SCHEDULED and not answer.state
-        cause = () if fits else (answer.cause, answer.cause == () and answer.message)
+        cause = () if fits else (answer.cause, answer.preempts, answer.cause == () and answer.message)
         answers_by_cause.setdefault((answer.outcome, cause), []).append(answer)
     cause_groups = [CauseGroup(answers=tuple(group)) for group in answers_by_cause.values()]
     return tuple(sorted(cause_groups, key=lambda group: (_fits(group.first), -len(group.answers))))

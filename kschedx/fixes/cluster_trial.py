@@ -19,7 +19,7 @@ from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import BudgetUse, ReplacementNodes, Shortfall, TrialOutcome
-from kschedx.fixes.steps import AddNode, DeletePods, FixStep, MovePods, RaisePriority, TakeOldFirst
+from kschedx.fixes.steps import AddNode, DeletePods, FixStep, MovePods, TakeOldFirst
 from kschedx.grouping import group_pairs
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Change
@@ -97,11 +97,12 @@ class ClusterTrial:
     def outcome(self, steps: Sequence[FixStep], sent: Sequence[Change]) -> TrialOutcome:
         """Return the outcome of a fix on the whole cluster.
 
-        `sent` are the changes that you make; `steps` also hold what components do by themselves. There is no shortfall
-        if the pod, or one in its place, gets a node and no other pod loses its own. There is none either if the fix
-        cannot be tried.
+        `sent` are the changes that you make, none for preemption; `steps` also hold what components do by themselves.
+        There is no shortfall if the pod, or one in its place, gets a node and no other pod loses its own. There is none
+        either if the fix cannot be tried.
         """
-        if not sent or not self._is_small or self._setup.scheduler.config.extenders:
+        tries = bool(sent) or _awaits_preemption(steps)
+        if not tries or not self._is_small or self._setup.scheduler.config.extenders:
             return TrialOutcome()  # extenders are asked only about the pod itself, never about a trial
         try:
             followers = self._followers  # before the simulator moves
@@ -151,7 +152,7 @@ class ClusterTrial:
         decisions = simulator.queue.steps[record.steps :]
         gone = {*proposal.deleted, *(key for step in decisions if step.key in ahead for key in step.victim_keys)}
         preempted: set[str] = set()
-        if any(isinstance(step, RaisePriority) for step in steps):  # it is meant to evict pods, for each pod of its own
+        if _awaits_preemption(steps):  # it is meant to evict pods, for each pod of its own
             preempted = {key for step in decisions for key in step.victim_keys} - gone
         outcome = TrialOutcome(
             is_tried=True,
@@ -380,6 +381,10 @@ class ClusterTrial:
         rows = () if is_placed else [row for key in ahead if (row := simulator.row(key)) is not None]
         first = tuple(pods.key(row) for row in rows if pods.node[row] >= 0)
         return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal, first=first)
+
+
+def _awaits_preemption(steps: Sequence[FixStep]) -> bool:
+    return any(isinstance(step, DeletePods) and step.by_preemption for step in steps)
 
 
 def _has_node(simulator: Simulator, key: str) -> bool:

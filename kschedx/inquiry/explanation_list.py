@@ -148,11 +148,12 @@ class Item(Struct, frozen=True, kw_only=True):
             is_shared = bool(held.kueue.group) or len(self.replicas) > 1  # one Workload, so that one fix serves all
             return replace(answer, state=state if is_shared else "", cause=("kueue", reads), headlines=(reads,))
         if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
-            diagnosis = explanation.diagnosis
+            diagnosis, preemption = explanation.diagnosis, explanation.cycle.post_filter
             reasons = decisive(diagnosis)
             return replace(
                 answer,
                 cause=cause_of(diagnosis),
+                preempts=preemption is not None and bool(preemption.candidates),
                 headlines=shared_headlines(diagnosis),
                 reasons=tuple(dict.fromkeys(finding.reason for finding in reasons)),
                 wants=_wanted_labels(reasons[:1]),

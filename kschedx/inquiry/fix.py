@@ -18,6 +18,7 @@ from kschedx.fixes.steps import (
     AddNode,
     Cost,
     CreateVolume,
+    DeletePods,
     FixGroup,
     FixStep,
     NextAttempt,
@@ -253,6 +254,10 @@ class Fix(Struct, frozen=True, kw_only=True):
             return max(self.steps, key=lambda step: step.cost).group
         kinds = {change.target.kind for change in self.apply}
         return FixGroup.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else FixGroup.WORKLOAD
+
+    @property
+    def awaits_preemption(self) -> bool:
+        return any(isinstance(step, DeletePods) and step.by_preemption for step in self.steps)
 
     @property
     def adds_node(self) -> bool:

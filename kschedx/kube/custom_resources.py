@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeAlias, cast
 
 from msgspec import Struct
 
+from kschedx.errors import InputError
 from kschedx.kube.decoding import map_at
 from kschedx.kube.names import is_overcommit_allowed
+from kschedx.kube.quantity import resource_amount
 
 _Fields: TypeAlias = Mapping[str, object]
 _Counts: TypeAlias = Callable[[_Fields], Iterator[tuple[str, int | None]]]
@@ -156,6 +160,33 @@ def _job_set(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
         parallelism = _number(job, "parallelism", 1)
         at_a_time = min(parallelism, _number(job, "completions", parallelism))
         yield f"{where}.template.spec.template", _number(group, "replicas", 1) * at_a_time
+
+
+def _app_wrapper(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
+    """The pods of the wrapped objects: as `podSets` states, or as the kind of the object says
+    (project-codeflare/appwrapper, pkg/utils/utils.go)."""
+    for where, component in _items(manifest, "spec.components"):
+        wrapped = _fields_at(component, "template")
+        stated = [pod_set for _, pod_set in _items(component, "podSets")]
+        if stated:
+            yield from ((f"{where}.{each.get('path')}", _number(each, "replicas", 1)) for each in stated)
+        else:
+            yield from ((".".join(filter(None, (f"{where}.template", path))), count) for path, count in _own(wrapped))
+
+
+def _own(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
+    """Yield the pod templates of an object in another one."""
+    kind, group = str(manifest.get("kind")), str(manifest.get("apiVersion")).rpartition("/")[0]
+    custom = custom_kind(kind, group)
+    if kind == "Pod":
+        yield "", 1
+    elif (kind, group) == ("Job", "batch"):
+        parallelism = _number(manifest, "spec.parallelism", 1)
+        yield "spec.template", min(parallelism, _number(manifest, "spec.completions", parallelism))
+    elif group == "apps" and kind != "DaemonSet":
+        yield "spec.template", _number(manifest, "spec.replicas", 1)
+    elif custom is not None and custom.counts is not None:
+        yield from custom.counts(manifest)
 
 
 def _leader_worker_set(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
@@ -430,16 +461,99 @@ def _name_containers(spec: _Fields) -> _Fields:
 
 
 def _workflow(manifest: _Fields) -> Iterator[_BuiltPods]:
-    """The pod of an entrypoint that is a container. Steps and DAGs start their pods later."""
-    entrypoint = _value_at(manifest, "spec.entrypoint")
-    for where, template in _items(manifest, "spec.templates"):
-        if template.get("name") != entrypoint:
-            continue
-        container = template.get("container") or template.get("script")
-        if isinstance(container, Mapping):
-            requests = _requests(_fields_at(container, "resources"))
-            spec = _pod_spec({**_fields_at(manifest, "spec"), **template}, requests)
-            yield _BuiltPods(part="", path=where, count=1, spec=spec)
+    """The pods of the templates that the entrypoint runs, directly or as steps and tasks. With several, only the
+    controller knows which run at the same time; those with the largest requests stand for all."""
+    templates = {str(template.get("name")): (where, template) for where, template in _items(manifest, "spec.templates")}
+    run = [str(_value_at(manifest, "spec.entrypoint"))]
+    for name in run:
+        _, template = templates.get(name, ("", {}))
+        run += [called for called in _called(template) if called in templates and called not in run]
+    pods = []
+    for where, template in (templates[name] for name in run if name in templates):
+        if containers := [*_workflow_containers(template)]:
+            spec = _pod_spec({**_fields_at(manifest, "spec"), **template}, {}, containers=containers)
+            is_only = len(run) == 1
+            part = "" if is_only else str(template.get("name"))
+            pods.append(_BuiltPods(part=part, path=where, count=1 if is_only else None, spec=_name_containers(spec)))
+    yield from _largest(pods)
+
+
+def _called(template: _Fields) -> Iterator[str]:
+    """Yield the templates that a template runs as steps, which are lists of lists, or as tasks."""
+    steps = template.get("steps")
+    groups = steps if isinstance(steps, list) else ()
+    each = (step for group in groups for step in (group if isinstance(group, list) else (group,)))
+    for step in (*each, *(task for _, task in _items(template, "dag.tasks"))):
+        if isinstance(step, Mapping) and step.get("template"):
+            yield str(step["template"])
+
+
+def _workflow_containers(template: _Fields) -> Iterator[_Fields]:
+    own = (template.get(key) for key in ("container", "script"))
+    yield from ({"name": "main", **container} for container in own if isinstance(container, Mapping))
+    yield from (container for _, container in _items(template, "containerSet.containers"))
+    yield from (sidecar for _, sidecar in _items(template, "sidecars"))
+
+
+def _task_run(manifest: _Fields) -> Iterator[_BuiltPods]:
+    """One pod with a container for each step (tektoncd/pipeline, pkg/pod/pod.go)."""
+    placed = _fields_at(manifest, "spec.podTemplate")
+    if containers := [*_step_containers(_fields_at(manifest, "spec.taskSpec"))]:
+        if shared := _requests(_fields_at(manifest, "spec.computeResources")):  # divided among the steps
+            first, *others = containers
+            containers = [{**first, "resources": {"requests": shared}}, *({**it, "resources": {}} for it in others)]
+        spec = _pod_spec(placed, {}, containers=containers)
+        yield _BuiltPods(part="", path="spec.taskSpec", count=1, spec=_name_containers(spec))
+
+
+def _pipeline_run(manifest: _Fields) -> Iterator[_BuiltPods]:
+    """The pods of the tasks with a specification of their own, those with the largest requests for all."""
+    placed = {**_fields_at(manifest, "spec.podTemplate"), **_fields_at(manifest, "spec.taskRunTemplate.podTemplate")}
+    tasks = [*_items(manifest, "spec.pipelineSpec.tasks")]
+    pods = []
+    for where, task in tasks:
+        if containers := [*_step_containers(_fields_at(task, "taskSpec"))]:
+            spec, part = _name_containers(_pod_spec(placed, {}, containers=containers)), str(task.get("name"))
+            count = 1 if len(tasks) == 1 else None
+            pods.append(_BuiltPods(part=part, path=f"{where}.taskSpec", count=count, spec=spec))
+    yield from _largest(pods)
+
+
+def _step_containers(task: _Fields) -> Iterator[_Fields]:
+    """Yield a task's steps and sidecars as containers; `resources` is the field of v1beta1."""
+    usual = _fields_at(task, "stepTemplate")
+    for path in ("steps", "sidecars"):
+        for _, step in _items(task, path):
+            own = step.get("computeResources") or step.get("resources")
+            common = usual.get("computeResources") or usual.get("resources")
+            yield {**step, "resources": own or (common if path == "steps" else None) or {}}
+
+
+def _largest(pods: Sequence[_BuiltPods]) -> Iterator[_BuiltPods]:
+    """Yield the pods that no other one with the same placement covers: they need not run at the same time."""
+    totals = [_total(built.spec) for built in pods]
+    places = [{key: field for key, field in built.spec.items() if key != "containers"} for built in pods]
+    for own, built in enumerate(pods):
+        covering = (
+            other
+            for other in range(len(pods))
+            if other != own
+            and places[other] == places[own]
+            and totals[other] >= totals[own]
+            and (totals[other] != totals[own] or other < own)
+        )
+        if next(covering, None) is None:
+            yield built
+
+
+def _total(spec: _Fields) -> Counter[str]:
+    """Return the sum of the containers' requests, those that are no quantities as 0."""
+    total: Counter[str] = Counter()
+    for _, container in _items(spec, "containers"):
+        for name, amount in _requests(_fields_at(container, "resources")).items():
+            with suppress(InputError):
+                total[name] += resource_amount(name, str(amount))
+    return total
 
 
 _KUBEFLOW = {"TFJob": "tf", "PyTorchJob": "pytorch", "XGBoostJob": "xgb", "PaddleJob": "paddle", "JAXJob": "jax"}
@@ -464,6 +578,9 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {
     ("batch.volcano.sh", "Job"): _CustomKind(counts=_groups("spec.tasks")),
     ("argoproj.io", "Rollout"): _CustomKind(counts=_argo_rollout),
     ("argoproj.io", "Workflow"): _CustomKind(build=_workflow),
+    ("tekton.dev", "TaskRun"): _CustomKind(build=_task_run),
+    ("tekton.dev", "PipelineRun"): _CustomKind(build=_pipeline_run),
+    ("workload.codeflare.dev", "AppWrapper"): _CustomKind(counts=_app_wrapper),
     ("serving.knative.dev", "Service"): _CustomKind(counts=_knative, added=_knative_added),
     ("serving.knative.dev", "Configuration"): _CustomKind(counts=_knative, added=_knative_added),
     ("serving.kserve.io", "InferenceService"): _CustomKind(build=_inference_service),

@@ -416,7 +416,8 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
     for template, path, part in templates:
         if (count := counts[path]).number == 0 and any(count.number != 0 for count in counts.values()):
             continue
-        pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(templates) > 1 else "")
+        is_one_of_several = len(templates) > 1 or (known is not None and count.number is None)
+        pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if is_one_of_several else "")
         pod_spec = cast("Json", pod["spec"])
         containers = cast("list[Json]", pod_spec["containers"])
         for index, container in enumerate(containers):

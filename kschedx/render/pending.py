@@ -226,6 +226,8 @@ def cause_text(answer: PodAnswer) -> str:
             return "can be scheduled"
         case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:
             first, *others = answer.headlines  # of the nearest nodes
+            if answer.preempts:
+                return f"{first}; preemption makes room"
             if others and len(others) <= _MOST_OTHERS:
                 return f"{first}; other nodes: {' · '.join(others)}"
             return f"{first}; other nodes fail for {count(len(others), 'other reason')}" if others else first
@@ -270,6 +272,8 @@ def _view(answer: ExplanationList, tried: int | None = None) -> View:
 def _fix_view(fix: Fix | SharedFix, group: CauseGroup) -> FixView:
     if isinstance(fix, SharedFix):
         return shared_fix_view(fix)
+    if group.first.preempts and len(group.answers) > 1 and fix.awaits_preemption:
+        return FixView(title=f"wait for preemption: it makes room for all {len(group.answers):,}")
     return group_fix(fix, for_one=len(group.answers) > 1 and not group.first.state)
 
 
