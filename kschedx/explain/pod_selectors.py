@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from kschedx.explain.hardware import RootCause
 from kschedx.findings import (
@@ -18,7 +19,16 @@ from kschedx.findings import (
     TopologySpreadSkew,
 )
 from kschedx.framework.cycle import Cycle
-from kschedx.kube.autoscalers import EXCLUSIVE_TOPOLOGY, GROUP_LABELS, SPARK_APPLICATION, SPARK_ROLE
+from kschedx.kube.autoscalers import (
+    EXCLUSIVE_TOPOLOGY,
+    GROUP_LABELS,
+    JOB_SET_NAME,
+    RAY_CLUSTER,
+    RAY_ROLE,
+    SPARK_APPLICATION,
+    SPARK_ROLE,
+    TRAINING_JOB,
+)
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.selectors import Selector, compile_selector
@@ -48,8 +58,11 @@ class MatchingWorkload(RootCause, frozen=True, kw_only=True):
 class GroupsWaiting(RootCause, frozen=True, kw_only=True):
     """Groups of pods that are useful only together, of which each holds room and lacks pods."""
 
+    groups: str = ""
+    """What they are: `Spark applications`."""
+    headless: str = ""
+    """The Ray cluster whose workers hold room, if the pod is its head."""
     leader_worker_set: str = ""
-    """Empty for applications of Spark."""
     whole: int = 0
     """The number of its groups for which the room that all of them hold suffices."""
 
@@ -235,35 +248,76 @@ def exclusive_topology(pod: Pod, findings: Iterable[Finding]) -> Iterator[Exclus
             yield ExclusiveTopology(text=text, key=key)
 
 
+class _GangKind(Struct, frozen=True, kw_only=True):
+    """Pods that are useful only together and that no gang scheduler starts together."""
+
+    keys: tuple[str, ...]
+    """The labels that the pods of a group share."""
+    plural: str
+    leader: tuple[str, str] | None = None
+    """The label of the pod that holds room for nothing as long as no other pod runs."""
+    alone: str = "none has all its pods"
+
+
+_GANG_KINDS = (
+    _GangKind(
+        keys=(SPARK_APPLICATION,),
+        plural="Spark applications",
+        leader=(SPARK_ROLE, "driver"),
+        alone="their drivers run, and no executor fits",
+    ),
+    _GangKind(
+        keys=(RAY_CLUSTER,),
+        plural="Ray clusters",
+        leader=(RAY_ROLE, "head"),
+        alone="their heads run, and no worker fits",
+    ),
+    _GangKind(keys=GROUP_LABELS, plural="groups of LeaderWorkerSet"),
+    _GangKind(keys=(JOB_SET_NAME,), plural="JobSets"),
+    _GangKind(keys=(TRAINING_JOB,), plural="training jobs"),
+)
+
+
 def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[GroupsWaiting]:
-    """Yield the groups of the pod's LeaderWorkerSet that have nodes for only some pods, or the Spark applications that
-    have one for the driver alone, if the pod lacks resources and belongs to one of several."""
+    """Yield the groups like the pod's that hold room with only some of their pods, if the pod lacks resources and
+    belongs to one of several; and a Ray head's own workers, which hold room and do not start without it."""
     own, pods = cycle.pod.metadata, cycle.snapshot.pods
-    is_spark = own.labels.get(SPARK_ROLE) == "executor"
-    name, keys = ("", (SPARK_APPLICATION,)) if is_spark else (own.labels.get(GROUP_LABELS[0], ""), GROUP_LABELS)
-    if not (is_spark or name) or not any(isinstance(finding, InsufficientResource) for finding in findings):
+    kind = next((kind for kind in _GANG_KINDS if all(own.labels.get(key) for key in kind.keys)), None)
+    if kind is None or not any(isinstance(finding, InsufficientResource) for finding in findings):
         return
-    shared = {} if is_spark else {GROUP_LABELS[0]: name}
-    members = pods.labels.where(lambda of: all(key in of for key in keys) and shared.items() <= of.items())
-    if not is_spark:
+    name = own.labels[GROUP_LABELS[0]] if kind.keys == GROUP_LABELS else ""
+    shared = {GROUP_LABELS[0]: name} if name else {}
+    members = pods.labels.where(lambda of: all(key in of for key in kind.keys) and shared.items() <= of.items())
+    if name:
         members &= pods.namespaces.where(lambda namespace: namespace == own.namespace)
     groups: dict[tuple[str, ...], list[int]] = {}
     for row in np.flatnonzero(members & ~pods.finished).tolist():
         labels = pods.labels[row]
-        groups.setdefault((pods.namespaces[row], *(labels[key] for key in keys)), []).append(row)
+        groups.setdefault((pods.namespaces[row], *(labels[key] for key in kind.keys)), []).append(row)
+
+    def is_leader(labels: Mapping[str, str]) -> bool:
+        return kind.leader is not None and labels.get(kind.leader[0]) == kind.leader[1]
+
+    mine = (own.namespace, *(own.labels[key] for key in kind.keys))
+    if is_leader(own.labels):
+        started = sum(pods.node[row] >= 0 for row in groups.get(mine, ()))
+        if started and kind.keys == (RAY_CLUSTER,):
+            hold = "holds" if started == 1 else "hold"
+            text = (
+                f"{count(started, 'worker')} of Ray cluster {mine[-1]} {hold} room and cannot start without this head"
+            )
+            yield GroupsWaiting(text=text, headless=mine[-1])
+        return
     waiting, held, whole = set[tuple[str, ...]](), 0, 0
     for group, rows in groups.items():
         assigned = [row for row in rows if pods.node[row] >= 0]
-        is_driver_alone = all(pods.labels[row].get(SPARK_ROLE) == "driver" for row in assigned)
+        is_useless = kind.leader is None or all(is_leader(pods.labels[row]) for row in assigned)
         whole += len(assigned) == len(rows)
-        if assigned and len(assigned) < len(rows) and (is_driver_alone or not is_spark):
+        if assigned and len(assigned) < len(rows) and is_useless:
             waiting.add(group)
             held += len(assigned)
-    mine = (own.namespace, *(own.labels.get(key, "") for key in keys))
     if mine in waiting and len(waiting) > 1:
-        of, lacks = f"{len(waiting):,} groups of LeaderWorkerSet {name}", "none has all its pods"
-        if is_spark:
-            of, lacks = f"{len(waiting):,} Spark applications", "their drivers run, and no executor fits"
         size = max(len(rows) for rows in groups.values())
-        text = f"{of} wait for each other: {lacks}"
-        yield GroupsWaiting(text=text, leader_worker_set=name, whole=whole + held // size)
+        of = f"{len(waiting):,} {kind.plural} {name}".rstrip()
+        text = f"{of} wait for each other: {kind.alone}"
+        yield GroupsWaiting(text=text, groups=kind.plural, leader_worker_set=name, whole=whole + held // size)

@@ -432,9 +432,13 @@ class PodFixes:
                     )
                     title = f"scale LeaderWorkerSet {name} to {whole:,}: the room of all its groups suffices for that"
                     yield Fix.untried(title, commands=(command,))
-                case GroupsWaiting(leader_worker_set=""):
+                case GroupsWaiting(headless=name) if name:
+                    title = f"give the head of Ray cluster {name} a higher priorityClassName than its workers"
+                    yield Fix.untried(title, of_group=FixGroup.WORKLOAD)
+                case GroupsWaiting(groups=groups, leader_worker_set=""):
+                    some = "some drivers" if groups == "Spark applications" else "some"
                     how = "let Kueue, Volcano, or YuniKorn start each as a gang"
-                    yield Fix.untried(f"run fewer Spark applications at once: delete some drivers, and {how}")
+                    yield Fix.untried(f"run fewer {groups} at once: delete {some}, and {how}")
                 case PortOfService(ports=ports, service=service, own_service=own):
                     yield free_port(ports, service, own)
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:

@@ -86,6 +86,11 @@ Upstream: pkg/webhooks of kubernetes-sigs/jobset and kubernetes-sigs/lws."""
 SPARK_APPLICATION, SPARK_ROLE = "spark-app-selector", "spark-role"
 """The labels with the application of a Spark pod, and with its role: `driver` or `executor`."""
 
+RAY_CLUSTER, RAY_ROLE = "ray.io/cluster", "ray.io/node-type"
+"""The labels with the cluster of a Ray pod, and with its role: `head` or `worker`."""
+TRAINING_JOB = "training.kubeflow.org/job-name"
+"""The label with the job of a pod of Kubeflow's training operator or MPI operator."""
+
 LIMIT_RANGER = "kubernetes.io/limit-ranger"
 """Lists requests and limits that a LimitRange set: `LimitRanger plugin set: cpu, memory request for container app`."""
 VERTICAL_UPDATES = "vpaUpdates"

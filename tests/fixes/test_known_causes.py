@@ -44,6 +44,16 @@ def spark(application: str, role: str, on: str | None = None, name: str = "") ->
     return {**asking("", on, cpu="1"), "metadata": {"name": name or f"{application}-{role}", "labels": labels}}
 
 
+def ray(cluster: str, role: str, on: str | None = None, name: str = "") -> Manifest:
+    labels = {"ray.io/cluster": cluster, "ray.io/node-type": role}
+    return {**asking("", on, cpu="1"), "metadata": {"name": name or f"{cluster}-{role}", "labels": labels}}
+
+
+def trained(job: str, replica: str, on: str | None = None, name: str = "") -> Manifest:
+    labels = {"training.kubeflow.org/job-name": job, "training.kubeflow.org/replica-index": replica}
+    return {**asking("", on, cpu="1"), "metadata": {"name": name or f"{job}-{replica}", "labels": labels}}
+
+
 def served(group: str, worker: str, on: str | None = None, name: str = "") -> Manifest:
     labels = {"leaderworkerset.sigs.k8s.io/name": "vllm", "leaderworkerset.sigs.k8s.io/group-index": group}
     return {**asking(name, on, cpu="1"), "metadata": {"name": name or f"vllm-{group}-{worker}", "labels": labels}}
@@ -713,6 +723,24 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             id="Spark drivers without executors",
         ),
         pytest.param(
+            [FULL, ray("x", "head", "a"), ray("y", "head", "a"), ray("x", "worker"), ray("y", "worker", name="me")],
+            "2 Ray clusters wait for each other: their heads run, and no worker fits",
+            "run fewer Ray clusters at once: delete some, and let Kueue, Volcano, or YuniKorn start each as a gang",
+            id="Ray heads without workers",
+        ),
+        pytest.param(
+            [FULL, ray("x", "worker", "a"), ray("x", "worker", "a", name="x-2"), ray("x", "head", name="me")],
+            "2 workers of Ray cluster x hold room and cannot start without this head",
+            "give the head of Ray cluster x a higher priorityClassName than its workers",
+            id="a Ray head without room beside its workers",
+        ),
+        pytest.param(
+            [FULL, trained("x", "0", "a"), trained("y", "0", "a"), trained("x", "1"), trained("y", "1", name="me")],
+            "2 training jobs wait for each other: none has all its pods",
+            "run fewer training jobs at once: delete some, and let Kueue, Volcano, or YuniKorn start each as a gang",
+            id="training jobs that hold a part each",
+        ),
+        pytest.param(
             [FULL, served("0", "0", "a"), served("1", "0", "a"), served("1", "1"), served("0", "1", name="me")],
             "2 groups of LeaderWorkerSet vllm wait for each other: none has all its pods",
             "scale LeaderWorkerSet vllm to 1: the room of all its groups suffices for that",
@@ -788,22 +816,39 @@ def test_cause_without_another_object(objects: list[Manifest], cause: str) -> No
     assert roots(Diagnosis(result.cycle)) == (cause,)
 
 
+SPARK, RAY, TRAINED = spark("y", "executor", name="me"), ray("y", "worker", name="me"), trained("y", "1", name="me")
+
+
 @pytest.mark.parametrize(
-    "others",
+    ("others", "me"),
     [
-        [spark("y", "driver", "a")],
-        [
-            spark("y", "driver", "a"),
-            spark("z", "driver", "a"),
-            spark("z", "executor", "a"),
-            spark("z", "executor", name="w"),
-        ],
+        ([spark("y", "driver", "a")], SPARK),
+        (
+            [
+                spark("y", "driver", "a"),
+                spark("z", "driver", "a"),
+                spark("z", "executor", "a"),
+                spark("z", "executor", name="w"),
+            ],
+            SPARK,
+        ),
+        ([ray("y", "head", "a"), ray("z", "head", "a"), ray("z", "worker", "a"), ray("z", "worker", name="w")], RAY),
+        ([trained("y", "0", "a"), trained("z", "0", "a"), trained("z", "1", "a")], TRAINED),
+        ([trained("y", "0", "a"), trained("z", "0"), trained("z", "1")], TRAINED),
+        ([ray("z", "worker", "a"), ray("y", "worker", name="w")], ray("y", "head", name="me")),
     ],
-    ids=["one application", "an application with an executor"],
+    ids=[
+        "one application",
+        "an application with an executor",
+        "a Ray cluster with a worker",
+        "a whole training job",
+        "a training job without a pod",
+        "workers of another Ray cluster",
+    ],
 )
-def test_one_waiting_group_is_no_deadlock(others: list[Manifest]) -> None:
-    full = node("a", allocatable={"cpu": str(len(others)), "pods": "9"})
-    snapshot = kschedx.Snapshot.from_objects([full, *others, spark("y", "executor", name="me")])
+def test_one_waiting_group_is_no_deadlock(others: list[Manifest], me: Manifest) -> None:
+    full = node("a", allocatable={"cpu": str(sum("nodeName" in at(item, "spec") for item in others)), "pods": "9"})
+    snapshot = kschedx.Snapshot.from_objects([full, *others, me])
     assert not roots(Diagnosis(kschedx.explain(snapshot, "default/me").cycle))
 
 

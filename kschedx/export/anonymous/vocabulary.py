@@ -54,7 +54,7 @@ quota.scheduling.koordinator.sh/name quota.scheduling.koordinator.sh/parent gang
 koordinator-default-quota koordinator-root-quota koordinator-system-quota
 pod-group.scheduling.sigs.k8s.io pod-group.scheduling.sigs.k8s.io/name
 yunikorn.apache.org/queue yunikorn.apache.org/app-id queue applicationId spark-app-selector root
-spark-role driver executor
+spark-role driver executor ray.io/cluster ray.io/node-type head worker training.kubeflow.org/job-name
 yunikorn-configs queues.yaml vcore
 volcano kai-scheduler runai-scheduler koord-scheduler yunikorn hami-scheduler kube-batch scheduler-plugins-scheduler
 fargate-scheduler stork karpenter cluster-autoscaler
