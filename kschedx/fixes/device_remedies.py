@@ -21,6 +21,7 @@ from kschedx.findings import (
     DeviceClaimNotOwned,
     DeviceClaimOutOfReach,
     DeviceClassNotFound,
+    DeviceSelectorFailed,
     DeviceShortage,
     InsufficientDevices,
 )
@@ -50,6 +51,7 @@ from kschedx.kube.devices import (
 )
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
 from kschedx.kube.typos import nearest_name
+from kschedx.patterns import lazy_pattern
 from kschedx.wording import count, list_names
 
 _TRIED = 3
@@ -64,6 +66,7 @@ _DeviceProblem = (
     | DeviceClaimNotOwned
     | DeviceClassNotFound
     | DeviceClaimOutOfReach
+    | DeviceSelectorFailed
 )
 
 
@@ -99,6 +102,8 @@ def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator
                 yield s.CreateDeviceClaim(claim=_claim(finding.claim, spec), source=source)
         case DeviceClaimNotCreated():
             yield from _create_from_template(finding, place)
+        case DeviceSelectorFailed():
+            yield from _correct_names(finding, place)
         case DeviceClassNotFound():
             claim = devices.claims.get(finding.claim)
             known, domain = sorted(devices.classes), finding.device_class.partition(".")[2]
@@ -365,6 +370,77 @@ def _correct_product(finding: InsufficientDevices, place: RemedyCandidate) -> It
                 spec = _with_selectors(claim.spec, request, wrong, meant)
                 title = f"select {meant} instead of {wrong} in request {request.name} of {{}}"
                 yield _recreate_step(title, claim, spec, place, s.Cost.TYPO)
+
+
+_NAME_OF_DEVICE = lazy_pattern(r"""device\.(attributes|capacity)\[(["'])([^"']+)\2\]\.([A-Za-z_]\w*)""")
+_MISSING_KEY = "no such key: "
+
+
+def _correct_names(failed: DeviceSelectorFailed, place: RemedyCandidate) -> Iterator[s.FixStep]:
+    """Yield the claims or the class whose failing selector reads what the devices publish: under another domain, by
+    another name, or only where they publish it."""
+    missing = failed.error.partition(_MISSING_KEY)[2]
+    of_driver = [
+        device
+        for resource_slice in place.snapshot.devices.slices
+        if resource_slice.spec.driver == failed.device.partition("/")[0]
+        for device in resource_slice.spec.devices
+    ]
+    driver, (kind, _, key) = failed.device.partition("/")[0], failed.owner.partition(" ")
+    for table, quote, domain, name in _NAME_OF_DEVICE.findall(failed.expression):
+        if name != missing:
+            continue
+        published = {
+            tuple(item.split("/", 1)) if "/" in item else (driver, item)
+            for device in of_driver
+            for item in (device.attributes if table == "attributes" else device.capacity)
+        }
+        domains = sorted(other for other, item in published if item == name)
+        names = sorted(item for other, item in published if other == domain)
+        read = f"device.{table}[{quote}{domain}{quote}]"
+        if (domain, name) in published:
+            wanted = f"{quote}{name}{quote} in {read} && ({failed.expression})"
+            title = f"check that a device has {name} before it is compared in {{}}"
+        elif len(domains) == 1:
+            wanted = failed.expression.replace(read, f"device.{table}[{quote}{domains[0]}{quote}]")
+            title = f"read {name} of domain {domains[0]} instead of {domain} in {{}}"
+        elif meant := nearest_name(name, names) or _only_longer(name, names):
+            wanted = failed.expression.replace(f"{read}.{name}", f"{read}.{meant}")
+            title = f"read {meant} instead of {name} in {{}}"
+        else:
+            return
+        if kind == "class" and (device_class := place.snapshot.devices.classes.get(key)) is not None:
+            selectors = _reworded(device_class.spec.selectors, failed.expression, wanted)
+            changed = replace(device_class, spec=replace(device_class.spec, selectors=selectors))
+            where = title.format(f"device class {key}")
+            yield s.ObjectStep(title=where, cost=s.Cost.TYPO, group=s.FixGroup.CLUSTER, objects=(changed,))
+        elif (claim := place.snapshot.devices.claims.get(key)) is not None and not _is_used_by_others(claim, place):
+            requests = tuple(
+                request
+                if request.exactly is None
+                else replace(
+                    request,
+                    exactly=replace(
+                        request.exactly, selectors=_reworded(request.exactly.selectors, failed.expression, wanted)
+                    ),
+                )
+                for request in claim.spec.devices.requests
+            )
+            spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
+            if spec != claim.spec:
+                yield _recreate_step(title, claim, spec, place, s.Cost.TYPO)
+        return
+
+
+def _only_longer(name: str, names: Iterable[str]) -> str:
+    longer = [other for other in names if other.casefold().startswith(name.casefold())]
+    return longer[0] if len(longer) == 1 else ""
+
+
+def _reworded(selectors: Iterable[DeviceSelector], wrong: str, meant: str) -> tuple[DeviceSelector, ...]:
+    """Return the selectors with another expression in place of one."""
+    other = DeviceSelector(cel=CELDeviceSelector(expression=meant))
+    return tuple(other if each.cel is not None and each.cel.expression == wrong else each for each in selectors)
 
 
 def _with_selectors(spec: ResourceClaimSpec, changed: DeviceRequest, wrong: str, meant: str) -> ResourceClaimSpec:

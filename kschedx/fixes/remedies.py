@@ -261,6 +261,7 @@ def _finding_remedies(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.
             | f.DeviceClaimNotOwned()
             | f.DeviceClassNotFound()
             | f.DeviceClaimOutOfReach()
+            | f.DeviceSelectorFailed()
         ):
             from kschedx.fixes.device_remedies import device_remedies
 

@@ -13,6 +13,7 @@ from kschedx.errors import UndecidableError
 from kschedx.explain.cycle_notes import attached_elsewhere
 from kschedx.explain.node_groups import account_of
 from kschedx.findings import (
+    DeviceSelectorFailed,
     Finding,
     InsufficientResource,
     NodeUnschedulable,
@@ -79,7 +80,8 @@ def find_fixes(
     """Yield the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
     tried. `test` tries a fix on the whole cluster, with every controller, once the fix is needed. No fix uncordons a
     drained node."""
-    if cycle.outcome not in NOTHING_TO_FIX and conditions_of(cycle.pod.spec) <= MOST_RULES:
+    may_be_fixed = cycle.outcome not in NOTHING_TO_FIX or cycle.outcome is Outcome.ERROR
+    if may_be_fixed and conditions_of(cycle.pod.spec) <= MOST_RULES:
         yield from _Search(scheduler, cycle, test, drained).fixes()
 
 
@@ -121,7 +123,7 @@ class _Search:
 
     def fixes(self) -> Iterator[TriedFix]:
         start = self._try(_without_gates(self._cycle))
-        if start is None:
+        if start is None or (self._cycle.outcome is Outcome.ERROR and not _fails_on_a_device(start)):
             return
         if start.feasible:
             if any(
@@ -466,6 +468,12 @@ def _lacks_room_if_corrected(situation: Situation) -> bool:
     """Whether the proposal only corrects a misspelling, after which the pod lacks nothing but room."""
     is_correction = {step.cost for step in situation.proposal.steps} == {s.Cost.TYPO}
     return is_correction and situation.status.is_success and not situation.feasible and _lacks_room_alone(situation)
+
+
+def _fails_on_a_device(situation: Situation) -> bool:
+    """Whether the attempt ends with an error because of a selector for devices, which can be corrected."""
+    findings = (finding for group in situation.groups for finding in group.exemplar.findings)
+    return any(isinstance(finding, DeviceSelectorFailed) for finding in findings)
 
 
 def _is_of_cordon(finding: Finding) -> bool:

@@ -184,3 +184,29 @@ def test_a_missing_claim_has_a_similar_one() -> None:
     assert titles(claim("mines", request()), of="use") == ["use resource claim mines instead of mine"]
     assert titles(elsewhere, of="create") == [f"{built}, like ml/mine"]
     assert titles(of="create") == [f"{built} with 1 device of class {at(device_class(), 'metadata')['name']}"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "title"),
+    [
+        ('device.attributes["other.com"].model == "x1"', f"read model of domain {DRIVER} instead of other.com in "),
+        (f'device.attributes["{DRIVER}"].modle == "x1"', "read model instead of modle in "),
+        (f'device.capacity["{DRIVER}"].mem.isLessThan(quantity("99Gi"))', "read memory instead of mem in "),
+        (f'device.attributes["{DRIVER}"].kind == "y"', "check that a device has kind before it is compared in "),
+        (f'device.attributes["{DRIVER}"].colour == "red"', ""),
+        (f'device.attributes["{DRIVER}"].model == "x1" && device.attributes["a.b"].size == 1', ""),
+    ],
+    ids=["another domain", "a misspelling", "a shorter name", "only some devices", "an unknown name", "unknown in any"],
+)
+@pytest.mark.parametrize("owner", ["claim", "class"])
+def test_a_failing_selector_reads_what_the_devices_publish(owner: str, expression: str, title: str) -> None:
+    devices = resource_slice("a", device("d0", memory="9Gi", model="x1"), device("d1", memory="9Gi", kind="y"))
+    cluster = [node("a"), devices, claiming("mine")]
+    if owner == "claim":
+        cluster += [device_class(), claim("mine", request(select=[expression]))]
+    else:
+        cluster += [device_class("gpu", expression), claim("mine", request())]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(cluster), "default/me")
+    assert result.outcome == "Error"
+    named = {"claim": "claim default/mine", "class": "device class gpu"}[owner]
+    assert [fix.title for fix in result.fixes if fix.certainty == "verified"] == ([f"{title}{named}"] if title else [])
