@@ -11,11 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.resource_quota import claim_not_created, create_error_text
+from kschedx.controllers.states import NotRead
 from kschedx.controllers.workloads import Workload
 from kschedx.explain.admission import QuotaLedger
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim, own_claims
 from kschedx.kube.types import Pod
+from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, REVISION_HASH
 from kschedx.snapshot.pods import PodCopies
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -110,6 +112,22 @@ def _outdated_ordinals(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) ->
             left -= 1
         elif left is None and _blocks(pod):
             return
+
+
+def unsure_of_name(snapshot: Snapshot, workload: Workload) -> NotRead | None:
+    """Return the state of a StatefulSet without pods whose name may be too long for a label of its pods: the label has
+    the name and a hash of up to 10 digits (newRevision in pkg/controller/history/controller_history.go)."""
+    key = workload.kind, workload.namespace, workload.name
+    if len(workload.name) <= LONGEST_STATEFUL_SET_NAME or key in snapshot.failed_creates:
+        return None
+    if any(name.startswith(f"{workload.name}-") for name in snapshot.pods.names):
+        return None
+    return NotRead(
+        subject=workload.reference,
+        unknown="whether the API server accepts its pods",
+        because=f"label {REVISION_HASH} has the StatefulSet's name and a hash, at most 63 characters; "
+        f"a name of at most {LONGEST_STATEFUL_SET_NAME} characters is safe",
+    )
 
 
 # New pods of a controller that ResourceQuotas and LimitRanges admit, one after the other.

@@ -27,6 +27,7 @@ from kschedx.controllers.pod_lifecycle import (
     suspended_state,
     waiting_container,
 )
+from kschedx.controllers.stateful_set import unsure_of_name
 from kschedx.controllers.workloads import (
     SCALED,
     Owners,
@@ -97,7 +98,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
         case "Deployment" | "ReplicaSet" | "ReplicationController":
             return _replicas_state(snapshot, workload, manifest)
         case "StatefulSet":
-            return _stateful_set_state(snapshot, workload, manifest)
+            return _stateful_set_state(snapshot, workload, manifest) or unsure_of_name(snapshot, workload)
         case "Job":
             return _job_state(snapshot, workload, manifest)
         case "CronJob":

@@ -28,7 +28,6 @@ from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeCla
 from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated, stay_seconds
 from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod, PodSpec
 from kschedx.kube.typos import unlikely_quantities
-from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, REVISION_HASH
 from kschedx.plugins.node_volume_limits.attachments import VolumeError, attachable_volumes, is_counted
 from kschedx.releases import Release
 from kschedx.snapshot.columns import TableRow
@@ -588,7 +587,6 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
         *_scheduler_notes(cycle),
         *_event_notes(cycle),
         *_untried_note(cycle),
-        *_long_names(cycle),
         *_cluster_notes(cycle.snapshot),
         *_course_notes(cycle),
         *_extender_notes(cycle),
@@ -625,19 +623,6 @@ def _scheduler_notes(cycle: Cycle) -> Iterator[Note]:
             "published, not measured: kschedx uses what is published about kube-scheduler "
             f"{cycle.release.version}, and otherwise the rules of 1.36",
         )
-
-
-def _long_names(cycle: Cycle) -> Iterator[Note]:
-    """Yield that a label of a StatefulSet's pods, its name and a hash, may be too long."""
-    pod, owner = cycle.pod, cycle.pod.metadata.controller
-    snapshot = cycle.snapshot
-    if owner is None or owner.kind != "StatefulSet" or len(owner.name) <= LONGEST_STATEFUL_SET_NAME:
-        return
-    if pod.key in snapshot.pods.rows or (owner.kind, pod.metadata.namespace, owner.name) in snapshot.failed_creates:
-        return
-    most = f"a name of at most {LONGEST_STATEFUL_SET_NAME} characters is safe"
-    text = f"the API server may refuse the pod: label {REVISION_HASH} has the StatefulSet's name and a hash"
-    yield note("long-stateful-set-name", f"{text}, at most 63 characters; {most}", name=owner.name)
 
 
 def _event_notes(cycle: Cycle) -> Iterator[Note]:

@@ -333,6 +333,23 @@ def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
         yield from islice(_plain(situation, ()), 1)
 
 
+def machines_from_zero(situation: Situation) -> Iterator[s.AddNode]:
+    """Yield the first machine of each MachineSet or MachineDeployment that is scaled to zero, if no autoscaler may
+    scale it. Its size is not known: the node has what the pod requests."""
+    snapshot = situation.snapshot
+    if "MachineAutoscaler.autoscaling.openshift.io" in snapshot.source.kinds:
+        return
+    for kind, record in (("MachineSet", OpenShiftMachineSet), ("MachineDeployment", MachineDeployment)):
+        for item in snapshot.of(record):
+            template = item.spec.template
+            if item.spec.replicas == 0 and not any("autoscaler" in key for key in item.metadata.annotations):
+                name = _free_name(f"{item.metadata.name}-new", situation)
+                labels = {"kubernetes.io/os": "linux", **template.metadata.labels, **template.spec.metadata.labels}
+                step = _node(situation, name, labels, None)
+                node = replace(step.node, spec=replace(step.node.spec, taints=template.spec.taints))
+                yield replace(step, node=node, scalable=f"{kind} {item.key}", taken=situation.daemon_requests(node))
+
+
 def _is_filled_by_daemons(step: s.AddNode, requested: Mapping[str, int]) -> bool:
     wanted = {**requested, "pods": 1}
     return any(

@@ -272,7 +272,7 @@ TAKEN_AWAY_BY: Mapping[str, str] = {
 }
 """Taints of nodes that are unhealthy or not initialized, to the component that removes them afterwards."""
 
-_OF_ROLES = ("node-role.kubernetes.io/", "CriticalAddonsOnly")
+OF_ROLES = ("node-role.kubernetes.io/", "CriticalAddonsOnly")
 """Taints of nodes that are reserved for the control plane or the provider's own pods."""
 _OF_VIRTUAL_NODES = ("virtual-kubelet.io/",)
 """Taints of nodes without a machine, which run a pod as a container of the provider."""
@@ -288,7 +288,7 @@ KEPT = (
     "eks.amazonaws.com/compute-type",
     "kubernetes.io/arch",
     "kubernetes.io/os",
-    *_OF_ROLES,
+    *OF_ROLES,
     *_OF_VIRTUAL_NODES,
 )
 """Taints of nodes that are unhealthy, about to be removed, or reserved for the control plane, the provider's own pods,
@@ -374,7 +374,7 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
     """Whether the taint reserves the node for pods other than one that requests `requested`. A taint named like a
     resource that the node offers reserves it for pods that request the resource. One named like a label reserves it for
     pods that select the label."""
-    if taint.key.startswith(_OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
+    if taint.key.startswith(OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
         return False  # an agent may be meant for every node
     keys = _selected_keys(pod)
     if any(key in keys and key in node.metadata.labels for key in OF_CONTROL_PLANE):

@@ -30,6 +30,7 @@ from kschedx.fixes.new_node import (
     copies_of_full_nodes,
     fewer_devices,
     is_only_full,
+    machines_from_zero,
     nodes_of_a_pool,
     nodes_that_would_do,
 )
@@ -251,9 +252,8 @@ class _Search:
         """Yield every way to fix all problems on one node, cheapest first; then single steps."""
         self._left = self._most
         rollout = (apply_steps(steps, start.proposal, start.snapshot) for steps in taking_old_first(start))
-        room = (
-            apply_step(step, start.proposal, start.snapshot) for step in (*copies_of_full_nodes(start), *moves(start))
-        )
+        more = [*copies_of_full_nodes(start)] or machines_from_zero(start)
+        room = (apply_step(step, start.proposal, start.snapshot) for step in (*more, *moves(start)))
         first = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout, *room)
         whole = [((-1, len(proposal.steps), -1), proposal) for proposal in first]
         single: list[Proposal] = []

@@ -20,7 +20,7 @@ from kschedx.autoscaler.state import LoopOutcome
 from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
 from kschedx.findings import InsufficientResource, NodeUnschedulable, UntoleratedTaint
-from kschedx.fixes.node_requirements import labels_for, own_terms, required_terms
+from kschedx.fixes.node_requirements import OF_ROLES, labels_for, own_terms, required_terms
 from kschedx.fixes.resource_remedies import rounded_down
 from kschedx.fixes.steps import LowerRequests, Tolerate
 from kschedx.framework.config import Profile
@@ -265,7 +265,7 @@ def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> 
     template = group.template
     assert template is not None, "a plugin that rejects the pod has evaluated a template"
     match findings[:1]:
-        case (UntoleratedTaint(),):
+        case (UntoleratedTaint(key=key),) if not key.startswith(OF_ROLES):
             step, changed = edit_step(Tolerate(taints=tuple(_untolerated_taints(template.node.spec.taints, pod))), pod)
             yield _GroupTrial(step=step, pod=changed, autoscaler=autoscaler)
         case (InsufficientResource(),):

@@ -63,7 +63,7 @@ from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, tolerates
 from kschedx.kube.types import OUT_OF_SERVICE, Node, Pod, Taint
-from kschedx.kube.workloads import is_foreign
+from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
 
@@ -141,6 +141,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from self._rolled_back()
             case states.NotChanged():
                 yield self._recreate_fix()
+            case states.NotRead() if self.maker and len(self._workload_name) > LONGEST_STATEFUL_SET_NAME:
+                yield Fix.untried(f"choose a name of at most {LONGEST_STATEFUL_SET_NAME} characters")
             case states.NotObserved(kind=kind, message=""):
                 known = "kube-controller-manager" if kind in SCALED else f"the controller of {kind}"
                 done = "changed" if lifecycle.generations else "created"

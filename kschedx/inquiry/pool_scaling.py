@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kschedx.findings import RequirementMatch
 from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.node_remedies import is_of_provider
+from kschedx.fixes.node_requirements import OF_ROLES
 from kschedx.fixes.resource_remedies import rounded_down
 from kschedx.fixes.steps import DropRequirements, LowerRequests, PodStep, SelectInstead, Tolerate
 from kschedx.inquiry.fix import Fix
@@ -64,7 +65,7 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import QuantityFormat, Unit
 from kschedx.kube.resources import SPEC_ALONE
-from kschedx.kube.types import NodeCondition, Pod
+from kschedx.kube.types import NodeCondition, Pod, Taint
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import count, list_names
@@ -155,6 +156,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             yield replace(fix, costs=(*fix.costs, *self._limit_for_others(provisioning.pool)))
         yield from self._other_types()
         yield from self._other_systems()
+        yield from self._unreserved()
         for remedy in self.remedies:
             # room where the pod may go comes first
             if remedy.is_of_pod and not provisioning.pool and not self._tolerates_devices(remedy):
@@ -222,6 +224,18 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         if wanted:
             system = list_names(sorted(wanted), 2, conjunction="or")
             yield autoscaler_fix(f"create a NodePool for {system}, with a node class whose image is for it")
+
+    def _unreserved(self) -> Iterator[Fix]:
+        """Yield another NodePool if all are reserved for the provider's own pods."""
+        pools = () if self.decision.pool else self.decision.pools
+        taints = [rejection.taints for pool in pools if isinstance(rejection := pool.rejection, NotTolerated)]
+        if not taints or len(taints) < len(pools) or not all(any(map(_is_of_role, each)) for each in taints):
+            return
+        classes = (pool.spec.template.spec.node_class_ref for pool in self.autoscaler.pools)
+        built_in = "; EKS Auto Mode has one: enable general-purpose"
+        is_eks = any(reference.group == "eks.amazonaws.com" for reference in classes)
+        named = next(taint.key for taint in taints[0] if _is_of_role(taint))
+        yield autoscaler_fix(f"create a NodePool without taint {named}{built_in if is_eks else ''}")
 
     def _claims_under_way(self, trial: NodeTrial) -> Iterator[Fix]:
         """Yield fixes according to the conditions of the NodeClaims for which the pod waits."""
@@ -355,7 +369,7 @@ def _trials(scaling: PoolScaling) -> Iterator[_PoolTrial]:
         yield from _without_reserved(scaling, group)
     for verdict in scaling.decision.pools:
         match verdict.rejection:
-            case NotTolerated(taints=taints):
+            case NotTolerated(taints=taints) if not any(map(_is_of_role, taints)):
                 yield _PoolTrial.of_pod(scaling, Tolerate(taints=taints))
             case LimitReached() | NodeLimitReached():
                 yield from _limit_trials(scaling, verdict)
@@ -366,6 +380,11 @@ def _trials(scaling: PoolScaling) -> Iterator[_PoolTrial]:
                 yield from _label_trials(scaling, verdict, verdict.rejection)
             case _:
                 pass
+
+
+def _is_of_role(taint: Taint) -> bool:
+    """Whether the taint reserves nodes for the provider's own pods, so that tolerating it is no fix."""
+    return taint.key.startswith(OF_ROLES)
 
 
 def _correction_trials(scaling: PoolScaling, rejection: Incompatible, group: str) -> Iterator[_PoolTrial]:

@@ -168,6 +168,8 @@ class _MachineSpec(Struct, frozen=True, kw_only=True):
 
 
 class _MachineTemplate(Struct, frozen=True, kw_only=True):
+    metadata: _LabelsMeta = _LabelsMeta()
+    """The metadata of the machine, of which Cluster API copies labels of some domains to its node."""
     spec: _MachineSpec = _MachineSpec()
 
 

@@ -842,6 +842,30 @@ def test_the_machine_set_of_a_full_node_is_scaled() -> None:
     assert fixes[0] == "repair or wait for the node that MachineSet machines/pool-a lacks: 2 of 3 machines ready"
 
 
+@pytest.mark.parametrize(
+    ("labels", "taints", "replicas", "annotation", "is_scaled"),
+    [
+        ({"role": "infra"}, [], 0, "owner", True),
+        ({}, [], 0, "owner", False),
+        ({"role": "infra"}, [{"key": "gpu", "effect": "NoSchedule"}], 0, "owner", False),
+        ({"role": "infra"}, [], 1, "owner", False),
+        ({"role": "infra"}, [], 0, "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size", False),
+    ],
+)
+def test_the_first_machine_of_a_set_that_is_scaled_to_zero(
+    labels: dict[str, str], taints: list[Manifest], replicas: int, annotation: str, is_scaled: bool
+) -> None:
+    machine_set: Manifest = {
+        "apiVersion": "machine.openshift.io/v1beta1",
+        "kind": "MachineSet",
+        "metadata": {"name": "infra", "namespace": "machines", "annotations": {annotation: "3"}},
+        "spec": {"replicas": replicas, "template": {"spec": {"metadata": {"labels": labels}, "taints": taints}}},
+    }
+    first = titles_of(node("n"), machine_set, pod("me", nodeSelector={"role": "infra"}))[0]
+    scaled = "scale MachineSet machines/infra from 0 to 1"
+    assert first == (scaled if is_scaled else "label n role=infra")
+
+
 def test_bytes_are_lowered_to_round_quantities() -> None:
     large = node("n", allocatable={"cpu": "4", "memory": "32396108Ki", "pods": "10"})
     assert "lower requests.memory of container main from 50Gi to 30Gi" in titles_of(large, wanting(memory="50Gi"))

@@ -1404,6 +1404,7 @@ def test_a_stateful_set_with_a_long_name(tmp_path: Path, length: int) -> None:
     name = "x" * length
     is_long = length > 52
     result = why(tmp_path, f"sts/{name}", workload("StatefulSet", name, replicas=1))
+    assert result.code == (3 if is_long else 0)
     assert ("at most 52 characters is safe" in " ".join(result.out.split())) == is_long
     report = f'Pod "{name}-0" is invalid: metadata.labels: Invalid value: "{name}-76fd497866": must be no more than 63'
     event = reports("StatefulSet", name, "FailedCreate", f"create Pod {name}-0 in StatefulSet {name} failed: {report}")

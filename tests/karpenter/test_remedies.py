@@ -122,6 +122,19 @@ def test_the_operating_system_of_a_pool_is_that_of_its_image() -> None:
     assert result.fixes[0].title == "create a NodePool for windows, with a node class whose image is for it"
 
 
+@pytest.mark.parametrize("group", ["karpenter.k8s.aws", "eks.amazonaws.com"])
+def test_a_pool_for_add_ons_is_not_for_other_pods(group: str) -> None:
+    reserved = pool()
+    template = reserved["spec"]["template"]["spec"]
+    template["taints"] = [{"key": "CriticalAddonsOnly", "effect": "NoSchedule"}]
+    template["nodeClassRef"] = {**template["nodeClassRef"], "group": group}
+    assert steps(reserved, pod("2")) == []
+    objects = [reserved, node("2"), node_class("eu-1a"), pod("2")]
+    first = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes[0].title
+    built_in = "; EKS Auto Mode has one: enable general-purpose" if group == "eks.amazonaws.com" else ""
+    assert first == f"create a NodePool without taint CriticalAddonsOnly{built_in}"
+
+
 @pytest.mark.parametrize(
     ("requirement", "target", "fix"),
     [

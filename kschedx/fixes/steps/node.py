@@ -362,6 +362,9 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         added = "add a node" if number == 1 else f"add {number:,} nodes"
         if self.restores:
             added = f"restore node {self.restores}, or add a node with that host name"
+        if self.is_first_machine:
+            free = f", if its machines have {offers[-1]}" if (offers := [*self._free()]) else ""
+            return f"scale {self.scalable} from {self.replicas} to {self.replicas + number}{free}"
         if self.missing >= number and self.model:
             if self.failure:
                 return f"repair machine {self.failure}"
@@ -376,11 +379,25 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         return " ".join(phrases) + self._daemons()
 
     @property
+    def is_first_machine(self) -> bool:
+        """Whether it is the first machine of an object that is scaled to zero."""
+        return bool(self.scalable) and not self.model
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.POD if self.is_first_machine else self._cost
+
+    @property
     def _ready(self) -> str:
         return f"{self.replicas - self.missing} of {count(self.replicas, 'machine')} ready"
 
     def commands(self) -> tuple[str, ...]:
         """Return the commands that show why a machine has no node: often its certificate request is not approved."""
+        if self.is_first_machine:
+            kind, _, key = self.scalable.partition(" ")
+            namespace, _, name = key.partition("/")
+            template = f"kubectl scale {{}} {{}} -n {{}} --replicas={self.replicas + self.number}"
+            return (shell_command(template, kind.lower(), name, namespace),)
         return ("kubectl get machines -A", "kubectl get csr") if self.missing >= self.number else ()
 
     def _location(self, *, is_zone_known: bool) -> Iterator[str]:
@@ -404,6 +421,14 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             yield f"label {join_names(named, _SHOWN_LABELS)}"
         if new := [key for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN]:
             yield f"{'a new value' if len(new) == 1 else 'new values'} of label {join_names(new, _SHOWN_LABELS)}"
+        free = [*self._free()]
+        yield from free
+        if self.more_pods_than:
+            yield f"room for more than {count(self.more_pods_than, 'pod')}"
+        elif not (free or self.slices or len({*own.values()}) > 1):
+            yield "room for one pod"
+
+    def _free(self) -> Iterator[str]:
         free = []
         for name, written in self.node.status.allocatable.items():
             left = resource_amount(name, written) - self.taken.get(name, 0)
@@ -411,10 +436,6 @@ class AddNode(FixStep, frozen=True, kw_only=True):
                 free.append(amount_text(name, left))
         if free:
             yield f"at least {join_phrases(free)} free"
-        if self.more_pods_than:
-            yield f"room for more than {count(self.more_pods_than, 'pod')}"
-        elif not (free or self.slices or len({*own.values()}) > 1):
-            yield "room for one pod"
 
     def _devices(self) -> Iterator[str]:
         if number := sum(len(resource_slice.spec.devices) for resource_slice in self.slices):
