@@ -306,13 +306,6 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     ("sts/web", [workload("StatefulSet", replicas=0)], "default/sts/web is scaled to zero: spec.replicas is 0", 0),
     ("sts/web", ROLLS_OUT, "default/sts/web waits in its rollout: 1 pod is not ready", 0),
     ("rollout/web", [ROLLOUT], "default/rollout/web is scaled to zero: spec.replicas is 0", 0),
-    ("vm/web", [VIRTUAL_MACHINE], "default/virtualmachine/web is stopped: spec.runStrategy is Halted", 0),
-    (
-        "virtualmachine/web",
-        [{**VIRTUAL_MACHINE, "spec": {**at(VIRTUAL_MACHINE, "spec"), "running": False}}],
-        "default/virtualmachine/web is stopped: spec.running is false",
-        0,
-    ),
     (
         "cluster.postgresql.cnpg.io/web",
         [DATABASE],
@@ -1237,6 +1230,27 @@ def test_the_kind_of_quota_that_refuses_on_openshift(tmp_path: Path, objects: li
     assert f"gets no pods: {by} refuses them" in result.out
     assert f"raise pods from 1 to 2 in {by} q" in result.out
     assert ("kubectl patch clusterresourcequota q" in result.out) == (by == "ClusterResourceQuota")
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "why_stopped"),
+    [
+        ({"runStrategy": "Halted"}, "Stopped", "spec.runStrategy is Halted"),
+        ({"running": False}, "Stopped", "spec.running is false"),
+        ({"runStrategy": "Manual"}, "Stopped", "spec.runStrategy is Manual"),
+        ({"runStrategy": "Manual"}, "Running", ""),
+        ({"runStrategy": "Always"}, "Stopped", ""),
+    ],
+)
+def test_a_virtual_machine_that_is_stopped(tmp_path: Path, spec: Manifest, status: str, why_stopped: str) -> None:
+    able = node("able", labels={"kubevirt.io/schedulable": "true"})
+    at(able, "status")["allocatable"]["devices.kubevirt.io/kvm"] = "1k"
+    machine = {**VIRTUAL_MACHINE, "spec": {"template": {"spec": {"domain": {}}}, **spec}}
+    machine["status"] = {"printableStatus": status}
+    result = json.loads(why(tmp_path, "vm/web", able, machine, output="json").out)
+    headline = f"default/virtualmachine/web is stopped: {why_stopped}"
+    assert result["state"].get("headline", "") == (headline if why_stopped else "")
+    assert ("start the VirtualMachine" in [fix["title"] for fix in result["fixes"]]) == bool(why_stopped)
 
 
 CONFLICT = "pod node label selector conflicts with its namespace node label selector"
