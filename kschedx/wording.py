@@ -120,6 +120,12 @@ def _amount(unit: Unit, number: int) -> str:
     return text
 
 
+def price_text(price: float) -> str:
+    """Return a price in dollars, `$3.50`; below one dollar with up to four digits after the point, `$0.107`."""
+    whole, _, digits = f"{price:,.{2 if price >= 1 else 4}f}".partition(".")
+    return f"${whole}.{digits[:2]}{digits[2:].rstrip('0')}"
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """Return `1 node`, `1,640 nodes`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

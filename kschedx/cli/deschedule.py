@@ -123,7 +123,7 @@ def _read(path: str, question: Question) -> bytes:
     try:
         return standard_input().read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise InputError(error.strerror or "cannot be read", place=Place(source=path)) from None
+        raise InputError((error.strerror or "cannot be read").lower(), place=Place(source=path)) from None
 
 
 def _config_map(connection: Connection, namespace: str, name: str) -> bytes:

@@ -27,7 +27,7 @@ def single_document(path: str) -> object:
     try:
         text = Path(path).read_bytes()
     except OSError as error:
-        raise InputError(error.strerror or "cannot be read", place=place) from None
+        raise InputError((error.strerror or "cannot be read").lower(), place=place) from None
     loaded = [yaml_text.load(part, source=path) for part in yaml_text.split(text, source=path)]
     documents = [document.value for document in loaded if document is not None]
     if len(documents) != 1:

@@ -364,7 +364,9 @@ def _results(path: str | None) -> Iterator[Callable[[ClusterAnswerDocument], Non
         try:
             file = stack.enter_context(Path(path).open("ab"))
         except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror}", place=Place(source=path)) from None
+            raise InputError(
+                f"cannot be written: {(error.strerror or str(error)).lower()}", place=Place(source=path)
+            ) from None
 
         def write(row: ClusterAnswerDocument) -> None:
             file.write(msgspec.json.encode(row) + b"\n")
@@ -491,4 +493,6 @@ def _write_parquet(rows: Sequence[ClusterAnswerDocument], path: str) -> None:
     try:
         pyarrow.parquet.write_table(pyarrow.table(columns), Path(path))
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", place=Place(source=path)) from None
+        raise InputError(
+            f"cannot be written: {(error.strerror or str(error)).lower()}", place=Place(source=path)
+        ) from None

@@ -231,8 +231,9 @@ def _require_nodes(simulator: Simulator, nodes: Sequence[str], before: Snapshot)
     nodes = [before.cluster.full_name(name) for name in nodes]
     for name in nodes:
         if name not in known:
-            hint = "a change removes it" if name in before.cluster.index else nearest(name, known)
-            raise InputError(f'no node "{name}" after the changes', hint=hint)
+            if name in before.cluster.index:
+                raise InputError(f'no node "{name}" after the changes', hint="a change removes it")
+            raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, known))
     return nodes
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kschedx.fixes.phrases import amount_text
 from kschedx.framework.cycle import Cycle
 from kschedx.grouping import group_pairs
 from kschedx.holding import model
@@ -188,7 +187,11 @@ def _quota(quota: model.FlavorQuota) -> str:
         text += f"; {shown(quota.to_borrow)} can be borrowed in the cohort"
         if quota.borrowing_limit is not None:
             text += f" (limit {shown(quota.borrowing_limit)})"
-    return f"{text}; short by {amount_text(quota.resource, quota.short)}" if quota.short else text
+    if not quota.short:
+        return text
+    from kschedx.fixes.phrases import amount_text  # a pod that fits needs no fixes
+
+    return f"{text}; short by {amount_text(quota.resource, quota.short)}"
 
 
 def _fit(fit: model.FlavorFit) -> str:

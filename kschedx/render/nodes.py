@@ -19,7 +19,7 @@ from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, page_
 from kschedx.render.terminal import BLANK, StyledLine, columns, more, shortens
 from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.wording import Fact, count
+from kschedx.wording import Fact, count, price_text
 
 _MOST_NODES = 16
 """Rows of the first screen."""
@@ -77,7 +77,7 @@ def _largest_pod(row: NodeRow) -> str:
 
 
 def _bought(row: NodeRow) -> str:
-    price = "" if row.price is None else f"${row.price:,.3f}/h"
+    price = "" if row.price is None else f"{price_text(row.price)}/h"
     return " ".join(filter(None, (row.capacity_type, price)))
 
 
@@ -247,7 +247,7 @@ def _total_facts(rows: Sequence[NodeRow], uses: Mapping[str, Use]) -> list[Fact]
     prices = [row.price for row in rows if row.price is not None]
     if prices:
         of = "" if len(prices) == len(rows) else f" for {len(prices):,} of {count(len(rows), 'node')}"
-        facts.append(Fact(label="price", items=(f"${sum(prices):,.2f} an hour{of}",)))
+        facts.append(Fact(label="price", items=(f"{price_text(sum(prices))} an hour{of}",)))
     return facts
 
 

@@ -42,7 +42,7 @@ from kschedx.render.terminal import (
 from kschedx.render.terminal import shown as as_shown
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared_value
 from kschedx.simulate.repack import EmptiedNodes
-from kschedx.wording import Fact, amount, count, list_facts, list_names
+from kschedx.wording import Fact, amount, count, list_facts, list_names, price_text
 
 _NAMES = 3
 
@@ -249,7 +249,7 @@ def _together_facts(together: EmptiedNodes | None, most: int) -> Iterator[Fact]:
     `most`."""
     if together is None:
         return
-    price = f", {together.price:.2f} an hour" if together.price is not None else ""
+    price = f", {price_text(together.price)} an hour" if together.price is not None else ""
     names = list_names(together.nodes, most)
     phrase = f"{count(len(together.nodes), 'node')}{price}: {names}, {count(len(together.moves), 'pod')} moved"
     yield Fact(label="together", items=(phrase,))
@@ -279,11 +279,11 @@ def _command_text(command: Command) -> str:
         with_what = f" with {count(command.replacements, 'new node')}" if command.replacements else ""
         return f"drift: {does} {nodes}{with_what}"
     if not command.replacements:
-        saved = f", saves {command.price:.4f} an hour" if command.price is not None else ""
+        saved = f", saves {price_text(command.price)} an hour" if command.price is not None else ""
         return f"{command.method.value}: removes {nodes}{saved}{_scores(command)}"
     saved = ""
     if command.savings is not None and command.price is not None:
-        saved = f", saves {command.savings:.4f} of {command.price:.4f} an hour"
+        saved = f", saves {price_text(command.savings)} of {price_text(command.price)} an hour"
     types = list_names(command.types, 2)
     return f"{command.method.value}: replaces {nodes} with a node of {types}{saved}{_scores(command)}"
 

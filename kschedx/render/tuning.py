@@ -14,7 +14,7 @@ from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, StyledLine, paragraph, text
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.simulate.tuning import ProfileTrial, Tuning, TuningGoal
-from kschedx.wording import Fact, count
+from kschedx.wording import Fact, count, price_text
 
 _SHOWN_TRIALS = 8
 """Rows: the cluster now, today's profile, and the Pareto front."""
@@ -103,7 +103,7 @@ def _short(goal: TuningGoal, trial: ProfileTrial) -> str:
         return f"{trial.nodes:,}"
     if goal is TuningGoal.LEAST_FRAGMENTATION:
         return f"{trial.fragmentation:.1f}%"
-    return f"{trial.spread:.1f}" if goal is TuningGoal.SPREAD else f"{trial.cost or 0.0:.2f}"
+    return f"{trial.spread:.1f}" if goal is TuningGoal.SPREAD else price_text(trial.cost or 0.0)
 
 
 def _items(tuning: Tuning) -> Iterator[ViewItem]:

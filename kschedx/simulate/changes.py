@@ -158,7 +158,7 @@ def _lists(path: str) -> Iterator[list[object]]:
     try:
         text = Path(path).read_bytes()
     except OSError as error:
-        raise InputError(error.strerror or "cannot be read", place=Place(source=path)) from None
+        raise InputError((error.strerror or "cannot be read").lower(), place=Place(source=path)) from None
     for part in yaml_text.split(text, source=path):
         document = yaml_text.load(part, source=path)
         if document is None:

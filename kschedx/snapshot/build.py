@@ -341,6 +341,8 @@ class SnapshotBuilder:
             if isinstance(status.images, Raw):
                 images = bytes(status.images)
         try:
+            if not node.name:
+                raise InputError("Required value", place=Place(field="metadata.name"))
             node = default_node(node)
             if self._is_first("Node", "", node.name, index, origin, lambda: node in self._nodes):
                 self._images.add(b"" if images == b"null" else images)

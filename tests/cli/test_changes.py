@@ -210,7 +210,7 @@ def test_added_and_removed_nodes_can_be_drained(cluster: Path) -> None:
     gone = run_why(cluster, "drain", "node-2", "--remove-node", "node-2")
     assert (gone.code, gone.err) == (2, 'error: no node "node-2" after the changes (a change removes it)\n')
     wrong = run_why(cluster, "drain", "node-22", "--remove-node", "node-2")
-    assert 'no node "node-22" after the changes (did you mean' in wrong.err
+    assert 'no node "node-22" in the snapshot (did you mean' in wrong.err
     assert run_why(cluster, "drain", "node-1-new1", "--add-nodes", "1=node-1").code == 0
 
 

@@ -65,7 +65,7 @@ def test_parts_of_different_answers_are_refused(cluster: Path, tmp_path: Path) -
         ((first, third), "error: parts are missing: 2/3\n"),
         ((first, other, third), f"error: {other}: is a part of another answer than {first}\n"),
         ((whole,), f"error: {whole}: not a part of an answer as --shard writes it\n"),
-        ((tmp_path / "nowhere",), f"error: {tmp_path / 'nowhere'}: cannot be read: No such file or directory\n"),
+        ((tmp_path / "nowhere",), f"error: {tmp_path / 'nowhere'}: cannot be read: no such file or directory\n"),
     ]:
         outcome = kschedx("merge", *files)
         assert (outcome.code, outcome.err) == (2, result)

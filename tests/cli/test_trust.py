@@ -52,7 +52,7 @@ def test_only_a_boolean_turns_checks_off(written: object, api: FakeApiServer, tm
         config = kubeconfig(tmp_path, url, user={"token": SECRET}, **{"insecure-skip-tls-verify": written})
         result = why(config)
     assert (result.code, result.out) == (2, "")
-    assert "clusters[0].cluster.insecure-skip-tls-verify: expected bool, got " in result.err
+    assert "clusters[0].cluster.insecure-skip-tls-verify: expected true or false, found " in result.err
     assert not api.requests
 
 

@@ -250,7 +250,7 @@ def test_scale_down_prints_the_consolidation(tmp_path: Path) -> None:
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     types.write_text(json.dumps(catalogue()))
     answer = kschedx("scale-down", "-s", cluster, "--instance-types", types)
-    assert "single-node: replaces a with a node of small, medium, saves 0.3000 of 0.4000 an hour" in answer.out
+    assert "single-node: replaces a with a node of small, medium, saves $0.30 of $0.40 an hour" in answer.out
     answer = kschedx("scale-down", "-s", cluster, "--instance-types", types, "-o", "json")
     document = json.loads(answer.out)
     check_document(document)

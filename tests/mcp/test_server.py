@@ -115,6 +115,7 @@ def test_a_manifest_is_text_and_a_snapshot_is_a_listed_one() -> None:
         ("pod_explain", {}, "pass either target, as pod/NAME or deploy/NAME, or manifest, as YAML"),
         ("pod_explain", {"target": "/etc/passwd"}, "target: found '/etc/passwd', allowed are pod/NAME"),
         ("pod_explain", {"target": "--help"}, "target: found '--help'"),
+        ("pod_explain", {"manifest": "{{ x }}"}, "error: manifest:1: looks like a template"),
         (
             "pod_explain",
             {**RUNNING, "namespace": "--kubeconfig=/etc/passwd"},

@@ -188,8 +188,12 @@ def _apply_arguments(question: Question, arguments: _Arguments) -> Question:
     )
 
 
+def manifest_path(folder: Path) -> Path:
+    return folder / "manifest.yaml"
+
+
 def _manifest(arguments: _Arguments, folder: Path) -> str:
-    path = folder / "manifest.yaml"
+    path = manifest_path(folder)
     path.write_text(str(arguments["manifest"]), encoding="utf-8")
     return str(path)
 
@@ -432,7 +436,7 @@ TOOLS: tuple[Tool, ...] = (
         description="Use this before you change the scheduler profile or version: which pods are scheduled "
         "differently, and which plugin decides. Changes nothing.",
         properties={
-            "before": {**_TEXT, "description": "a profile's name; default is that of the Kubernetes version"},
+            "before": {**_TEXT, "description": "a profile's name; `default` is that of the Kubernetes version"},
             "after": {**_TEXT, "description": "a profile's name"},
             "pods": {**_TEXT, "enum": ["running", "pending"], "description": "which pods to compare"},
             "kube_version": _SCHEDULER["kube_version"],
