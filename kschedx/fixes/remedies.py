@@ -228,10 +228,6 @@ def _finding_remedies(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.
             yield from _existing_rule_remedies(finding, place)
         case f.ClaimInUse() | f.DiskConflict():
             yield from stop_holder(finding.holder, place)
-        case f.VolumeNodeAffinityMismatch():
-            from kschedx.fixes.storage_remedies import renamed_topology
-
-            yield from renamed_topology(finding, place)
         case (
             f.ClaimNotFound()
             | f.ClaimLost()
@@ -248,6 +244,7 @@ def _finding_remedies(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.
             f.NoMatchingVolume()
             | f.InsufficientStorageCapacity()
             | f.VolumeLimitExceeded()
+            | f.VolumeNodeAffinityMismatch()
             | f.ProvisioningTopologyMismatch()
         ):
             from kschedx.fixes.storage_remedies import volume_remedies

@@ -71,7 +71,12 @@ _LEAST_CLAIM_SHARE = 10
 _Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
 
 
-def volume_remedies(finding: _Unmade | VolumeLimitExceeded, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def volume_remedies(
+    finding: _Unmade | VolumeLimitExceeded | VolumeNodeAffinityMismatch, place: RemedyCandidate
+) -> Iterator[s.FixStep]:
+    if isinstance(finding, VolumeNodeAffinityMismatch):
+        yield from _renamed_topology(finding, place)
+        return
     if isinstance(finding, VolumeLimitExceeded):
         pods = place.snapshot.pods
         alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
@@ -352,7 +357,7 @@ def give_up_volume(
     yield _without_data(claim, place, next(waiting, ""))
 
 
-def renamed_topology(finding: VolumeNodeAffinityMismatch, place: RemedyCandidate) -> Iterator[s.ObjectStep]:
+def _renamed_topology(finding: VolumeNodeAffinityMismatch, place: RemedyCandidate) -> Iterator[s.ObjectStep]:
     """Yield the volume with the present names of zone labels in its node affinity, if the nodes have only those. The
     API server refuses other changes of it (ValidatePersistentVolumeUpdate)."""
     volume = place.snapshot.storage.volumes.get(finding.persistent_volume)
