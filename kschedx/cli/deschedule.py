@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Show what the descheduler evicts, and what follows",
     DECIDES,
-    help="""Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
+    help="""Show what the descheduler (0.36) evicts with a policy, why it keeps other pods, and where pods land.
 
 One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
 places them, and the next loop shows whether it evicts them again. With --rounds N, up to N loops run, until one evicts

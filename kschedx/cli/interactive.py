@@ -55,10 +55,10 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_LEAST_WIDTH = 40
+_LEAST_WIDTH = 32
 """Columns of an explanation."""
-_FRAME = 7
-"""The columns around an explanation's text: border, padding, scroll bar."""
+_FRAME = 4
+"""The columns around an explanation's text in its tab: padding and scroll bar."""
 _WATCHED = 0.5
 """Seconds between checks that the terminal still exists."""
 _TOLD = 0.2
@@ -531,6 +531,14 @@ class _AnswerView:
         return node_verdict_lines(self.diagnosis, self.ranking, node, width)
 
 
+class _Side(TabbedContent):
+    """The tabs beside the nodes. They are narrower while the help is open."""
+
+    def on_resize(self) -> None:
+        if isinstance(self.screen, Why):
+            self.screen.show_texts()
+
+
 class Why(TablePage):
     """The node table with a filter, the chosen node's explanation, the answer, and fixes and own changes to try.
 
@@ -556,7 +564,7 @@ class Why(TablePage):
         yield Static(id="tried")
         with Horizontal():
             yield Listing("nodes")
-            with TabbedContent(id="side", initial="answer"):
+            with _Side(id="side", initial="answer"):
                 with TabPane("answer", id="answer"), VerticalScroll():
                     yield Static(id="whole")
                 with TabPane("node", id="node"), VerticalScroll():
@@ -578,7 +586,7 @@ class Why(TablePage):
 
     @property
     def _width(self) -> int:
-        return max(_LEAST_WIDTH, self.size.width * 3 // 5 - _FRAME)
+        return max(_LEAST_WIDTH, self.query_one("#side", TabbedContent).size.width - _FRAME)
 
     def _show_view(self) -> None:
         """Draw everything again: the answer has changed."""
@@ -587,7 +595,7 @@ class Why(TablePage):
         banner.update(_text(f"tried: {', '.join(self._view.changes)} · {self._view.explanation.outcome.value}", "bold"))
         self.listing.show(self._view.labels, self._view.rows())
         self._list_fixes()
-        self.on_resize()
+        self.show_texts()
 
     def _list_fixes(self) -> None:
         offered = self.query_one("#fixes-list", OptionList)
@@ -622,7 +630,8 @@ class Why(TablePage):
         self.action_show("answer")
         self.listing.focus()
 
-    def on_resize(self) -> None:
+    def show_texts(self) -> None:
+        """Show the answer and the chosen node in the width of their tab."""
         self.query_one("#whole", Static).update(_join_lines(why_lines(self._view.explanation, width=self._width)))
         self._show_node()
 

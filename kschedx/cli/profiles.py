@@ -70,7 +70,7 @@ fits. spread: differences between nodes. cost: prices of --instance-types for th
 Examples:
   kschedx profiles tune --goal fewest-nodes
   kschedx profiles tune --goal spread --config scheduler.yaml -s cluster.json
-  kschedx profiles tune --goal cost --instance-types prices.json -o yaml > new.yaml
+  kschedx profiles tune --goal cost --instance-types types.yaml
 
 Exit codes: 0 a profile is better than today's, 1 none is, 2 usage or input error.
 """
@@ -201,7 +201,7 @@ def tune(
     candidates: Annotated[int, typer.Option(min=2, max=10_000, metavar="N", help="Profiles to try.")] = 200,
     seconds: Annotated[int, typer.Option(min=1, metavar="N", help="The time that the search may take.")] = 60,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Of the candidates; the same seed finds the same, given time.")
+        int, typer.Option(metavar="N", help="The seed of the candidates: the same seed tries the same ones.")
     ] = 0,
     jobs: Annotated[
         int | None,

@@ -15,7 +15,7 @@ from kschedx.holding.headlines import gang_cause
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
 from kschedx.patterns import lazy_pattern
-from kschedx.render.terminal import DIM, LABEL, SEPARATOR, StyledLine, labelled_lines, text, wrap
+from kschedx.render.terminal import DIM, LABEL, SEPARATOR, StyledLine, labelled_lines, paragraph, text, wrap
 from kschedx.render.view import FixView
 from kschedx.wording import count, list_names, visible
 from kschedx.words.causes import because
@@ -109,7 +109,7 @@ def _hints(shown: Sequence[FixView], fixes: Sequence[FixView], how: str, about: 
     longer = f"{rows[-1]}{SEPARATOR}about the cause: {about}" if how and about else ""
     if longer and cell_len(longer) <= width - _INDENT:
         rows[-1] = longer
-    return [text(f"{' ' * _INDENT}{row}", DIM) for row in rows if row]
+    return [line for row in rows if row for line in paragraph(row, width, first=" " * _INDENT, style=DIM)]
 
 
 def _group_text(shown: Sequence[FixView], fixes: Sequence[FixView]) -> str:
