@@ -249,7 +249,7 @@ class Plugin(ABC):
         """
         return WHOLE
 
-    def tells_apart(self, pod: Pod) -> Hashable:
+    def distinguishes_by(self, pod: Pod) -> Hashable:
         """Return what the plugin reads of `pod` that pods of a class need not have in common: the objects behind its
         volumes.
 

@@ -366,14 +366,14 @@ def dry_run(
 class _EvictedPods(Struct, frozen=True, kw_only=True):
     """The victims; arrays are (victim,)."""
 
-    gone: BoolArray
+    mask: BoolArray
     unfit: BoolArray
     """Whether Filter rejects the preempting pod beside this one. Only then a violated disruption budget counts."""
     failed: Mapping[ClusterRow, Status] = {}
 
     @classmethod
-    def where(cls, gone: BoolArray) -> _EvictedPods:
-        return cls(gone=gone, unfit=gone)
+    def where(cls, evicted: BoolArray) -> _EvictedPods:
+        return cls(mask=evicted, unfit=evicted)
 
 
 class PreemptionTrial(Struct, frozen=True, kw_only=True):
@@ -400,8 +400,8 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
         """Return the victims on the nodes `fits`, rows of `nodes`; `world` has these nodes without any potential
         victims."""
         potential = self.potential
-        gone = np.zeros(len(potential.pods), dtype=np.bool_)
-        unfit = gone.copy()
+        evicted = np.zeros(len(potential.pods), dtype=np.bool_)
+        unfit = evicted.copy()
         failed: dict[ClusterRow, Status] = {}
         turn = 0
         while len(fits):
@@ -409,28 +409,28 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
             fits, world = TableRows(fits[more]), world.take(rows_where(more))
             positions = potential.positions_in_turn(fits, turn)
             world = self.handle.add_pods(self.state, self.pod, world, potential.pod_rows(positions, self.nodes))
-            gone[positions] = unfit[positions] = ~self.handle.passes_filters(self.state, self.pod, world).passed
+            evicted[positions] = unfit[positions] = ~self.handle.passes_filters(self.state, self.pod, world).passed
             if self.bounds is not None:
                 for node, victim in zip(each_cluster_row(world.rows), positions.tolist(), strict=True):
                     answer = self.bounds.stays(node, int(potential.pods[victim]), fits=not unfit[victim])
-                    gone[victim] = answer is not True
+                    evicted[victim] = answer is not True
                     if isinstance(answer, Status):
                         failed.setdefault(node, answer)
-            leaving = potential.pod_rows(positions[gone[positions]], self.nodes)
+            leaving = potential.pod_rows(positions[evicted[positions]], self.nodes)
             world = self.handle.remove_pods(self.state, self.pod, world, leaving)
             turn += 1
-        return _EvictedPods(gone=gone, unfit=unfit, failed=failed)
+        return _EvictedPods(mask=evicted, unfit=unfit, failed=failed)
 
     def candidates(self, rows: TableRows, evicted: _EvictedPods, *, by_rank: bool) -> Iterator[Candidate]:
         """Yield the candidate for each of these rows of `nodes`. If `by_rank`, the most important victim comes first
         even if others violate a disruption budget."""
         potential, nodes = self.potential, each_cluster_row(ClusterRows(self.nodes.rows[rows]))
         ends = np.stack([potential.start[rows], potential.start[rows + 1]])
-        victims, ends_of_gone = potential.pods[evicted.gone].tolist(), _counts_before(evicted.gone)[ends].T.tolist()
+        victims, ends_of_evicted = potential.pods[evicted.mask].tolist(), _counts_before(evicted.mask)[ends].T.tolist()
         violations = np.diff(_counts_before(potential.violating & evicted.unfit)[ends], axis=0)[0].tolist()
         protected = np.diff(_counts_before(potential.violating)[ends], axis=0)[0]
         is_mixed = (by_rank & (protected > 0) & (protected < potential.count[rows])).tolist()
-        for node, (low, high), number, mixed in zip(nodes, ends_of_gone, violations, is_mixed, strict=True):
+        for node, (low, high), number, mixed in zip(nodes, ends_of_evicted, violations, is_mixed, strict=True):
             own = sort_victims(self.nodes.pods, victims[low:high]) if mixed else victims[low:high]
             yield Candidate(node=node, victims=tuple(own), pdb_violations=number)
 

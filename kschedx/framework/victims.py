@@ -93,15 +93,15 @@ def potential_victims(
             [pods.on_node(row) for row in each_cluster_row(nodes.rows)] or [np.zeros(0, dtype=np.int64)]
         )
         lower = running[pods.priorities[running] < priority]
-    elif rankings is not None and exempt is None and nodes.gone is None and (np.diff(nodes.rows) > 0).all():
+    elif rankings is not None and exempt is None and nodes.is_removed is None and (np.diff(nodes.rows) > 0).all():
         lower, node = rankings.below(nodes, priority)
         index = table_row[node]
         return _with_budgets(nodes, lower[index >= 0], index[index >= 0], violating)
     else:
         lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
         lower = lower[table_row[pods.node[lower]] >= 0]
-    if nodes.gone is not None:
-        lower = lower[~nodes.gone[lower]]
+    if nodes.is_removed is not None:
+        lower = lower[~nodes.is_removed[lower]]
     if exempt is not None:
         lower = lower[~exempt(pods, lower)]
     # the load order replaces the order in kube-scheduler's cache

@@ -197,7 +197,7 @@ def _alone(scheduler: Scheduler, cycle: Cycle, rows: Iterable[int], attempt: Att
     run = Run(scheduler, cycle.profile)
     known: dict[EquivalenceKey, tuple[str, int, tuple[str, ...]]] = {}
     for row in rows:
-        pod, kind = run.cluster.pods[row], run.kind_of(row)
+        pod, kind = run.cluster.pods[row], run.equivalence_key(row)
         facts = None if kind is None else known.get(kind)
         if facts is None:
             feasible, reasons = attempt(pod, None)
@@ -224,7 +224,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
     for row, member in members.items():
         if member.gates:
             continue  # it is not in the queue
-        kind = run.kind_of(row)
+        kind = run.equivalence_key(row)
         if kind in refused:
             members[row] = replace(member, reasons=refused[kind])
             continue

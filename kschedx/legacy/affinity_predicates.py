@@ -349,13 +349,14 @@ class CheckServiceAffinity(Predicate):
         peers = state[self._peers]
         wanted = [given] * len(nodes)
         if peers is not None and len(given) < len(self._labels):
-            gone = nodes.gone
-            if gone is None or not gone[peers].any():
+            is_removed = nodes.is_removed
+            if is_removed is None or not is_removed[peers].any():
                 wanted = [self._complete_labels(given, peers[:1], nodes)] * len(nodes)
             else:
                 there = nodes.pods.node[peers]
                 wanted = [
-                    self._complete_labels(given, peers[~gone[peers] | (there != row)][:1], nodes) for row in nodes.rows
+                    self._complete_labels(given, peers[~is_removed[peers] | (there != row)][:1], nodes)
+                    for row in nodes.rows
                 ]
         rejected = np.array(
             [

@@ -60,11 +60,11 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return None
 
     def touches(self, pod: Pod) -> Touch:
-        if self.tells_apart(pod) != frozenset():
+        if self.distinguishes_by(pod) != frozenset():
             return Touch.CLUSTER
         return Touch.NODE if any(_disk(volume) is not None for volume in pod.spec.volumes) else Touch.NOTHING
 
-    def tells_apart(self, pod: Pod) -> Hashable:
+    def distinguishes_by(self, pod: Pod) -> Hashable:
         """All ReadWriteOncePod claims that no other pod uses are equivalent."""
         single = self._single(pod)
         if isinstance(single, Status):

@@ -76,7 +76,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     def reads(self, pod: Pod) -> Hashable:
         return None
 
-    def tells_apart(self, pod: Pod) -> Hashable:
+    def distinguishes_by(self, pod: Pod) -> Hashable:
         topologies = self._topologies(pod)
         return (
             pod.key

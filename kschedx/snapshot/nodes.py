@@ -193,9 +193,9 @@ class ClusterNodes:
         both._labels = {key: column.with_row(node.metadata.labels.get(key)) for key, column in self._labels.items()}
         return both
 
-    def without(self, gone: Collection[int]) -> ClusterNodes:
+    def without(self, removed: Collection[int]) -> ClusterNodes:
         """Remove these rows."""
-        kept = [row for row in map(ClusterRow, range(len(self.nodes))) if row not in gone]
+        kept = [row for row in map(ClusterRow, range(len(self.nodes))) if row not in removed]
         nodes = [self.nodes[row] for row in kept]
         return ClusterNodes(nodes, self.images.of(kept), frozenset(self.resources.names))
 
@@ -293,7 +293,7 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     """(node,)"""
     is_whole: bool = False
     """Whether it has every node of the cluster and shares the cluster's columns, which are always current."""
-    gone: BoolArray | None = None
+    is_removed: BoolArray | None = None
     """(pod,) the pods that were removed from their nodes, or None."""
     added: PodRows | None = None
 
@@ -428,8 +428,8 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         """Return rows of the pods on a node, with this table's additions and removals."""
         node = self.cluster_row(row)
         pods = self.pods.on_node(node)
-        if self.gone is not None:
-            pods = pods[~self.gone[pods]]
+        if self.is_removed is not None:
+            pods = pods[~self.is_removed[pods]]
         if self.added is not None:
             pods = np.concatenate([pods, self.added.pods[self.added.nodes == node]])
         return pods
@@ -487,18 +487,18 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         """Return the nodes with these names; this table must have the whole cluster. Unknown names are ignored."""
         return self.at(cluster_rows(sorted(row for name in names if (row := self.cluster.index.get(name)) is not None)))
 
-    def without(self, pods: PodTable, gone: IntArray) -> NodeTable:
+    def without(self, pods: PodTable, removed: IntArray) -> NodeTable:
         """Return the same nodes after pods are deleted, visible to every node; `pods` is the table without them."""
-        running = gone[self.pods.node[gone] >= 0]
+        running = removed[self.pods.node[removed] >= 0]
         change = PodRows(pods=running, nodes=ClusterRows(self.pods.node[running]))
         return replace(self._count_change(change, -1), pods=pods)
 
     @property
     def removed(self) -> PodRows | None:
         """The pods that were removed from their nodes, in load order."""
-        if self.gone is None:
+        if self.is_removed is None:
             return None
-        pods = np.flatnonzero(self.gone)
+        pods = np.flatnonzero(self.is_removed)
         return PodRows(pods=pods, nodes=ClusterRows(self.pods.node[pods]))
 
     def remove_pods(self, change: PodRows) -> NodeTable:
@@ -509,20 +509,20 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
             # removing an added pod undoes the addition
             running = change.pods[~np.isin(_pairs(change), _pairs(added))]
             added = _masked_rows(added, ~np.isin(_pairs(added), _pairs(change)))
-        gone = np.zeros(len(self.pods), dtype=np.bool_) if self.gone is None else self.gone.copy()
-        gone[running] = True
-        return replace(self._count_change(change, -1), gone=gone, added=added)
+        is_removed = np.zeros(len(self.pods), dtype=np.bool_) if self.is_removed is None else self.is_removed.copy()
+        is_removed[running] = True
+        return replace(self._count_change(change, -1), is_removed=is_removed, added=added)
 
     def add_pods(self, change: PodRows) -> NodeTable:
         """Add pods to the nodes; each node sees only its own additions."""
-        gone = self.gone
+        is_removed = self.is_removed
         new = change
-        if gone is not None:
-            back = gone[change.pods] & (self.pods.node[change.pods] == change.nodes)
-            gone = gone.copy()
-            gone[change.pods[back]] = False
+        if is_removed is not None:
+            back = is_removed[change.pods] & (self.pods.node[change.pods] == change.nodes)
+            is_removed = is_removed.copy()
+            is_removed[change.pods[back]] = False
             new = _masked_rows(change, ~back)
-        return replace(self._count_change(change, +1), gone=gone, added=_join(self.added, new))
+        return replace(self._count_change(change, +1), is_removed=is_removed, added=_join(self.added, new))
 
     def _count_change(self, change: PodRows, sign: int) -> NodeTable:
         position = np.full(len(self.cluster.nodes), -1, dtype=np.int64)

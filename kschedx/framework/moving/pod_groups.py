@@ -127,8 +127,8 @@ def _try_members(
         for number, row in enumerate(members):
             if is_brief and (len(nodes) >= max(missing, 1) or len(nodes) + len(members) - number < missing):
                 break
-            kind = run.kind_of(row)
-            if kind in refused:
+            class_key = run.equivalence_key(row)
+            if class_key in refused:
                 continue
             decision = run.decide(row, placement.nodes)
             if decision.outcome is Outcome.UNDECIDED:
@@ -138,8 +138,8 @@ def _try_members(
                 nodes[row] = pick(decision.choice)
                 run.bind(row, nodes[row])
                 refused.clear()
-            elif kind is not None:
-                refused.add(kind)
+            elif class_key is not None:
+                refused.add(class_key)
     finally:
         run.cluster.revert(mark)
     return GroupTrial(placement=placement, nodes=nodes, is_feasible=bool(nodes) and len(nodes) >= missing)

@@ -29,7 +29,7 @@ from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
 # Equivalence classes of pods: pods that are equal in all that plugins read of them, so that they share columns.
-# Every plugin returns what it reads (`Plugin.reads`, and `Plugin.tells_apart` for pods with claims). If it is the
+# Every plugin returns what it reads (`Plugin.reads`, and `Plugin.distinguishes_by` for pods with claims). If it is the
 # whole pod, some parts are left out: names and uids, the names of claims, and the labels that number the pods of a
 # workload, unless a selector names these.
 
@@ -45,12 +45,12 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 class EquivalenceKey(NamedTuple):
     """A key that is equal for the pods of a class."""
 
-    likeness: tuple[int, ...]
+    common: tuple[int, ...]
     """What pods have in common, apart from the objects behind their claims and from the other pods that affect them."""
-    apart: tuple[Hashable, ...]
+    distinct: tuple[Hashable, ...]
     """The values by which each of `EquivalenceClasses.plugins` distinguishes such pods."""
     fit: int | None = None
-    """A number that is equal for pods that fit the same nodes with the same scores, apart from `apart`: their
+    """A number that is equal for pods that fit the same nodes with the same scores, apart from `distinct`: their
     priorities may differ. None for pods with claims."""
 
 
@@ -98,28 +98,28 @@ class _EquivalenceClasses:
         template = self._template(int(pods.specs.codes[row]))
         rest = (int(column.codes[row]) for column in self._rest)
         status = self._status_class(int(pods.statuses.codes[row]))
-        likeness = (template[0], self._label_class(int(pods.labels.codes[row])), status, *rest)
+        common = (template[0], self._label_class(int(pods.labels.codes[row])), status, *rest)
         if template[1]:
             pod = pods[row]
-            return EquivalenceKey(likeness, tuple(plugin.tells_apart(pod) for plugin in self.plugins(framework)))
-        if likeness not in readers.keys:
-            readers.keys[likeness] = self._read(framework, pods[row], likeness)
-        class_key = readers.of_rows[row] = readers.keys[likeness]
+            return EquivalenceKey(common, tuple(plugin.distinguishes_by(pod) for plugin in self.plugins(framework)))
+        if common not in readers.keys:
+            readers.keys[common] = self._read(framework, pods[row], common)
+        class_key = readers.of_rows[row] = readers.keys[common]
         return class_key
 
-    def _read(self, framework: Framework, pod: Pod, likeness: tuple[int, ...]) -> EquivalenceKey:
-        """Return the key of a pod without claims; `apart` has what the plugins that every move affects read."""
+    def _read(self, framework: Framework, pod: Pod, common: tuple[int, ...]) -> EquivalenceKey:
+        """Return the key of a pod without claims; `distinct` has what the plugins that every move affects read."""
 
         def read(plugin: Plugin) -> Hashable:
             value = plugin.reads(pod)
-            return likeness if value is WHOLE else value
+            return common if value is WHOLE else value
 
         readers, name = self._readers_of(framework), framework.profile.scheduler_name
         values = {plugin: read(plugin) for plugin in (*readers.plugins, *readers.entering)}
         touches = {plugin: plugin.touches(pod) for plugin in values}
-        apart = [values[plugin] if touches[plugin] is Touch.CLUSTER else None for plugin in readers.plugins]
+        distinct = [values[plugin] if touches[plugin] is Touch.CLUSTER else None for plugin in readers.plugins]
         alike = [
-            values[plugin] if other is None else None for plugin, other in zip(readers.plugins, apart, strict=True)
+            values[plugin] if other is None else None for plugin, other in zip(readers.plugins, distinct, strict=True)
         ]
         enters = (
             plugin.pre_enqueue(pod).is_success if touches[plugin] is Touch.NOTHING else values[plugin]
@@ -132,7 +132,7 @@ class _EquivalenceClasses:
                 (*enters, *(value for value, fits in zip(alike, readers.fits, strict=True) if fits)),
             )
         )
-        return EquivalenceKey((number,), tuple(apart), fit)
+        return EquivalenceKey((number,), tuple(distinct), fit)
 
     def _template(self, code: int) -> tuple[int, bool]:
         """Return a number that is equal for specs that differ only in the names of claims, and whether the spec has
@@ -214,7 +214,7 @@ _SCHEDULED = Outcome.SCHEDULED
 class _Series(Struct):
     """Identical pods that are assigned one after the other."""
 
-    kind: EquivalenceKey
+    class_key: EquivalenceKey
     replicas: ReplicaSeries
     moves: int
 
@@ -299,9 +299,9 @@ class Run:
         decision = own.decide(self.cluster.pods[row])
         self._decided = row, own
         may_share = placement is None and own.is_shared and not self.cluster.pods.nominations
-        kind = self.kind_of(row) if may_share else None
-        if kind is not None and decision.outcome is Outcome.UNSCHEDULABLE:
-            self._latest_shared = kind, self.cluster.version, decision
+        class_key = self.equivalence_key(row) if may_share else None
+        if class_key is not None and decision.outcome is Outcome.UNSCHEDULABLE:
+            self._latest_shared = class_key, self.cluster.version, decision
         return decision
 
     def known_decision(self, row: int) -> Decision | None:
@@ -335,27 +335,29 @@ class Run:
         if is_unknown or cluster.pods.nominations or cluster.pods.listed is not None:
             return None
         series = self._series
-        if series is None or series.moves != len(cluster.pods.steps) or not self._is_of(series.kind, row):
+        if series is None or series.moves != len(cluster.pods.steps) or not self._is_of(series.class_key, row):
             self._series = series = self._next_series(row)
         return series
 
     def _next_series(self, row: int) -> _Series | None:
         """Return a series that starts with this pod, from the results for identical pods; None if there are none."""
-        kind = None if self.cluster.pods.deletion_timestamps[row] else self.kind_of(row)
-        if kind is None or kind.fit is None or (standing := self._standings.pop(kind.fit, None)) is None:
+        class_key = None if self.cluster.pods.deletion_timestamps[row] else self.equivalence_key(row)
+        if class_key is None or class_key.fit is None or (standing := self._standings.pop(class_key.fit, None)) is None:
             return None
         framework, steps = standing.framework, self.cluster.pods.steps
         plugins = self._keys.plugins(framework)
-        concerned = [plugin for plugin, apart in zip(plugins, kind.apart, strict=True) if apart is not None]
+        concerned = [
+            plugin for plugin, distinct in zip(plugins, class_key.distinct, strict=True) if distinct is not None
+        ]
         try:
             standing.catch_up(steps)
             if standing.is_without_room:
                 return None  # it is read anew once a pod fits
-            self._standings[kind.fit] = standing
+            self._standings[class_key.fit] = standing
             replicas = ReplicaSeries(standing, self.cluster.pods[row], row, concerned)
         except NotFollowedError:
             return None
-        return _Series(kind, replicas, len(steps))
+        return _Series(class_key, replicas, len(steps))
 
     def group_cycle(self) -> AbstractContextManager[None]:
         """Return the context in which members of a pod group are decided. In versions without group cycles, each member
@@ -363,9 +365,9 @@ class Run:
         has_cycles = not self._base.release.behaviour.gangs_are_of_workloads
         return self.cluster.group_cycle() if has_cycles else nullcontext()
 
-    def _is_of(self, kind: EquivalenceKey, row: int) -> bool:
+    def _is_of(self, class_key: EquivalenceKey, row: int) -> bool:
         """Return whether a pending pod belongs to a class, and counts like the others after it is assigned."""
-        return not self.cluster.pods.deletion_timestamps[row] and self.kind_of(row) == kind
+        return not self.cluster.pods.deletion_timestamps[row] and self.equivalence_key(row) == class_key
 
     def scored_cycle(self, row: int, profile: Profile) -> Cycle:
         """Return the result of `cycle` under a profile, without findings (why a node is rejected) and steps after the
@@ -392,7 +394,7 @@ class Run:
         that is decided next; if it is identical, its decision costs little."""
         pods = self.cluster.pods
         claims = self._has_claims(pods.specs[row])
-        if self._series is not None and not self._is_of(self._series.kind, row):
+        if self._series is not None and not self._is_of(self._series.class_key, row):
             self._series = None
         if self._series is None and not claims:
             self._begin_series(row, then)
@@ -438,19 +440,19 @@ class Run:
     def _begin_series(self, row: int, then: int | None) -> None:
         """Keep the results for the last decided pod if the next pod is identical, or if such a pod was decided
         before."""
-        kind = self.kind_of(row)
-        if kind is None or kind.fit is None:
+        class_key = self.equivalence_key(row)
+        if class_key is None or class_key.fit is None:
             return
-        goes_on = then is not None and self._is_of(kind, then)
-        if not (goes_on or kind.fit in self._recurring):
-            self._recurring.add(kind.fit)
+        goes_on = then is not None and self._is_of(class_key, then)
+        if not (goes_on or class_key.fit in self._recurring):
+            self._recurring.add(class_key.fit)
             return
-        own = self._classes.get(kind)
+        own = self._classes.get(class_key)
         standing = None if own is None or self.cluster.pods.nominations else own.shared_results(row)
         if standing is not None:
             if len(self._standings) >= max(_MOST_STANDING_ROWS // len(self.cluster.node_names), 1):
                 del self._standings[next(iter(self._standings))]
-            self._standings[kind.fit] = standing
+            self._standings[class_key.fit] = standing
             self._series = self._next_series(row) if goes_on else None
 
     def _bind_claims(self, pod: Pod, node: ClusterRow) -> None:
@@ -516,7 +518,7 @@ class Run:
             return EquivalenceClass(framework, pods[row], placement=placement, preempts=self._preempts)
         if placement is not None:
             number = self._placements.setdefault(placement.tobytes(), len(self._placements))
-            key = EquivalenceKey((*key.likeness, number), key.apart)
+            key = EquivalenceKey((*key.common, number), key.distinct)
         own = self._classes.pop(key, None)
         if own is None:
             own = self._beginning_with_another(key, pods[row], framework)
@@ -524,7 +526,7 @@ class Run:
             if len(self._classes) >= max(_MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
                 del self._classes[next(iter(self._classes))]
         self._classes[key] = own
-        self._latest[key.likeness] = key
+        self._latest[key.common] = key
         return own
 
     def _key(self, row: int, profile: Profile, framework: Framework) -> EquivalenceKey | None:
@@ -534,7 +536,7 @@ class Run:
         is_own = bool(self.scheduler.config.extenders) or bool(profile.unknown) or tried_before
         return None if is_own else self._keys.key(row, framework)
 
-    def kind_of(self, row: int) -> EquivalenceKey | None:
+    def equivalence_key(self, row: int) -> EquivalenceKey | None:
         """Return a key that is equal for pods with the same decision as long as nothing moves; None if the pod is
         decided by itself."""
         profile = self.profile_of(row)
@@ -544,10 +546,10 @@ class Run:
     def _beginning_with_another(self, key: EquivalenceKey, pod: Pod, framework: Framework) -> EquivalenceClass | None:
         """Return the class, copied from one that differs only in the objects behind its claims; None if there is
         none."""
-        latest = self._latest.get(key.likeness)
+        latest = self._latest.get(key.common)
         known = None if latest is None else self._classes.get(latest)
         if latest is None or known is None:
             return None
         plugins = self._keys.plugins(framework)
-        pairs = zip(plugins, latest.apart, key.apart, strict=True)
+        pairs = zip(plugins, latest.distinct, key.distinct, strict=True)
         return known.copy_without(pod, [plugin.name for plugin, its, own in pairs if its != own])

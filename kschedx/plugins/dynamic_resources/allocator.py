@@ -225,7 +225,7 @@ _MOST_SOLUTIONS = 200_000
 _ENCODE = msgspec.json.Encoder().encode
 
 
-class _ClaimKind(Struct, frozen=True):
+class _ClaimClass(Struct, frozen=True):
     """An equivalence class of claims: a node gives all of them the same result."""
 
     number: int
@@ -245,17 +245,17 @@ class Solutions:
     def __init__(self, classes: Mapping[str, DeviceClass], features: DeviceFeatures) -> None:
         self._classes, self._features = classes, features
         self._numbers: dict[Hashable, int] = {}
-        self._kinds: dict[bytes, _ClaimKind] = {}
+        self._claim_classes: dict[bytes, _ClaimClass] = {}
         self._matches: dict[tuple[str, int], bool | None] = {}
         self._traits: dict[tuple[int, int], int] = {}
         self._layouts: dict[tuple[int, int], tuple[NodeDevices, int]] = {}
         self._states: dict[int, tuple[NodeDevices, AllocatedState, int, int]] = {}
         self._found: dict[tuple[int, int, int], _Solution | None] = {}
 
-    def kind(self, claims: Sequence[ResourceClaim]) -> _ClaimKind:
+    def claim_class(self, claims: Sequence[ResourceClaim]) -> _ClaimClass:
         """Return the equivalence class of claims that need devices."""
         written = _ENCODE([claim.spec for claim in claims])
-        known = self._kinds.get(written)
+        known = self._claim_classes.get(written)
         if known is None:
             wanted = [
                 wish for claim in claims for request in claim.spec.devices.requests for wish in alternatives(request)
@@ -278,7 +278,7 @@ class Solutions:
                 dict.fromkeys(selector.cel.expression for selector in selectors if selector.cel is not None)
             )
             seen = expressions, tuple(dict.fromkeys(names))
-            known = self._kinds[written] = _ClaimKind(len(self._kinds), *seen, self._number(seen))
+            known = self._claim_classes[written] = _ClaimClass(len(self._claim_classes), *seen, self._number(seen))
         return known
 
     def matches(self, expression: str, pooled_device: PooledDevice) -> bool | None:
@@ -292,14 +292,16 @@ class Solutions:
                 self._matches[key] = None
         return self._matches[key]
 
-    def key(self, here: NodeDevices, allocated: AllocatedState, kind: _ClaimKind) -> tuple[int, int, int] | None:
+    def key(
+        self, here: NodeDevices, allocated: AllocatedState, claim_class: _ClaimClass
+    ) -> tuple[int, int, int] | None:
         """Return a key that is equal for searches with the same result, or None if a search depends on more."""
         if not here.is_alone:
             return None
-        layout = self._layouts.get((kind.lens, id(here)))
+        layout = self._layouts.get((claim_class.lens, id(here)))
         if layout is None:
-            layout = self._layouts[kind.lens, id(here)] = here, self._layout(here, kind)
-        return kind.number, layout[1], self._state(here, allocated)
+            layout = self._layouts[claim_class.lens, id(here)] = here, self._layout(here, claim_class)
+        return claim_class.number, layout[1], self._state(here, allocated)
 
     def get(self, key: tuple[int, int, int]) -> tuple[_Solution | None] | None:
         """Return the result of an earlier search, if any; it holds None if there was no solution."""
@@ -320,7 +322,7 @@ class Solutions:
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
-    def _layout(self, here: NodeDevices, kind: _ClaimKind) -> int:
+    def _layout(self, here: NodeDevices, claim_class: _ClaimClass) -> int:
         names = here.pool_names
         return self._number(
             tuple(
@@ -329,21 +331,21 @@ class Solutions:
                     pool.is_incomplete,
                     bool(pool.invalid),
                     _ENCODE(pool.counter_sets) if pool.counter_sets else b"",
-                    tuple([self._trait(device, kind) for device in pool.devices]),
+                    tuple([self._trait(device, claim_class) for device in pool.devices]),
                 )
                 for pool in here.pools
             )
         )
 
-    def _trait(self, device: PooledDevice, kind: _ClaimKind) -> int:
+    def _trait(self, device: PooledDevice, claim_class: _ClaimClass) -> int:
         """Return a number for the properties of a device that claims of this class can read."""
-        key = kind.lens, id(device.device)
+        key = claim_class.lens, id(device.device)
         known = self._traits.get(key)
         if known is None:
             spec = device.slice.spec
             terms = len(spec.node_selector.node_selector_terms) if spec.node_selector is not None else 0
-            matches = tuple(self.matches(expression, device) for expression in kind.expressions)
-            values = tuple(_ENCODE(_attribute_of(device, name)) for name in kind.attributes)
+            matches = tuple(self.matches(expression, device) for expression in claim_class.expressions)
+            values = tuple(_ENCODE(_attribute_of(device, name)) for name in claim_class.attributes)
             rest = self._number(_ENCODE(replace(device.device, name="", attributes={})))
             known = self._number((device.id[0], spec.node_name is None, terms, rest, matches, values))
             self._traits[key] = known
@@ -401,7 +403,7 @@ class Allocator:
         """Allocate all claims on the node, or return None if it cannot. Raises `FailureError` and
         `UnavailableError`."""
         here = self.slices.on_node(node)
-        key = self.solutions.key(here, self.allocated, self.solutions.kind(claims))
+        key = self.solutions.key(here, self.allocated, self.solutions.claim_class(claims))
         known = None if key is None else self.solutions.get(key)
         if known is not None:
             return None if known[0] is None else tuple(tuple(_picks(here, picks)) for picks in known[0])

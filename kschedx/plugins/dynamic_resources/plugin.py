@@ -127,19 +127,19 @@ class DynamicResources(
     def touches(self, pod: Pod) -> Touch:
         if not self._is_concerned(pod):
             return Touch.NOTHING
-        return Touch.CLUSTER if self._kind(pod) is None else Touch.NODE
+        return Touch.CLUSTER if self._claim_class(pod) is None else Touch.NODE
 
-    def tells_apart(self, pod: Pod) -> Hashable:
+    def distinguishes_by(self, pod: Pod) -> Hashable:
         """Return what the claims request, or the pod's name if more than that counts."""
         if not self._is_concerned(pod):
             return None
-        kind = self._kind(pod)
-        return pod.key if kind is None else kind
+        claim_class = self._claim_class(pod)
+        return pod.key if claim_class is None else claim_class
 
     def _is_concerned(self, pod: Pod) -> bool:
         return self._is_enabled and bool(pod.spec.resource_claims or self._extended_resources(pod))
 
-    def _kind(self, pod: Pod) -> int | None:
+    def _claim_class(self, pod: Pod) -> int | None:
         """Return a number for claims that need the same from a node and use node-local devices only. None if a claim is
         allocated or cannot be used, or if devices are not node-local."""
         release, snapshot = self.handle.release, self.handle.snapshot
@@ -158,7 +158,7 @@ class DynamicResources(
         from kschedx.plugins.dynamic_resources.allocator import solutions
         from kschedx.plugins.dynamic_resources.pools import DeviceFeatures
 
-        return solutions(snapshot.devices, DeviceFeatures.of(release)).kind(claims).number
+        return solutions(snapshot.devices, DeviceFeatures.of(release)).claim_class(claims).number
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         if not self._is_enabled:

@@ -76,7 +76,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def touches(self, pod: Pod) -> Touch:
         return Touch.NODE if pod.spec.mounts_storage else Touch.NOTHING
 
-    def tells_apart(self, pod: Pod) -> Hashable:
+    def distinguishes_by(self, pod: Pod) -> Hashable:
         wanted = tuple(self._wanted_volumes(pod, migrated) for migrated in self._migrated_plugins.values)
         if any(isinstance(volumes, Status) for volumes in wanted):
             return pod.key
@@ -349,7 +349,7 @@ class _InTreeLimits(PreFilterPlugin, FilterPlugin):
     def touches(self, pod: Pod) -> Touch:
         return Touch.NODE if pod.spec.mounts_storage else Touch.NOTHING
 
-    def tells_apart(self, pod: Pod) -> Hashable:
+    def distinguishes_by(self, pod: Pod) -> Hashable:
         try:
             return tuple(self._disks(pod.metadata, pod.spec.volumes, is_new=True))
         except VolumeError:

@@ -666,7 +666,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def reads(self, pod: Pod) -> Hashable:
         return None
 
-    def tells_apart(self, pod: Pod) -> Hashable:
+    def distinguishes_by(self, pod: Pod) -> Hashable:
         claims = _pod_claims(pod, self.handle.snapshot.storage)
         return pod.key if isinstance(claims, Status) else claims and _binding_key(claims, self.handle.snapshot.storage)
 
