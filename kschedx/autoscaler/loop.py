@@ -322,14 +322,14 @@ class Loop:
     def _check_templates(self, sandbox: Sandbox, rows: Sequence[int]) -> dict[int, dict[str, TemplateVerdict]]:
         """Check each pod on each group's template in the current cluster, before packing. All templates are present at
         once, but none counts for another."""
-        alike: dict[object, list[int]] = {}
+        rows_by_identity: dict[object, list[int]] = {}
         for row in rows:
-            alike.setdefault(self.state.equivalence.identity(row), []).append(row)
+            rows_by_identity.setdefault(self.state.equivalence.identity(row), []).append(row)
         self._seen = {}
         verdicts_by_row: dict[int, dict[str, TemplateVerdict]] = {}
         with sandbox.fork():
             new = sandbox.bring(list(self._new_nodes.values()))
-            for members in alike.values():
+            for members in rows_by_identity.values():
                 looked = sandbox.check_new_nodes(members[0], new) if new else ()
                 seen = dict(zip(self._new_nodes, looked, strict=True))
                 verdicts = {group: verdict_alone(on_node) for group, on_node in seen.items()}

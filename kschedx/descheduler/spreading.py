@@ -53,7 +53,7 @@ def remove_duplicates(handle: EvictorHandle, args: RemoveDuplicatesArgs) -> None
 def _find_duplicates(handle: EvictorHandle, args: RemoveDuplicatesArgs) -> tuple[_Duplicates, Mapping[_Owner, int]]:
     duplicates: _Duplicates = {}
     count: dict[_Owner, int] = {}
-    known: dict[tuple[int, int, str], tuple[list[_Owner], tuple[str, ...]]] = {}
+    identities: dict[tuple[int, int, str], tuple[list[_Owner], tuple[str, ...]]] = {}
     for node in handle.each(handle.nodes):
         seen: set[tuple[str, ...]] = set()
         pods = [
@@ -64,10 +64,10 @@ def _find_duplicates(handle: EvictorHandle, args: RemoveDuplicatesArgs) -> tuple
         for pod in pods:
             if not pod.owners or any(owner.kind in args.exclude_owner_kinds for owner in pod.owners):
                 continue
-            alike = (pod.template, id(pod.owners), pod.namespace)
-            if alike not in known:
-                known[alike] = _identity(pod)
-            owners, keys = known[alike]
+            template = (pod.template, id(pod.owners), pod.namespace)
+            if template not in identities:
+                identities[template] = _identity(pod)
+            owners, keys = identities[template]
             for owner in owners:
                 count[owner] = count.get(owner, 0) + 1
             if keys in seen:
@@ -157,10 +157,10 @@ def _constraints(cluster: Cluster, pods: Sequence[PodFacts], kinds: Sequence[str
         if not pod.spec.topology_spread_constraints:
             continue
         keys = {key for constraint in pod.spec.topology_spread_constraints for key in constraint.match_label_keys}
-        alike = (pod.template, tuple(pod.labels.get(key) for key in sorted(keys)))
-        if alike in seen:
+        template = (pod.template, tuple(pod.labels.get(key) for key in sorted(keys)))
+        if template in seen:
             continue
-        seen.add(alike)
+        seen.add(template)
         for written in pod.spec.topology_spread_constraints:
             if written.when_unsatisfiable not in kinds:
                 continue

@@ -193,8 +193,8 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
     once. The plugin knows what distinguishes rows; otherwise it is derived from the findings themselves, until they
     have no new traits."""
     facets = verdicts.reasons.codes[rows] * len(Code) + verdicts.codes[rows]
-    if verdicts.alike is not None:
-        return pair_codes(facets, verdicts.alike()[rows])
+    if verdicts.finding_groups is not None:
+        return pair_codes(facets, verdicts.finding_groups()[rows])
     known: set[str] = set()
     while True:
         traits = {

@@ -126,7 +126,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
     codes: IntArray
     reasons: Column[tuple[str, ...]]
     explain: _Explain = field(default=_nothing)
-    alike: Callable[[], IntArray] | None = None
+    finding_groups: Callable[[], IntArray] | None = None
     """Returns (node,) codes that are equal only for nodes whose findings share a headline (`same_as`) and that are
     equally far from passing. For plugins whose findings are few and expensive."""
 
@@ -166,7 +166,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
         *cases: tuple[BoolArray, Code, str],
         count: int | None = None,
         explain: _Explain = _nothing,
-        alike: Callable[[], IntArray] | None = None,
+        finding_groups: Callable[[], IntArray] | None = None,
     ) -> Self:
         """Return, for each node, the status of the first case whose mask (node,) includes it, else Success.
 
@@ -178,7 +178,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
             case[mask] = number
         codes = np.array([0, *(int(code) for _, code, _ in cases)], dtype=np.int64)  # numpy is slow with enum members
         reasons: list[tuple[str, ...]] = [(), *((reason,) for _, _, reason in cases)]
-        return cls(codes=codes[case], reasons=Column(case, reasons), explain=explain, alike=alike)
+        return cls(codes=codes[case], reasons=Column(case, reasons), explain=explain, finding_groups=finding_groups)
 
     @classmethod
     def everywhere(cls, count: int, status: Status) -> Self:

@@ -29,7 +29,14 @@ from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, PreferredSchedulingTerm
-from kschedx.kube.storage import BIND_COMPLETED, IMMEDIATE, PersistentVolume, PersistentVolumeClaim, plugin_named
+from kschedx.kube.storage import (
+    BIND_COMPLETED,
+    IMMEDIATE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    claim_name,
+    plugin_named,
+)
 from kschedx.kube.types import (
     Affinity,
     Labels,
@@ -40,7 +47,6 @@ from kschedx.kube.types import (
     PodTemplateSpec,
     Taint,
     Toleration,
-    Volume,
     WeightedPodAffinityTerm,
     controller_of,
 )
@@ -54,19 +60,15 @@ from kschedx.snapshot.storage import Storage
 _EBS = "ebs.csi.aws.com"
 
 
-def _claim_names(pod: Pod) -> Iterator[tuple[Volume, str]]:
-    """Yield volumes with a claim, and the claim's name."""
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            yield volume, volume.persistent_volume_claim.claim_name
-        elif volume.ephemeral is not None:
-            yield volume, f"{pod.metadata.name}-{volume.name}"
+def _claim_names(pod: Pod) -> Iterator[str]:
+    names = (claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes)
+    return (name for name in names if name is not None)
 
 
 def _volume_refusal(pod: Pod, storage: Storage) -> str:
     """Return why Karpenter ignores the pod because of its claims, as its message, or an empty string."""
     namespace = pod.metadata.namespace
-    for _, name in _claim_names(pod):
+    for name in _claim_names(pod):
         claim = storage.claim(namespace, name)
         if claim is None:
             missing = f'persistentvolumeclaims "{name}" not found'
@@ -111,7 +113,7 @@ def volume_alternatives(pod: Pod, storage: Storage) -> tuple[Requirements | None
     """Return alternative requirements for the pod's volumes; None requires nothing. As upstream, all combinations are
     kept, even for volumes without a common location."""
     alternatives: list[Requirements | None] = [None]
-    for _, name in _claim_names(pod):
+    for name in _claim_names(pod):
         claim = storage.claim(pod.metadata.namespace, name)
         own = _claim_requirements(claim, storage) if claim is not None else ()
         if not own:
@@ -156,7 +158,7 @@ def _volume_requirements(volume: PersistentVolume) -> Iterator[Requirements]:
 def mounted_claims(pod: Pod, storage: Storage) -> Mapping[str, frozenset[str]]:
     """Driver to the keys of the pod's claims."""
     names_by_driver: dict[str, set[str]] = {}
-    for _, name in _claim_names(pod):
+    for name in _claim_names(pod):
         claim = storage.claim(pod.metadata.namespace, name)
         driver = _driver(claim, storage) if claim is not None else ""
         if claim is not None and driver:

@@ -455,10 +455,10 @@ def _verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
         )
     )
 
-    def alike() -> IntArray:
+    def finding_groups() -> IntArray:
         return reduce(pair_codes, (nodes.groups for nodes in judged), np.zeros(len(nodes), dtype=np.int64))
 
-    return Verdicts.first_of(*cases, count=len(nodes), explain=explain, alike=alike)
+    return Verdicts.first_of(*cases, count=len(nodes), explain=explain, finding_groups=finding_groups)
 
 
 # Soft constraints: nodes with fewer matching pods in their domains score higher. Upstream:

@@ -234,5 +234,5 @@ def shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:
         taints = tuple(taint for taint in node.spec.taints if not taint.key.startswith("node.kubernetes.io/"))
         is_selected = selected.matches(node.metadata.labels, node.name)
         nodes_by_shape.setdefault((is_selected, (size, taints)), []).append(node)
-    ordered = sorted(nodes_by_shape.items(), key=lambda kind: (not kind[0][0], -len(kind[1])))
-    return [alike[0] for _, alike in ordered]
+    ordered = sorted(nodes_by_shape.items(), key=lambda item: (not item[0][0], -len(item[1])))
+    return [identical[0] for _, identical in ordered]

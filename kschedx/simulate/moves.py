@@ -251,20 +251,20 @@ class MoveSearch:
         if columns and (np.sort(freed, axis=0)[-number:].sum(axis=0) < missing).any():
             return
         share = (freed / np.maximum(missing, 1)).sum(axis=1)
-        alike: dict[tuple[str, bytes], list[int]] = {}
+        by_class: dict[tuple[str, bytes], list[int]] = {}
         for index in np.argsort(-share, kind="stable").tolist():
             if not columns or freed[index].any():
                 owner = next((owner.uid or owner.name for owner in pods.owners[rows[index]] if owner.controller), "")
-                alike.setdefault((owner, freed[index].tobytes()), []).append(index)
-        kinds = list(alike.values())
-        some = islice(combinations_with_replacement(range(len(kinds)), number), _MOST_COMBINATIONS)
+                by_class.setdefault((owner, freed[index].tobytes()), []).append(index)
+        classes = list(by_class.values())
+        some = islice(combinations_with_replacement(range(len(classes)), number), _MOST_COMBINATIONS)
         sets = np.array([*some], dtype=np.int64).reshape(-1, number)
-        first = np.array([its[0] for its in kinds], dtype=np.int64)[sets]
+        first = np.array([its[0] for its in classes], dtype=np.int64)[sets]
         first, sets = (its[(freed[first].sum(axis=1) >= missing).all(axis=1)] for its in (first, sets))
         for chosen in sets[np.argsort(share[first].sum(axis=1), kind="stable")].tolist():
             counts = Counter[int](chosen)
-            if all(count <= len(kinds[kind]) for kind, count in counts.items()):
-                its = tuple(rows[index] for kind, count in counts.items() for index in kinds[kind][:count])
+            if all(count <= len(classes[number]) for number, count in counts.items()):
+                its = tuple(rows[index] for number, count in counts.items() for index in classes[number][:count])
                 if self._is_allowed((*holders, *its)):
                     yield (*holders, *its)
 

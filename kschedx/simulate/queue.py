@@ -122,9 +122,9 @@ MOST_ROUNDS = 1000
 """The largest number of rounds. A round that changes nothing is the last. Since evictions only go down in priority,
 queues end long before this; a queue that does not is an error."""
 
-MANY_ALIKE = 10_000
+MANY_IDENTICAL = 10_000
 """The number of identical pods in a row from which they are one step."""
-_FEW_ALIKE = 256
+_FEW_IDENTICAL = 256
 """The number of identical pods in the first batch: most often one of them does not fit any more."""
 
 _QueuePlace = tuple[tuple[object, ...], int]
@@ -543,7 +543,7 @@ class Queue:
     ) -> tuple[IntArray, ClusterRows]:
         """Return the first of some identical pods, which `Run.bind_identical` assigns, and their nodes. `decided` and
         `left` are the numbers of pods for the progress."""
-        rows, nodes, size = np.zeros(0, dtype=np.int64), cluster_rows([]), _FEW_ALIKE
+        rows, nodes, size = np.zeros(0, dtype=np.int64), cluster_rows([]), _FEW_IDENTICAL
 
         def seen(more: int) -> None:
             report_progress(Phase.SCHEDULING, decided + len(nodes) + more, decided + left, "pods")
@@ -783,5 +783,5 @@ def _identical_rows(waiting: Sequence[_QueuePlace], at: int, identical: Mapping[
 
 def _are_many(waiting: Sequence[_QueuePlace], at: int, identical: Mapping[int, int]) -> bool:
     """Return whether so many identical pods follow the one at this place that they are one step."""
-    number, last = identical.get(waiting[at][1]), at + MANY_ALIKE
+    number, last = identical.get(waiting[at][1]), at + MANY_IDENTICAL
     return number is not None and last < len(waiting) and identical.get(waiting[last][1]) == number

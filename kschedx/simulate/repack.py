@@ -32,7 +32,7 @@ from kschedx.snapshot.snapshot import Snapshot
 _RESOURCES = ("cpu", "memory", PODS)
 
 
-_MOST_KINDS = 200
+_MOST_REQUESTS = 200
 """Equivalence classes of pods that fragmentation considers, the most frequent first."""
 
 
@@ -63,15 +63,15 @@ class RepackedNodes(Struct, frozen=True, kw_only=True):
 
 
 def _fragmentation(nodes: NodeTable, rows: Sequence[int]) -> float:
-    kinds, counts = np.unique(nodes.requests.matrix[np.array(rows, dtype=np.int64)], axis=0, return_counts=True)
+    requests, counts = np.unique(nodes.requests.matrix[np.array(rows, dtype=np.int64)], axis=0, return_counts=True)
     free = np.maximum(nodes.allocatable - nodes.requested, 0)
     total = np.maximum(free.sum(axis=0), 1)
     has_slot = nodes.allowed_pods > nodes.pod_count
     shares, weights = [0.0], [0]
-    for index in np.argsort(-counts, kind="stable")[:_MOST_KINDS].tolist():
-        requested = kinds[index] > 0
+    for index in np.argsort(-counts, kind="stable")[:_MOST_REQUESTS].tolist():
+        requested = requests[index] > 0
         if requested.any():
-            lacks = ~((free[:, requested] >= kinds[index][requested]).all(axis=1) & has_slot)
+            lacks = ~((free[:, requested] >= requests[index][requested]).all(axis=1) & has_slot)
             shares.append(float((free[lacks][:, requested].sum(axis=0) / total[requested]).mean()))
             weights.append(int(counts[index]))
     return 100 * float(np.average(shares, weights=weights)) if any(weights) else 0.0

@@ -29,13 +29,13 @@ class UnknownFacts:
         pods = run.cluster.pods
         if self._known_in is not run.snapshot:
             self._known_in, self._may_matter = run.snapshot, {}
-        alike = tuple(int(column.codes[row]) for column in (pods.specs, pods.labels, pods.namespaces))
-        is_open = self._may_matter.get(alike)
+        key = tuple(int(column.codes[row]) for column in (pods.specs, pods.labels, pods.namespaces))
+        is_open = self._may_matter.get(key)
         if is_open is None:
             pod = pods[row]
             is_open = may_be_open(run.snapshot, pod)
             if not (pod.spec.mounts_storage or pod.spec.resource_claims):
-                self._may_matter[alike] = is_open
+                self._may_matter[key] = is_open
         return is_open
 
     def decide(self, run: Run, row: int) -> Decision:

@@ -220,7 +220,7 @@ def test_identical_pods_in_one_step_get_the_nodes_of_single_steps(seed: int) -> 
     setup = Setup.of_cluster(snapshot)
 
     def outcome(threshold: int) -> tuple[object, ...]:
-        with mock.patch.object(queue, "MANY_ALIKE", threshold):
+        with mock.patch.object(queue, "MANY_IDENTICAL", threshold):
             result = simulate(snapshot, setup)
         nodes_before_last_step = result.cluster_before(len(result.steps) - 1).pods.node.tolist() if result.steps else []
         pods = result.run.cluster.pods.node.tolist()

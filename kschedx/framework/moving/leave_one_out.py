@@ -417,8 +417,8 @@ class Profiles:
             state = CycleState()
             for plugin in plugins:
                 about = plugin.args_about(pod)
-                alike = (other for other in self._same_as[plugin] if other.args_about(pod) == about)
-                other = next(alike, None)
+                equals = (other for other in self._same_as[plugin] if other.args_about(pod) == about)
+                other = next(equals, None)
                 known[plugin] = _SharedPlugin(framework, plugin, pod, state) if other is None else known[other]
             sides.append({plugin.name: known[plugin] for plugin in plugins})
         return sides

@@ -118,7 +118,7 @@ class _EquivalenceClasses:
         values = {plugin: read(plugin) for plugin in (*readers.plugins, *readers.entering)}
         touches = {plugin: plugin.touches(pod) for plugin in values}
         distinct = [values[plugin] if touches[plugin] is Touch.CLUSTER else None for plugin in readers.plugins]
-        alike = [
+        shared = [
             values[plugin] if other is None else None for plugin, other in zip(readers.plugins, distinct, strict=True)
         ]
         enters = (
@@ -128,8 +128,8 @@ class _EquivalenceClasses:
         number, fit = (
             self._read_codes.setdefault((name, *read_values), len(self._read_codes))
             for read_values in (
-                (*(values[plugin] for plugin in readers.entering), *alike),
-                (*enters, *(value for value, fits in zip(alike, readers.fits, strict=True) if fits)),
+                (*(values[plugin] for plugin in readers.entering), *shared),
+                (*enters, *(value for value, fits in zip(shared, readers.fits, strict=True) if fits)),
             )
         )
         return EquivalenceKey((number,), tuple(distinct), fit)

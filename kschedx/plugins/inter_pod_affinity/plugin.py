@@ -594,7 +594,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             (counts.breaks_anti_affinity(nodes), Code.UNSCHEDULABLE, REASON_ANTI_AFFINITY),
             (counts.breaks_existing_anti_affinity(nodes), Code.UNSCHEDULABLE, REASON_EXISTING_ANTI_AFFINITY),
             explain=accounts,
-            alike=accounts.groups,
+            finding_groups=accounts.groups,
         )
 
     def reads_any(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> bool:
