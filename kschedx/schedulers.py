@@ -19,7 +19,7 @@ _Configuration = Mapping[str, object]
 """A KubeSchedulerConfiguration, or a Policy for the versions before the framework, as parsed from YAML or JSON."""
 
 
-class EarlierScheduler(Scheduler, Protocol):
+class _EarlierScheduler(Scheduler, Protocol):
     """A scheduler before the framework, which a satellite provides."""
 
     @classmethod
@@ -40,7 +40,7 @@ def scheduler_of(
     cluster = Snapshot.from_objects(()) if snapshot is None else snapshot
     if release.has_framework:
         return FrameworkScheduler.of(config, release, cluster, ask)
-    earlier = cast("type[EarlierScheduler]", satellites.provider(satellites.EARLIER_SCHEDULER))
+    earlier = cast("type[_EarlierScheduler]", satellites.provider(satellites.EARLIER_SCHEDULER))
     return earlier.of(config, release, cluster)
 
 

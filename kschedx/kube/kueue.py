@@ -310,14 +310,14 @@ class QueueResourceQuota(Struct, frozen=True, kw_only=True, rename="camel"):
     lending_limit: str | int | float | None = None
 
 
-class FlavorQuotas(Struct, frozen=True, kw_only=True, rename="camel"):
+class _FlavorQuotas(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     resources: tuple[QueueResourceQuota, ...] = ()
 
 
 class ResourceGroup(Struct, frozen=True, kw_only=True, rename="camel"):
     covered_resources: tuple[str, ...] = ()
-    flavors: tuple[FlavorQuotas, ...] = ()
+    flavors: tuple[_FlavorQuotas, ...] = ()
 
 
 _NEVER = ("", "Never")
@@ -328,7 +328,7 @@ class _BorrowWithinCohort(Struct, frozen=True, kw_only=True, rename="camel"):
     max_priority_threshold: Int32 | None = None
 
 
-class QueuePreemption(Struct, frozen=True, kw_only=True, rename="camel"):
+class _QueuePreemption(Struct, frozen=True, kw_only=True, rename="camel"):
     """Which Workloads those of a queue may preempt."""
 
     within_cluster_queue: str = ""
@@ -376,7 +376,7 @@ class _ClusterQueueSpec(_QueueSpec, frozen=True, kw_only=True, rename="camel"):
     """The name in v1beta1."""
     cohort_name: str = ""
     queueing_strategy: str = ""
-    preemption: QueuePreemption | None = None
+    preemption: _QueuePreemption | None = None
     admission_scope: _AdmissionScope | None = None
     namespace_selector: LabelSelector | None = None
     flavor_fungibility: FlavorFungibility | None = None
@@ -401,8 +401,8 @@ class ClusterQueue(KubernetesObject, frozen=True, kw_only=True):
         return [flavor.name for group in self.spec.resource_groups for flavor in group.flavors]
 
     @property
-    def preemption(self) -> QueuePreemption:
-        return self.spec.preemption or QueuePreemption()
+    def preemption(self) -> _QueuePreemption:
+        return self.spec.preemption or _QueuePreemption()
 
     @property
     def is_usage_based(self) -> bool:

@@ -48,7 +48,7 @@ _OF_SCHEDULER = frozenset(
 _STALE = frozenset({"Deactivated", "PendingEvaluation", "Suspended", "Pending", ""})
 
 
-class QueueReadiness(Struct, frozen=True, kw_only=True):
+class _QueueReadiness(Struct, frozen=True, kw_only=True):
     """Whether a ClusterQueue admits Workloads (its condition Active)."""
 
     is_active: bool
@@ -68,7 +68,7 @@ def readiness(
     checks: Mapping[str, AdmissionCheck],
     topologies: Mapping[str, object],
     settings: KueueSettings,
-) -> QueueReadiness:
+) -> _QueueReadiness:
     """`topologies`: flavor to its topology, for flavors whose Topology exists."""
     used, wanted = queue.flavors, checks_of(queue)
     missing = [name for name in used if name not in flavors]
@@ -103,12 +103,12 @@ def readiness(
             if topology is not None and name not in topologies:
                 causes.append(("TopologyNotFound", f'there is no Topology "{topology}" for TAS flavor "{name}"'))
     if not causes:
-        return QueueReadiness(is_active=True)
+        return _QueueReadiness(is_active=True)
     text = ", ".join(message for _, message in causes)
     if not why and causes[0][0] == "AdmissionCheckInactive":
         why = f"has the inactive AdmissionCheck {list_names(inactive, 3, conjunction='and')}"
     message = f"Can't admit new workloads: {text}."
-    return QueueReadiness(is_active=False, reason=causes[0][0], message=message, why=why, repairs=repairs)
+    return _QueueReadiness(is_active=False, reason=causes[0][0], message=message, why=why, repairs=repairs)
 
 
 def _repairs(check: AdmissionCheck) -> Iterator[str]:

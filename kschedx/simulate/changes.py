@@ -22,7 +22,7 @@ Read = Callable[[str], list[tuple[dict[str, object], Place]]]
 """Returns the objects of a file or folder with their places."""
 
 
-SET_FORM = "KIND/NAME:PATH=VALUE"
+_SET_FORM = "KIND/NAME:PATH=VALUE"
 MOST_COUNT = 1_000_000
 MOST_NODES = 10_000
 """The largest number of nodes or replicas in one change."""
@@ -58,8 +58,8 @@ class SimulatedChange(Struct, frozen=True, kw_only=True):
     def target_and_path(self) -> tuple[str, str]:
         """The object and the field of SET. Raises `InputError`."""
         with Place(object=str(self)):
-            target, rest = split_at_sign(self.text, ":", SET_FORM)
-            return target, split_at_sign(rest, "=", SET_FORM)[0]
+            target, rest = split_at_sign(self.text, ":", _SET_FORM)
+            return target, split_at_sign(rest, "=", _SET_FORM)[0]
 
 
 def updates(changes: Iterable[SimulatedChange]) -> Iterator[Sequence[SimulatedChange]]:

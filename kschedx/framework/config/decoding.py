@@ -304,7 +304,7 @@ class LeaderElection(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_namespace: str = ""
 
 
-class ClientConnection(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ClientConnection(Struct, frozen=True, kw_only=True, rename="camel"):
     kubeconfig: str = ""
     accept_content_types: str = ""
     content_type: str = ""
@@ -410,7 +410,7 @@ class ConfigurationDocument(Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str = ""
     parallelism: Int32 = 16
     leader_election: LeaderElection = LeaderElection()
-    client_connection: ClientConnection = ClientConnection()
+    client_connection: _ClientConnection = _ClientConnection()
     enable_profiling: bool = True
     enable_contention_profiling: bool = True
     percentage_of_nodes_to_score: Int32 = 0
