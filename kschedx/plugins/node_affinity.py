@@ -167,14 +167,19 @@ def mismatch(rules: RequiredNodeAffinity, node: Node | None) -> NodeAffinityMism
 
 
 def _terms(source: str, selector: CompiledNodeSelector, node: Node | None) -> NodeAffinityMismatch:
-    labels, name = (node.metadata.labels, node.metadata.name) if node else ({}, "")
     return NodeAffinityMismatch(
         source=source,
-        terms=tuple(
-            TermMatch(index=term.index, requirements=tuple(map(_requirement, term.explain(labels, name))))
-            for term in selector.terms
-        ),
+        terms=term_matches(selector, node),
         error=str(selector.errors[0]) if selector.terms and all(term.errors for term in selector.terms) else "",
+    )
+
+
+def term_matches(selector: CompiledNodeSelector, node: Node | None) -> tuple[TermMatch, ...]:
+    """Match the terms with a node; None is one without labels."""
+    labels, name = (node.metadata.labels, node.metadata.name) if node else ({}, "")
+    return tuple(
+        TermMatch(index=term.index, requirements=tuple(map(_requirement, term.explain(labels, name))))
+        for term in selector.terms
     )
 
 

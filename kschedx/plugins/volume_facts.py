@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from kschedx.errors import InputError
-from kschedx.findings import ClaimFacts, ClaimUnbound, RequirementMatch, TermMatch
-from kschedx.kube.selectors import LabelSelector, NodeSelector, compile_node_selector, compile_selector
+from kschedx.findings import ClaimFacts, ClaimUnbound
+from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.storage import IN_TREE_PLUGINS, CSINode, PersistentVolumeClaim
 from kschedx.releases import Release
 from kschedx.snapshot.storage import Storage
@@ -76,23 +76,3 @@ def selector_text(selector: LabelSelector) -> str:
         return str(compile_selector(selector))
     except InputError as error:
         return f"<{error}>"
-
-
-def term_matches(selector: NodeSelector, labels: Mapping[str, str]) -> tuple[TermMatch, ...]:
-    """Match the terms of a volume or class with a node's labels."""
-    return tuple(
-        TermMatch(
-            index=term.index,
-            requirements=tuple(
-                RequirementMatch(
-                    key=requirement.key,
-                    operator=requirement.operator.value,
-                    values=requirement.values,
-                    actual=labels.get(requirement.key),
-                    matched=requirement.matches(labels),
-                )
-                for requirement in term.expressions
-            ),
-        )
-        for term in compile_node_selector(selector).terms
-    )

@@ -51,7 +51,13 @@ from kschedx.framework.interface import (
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, unresolvable
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.scalars import truncated_quotient
-from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, compile_selector
+from kschedx.kube.selectors import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    compile_node_selector,
+    compile_selector,
+)
 from kschedx.kube.storage import (
     STORAGE,
     CSIPersistentVolumeSource,
@@ -71,10 +77,11 @@ from kschedx.kube.storage import (
     plugin_of,
     translate,
 )
-from kschedx.kube.types import ObjectMeta, Pod, Volume
+from kschedx.kube.types import Node, ObjectMeta, Pod, Volume
+from kschedx.plugins.node_affinity import term_matches
 from kschedx.plugins.resource_allocation import shape_score
 from kschedx.plugins.volume_binding.matching import NO_VOLUME, Matches, SearchError, VolumeSearch, find_matches
-from kschedx.plugins.volume_facts import claim_facts, claim_unbound, migrated_plugins, selector_text, term_matches
+from kschedx.plugins.volume_facts import claim_facts, claim_unbound, migrated_plugins, selector_text
 from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, each_cluster_row
 from kschedx.snapshot.nodes import NodeLookup, NodeTable
@@ -309,15 +316,15 @@ class _Bound(Struct, frozen=True, kw_only=True):
     error: str = ""
     """Why the volume cannot be translated."""
 
-    def mismatch(self, node: ClusterRow, labels: dict[str, str]) -> Finding:
+    def mismatch(self, row: ClusterRow, node: Node) -> Finding:
         if self.volume is None:
             return VolumeNotFound(claim=self.claim.key, persistent_volume=self.claim.spec.volume_name)
-        volume = self.as_csi if self.as_csi is not None and self.migrated[node] else self.volume
+        volume = self.as_csi if self.as_csi is not None and self.migrated[row] else self.volume
         required = volume.required_node_affinity
         return VolumeNodeAffinityMismatch(
             claim=self.claim.key,
             persistent_volume=volume.name,
-            terms=() if required is None else term_matches(required, labels),
+            terms=() if required is None else term_matches(compile_node_selector(required), node),
             driver=volume.spec.csi.driver if volume is self.as_csi and volume.spec.csi else "",
         )
 
@@ -442,7 +449,9 @@ class Binding:
             mismatch = ProvisioningTopologyMismatch(
                 claim=claim_facts(claim_provision.claim),
                 provisioner=claim_provision.storage_class.provisioner,
-                terms=() if topology is None else term_matches(topology, self._labels(node)),
+                terms=()
+                if topology is None
+                else term_matches(compile_node_selector(topology), self._nodes.cluster.nodes[node]),
             )
             return (*findings, mismatch)
 
@@ -454,16 +463,13 @@ class Binding:
 
     # --- findings
 
-    def _labels(self, node: ClusterRow) -> dict[str, str]:
-        return self._nodes.cluster.nodes[node].metadata.labels
-
     def explain(self, node: ClusterRow) -> tuple[Finding, ...]:
         if self.error[node]:
             return (PluginMessage(text=self.errors[int(self.error[node])]),)
         return tuple(finding for mask, findings in self._explain if mask[node] for finding in findings(node))
 
     def _mismatch(self, bound: _Bound, node: ClusterRow) -> tuple[Finding, ...]:
-        return (bound.mismatch(node, self._labels(node)),)
+        return (bound.mismatch(node, self._nodes.cluster.nodes[node]),)
 
     def _selection_mismatches(self, node: ClusterRow) -> tuple[Finding, ...]:
         name = self._nodes.cluster.names[node]
