@@ -111,6 +111,8 @@ VENDOR_LABELS: Mapping[str, tuple[str, ...]] = {
 _ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "accelerator")
 """Labels of cloud providers for nodes with any vendor's accelerators."""
 
+_OF_MACHINES = ("cloud.google.com/gke-tpu-", "cloud.google.com/compute-class", "cloud.google.com/machine-family")
+"""Labels of GKE for machines with a property that a pod selects."""
 
 _INSTANCE_TYPES: Mapping[str, re.Pattern[str]] = {
     "nvidia.com": re.compile(r"(?:g4dn|g5g?|g6e?|gr6|p[2-6]\w*)\.\w+|Standard_N[CD]\w+|a[23]-\w+gpu-\w+"),
@@ -148,7 +150,8 @@ def _registration(resource: str) -> str:
 
 def names_hardware(key: str) -> bool:
     """Return whether a label names the node's hardware, for which a pod that selects it is built."""
-    prefixes = (*(prefix for its in VENDOR_LABELS.values() for prefix in its), *_ANY_GPU, "feature.node.kubernetes.io/")
+    of_vendors = (prefix for its in VENDOR_LABELS.values() for prefix in its)
+    prefixes = (*of_vendors, *_ANY_GPU, *_OF_MACHINES, "feature.node.kubernetes.io/")
     return key.startswith(prefixes)
 
 

@@ -225,7 +225,7 @@ def _traits(findings: Sequence[Finding]) -> Iterator[str]:
             case InsufficientResource() | TooManyPods() | NodeUnschedulable() | NodeNameMismatch():
                 pass
             case UntoleratedTaint():
-                yield _EACH_NODE if finding.condition or finding.left_over_since else _TAINTS
+                yield _EACH_NODE if finding.condition or finding.is_left_over else _TAINTS
             case MissingNodeFeatures():
                 yield _FEATURES
             case NodeAffinityMismatch():

@@ -76,7 +76,7 @@ class NodeNameMismatch(Facts, frozen=True, kw_only=True):
 class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     """The first untolerated taint, and the most similar toleration with the same key, if any."""
 
-    optional: ClassVar[tuple[str, ...]] = ("condition", "leftOverSince")
+    optional: ClassVar[tuple[str, ...]] = ("condition", "leftOverSince", "contradictedBy")
     key: str
     value: str
     effect: str
@@ -87,6 +87,12 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     condition: str = ""  # if the taint stands for a node condition, the condition's message or reason
     left_over_since: str = ""
     """When it was set, if what sets it should have removed it or the node long ago."""
+    contradicted_by: str = ""
+    """What the node reports instead of the condition for which the taint stands: `Ready is True`."""
+
+    @property
+    def is_left_over(self) -> bool:
+        return bool(self.left_over_since or self.contradicted_by)
 
     @property
     def comes_with_cordon(self) -> bool:

@@ -58,6 +58,7 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, 
 from kschedx.kube.types import AUTOSCALER_STATUS, OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
 from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
+from kschedx.plugins.taint_toleration import refutation
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
@@ -279,7 +280,7 @@ def _is_offered(requirement: RequirementMatch, cluster: ClusterNodes) -> bool:
     """Whether dropping a requirement is no worse than adding a node that meets it. It is worse if no node that takes
     pods has the hardware, or the zone, region, or instance type, and the provider could offer it."""
     key, wanted = requirement.key, requirement.values
-    if names_hardware(key) and key not in cluster.label_keys:
+    if names_hardware(key) and not {*wanted, *([None] if not wanted else ())} & {*cluster.label(key).values}:
         return False
     if key not in (*ZONE_LABELS, *REGION_LABELS, *INSTANCE_TYPE_LABELS) or requirement.operator not in ("In", "="):
         return True
@@ -468,10 +469,19 @@ def node_repairs(row: ClusterRow, node: Node, snapshot: Snapshot) -> Iterator[s.
         return
     if left_over := tuple(taint for taint in going if taint.effect in DO_NOT_SCHEDULE):
         yield s.RemoveTaints(row=row, node=node.name, taints=left_over, is_left_over=True)
-    if missing := [taint for taint in node.spec.taints if is_removed_by_itself(taint, node, snapshot)]:
+    old = tuple(taint for taint in node.spec.taints if refutation(taint, node, snapshot.taken))
+    if old:
+        yield s.RemoveTaints(row=row, node=node.name, taints=old, is_left_over=True)
+    healed = [taint for taint in node.spec.taints if is_removed_by_itself(taint, node, snapshot)]
+    if missing := [taint for taint in healed if taint not in old]:
         yield s.RepairNode(row=row, node=node.name, faults=faults_of(node, missing, snapshot))
     if node.spec.unschedulable:
         yield _uncordon_step(row, node)
+
+
+def _is_left_over(taint: Taint, node: Node, snapshot: Snapshot) -> bool:
+    """Whether what sets the taint should have removed it before."""
+    return bool(left_over_since(taint, snapshot.taken) or refutation(taint, node, snapshot.taken))
 
 
 def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
@@ -485,6 +495,9 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
             return
     if len(missing) > _MOST_TAINTS:
         return
+    if all(_is_left_over(taint, place.node, place.snapshot) for taint in missing):
+        yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
+        return
     if all(initializes(place.pod, taint) for taint in missing):
         yield s.Tolerate(taints=missing)
         return
@@ -492,9 +505,6 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
         yield s.RepairNode(
             row=place.node_row, node=place.node.name, faults=faults_of(place.node, missing, place.snapshot)
         )
-        return
-    if all(left_over_since(taint, place.snapshot.taken) for taint in missing):
-        yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
         return
     if all(taint.key == OUT_OF_SERVICE for taint in missing):
         if condition_of(place.node.status.conditions, "Ready", "True") is not None:  # it was down, and is ready again

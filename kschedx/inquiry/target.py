@@ -221,6 +221,8 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
     elsewhere = next((pods.namespaces[row] for row, other in enumerate(pods.names) if other == name), None)
     if elsewhere is not None:
         return f"there is one in namespace {elsewhere}: -n {elsewhere}"
+    if not len(pods) and snapshot.source.may_lack("Pod"):
+        return "the dump has no pods: kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
     here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
     if not here and namespace not in snapshot.namespaces:
         known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}

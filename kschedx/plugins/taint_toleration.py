@@ -7,11 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from kschedx.errors import InputError
 from kschedx.findings import UntoleratedTaint
-from kschedx.findings.constraints import CONDITION_OF_TAINT
+from kschedx.findings.constraints import CONDITION_OF_TAINT, CORDON_TAINT
 from kschedx.framework.interface import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, StateKey, Texts, Touch
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import NEW_NAMES
+from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.tolerations import (
     DO_NOT_SCHEDULE,
     PREFER_NO_SCHEDULE,
@@ -59,7 +62,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
             taint = first(nodes.taints[row])
             if taint is None:
                 return ()
-            taken = self.handle.snapshot.taken if taint.key == TO_BE_DELETED else ""
+            may_be_left_over = taint.key == TO_BE_DELETED or taint.key in CONDITION_OF_TAINT
+            taken = self.handle.snapshot.taken if may_be_left_over else ""
             return (untolerated_taint(taint, tolerations, nodes.node(row), taken),)
 
         text = self.handle.release.messages.untolerated_taint
@@ -126,4 +130,27 @@ def untolerated_taint(
         nearest_differs=tuple(nearest[1]) if nearest else (),
         condition=next((condition.message or condition.reason for condition in said), ""),
         left_over_since=left_over_since(taint, taken),
+        contradicted_by="" if node is None else refutation(taint, node, taken),
     )
+
+
+def refutation(taint: Taint, node: Node, taken: str) -> str:
+    """Return `Ready is True` for the taint node.kubernetes.io/not-ready of a node that is ready, from which
+    kube-controller-manager has not removed it. Empty if the node does not contradict the taint, or only since a moment
+    before `taken`, the time of the cluster."""
+    if taint.key == CORDON_TAINT:
+        return "" if node.spec.unschedulable else "spec.unschedulable is false"
+    name = CONDITION_OF_TAINT.get(taint.key, "")
+    condition = condition_of(node.status.conditions, name, "True" if name == "Ready" else "False")
+    if condition is None:
+        return ""
+    since, now = condition.last_transition_time or "", taken.removesuffix(" or later")
+    try:
+        is_recent = bool(since and now) and nanoseconds(now) - nanoseconds(since) < _LONGEST_DELAY
+    except InputError:
+        is_recent = False
+    return "" if is_recent else f"{name} is {condition.status}"
+
+
+_LONGEST_DELAY = 60 * 10**9
+"""Nanoseconds. kube-controller-manager looks every 5 seconds (--node-monitor-period)."""

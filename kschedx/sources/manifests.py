@@ -29,6 +29,7 @@ _MAGIC = (
     (b"k8s\x00", "Kubernetes protobuf"),
 )
 _KUBECTL_ERROR = lazy_pattern(rb"\A(?:error: |Error from server|Unable to connect to the server)")
+_EVENTS = "a table of events, not the output of `get -o yaml`"
 DESCRIBED = "the output of `kubectl describe`, not of `get -o yaml`"
 _TEXT = (
     (lazy_pattern(rb"\A(?:\s*+#.*+\n)*+\s*+(?:FROM|ARG)\s+\S", re.ASCII), "a Dockerfile"),
@@ -36,6 +37,7 @@ _TEXT = (
     (lazy_pattern(rb"\A\s*+<[!?a-zA-Z]"), "XML or HTML"),
     (lazy_pattern(rb"\A-----BEGIN "), "a key or certificate"),
     (lazy_pattern(rb"\A\s*+(?:(?:terraform|resource|provider|variable|module)\b[^\n:]*\{)"), "a Terraform file"),
+    (lazy_pattern(rb"\A(?:NAMESPACE {2,})?LAST SEEN {2,}TYPE "), _EVENTS),
     (lazy_pattern(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl without -o yaml"),
     (
         lazy_pattern(rb"\AName: {2,}+.*+\n"),
@@ -240,5 +242,5 @@ def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:
 
 
 def _foreign(looks: str, source: str) -> InputError:
-    hint = "`kschedx reason - < FILE` explains the events in it" if looks == DESCRIBED else ALLOWED
+    hint = "`kschedx reason - < FILE` explains the events in it" if looks in (DESCRIBED, _EVENTS) else ALLOWED
     return InputError(f"looks like {looks}", place=Place(source=source), hint=hint)

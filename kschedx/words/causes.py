@@ -146,7 +146,7 @@ def _key(finding: findings.Finding) -> tuple[str, object]:
         case findings.NodeAffinityMismatch():
             return finding.reason, None
         case findings.UntoleratedTaint():
-            value = bool(finding.left_over_since) if node_condition(finding, 1) else finding.value
+            value = finding.is_left_over if node_condition(finding, 1) else finding.value
             return finding.reason, (finding.key, value, finding.effect)
         case findings.TopologySpreadSkew(constraint=constraint):
             return finding.reason, constraint

@@ -119,19 +119,20 @@ _PLURAL = {"is": "are", "has": "have"}
 
 def is_of_leaving_node(finding: findings.Finding | None) -> bool:
     """Return whether the node is about to be removed."""
-    if not isinstance(finding, findings.UntoleratedTaint) or finding.left_over_since:
+    if not isinstance(finding, findings.UntoleratedTaint) or finding.is_left_over:
         return False
     return _TROUBLE.get(finding.key, ("", ""))[1].startswith(("being removed", "about to be"))
 
 
 def node_condition(finding: findings.UntoleratedTaint, nodes: int, name: str = "") -> str:
     """Return `3 nodes are not ready`, `node-4 is not ready`; empty for a taint that is not a condition of the node."""
-    if finding.key not in _TROUBLE:
+    if finding.is_left_over:
+        since = f"set {finding.left_over_since}" if finding.left_over_since else finding.contradicted_by
+        verb, trouble = "has", f"the leftover taint {finding.key}{f' ({since})' if nodes == 1 else ''}"
+    elif finding.key in _TROUBLE:
+        verb, trouble = _TROUBLE[finding.key]
+    else:
         return ""
-    verb, trouble = _TROUBLE[finding.key]
-    if finding.left_over_since:
-        when = f", set {finding.left_over_since}" if nodes == 1 else ""
-        verb, trouble = "has", f"the leftover taint {finding.key}{when}"
     who = f"{name or count(1, 'node')} {verb}" if nodes == 1 else f"{count(nodes, 'node')} {_PLURAL[verb]}"
     return f"{who} {trouble}"
 
@@ -152,7 +153,7 @@ def unwell_node_text(node: Node, taken: str = "") -> str:
     fault = next((untolerated_taint(taint, (), node, taken) for taint in taints if taint.key in _TROUBLE), None)
     if fault is None:
         return ""
-    if fault.left_over_since:
+    if fault.is_left_over:
         return f"{node_condition(fault, 1).partition(' has ')[2]}; "
     said = f": {_last_cause(fault.condition.splitlines()[0])}" if fault.condition else ""
     return f"{_TROUBLE[fault.key][1]}{said}; "
@@ -178,8 +179,10 @@ def _untolerated_taint(finding: findings.UntoleratedTaint) -> Words:
         nearest = ": ".join((text, " and ".join(differences))) if differences else text
     headline = f"untolerated taint {taint}:{finding.effect}"
     trouble = _TROUBLE.get(finding.key)
-    if finding.left_over_since:
-        left = f"cluster-autoscaler set its taint {finding.left_over_since}, and has not removed the node"
+    if finding.is_left_over:
+        left = f"its taint is left over: {finding.contradicted_by}, and kube-controller-manager has not removed it"
+        if finding.left_over_since:
+            left = f"cluster-autoscaler set its taint {finding.left_over_since}, and has not removed the node"
         return Words(headline=left, facts=(Fact(label="taint", items=(headline,)),))
     if trouble is not None:
         said = f": {finding.condition.splitlines()[0]}" if finding.condition else ""

@@ -158,6 +158,28 @@ def test_a_taint_of_a_scale_down_that_did_not_happen(created: str, is_left_over:
 
 
 @pytest.mark.parametrize(
+    ("taint", "condition", "since", "first"),
+    [
+        ("not-ready", ("Ready", "True"), "", "remove taint {}, which is ready again"),
+        ("not-ready", ("Ready", "False"), "", "repair n: it is NotReady"),
+        ("not-ready", ("Ready", "True"), "2026-01-01T11:58:00Z", "remove taint {}, which is ready again"),
+        ("not-ready", ("Ready", "True"), "2026-01-01T11:59:30Z", "repair n: it is NotReady"),
+        ("disk-pressure", ("DiskPressure", "False"), "", "remove taint {}, which is no longer short of disk"),
+        ("disk-pressure", ("DiskPressure", "True"), "", "free disk space on n"),
+        ("unschedulable", ("Ready", "True"), "", "remove taint {}, which is not cordoned"),
+    ],
+)
+def test_a_taint_that_its_node_refutes(taint: str, condition: tuple[str, str], since: str, first: str) -> None:
+    key = f"node.kubernetes.io/{taint}:NoSchedule"
+    tainted = node("n", taints=[key])
+    at(tainted, "status")["conditions"] = [
+        {"type": condition[0], "status": condition[1], **({"lastTransitionTime": since} if since else {})}
+    ]
+    target = pod("me", metadata={"creationTimestamp": "2026-01-01T12:00:00Z"})
+    assert titles_of(tainted, FULL, target)[0] == first.format(f"{key} from n")
+
+
+@pytest.mark.parametrize(
     ("system", "wanted", "is_restored"), [("linux", "linux", True), ("", "linux", True), ("windows", "linux", False)]
 )
 def test_a_label_that_the_kubelet_sets(system: str, wanted: str, is_restored: bool) -> None:
@@ -802,6 +824,7 @@ def test_missing_members_of_a_gang_are_tried() -> None:
 
 
 ZONE, TYPE = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
+PRODUCT, TPUS = "nvidia.com/gpu.product", "cloud.google.com/gke-tpu-topology"
 
 
 @pytest.mark.parametrize(
@@ -810,8 +833,16 @@ ZONE, TYPE = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
         ({ZONE: "eu-1a", "topology.kubernetes.io/region": "eu"}, {ZONE: "us-1a"}, f"stop requiring {ZONE}=us-1a"),
         ({TYPE: "m5.xlarge"}, {TYPE: "r5.2xlarge"}, f"add a node with label {TYPE}=r5.2xlarge"),
         ({TYPE: "m5.xlarge"}, {TYPE: "Standard_D4s_v3"}, f"stop requiring {TYPE}=Standard_D4s_v3"),
+        ({PRODUCT: "Tesla-T4"}, {PRODUCT: "NVIDIA-H100"}, f"add a node with label {PRODUCT}=NVIDIA-H100"),
+        ({TPUS: "2x4"}, {TPUS: "4x4"}, f"add a node with label {TPUS}=4x4"),
     ],
-    ids=["a zone of another region", "a type of the provider", "a type of another provider"],
+    ids=[
+        "a zone of another region",
+        "a type of the provider",
+        "a type of another provider",
+        "another GPU",
+        "another topology of TPUs",
+    ],
 )
 def test_a_new_node_with_the_property_comes_first(labels: dict[str, str], selector: dict[str, str], first: str) -> None:
     assert titles_of(node("n", labels=labels), pod("me", nodeSelector=selector))[0] == first

@@ -147,6 +147,11 @@ ALLOWED = "(allowed are Kubernetes objects in YAML or JSON)"
         ("#!/bin/sh\nls\n", f"x: looks like a script {ALLOWED}"),
         ("<html></html>", f"x: looks like XML or HTML {ALLOWED}"),
         ('resource "a" "b" {\n  c = 1\n}\n', f"x: looks like a Terraform file {ALLOWED}"),
+        (
+            "LAST SEEN   TYPE      REASON\n5m          Warning   FailedScheduling\n",
+            ("x: looks like a table of events, not the output of `get -o yaml` "
+            "(`kschedx reason - < FILE` explains the events in it)"),
+        ),
         ("NAME   READY\na      1/1\n", f"x: looks like a table printed by kubectl without -o yaml {ALLOWED}"),
         (
             "Name:  a\nRoles: b\n",

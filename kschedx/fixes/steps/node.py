@@ -65,6 +65,17 @@ class Uncordon(NodeStep, frozen=True, kw_only=True):
         return (shell_command("kubectl uncordon {}", self.node),)
 
 
+_STATES = {
+    TO_BE_DELETED: "cluster-autoscaler has not removed",
+    CORDON_TAINT: "is not cordoned",
+    "node.kubernetes.io/memory-pressure": "is no longer short of memory",
+    "node.kubernetes.io/disk-pressure": "is no longer short of disk",
+    "node.kubernetes.io/pid-pressure": "is no longer short of process IDs",
+    "node.kubernetes.io/network-unavailable": "has a network again",
+}
+"""Taints to the state of a node on which they are left over."""
+
+
 class RemoveTaints(NodeStep, frozen=True, kw_only=True):
     taints: tuple[Taint, ...]
     is_left_over: bool = False  # whether what set the taints should have removed them
@@ -76,9 +87,7 @@ class RemoveTaints(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        is_kept = any(taint.key == TO_BE_DELETED for taint in self.taints)
-        state = "which cluster-autoscaler has not removed" if is_kept else "which is ready again"
-        again = f", {state}" if self.is_left_over else ""
+        again = f", which {_STATES.get(self.taints[0].key, 'is ready again')}" if self.is_left_over else ""
         what = f"taint {' and '.join(map(str, self.taints))} from {self.node}{again}"
         if self.is_of_openshift:
             return f"set mastersSchedulable: true in Scheduler cluster, which removes {what}"
