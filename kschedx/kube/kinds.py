@@ -1,7 +1,7 @@
 """The kinds that kschedx reads, one row each: their API, the decoded record, and what needs them.
 
 File readers, live lists, snapshots, the anonymizer, doctor, and the notes about missing kinds all use this table. A new
-kind needs a new row, an entry in README.md's ClusterRole, and the wording for `leaves`.
+kind needs a row here and a record with the fields that are read.
 """
 
 from __future__ import annotations

@@ -144,6 +144,18 @@ def test_a_row_is_sorted_copied_and_explained() -> None:
     walked("zone-full", walk)
 
 
+def test_the_answer_is_as_wide_as_its_tab() -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
+        lines = shown(app, "#whole").splitlines()
+        await pilot.press("question_mark")
+        await pilot.pause()
+        narrow = shown(app, "#whole").splitlines()
+        room = app.screen.query_one("#side").size.width
+        assert max(map(len, narrow)) <= room < max(map(len, lines))
+
+    walked("zone-full", walk)
+
+
 def test_node_names_stay_short_after_each_key() -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:
         for keys in ((), ("s",), ("f", "enter"), ("u",)):

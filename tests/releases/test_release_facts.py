@@ -14,6 +14,7 @@ from kschedx.framework.config import load_profiles
 from kschedx.framework.registry import IN_TREE
 from kschedx.releases import EMULATED, POINTS, Release, resolve
 from kschedx.releases.gates import HISTORY, specs
+from kschedx.releases.plugins import NOT_SIMULATED, PLUGINS
 from tests.conftest import ROOT, Golden
 
 FOLDER = Path(__file__).parent / "golden"
@@ -60,6 +61,10 @@ def facts_of(release: Release) -> Iterator[str]:
 def test_every_default_plugin_is_implemented(version: str) -> None:
     release = resolve(version, {"AllAlpha": False})
     assert {plugin.name for plugin in release.default_plugins} <= IN_TREE.keys()
+
+
+def test_a_plugin_with_a_row_is_not_listed_as_unknown() -> None:
+    assert not {row.name for row in PLUGINS} & NOT_SIMULATED.keys()
 
 
 def test_the_package_reads_only_known_gates() -> None:
