@@ -290,7 +290,7 @@ PLUGIN_OF_ANNOTATION: Mapping[str, str] = {
 READ_ANNOTATIONS = frozenset({*PLUGIN_OF_ANNOTATION, PROJECT_NODE_SELECTOR})
 
 
-def project_selector(annotations: Labels, default: str) -> str:
+def project_selector(annotations: Mapping[str, str], default: str) -> str:
     """Return the node selector that OriginPodNodeEnvironment adds to a project's pods: the project's own, even if
     empty, otherwise the cluster's `default`; none if PodNodeSelector's annotation is set."""
     return "" if NODE_SELECTOR in annotations else annotations.get(PROJECT_NODE_SELECTOR, default)
@@ -326,7 +326,7 @@ def apply_default_tolerations(spec: PodSpec, annotations: Labels) -> PodSpec:
     return replace(spec, tolerations=tolerations)
 
 
-def refused_tolerations(tolerations: Sequence[Toleration], annotations: Labels) -> Iterator[int]:
+def refused_tolerations(tolerations: Sequence[Toleration], annotations: Mapping[str, str]) -> Iterator[int]:
     """Yield the indexes of the tolerations that a namespace's whitelist, if it has any, does not cover."""
     whitelist = _tolerations(annotations, TOLERATIONS_WHITELIST)
     for index, toleration in enumerate(tolerations if whitelist else ()):
@@ -334,7 +334,9 @@ def refused_tolerations(tolerations: Sequence[Toleration], annotations: Labels) 
             yield index
 
 
-def conflicting_selectors(node_selector: Labels, annotations: Labels, default: str) -> Iterator[tuple[str, str]]:
+def conflicting_selectors(
+    node_selector: Labels, annotations: Mapping[str, str], default: str
+) -> Iterator[tuple[str, str]]:
     """Yield the labels, key and value, that a namespace's node selector demands and the pod's own contradicts."""
     for selector in (annotations.get(NODE_SELECTOR, ""), project_selector(annotations, default)):
         for key, value in _labels(selector, "").items():
@@ -374,7 +376,7 @@ def _labels(selector: str, field: str) -> Labels:
     return labels
 
 
-def _tolerations(annotations: Labels, key: str) -> tuple[Toleration, ...]:
+def _tolerations(annotations: Mapping[str, str], key: str) -> tuple[Toleration, ...]:
     written = annotations.get(key, "")
     if not written:
         return ()
