@@ -15,8 +15,8 @@ from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers import states
 from kschedx.controllers.workloads import Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
 from kschedx.errors import nearest
-from kschedx.explain.cycle_notes import claim_without_devices, claim_without_node, start_obstacle
 from kschedx.explain.events import recorded_event
+from kschedx.explain.kubelet import claim_without_devices, claim_without_node, start_obstacle
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube import kueue
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready

@@ -3,12 +3,13 @@ ordinal, refused, or missing in the dump."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers import states
+from kschedx.controllers.kubelet_rejections import kubelet_rejection
 from kschedx.controllers.pod_autoscaling import not_scaled, scaled_to_zero, stopped_state
 from kschedx.controllers.pod_lifecycle import (
     JOB_ENDS,
@@ -30,27 +31,27 @@ from kschedx.controllers.pod_lifecycle import (
 from kschedx.controllers.stateful_set import unsure_of_name
 from kschedx.controllers.workloads import (
     SCALED,
-    Owners,
     Workload,
     controlling_custom_resource,
     current_replica_set_of,
     first_ordinal,
+    is_controlled_by,
+    member_rows,
     ordinal_of,
+    replica_sets_of,
     unfulfilled_seconds,
     wanted_replicas,
     workload_of,
 )
-from kschedx.errors import InputError
 from kschedx.explain.admission import service_accounts
 from kschedx.explain.notes import Note, RunsAlready
 from kschedx.explain.root_causes import newer_template
 from kschedx.kube import kueue
 from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
-from kschedx.kube.controllers import Controller, CronJobController, convert, stored_controller, stored_metadata
+from kschedx.kube.controllers import Controller, CronJobController, convert, stored_controller
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.resources import ResourceQuota
-from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import (
     GENERATION_OF_TEMPLATE,
@@ -84,7 +85,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
         return states.BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
     if (terminating := namespace_lifecycle(snapshot, workload.namespace, subject)) is not None:
         return terminating
-    if workload.kind in SCALED and len(_rows(snapshot, workload)) < wanted_replicas(manifest):
+    if workload.kind in SCALED and len(member_rows(snapshot, workload)) < wanted_replicas(manifest):
         down = controller_manager_down(snapshot, subject)
         if down is not None:
             return down
@@ -104,7 +105,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
         case "CronJob":
             return _cron_job_state(snapshot, workload, manifest)
         case "DaemonSet":
-            return _kubelet_rejection(snapshot, workload)
+            return kubelet_rejection(snapshot, workload)
         case _:
             return None
 
@@ -114,7 +115,7 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     status, manager = map_at(manifest, "status"), map_at(manifest, "spec").get("managedBy")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
-    if not any(counts) or not is_stored or manager not in (None, _JOB_CONTROLLER) or _rows(snapshot, workload):
+    if not any(counts) or not is_stored or manager not in (None, _JOB_CONTROLLER) or member_rows(snapshot, workload):
         return None
     source = snapshot.source
     is_open = source.is_dump and "Pod" not in source.missing and not source.is_complete("Pod", workload.namespace)
@@ -130,7 +131,7 @@ def _unobserved_state(snapshot: Snapshot, workload: Workload, manifest: Manifest
     is_stored &= spec.get("managedBy") in (None, _JOB_CONTROLLER)
     if not is_stored or workload.kind not in SCALED or True in (spec.get("suspend"), spec.get("paused")):
         return None
-    rows = _rows(snapshot, workload)
+    rows = member_rows(snapshot, workload)
     if len(rows) >= wanted_replicas(manifest):
         return None
     state = states.NotObserved(subject=workload.reference, kind=workload.kind)
@@ -161,96 +162,9 @@ def _replicas_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) 
         return scaled_to_zero(snapshot, workload, manifest)
     is_paused = controller.spec.paused and workload.kind == "Deployment"
     if is_paused and current_replica_set_of(snapshot, manifest) is None:
-        has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
+        has_pods = bool(member_rows(snapshot, workload))
         return states.Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
-    return _replica_failure(snapshot, workload, controller) or _kubelet_rejection(snapshot, workload)
-
-
-_REJECTED = lazy_pattern(
-    r"Pod was rejected|The node had condition|(?:TopologyAffinity|SMTAlignment|UnexpectedAdmission)Error|OutOf"
-)
-"""The first words in the status of a pod that its kubelet fails before it starts (pkg/kubelet: lifecycle, eviction)."""
-
-
-def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[int]]:
-    """Return the rows of pods that a kubelet failed before they started, by the kind, namespace, and name of their
-    controllers. They are computed once for a snapshot."""
-    rejected: dict[tuple[str, str, str], list[int]] | None = vars(snapshot).get("_rejected_pods")
-    if rejected is not None:
-        return rejected
-    pods, rejected = snapshot.pods, {}
-    for row in pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist():
-        status, owner = pods[row].status, pods[row].metadata.controller
-        if owner is not None and any(map(_REJECTED.match, (status.reason, status.message))):
-            rejected.setdefault((owner.kind, pods.namespaces[row], owner.name), []).append(row)
-    vars(snapshot)["_rejected_pods"] = rejected
-    return rejected
-
-
-def _kubelet_rejection(snapshot: Snapshot, workload: Workload) -> states.RejectedByKubelet | None:
-    """Return the state of a Job without an active pod, of a DaemonSet without one on some node, or of a workload with a
-    ReplicaSet that lacks pods, if kubelets failed some of its pods."""
-    by_owner, own = rejected_pods(snapshot), (workload.kind, workload.namespace, workload.name)
-    if not by_owner:
-        return None
-    makers = {own: snapshot.workloads.get(own, b"{}")}
-    if workload.kind == "Deployment":
-        replica_sets = replica_sets_of(snapshot, workload)
-        makers = {("ReplicaSet", workload.namespace, meta.name): raw for meta, raw in replica_sets}
-    for key, raw in makers.items():
-        rows, wanted = by_owner.get(key, ()), stored_controller(raw).spec.replicas
-        active = [row for row in _rows(snapshot, workload) if _owned_by(snapshot, row, key[2])] if rows else []
-        if workload.kind == "DaemonSet":
-            names, active = snapshot.pods.node_names, []
-            rows = [row for row in rows if names[row] not in {names[other] for other in _rows(snapshot, workload)}]
-        if rows and len(active) < (1 if wanted is None else wanted):
-            return _rejection(snapshot, rows, workload.reference)
-    return None
-
-
-def _rejection(snapshot: Snapshot, rows: Sequence[int], subject: str, owner: str = "") -> states.RejectedByKubelet:
-    """Return the state with the reason of the newest of these rejected pods."""
-    last = max((snapshot.pods[row] for row in rows), key=lambda pod: pod.metadata.creation_timestamp or "")
-    return states.RejectedByKubelet(
-        subject=subject,
-        reason=last.status.reason,
-        message=last.status.message,
-        nodes=tuple(sorted({snapshot.pods.node_names[row] for row in rows})),
-        pods=len(rows),
-        owner=owner,
-    )
-
-
-_RECENT = 3600 * 10**9
-"""Nanoseconds within which a controller has replaced a pod that failed, whatever its back-off."""
-
-
-def _is_longer(since: str, until: str) -> bool:
-    try:
-        return bool(since and until) and nanoseconds(until) - nanoseconds(since) > _RECENT
-    except InputError:  # a time in a format that no API server writes
-        return False
-
-
-def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.RejectedByKubelet | None:
-    """Return the state of a pending pod if it replaces pods that the kubelets of all these nodes failed. A pod of the
-    same controller that started there later shows that the cause is gone."""
-    owner = pod.metadata.controller
-    if owner is None or not nodes:
-        return None
-    pods, own = snapshot.pods, (owner.kind, pod.metadata.namespace, owner.name)
-    on = {node: [row for row in rejected_pods(snapshot).get(own, ()) if pods.node_names[row] == node] for node in nodes}
-    if not all(on.values()):
-        return None
-    rows = [row for each in on.values() for row in each]
-    last = max(pods.creation_timestamps[row] or "" for row in rows)
-    siblings = pods.owners.where(lambda owners: owner in owners) & pods.phases.where(lambda phase: phase != "Failed")
-    siblings &= pods.node_names.where(on.__contains__)
-    if any((pods.creation_timestamps[row] or "") > last for row in siblings.nonzero()[0].tolist()):
-        return None
-    if _is_longer(last, pod.metadata.creation_timestamp or ""):
-        return None
-    return _rejection(snapshot, rows, pod.key, f"{owner.kind} {owner.name}")
+    return _replica_failure(snapshot, workload, controller) or kubelet_rejection(snapshot, workload)
 
 
 _REPLACED_AT_ONCE = ("Deployment", "ReplicaSet", "ReplicationController")
@@ -261,7 +175,7 @@ pkg/controller/controller_utils.go)."""
 def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     """Return a note that a workload has all of its replicas, and that all of them have nodes. It is empty for workloads
     whose pods have names of their own."""
-    rows, pods = _rows(snapshot, workload_of(manifest)), snapshot.pods
+    rows, pods = member_rows(snapshot, workload_of(manifest)), snapshot.pods
     rows = [row for row in rows if not pods.deletion_timestamps[row]]
     is_short = len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows)
     if is_short or not rows or manifest.get("kind") not in _REPLACED_AT_ONCE:
@@ -280,7 +194,7 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
 def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
     """Return why a workload whose pods all have nodes gets no further pods."""
     workload = workload_of(manifest)
-    rows, pods = _rows(snapshot, workload), snapshot.pods
+    rows, pods = member_rows(snapshot, workload), snapshot.pods
     if not rows or len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows):
         return None
     return (
@@ -344,7 +258,7 @@ def _stalled_rollout(
         rows = new
     elif is_paused or not message:
         current = str(map_at(current_replica_set_of(snapshot, manifest) or {}, "metadata").get("name") or "")
-        new = [row for row in rows if _owned_by(snapshot, row, current)]
+        new = [row for row in rows if is_controlled_by(snapshot, row, current)]
         if not new or len(new) == len(rows):
             return None
         if is_paused:
@@ -367,7 +281,7 @@ def failing_rollout(snapshot: Snapshot, workload: Workload) -> Manifest | None:
     status = stored_controller(raw).status
     if status.updated_replicas >= status.replicas:
         return None
-    waiting = (waiting_container(snapshot.pods[row]) for row in _rows(snapshot, workload))
+    waiting = (waiting_container(snapshot.pods[row]) for row in member_rows(snapshot, workload))
     failing = (states.Waits.CRASH, states.Waits.IMAGE, states.Waits.CONFIGURATION)
     if not any(waits is not None and waits[0] in failing for waits in waiting):
         return None
@@ -414,7 +328,7 @@ def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
 def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Controller) -> states.Lifecycle | None:
     """Return the state according to the ReplicaFailure condition of a workload that lacks pods. The condition outlives
     the events."""
-    rows = _rows(snapshot, workload)
+    rows = member_rows(snapshot, workload)
     replicas = 1 if controller.spec.replicas is None else controller.spec.replicas
     own = _failure(controller.status.conditions)
     condition = own if len(rows) < replicas else None
@@ -422,7 +336,7 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
     if condition is None:
         for metadata, raw in replica_sets_of(snapshot, workload):
             replica_set = stored_controller(raw)
-            number = sum(_owned_by(snapshot, row, metadata.name) for row in rows)
+            number = sum(is_controlled_by(snapshot, row, metadata.name) for row in rows)
             if number < (replica_set.spec.replicas or 0):
                 condition = _failure(replica_set.status.conditions) or own
                 event = snapshot.failed_create("ReplicaSet", metadata)
@@ -445,20 +359,6 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
         has_pods=bool(rows),
         numbers=states.share_of(len(rows), replicas),
     )
-
-
-def _owned_by(snapshot: Snapshot, row: int, name: str) -> bool:
-    return any(owner.controller and owner.name == name for owner in snapshot.pods.owners[row])
-
-
-def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[ObjectMeta, bytes]]:
-    """Yield the stored ReplicaSets of a Deployment."""
-    for (kind, namespace, _), raw in snapshot.workloads.items():
-        if (kind, namespace, workload.kind) == ("ReplicaSet", workload.namespace, "Deployment"):
-            metadata = stored_metadata(raw)
-            owner = metadata.controller
-            if owner is not None and (owner.kind, owner.name) == (workload.kind, workload.name):
-                yield metadata, raw
 
 
 def _failure(conditions: Sequence[Condition]) -> Condition | None:
@@ -532,7 +432,7 @@ def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manife
     if spec.pod_management_policy == "Parallel":
         return None
     pods, start = snapshot.pods, first_ordinal(manifest)
-    members = {ordinal_of(pods.names[row]): row for row in _rows(snapshot, workload)}
+    members = {ordinal_of(pods.names[row]): row for row in member_rows(snapshot, workload)}
     missing = next((n for n in range(start, start + wanted_replicas(manifest)) if n not in members), None)
     if missing is None:
         return None
@@ -561,10 +461,6 @@ def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manife
     return None
 
 
-def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
-    return Owners(snapshot).members(snapshot.pods, workload)
-
-
 _JOB_CONTROLLER = "kubernetes.io/job-controller"
 """The value of spec.managedBy for Kubernetes' own controller (pkg/controller/job/job_controller.go)."""
 _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
@@ -581,7 +477,9 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
             return suspended_state(snapshot, workload, ".".join(path))
     if kind_and_group(manifest) == ("Rollout", "argoproj.io"):
         if map_at(manifest, "spec").get("paused") is True:
-            return states.Paused(subject=workload.reference, kind="Rollout", has_pods=bool(_rows(snapshot, workload)))
+            return states.Paused(
+                subject=workload.reference, kind="Rollout", has_pods=bool(member_rows(snapshot, workload))
+            )
         if (paused := _paused_at_step(workload, manifest)) is not None:
             return paused
     if (ended := _end_state(manifest)) is not None:
@@ -589,7 +487,7 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
     counts = [pod.count.number for pod in foreign_pods(manifest)]
     if counts and not any(count != 0 for count in counts):
         return stopped_state(workload, manifest)
-    if not _rows(snapshot, workload):
+    if not member_rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         if (failed := event or _failure(_conditions(manifest))) is not None:
             return refusal_state(workload.reference, failed.message, recorded=snapshot, is_workload=True)
@@ -694,23 +592,23 @@ def _job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> st
         return suspended_state(snapshot, workload)
     if job.spec.parallelism == 0:
         return states.ScaledToZero(subject=subject, field="spec.parallelism")
-    if job.spec.managed_by not in (None, _JOB_CONTROLLER) and not _rows(snapshot, workload):
+    if job.spec.managed_by not in (None, _JOB_CONTROLLER) and not member_rows(snapshot, workload):
         return states.ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
-    return _kubelet_rejection(snapshot, workload) or _between_attempts(snapshot, workload, manifest, ended)
+    return kubelet_rejection(snapshot, workload) or _between_attempts(snapshot, workload, manifest, ended)
 
 
 def _failed_pods(snapshot: Snapshot, workload: Workload) -> list[Pod]:
     pods = snapshot.pods
     failed = pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist()
     mine = (row for row in failed if pods.namespaces[row] == workload.namespace)
-    return [pods[row] for row in mine if _owned_by(snapshot, row, workload.name)]
+    return [pods[row] for row in mine if is_controlled_by(snapshot, row, workload.name)]
 
 
 def _between_attempts(
     snapshot: Snapshot, workload: Workload, manifest: Manifest, ended: Sequence[Pod]
 ) -> states.Failed | None:
     """Return the state of a Job without an active pod, whose next pod its controller creates after a back-off."""
-    rows = _rows(snapshot, workload)
+    rows = member_rows(snapshot, workload)
     limit = map_at(manifest, "spec").get("backoffLimit")
     if rows or not ended or map_at(manifest, "status").get("active"):
         return None
@@ -735,7 +633,7 @@ def _cron_job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) 
         return None
     for job in cron_job.status.active:
         refusal = snapshot.failed_creates.get(("Job", workload.namespace, job.name))
-        rows = _rows(snapshot, Workload("Job", workload.namespace, job.name))
+        rows = member_rows(snapshot, Workload("Job", workload.namespace, job.name))
         if refusal is not None and not rows:
             return states.StillActive(subject=subject, job=job.name, message=refusal.message)
         for row in rows:
@@ -769,7 +667,7 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
         wanted = 0
     else:
         wanted = wanted_replicas(manifest)
-    rows, pods = _rows(snapshot, workload), snapshot.pods
+    rows, pods = member_rows(snapshot, workload), snapshot.pods
     if _stalled_by_lost_node(snapshot, manifest, rows) is not None:
         return None
     if workload.kind == "DaemonSet" and (row := _blocked_by_predecessor(pods, rows)) is not None:

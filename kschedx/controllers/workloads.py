@@ -467,6 +467,11 @@ def ordinal_of(name: str) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
 
 
+def member_rows(snapshot: Snapshot, workload: Workload) -> list[int]:
+    """Return the rows of the workload's pods that have not finished."""
+    return Owners(snapshot).members(snapshot.pods, workload)
+
+
 def current_replica_set_of(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
     """Return the cluster's ReplicaSet with a Deployment's template; None for other kinds and for a new template."""
     if manifest.get("kind") != "Deployment":
@@ -483,6 +488,21 @@ def replica_sets(snapshot: Snapshot, namespace: str) -> list[dict[str, object]]:
         if kind == "ReplicaSet" and space == namespace
     ]
     return [item for item in every if map_at(item, "spec", "template", "spec")]
+
+
+def is_controlled_by(snapshot: Snapshot, row: int, name: str) -> bool:
+    """Return whether the controller of a pod, given by its row, has this name."""
+    return any(owner.controller and owner.name == name for owner in snapshot.pods.owners[row])
+
+
+def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[ObjectMeta, bytes]]:
+    """Yield the stored ReplicaSets of a Deployment."""
+    for (kind, namespace, _), raw in snapshot.workloads.items():
+        if (kind, namespace, workload.kind) == ("ReplicaSet", workload.namespace, "Deployment"):
+            metadata = stored_metadata(raw)
+            owner = metadata.controller
+            if owner is not None and (owner.kind, owner.name) == (workload.kind, workload.name):
+                yield metadata, raw
 
 
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:

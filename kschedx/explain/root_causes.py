@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
-from kschedx.explain.cycle_notes import attached_elsewhere, unusable_volumes
+from kschedx.explain.cycle_notes import unusable_volumes
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
     RootCause,
@@ -26,6 +26,7 @@ from kschedx.explain.hardware import (
     unhealthy,
     unpublished_devices,
 )
+from kschedx.explain.kubelet import attached_elsewhere
 from kschedx.explain.pod_selectors import (
     absent_matches,
     covered_namespace,

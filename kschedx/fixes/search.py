@@ -10,7 +10,7 @@ from operator import length_hint
 from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
-from kschedx.explain.cycle_notes import attached_elsewhere
+from kschedx.explain.kubelet import attached_elsewhere
 from kschedx.explain.node_groups import account_of
 from kschedx.findings import (
     DeviceSelectorFailed,

@@ -20,9 +20,9 @@ from kschedx.controllers.workload_lifecycle import (
     waiting_member,
     workload_lifecycle,
 )
-from kschedx.controllers.workloads import Owners, workload_of
+from kschedx.controllers.workloads import member_rows, workload_of
 from kschedx.errors import InputError, NotAdmittedError, NotReadError
-from kschedx.explain.cycle_notes import may_lack_node_support
+from kschedx.explain.kubelet import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
 from kschedx.explain.setup import Setup, Subject, stored_subject
 from kschedx.framework.cycle import Outcome
@@ -239,7 +239,7 @@ def state_of_more(
 def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object]) -> states.Lifecycle | None:
     """Return the state of a workload's first pending pod if kubelets reject such pods, or if the cluster reports that
     it fits no node."""
-    rows = Owners(before).members(before.pods, workload_of(workload))
+    rows = member_rows(before, workload_of(workload))
     pending = next((before.pods[row] for row in rows if not before.pods.node_names[row]), None)
     state = None if pending is None else explain(stored_subject(before, pending), setup).lifecycle
     return (
@@ -319,7 +319,7 @@ def _may_be_unobserved(workload: Mapping[str, object], snapshot: Snapshot) -> bo
     is_stored = bool(map_at(workload, "metadata").get("uid"))
     if not is_stored or "status" in workload or "replicas" not in map_at(workload, "spec"):
         return False
-    members = Owners(snapshot).members(snapshot.pods, workload_of(workload))
+    members = member_rows(snapshot, workload_of(workload))
     return not members and any(b'"observedGeneration"' in raw for raw in snapshot.workloads.values())
 
 

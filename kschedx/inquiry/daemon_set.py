@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from kschedx.apiserver.resource_quota import create_error_text
 from kschedx.controllers.manager import Rollout, RolloutDocument
 from kschedx.explain.admission import QuotaLedger
-from kschedx.explain.cycle_notes import may_lack_node_support, start_obstacle
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.kubelet import may_lack_node_support, start_obstacle
 from kschedx.explain.node_groups import Blocker, NodeGroup
 from kschedx.explain.root_causes import is_virtual
 from kschedx.explain.setup import Setup, Subject

@@ -19,9 +19,10 @@ from kschedx.controllers.states import (
     row_of,
     state_document,
 )
-from kschedx.explain.cycle_notes import RECORDED, bound_by_hand
+from kschedx.explain.cycle_notes import RECORDED
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.kubelet import bound_by_hand
 from kschedx.explain.notes import Note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler

@@ -14,10 +14,11 @@ from msgspec.structs import replace
 from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
 from kschedx.controllers.state_causes import causes, own_event
 from kschedx.controllers.states import BeingDeleted, ExitCode, Lifecycle, NotRead, Refused, WaitingForKubelet, headline
-from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
+from kschedx.controllers.workloads import has_replicas, member_rows, wanted_replicas, workload_of
 from kschedx.errors import ConfigError, NotAdmittedError, NotReadError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, answer_keys, cause_of, decisive, groups, owner_of
-from kschedx.explain.cycle_notes import bound_by_hand, untried_minutes, untried_text
+from kschedx.explain.cycle_notes import untried_minutes, untried_text
+from kschedx.explain.kubelet import bound_by_hand
 from kschedx.explain.missing_kinds import depends_on_unread
 from kschedx.explain.setup import Subject, stored_subject
 from kschedx.findings import Finding
@@ -585,7 +586,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         if target.count is not None and not self.inquiry.is_alone:
             count = target.count.number or 1
         elif workload is not None and has_replicas(workload) and not self.inquiry.is_alone:
-            there = [] if snapshot is None else Owners(snapshot).members(snapshot.pods, workload_of(workload))
+            there = [] if snapshot is None else member_rows(snapshot, workload_of(workload))
             count = max(wanted_replicas(workload) - len(there), 1)
         return Item(
             pod=f"{namespace}/{name}",

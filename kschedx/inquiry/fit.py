@@ -18,8 +18,8 @@ from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocu
 from kschedx.framework.runtime import request_options
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.node_usage import NodeUsage
 from kschedx.inquiry.pod import find_fixes
-from kschedx.inquiry.simulation import NodeUsage
 from kschedx.kube.documents import Document, Json, document
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request

@@ -20,7 +20,7 @@ from kschedx.controllers.pod_lifecycle import (
     is_ready,
     pod_lifecycle,
 )
-from kschedx.controllers.workload_lifecycle import failing_rollout, replica_sets_of
+from kschedx.controllers.workload_lifecycle import failing_rollout
 from kschedx.controllers.workloads import (
     SCALED,
     Workload,
@@ -29,11 +29,12 @@ from kschedx.controllers.workloads import (
     manifest_of,
     ordinal_of,
     pods_of_ordinals,
+    replica_sets_of,
     workload_of,
 )
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
+from kschedx.explain.kubelet import ARCH_LABEL, OS_LABEL
 from kschedx.explain.root_causes import NewerTemplate
 from kschedx.explain.setup import Subject, stored_subject
 from kschedx.fixes import FixCertainty

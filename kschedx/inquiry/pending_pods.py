@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_pod
-from kschedx.controllers.workloads import Owners, manifest_of, new_pods
+from kschedx.controllers.workloads import manifest_of, member_rows, new_pods
 from kschedx.errors import InputError, UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Proposal, apply_steps
@@ -138,7 +138,7 @@ class SharedFixes:
         manifest = manifest_of(self._then, result.workload) if result.to_come and result.pending else None
         if manifest is None:
             return self.story(result.pending)
-        members = Owners(self._then).members(self._then.pods, result.workload)
+        members = member_rows(self._then, result.workload)
         taken, setup = (self._then.pods.names[row] for row in members), self._simulation.setup
         try:
             snapshot, to_come = new_pods(self._then, setup, manifest, result.to_come, taken)

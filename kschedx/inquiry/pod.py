@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.pod_security import KubeletFields
 from kschedx.controllers import states
+from kschedx.controllers.kubelet_rejections import next_rejected, rejected_pods
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
     component_down,
@@ -22,15 +23,8 @@ from kschedx.controllers.pod_lifecycle import (
     scheduler_down,
 )
 from kschedx.controllers.stateful_set import admit_pods
-from kschedx.controllers.workload_lifecycle import (
-    next_rejected,
-    refusal_state,
-    rejected_pods,
-    rule_of,
-    state_of,
-    unready_reason,
-)
-from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
+from kschedx.controllers.workload_lifecycle import refusal_state, rule_of, state_of, unready_reason
+from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas, workload_of
 from kschedx.errors import (
     InputError,
     KschedxError,
@@ -304,9 +298,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         maker = self.written.workload
         if maker is None or self.written.document is not None or maker.get("kind") not in {*SCALED} - {"Job"}:
             return ""
-        return states.share_of(
-            len(Owners(self.before).members(self.before.pods, workload_of(maker))), wanted_replicas(maker)
-        )
+        return states.share_of(len(member_rows(self.before, workload_of(maker))), wanted_replicas(maker))
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """Return kubectl's warning about a workload that is created although Pod Security refuses its pods."""
@@ -352,7 +344,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         maker = self.written.workload
         if maker is None or self.written.is_daemon:
             return 1
-        members = Owners(self.before).members(self.before.pods, workload_of(maker))
+        members = member_rows(self.before, workload_of(maker))
         return max(wanted_replicas(maker) - len(members), 1)
 
 
@@ -716,7 +708,7 @@ def _short_jobs(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
         raw = snapshot.workloads.get(key) if key[0] == "Job" else None
         if raw is None:
             continue
-        rows = Owners(snapshot).members(snapshot.pods, Workload(*key))
+        rows = member_rows(snapshot, Workload(*key))
         last = max((snapshot.pods.creation_timestamps[row] or "" for row in rows), default="")
         is_newer = (snapshot.failed_creates[key].last_seen or last) >= last
         if is_newer and len(rows) < wanted_replicas(msgspec.json.decode(raw, type=dict[str, object])):

@@ -13,7 +13,7 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
-from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas
+from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas
 from kschedx.explain.hardware import (
     DeviceClaimRefused,
     DeviceDriverMissing,
@@ -238,7 +238,7 @@ class PodFixes:
         if all(misses_pod(pod, term) for term in terms):
             return
         workload = Workload(owner.kind, pod.metadata.namespace, owner.name)
-        rows = Owners(snapshot).members(snapshot.pods, workload)
+        rows = member_rows(snapshot, workload)
         fit = sum(snapshot.pods.node[row] >= 0 and not snapshot.pods.deletion_timestamps[row] for row in rows)
         is_rollout = len({snapshot.pods.owners[row] for row in rows}) > 1
         if 0 < fit < wanted_replicas(owner.manifest) and not is_rollout and not rescaled(snapshot, workload, fit):

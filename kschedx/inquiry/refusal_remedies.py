@@ -30,7 +30,7 @@ from kschedx.apiserver.pod_security import (
     security_view,
 )
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_ready, quota_kinds
-from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
+from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.admission import enforced_standard, service_accounts
 from kschedx.explain.setup import Setup, Subject, admit
@@ -146,7 +146,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         workload = workload_of(self.maker)
         key = workload.kind, workload.namespace, workload.name
         stored = manifest_of(self.snapshot, workload) or {}
-        rows = Owners(self.snapshot).members(self.snapshot.pods, workload)
+        rows = member_rows(self.snapshot, workload)
         selectors = [map_at(item, "spec").get("selector") for item in (stored, self.maker)]
         is_adopted = workload.kind == "StatefulSet" and contains(*selectors)
         others = {item: raw for item, raw in self.snapshot.workloads.items() if item != key}
@@ -553,7 +553,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _has_all_replicas(self) -> bool:
         """Whether the workload already has all replicas, so that the missing pods are those that a rollout adds."""
         assert self.maker is not None
-        members = Owners(self.snapshot).members(self.snapshot.pods, workload_of(self.maker))
+        members = member_rows(self.snapshot, workload_of(self.maker))
         return len(members) >= wanted_replicas(self.maker)
 
     def _bound_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:

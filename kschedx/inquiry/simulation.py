@@ -27,7 +27,7 @@ from kschedx.controllers.workloads import (
     wanted_replicas,
 )
 from kschedx.errors import NotAdmittedError, NotChangedError
-from kschedx.explain.cycle_notes import BoundByHand, bound_by_hand, may_lack_node_support
+from kschedx.explain.kubelet import BoundByHand, bound_by_hand, may_lack_node_support
 from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.notes import drained_nodes
 from kschedx.explain.setup import Subject, stored_subject, unassign
@@ -37,6 +37,7 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import WrittenPod, unknown_pods, written_from
+from kschedx.inquiry.node_usage import NodeChange, NodeUsage
 from kschedx.inquiry.pod import (
     WithoutDecision,
     answer_with_fixes,
@@ -49,7 +50,6 @@ from kschedx.inquiry.pod import (
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Document, Json, document, part_of
-from kschedx.kube.names import PODS
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
@@ -60,74 +60,11 @@ from kschedx.simulate.moves import GoalResult
 from kschedx.simulate.queue import QueueStep, StepDocument, replay
 from kschedx.simulate.simulator import KueueResult, Simulator
 from kschedx.snapshot.columns import IntArray
-from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, SourceDocument
 
 _MOST_BOUND = 100
 """The number of different pods in a row of a node that are tried against its kubelet."""
-
-
-class NodeUse(Document, frozen=True):
-    """What the pods on one node ask for, of what it offers: resource to amount, cpu in milli-units."""
-
-    requested: Mapping[str, int]
-    allocatable: Mapping[str, int]
-
-    @property
-    def pods(self) -> int:
-        return self.requested[PODS]
-
-    def percent(self, resource: str) -> int:
-        """Return the requested percentage; 0 if nothing of the resource is allocatable."""
-        offered = self.allocatable.get(resource, 0)
-        return 100 * self.requested.get(resource, 0) // offered if offered > 0 else 0
-
-
-class NodeChange(Document, frozen=True):
-    """A node before and after a simulation; None where it is not there."""
-
-    before: NodeUse | None
-    after: NodeUse | None
-
-
-class NodeUsage:
-    """The nodes of a cluster at one moment, by name."""
-
-    def __init__(self, nodes: NodeTable) -> None:
-        self.names = nodes.names
-        self.resources: tuple[str, ...] = (*nodes.resources.names, PODS)
-        self._row = {name: row for row, name in enumerate(self.names)}
-        self._requested = np.column_stack([nodes.requested, nodes.pod_count])
-        self._allocatable = np.column_stack([nodes.allocatable, nodes.allowed_pods])
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._row
-
-    def __getitem__(self, name: str) -> NodeUse:
-        row = self._row[name]
-        offered = {
-            key: int(amount) for key, amount in zip(self.resources, self._allocatable[row], strict=True) if amount
-        }
-        requested = {key: int(amount) for key, amount in zip(self.resources, self._requested[row], strict=True)}
-        return NodeUse(
-            requested={key: amount for key, amount in requested.items() if amount or key in offered or key == PODS},
-            allocatable=offered,
-        )
-
-    def get(self, name: str) -> NodeUse | None:
-        """Return the usage of a node; None for a node that does not exist."""
-        if name not in self:
-            return None
-        return self[name]
-
-    def total(self) -> NodeUse:
-        """Return the usage of all nodes together."""
-        requested, offered = self._requested.sum(axis=0).tolist(), self._allocatable.sum(axis=0).tolist()
-        return NodeUse(
-            requested=dict(zip(self.resources, requested, strict=True)),
-            allocatable={key: amount for key, amount in zip(self.resources, offered, strict=True) if amount},
-        )
 
 
 # The results of pending pods after the queue has ended.

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
-from kschedx.controllers.workloads import Owners, Workload
+from kschedx.controllers.workloads import Owners, Workload, member_rows
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
@@ -290,7 +290,7 @@ def _of_postgres(start: Snapshot, budget: _Budget, workload: Workload, cluster: 
     another instance. It would undo a change of the budget."""
     title = f"wait until CloudNativePG has made another instance of {cluster} the primary: the cordon starts that"
     command = ""
-    if len(Owners(start).members(start.pods, workload)) < 2:
+    if len(member_rows(start, workload)) < 2:
         title = f"set enablePDB to false in {cluster}, which has no other instance: it is down until the pod runs again"
         template = "kubectl patch clusters.postgresql.cnpg.io {} -n {} --type merge -p {}"
         spec = {"spec": {"enablePDB": False}}
@@ -333,7 +333,7 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         yield _ready_pods(standing.pending, are_pending=True)
     if spec.max_unavailable is None:
         manifest = workloads.manifest_of(start, workload)
-        members = Owners(start).members(start.pods, workload)
+        members = member_rows(start, workload)
         wanted = len(members) if manifest is None else workloads.wanted_replicas(manifest)
         yield _more_replicas(workload, wanted + max(standing.needed - standing.healthy, 0) + 1)
     if isinstance(spec.min_available, int):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.states import Paused, Refused
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
+from kschedx.controllers.workloads import Owners, Workload, member_rows
 from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import note
@@ -43,9 +43,6 @@ from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.pods import PodTable, group_name
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.tree import SUFFIXES
-
-if TYPE_CHECKING:
-    from kschedx.controllers.workloads import Workload
 
 _NODE_NAMES = ("node", "nodes", "no")
 """kubectl's names for a node."""
@@ -196,9 +193,7 @@ def _single_row(snapshot: Snapshot, name: str, namespace: str) -> int | None:
 def _representative_pod(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | None:
     """Return a pod of a workload that only its pods show: the first pending one if its pods are identical, otherwise
     its last."""
-    from kschedx.controllers.workloads import Owners, Workload
-
-    rows = Owners(snapshot).members(snapshot.pods, Workload(kind, namespace, name))
+    rows = member_rows(snapshot, Workload(kind, namespace, name))
     waiting = [row for row in rows if row in snapshot.pods.pending]
     speaks = waiting[:1] or (rows[-1:] if kind in _ALIKE else [])
     return snapshot.pods[speaks[0]] if speaks else None
@@ -243,8 +238,6 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
 
 def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
     """Return the workloads of a namespace by name: those of its pods, and those that are stored."""
-    from kschedx.controllers.workloads import Owners, Workload
-
     pods = snapshot.pods
     stored = {name: Workload(kind, space, name) for kind, space, name in snapshot.workloads if space == namespace}
     rows = pods.namespaces.where(lambda space: space == namespace).nonzero()[0].tolist()
@@ -484,8 +477,6 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
 def pods_in_question(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:
     """Return the pods, `namespace/name`, that are named or whose workload is; a workload that does not exist has
     none."""
-    from kschedx.controllers.workloads import Owners, Workload
-
     workloads: set[str] = set()
     owners = Owners(snapshot)
     for target in names:
@@ -503,8 +494,6 @@ def pods_in_question(snapshot: Snapshot, names: Sequence[str], namespace: str) -
 
 def workloads_in_question(names: Sequence[str], namespace: str) -> Collection[Workload]:
     """Return the named workloads, whether they exist or not."""
-    from kschedx.controllers.workloads import Workload
-
     named = (_parse_reference(name, namespace) for name in names)
     return {Workload(*referred) for referred in named if referred is not None and referred[0] != "Pod"}
 

@@ -22,7 +22,7 @@ from kschedx.controllers.daemon_set import home_node
 from kschedx.controllers.deployment import NoRollout, StatefulSetUpdate
 from kschedx.controllers.manager import Rollout, parallel_replicas
 from kschedx.controllers.stateful_set import admit_pods, without_claims
-from kschedx.controllers.workloads import Owners, Workload
+from kschedx.controllers.workloads import Workload, member_rows
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.causes import NodeIfFirst
@@ -66,7 +66,7 @@ def _admit_by_kubelet(subject: Subject, manifest: Manifest, explain: _Explain) -
     """Return how many of the replicas the kubelet of their node admits, one after the other, as far as that is certain.
     Existing pods of the workload stay, on whatever node they are."""
     workload = workloads.workload_of(manifest)
-    running = len(Owners(subject.snapshot).members(subject.snapshot.pods, workload))
+    running = len(member_rows(subject.snapshot, workload))
     wanted = workloads.wanted_replicas(manifest, workloads.stored_manifest(subject.snapshot, workload))
     node = subject.pod.spec.node_name
     snapshot, pods = workloads.copy_pod(subject.snapshot, subject.pod, max(wanted - running, 1))

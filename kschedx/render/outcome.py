@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import assert_never
 
-from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.kubelet import bound_by_hand
 from kschedx.explain.ranking import Ranking, indecisive
 from kschedx.explain.root_causes import root_causes
 from kschedx.findings import VolumeNodeAffinityMismatch, VolumeZoneMismatch

@@ -17,7 +17,7 @@ from kschedx.grouping import group_pairs
 from kschedx.wording import Fact
 
 if TYPE_CHECKING:
-    from kschedx.inquiry.simulation import NodeUse
+    from kschedx.inquiry.node_usage import NodeUse
 
 
 class Tone(StrEnum):

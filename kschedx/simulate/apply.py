@@ -17,8 +17,8 @@ from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
-from kschedx.controllers.workload_lifecycle import creates_no_pods, replica_sets_of
-from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
+from kschedx.controllers.workload_lifecycle import creates_no_pods
+from kschedx.controllers.workloads import Workload, is_controlled, replica_sets_of, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
 from kschedx.explain.admission import QuotaLedger, charged_object
 from kschedx.explain.setup import admit

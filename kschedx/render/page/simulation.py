@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kschedx.inquiry.simulation import NodeUse, Simulation
+from kschedx.inquiry.node_usage import NodeUse
+from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.stalled_drain import DrainPreview
 from kschedx.inquiry.what_if import SimulationAnswer
 from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, Section, Usage, page_of

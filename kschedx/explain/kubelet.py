@@ -1,0 +1,236 @@
+"""Pods that a kubelet rejects: those whose manifest names their node, and those that cannot start on a chosen node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
+from kschedx.explain.node_groups import account
+from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
+from kschedx.framework.cycle import Cycle
+from kschedx.kube.conditions import condition_of
+from kschedx.kube.storage import own_claims
+from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated
+from kschedx.kube.types import Node, Pod, PodSpec
+from kschedx.plugins.node_volume_limits.attachments import VolumeError, attachable_volumes, is_counted
+from kschedx.snapshot.columns import TableRow
+from kschedx.snapshot.snapshot import Snapshot
+
+OS_LABEL, ARCH_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
+
+
+# A pod with spec.nodeName in its manifest: kube-scheduler ignores it, and the node's kubelet decides. Upstream:
+# AdmissionCheck in pkg/scheduler/eventhandlers.go, which pkg/kubelet/lifecycle/predicate.go calls; a refused pod has
+# its reasons in the status.
+
+
+class BoundByHand(Struct, frozen=True, kw_only=True):
+    node: str
+    exists: bool
+    refusals: tuple[str, ...] = ()
+    """Reasons for which the node's kubelet would refuse the pod."""
+    claim: str = ""
+    """A claim such as `shop/data` without a selected node, which therefore gets no volume."""
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether nothing known prevents the pod from running on the node."""
+        return self.exists and not self.refusals and not self.claim
+
+    @property
+    def text(self) -> str:
+        bound = f"spec.nodeName binds it to {self.node}, without kube-scheduler"
+        if not self.exists:
+            return f"{bound}; the node does not exist"
+        if self.refusals:
+            return f"{bound}; its kubelet rejects the pod ({', '.join(self.refusals)})"
+        if self.claim:
+            return f"{bound}, which would select the node of claim {self.claim}: the claim stays unbound"
+        return f"{bound}; resources, ports, node affinity, and NoExecute taints permit it"
+
+
+def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
+    """Return what is known about a pod with spec.nodeName; None for other pods."""
+    name = cycle.pod.spec.node_name
+    if not name or cycle.snapshot.source.may_lack("Node"):
+        return None
+    if cycle.snapshot.left_out_node(cycle.pod):
+        return None
+    row = cycle.snapshot.cluster.index.get(name)
+    if row is None:
+        return BoundByHand(node=name, exists=False)
+    refusals = dict.fromkeys(_kubelet_refusals(cycle, cycle.snapshot.cluster.nodes[row]))
+    claim = claim_without_node(cycle.snapshot, cycle.pod)
+    return BoundByHand(node=name, exists=True, refusals=tuple(refusals), claim=claim)
+
+
+# What keeps a pod from starting on a node that kube-scheduler accepts: the kubelet checks spec.os
+# (pkg/kubelet/lifecycle/predicate.go) and its node's pressure (pkg/kubelet/eviction/eviction_manager.go), and a CSI
+# driver attaches and mounts volumes where its CSINode lists it (pkg/volume/csi/csi_attacher.go). An image for one
+# architecture names it by convention.
+
+
+class _StartObstacle(Struct, frozen=True, kw_only=True):
+    why: str
+    label: str = ""
+    """The label of nodes that the pod needs, such as `kubernetes.io/os=windows`."""
+    driver: str = ""
+    """The CSI driver that the node lacks."""
+    claim: str = ""
+    """The claim whose volume is attached to another node."""
+    pressure: str = ""
+    """The node's condition for which its kubelet rejects the pod."""
+
+
+_ARCHITECTURES = {
+    "amd64": "amd64", "x86_64": "amd64", "arm64": "arm64", "arm64v8": "arm64", "aarch64": "arm64",
+    "ppc64le": "ppc64le", "s390x": "s390x", "riscv64": "riscv64",
+}  # fmt: skip
+"""Words in the names of images for one architecture, and the values of the node label."""
+
+
+def _architecture_of(image: str) -> str:
+    """Return the architecture in the repository (`arm64v8/nginx`) or at the end of the tag (`app:1.2-arm64`)."""
+    path, _, tag = image.partition("@")[0].rpartition("/")[-1].partition(":")
+    owner = image.rpartition("/")[0].rpartition("/")[-1]
+    words = (owner, tag.replace("_", "-").rpartition("-")[-1], path.rpartition("-")[-1])
+    return next((_ARCHITECTURES[word] for word in words if word in _ARCHITECTURES), "")
+
+
+def may_lack_node_support(spec: PodSpec) -> bool:
+    """Return whether `start_obstacle` can find anything for a pod with this spec."""
+    is_bound = any(volume.csi or is_counted(volume) for volume in spec.volumes)
+    images = (container.image for container in (*spec.init_containers, *spec.containers))
+    tolerated = {toleration.key for toleration in spec.tolerations}
+    is_bound |= not tolerated.isdisjoint(("", *_PRESSURES)) and (spec.priority or 0) < SYSTEM_CRITICAL
+    return is_bound or bool(spec.os and spec.os.name) or any(map(_architecture_of, images))
+
+
+_PRESSURES = {"node.kubernetes.io/disk-pressure": "DiskPressure", "node.kubernetes.io/pid-pressure": "PIDPressure"}
+"""Taints to the conditions for which a kubelet rejects every pod that is not critical."""
+
+
+def _pressure(node: Node, pod: Pod) -> _StartObstacle | None:
+    if pod.priority >= SYSTEM_CRITICAL:
+        return None
+    for condition in _PRESSURES.values():
+        if condition_of(node.status.conditions, condition, "True") is not None:
+            return _StartObstacle(why=f"its kubelet rejects pods, because it has {condition}", pressure=condition)
+    return None
+
+
+def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> _StartObstacle | None:
+    """Return the first reason for which the pod cannot start on a node of the cluster; None if none is known."""
+    row = snapshot.cluster.index.get(name)
+    if row is None:
+        return None
+    node, os = snapshot.cluster.nodes[row], pod.spec.os
+    labels = node.metadata.labels
+    if (pressure := _pressure(node, pod)) is not None:
+        return pressure
+    actual = labels.get(OS_LABEL)
+    if os is not None and os.name and actual not in (None, os.name):
+        why = f"spec.os is {os.name}, and the node runs {actual} (PodOSNotSupported)"
+        return _StartObstacle(why=why, label=f"{OS_LABEL}={os.name}")
+    if (driver := _missing_driver(snapshot, pod, name)) is not None:
+        listing = (entry.name for csi_node in snapshot.storage.csi_nodes.values() for entry in csi_node.spec.drivers)
+        lacks = f"CSINode {name} does not list" if driver in listing else "no CSINode lists"
+        return _StartObstacle(why=f"{lacks} driver {driver}", driver=driver)
+    for claim, why in attached_elsewhere(snapshot, pod, name):
+        return _StartObstacle(why=why, claim=claim)
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        built, here = _architecture_of(container.image), labels.get(ARCH_LABEL)
+        if built and here not in (None, built):
+            why = f"image {container.image} is for {built} by its name, and the node is {here}"
+            return _StartObstacle(why=why, label=f"{ARCH_LABEL}={built}")
+    return None
+
+
+def attached_elsewhere(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the pod's claims for one node at a time that a running pod on another node uses, with that reason.
+
+    kube-scheduler does not compare ReadWriteOnce volumes. Only volumes that are attached count: those in one place, and
+    those with a VolumeAttachment.
+    """
+    storage, pods = snapshot.storage, snapshot.pods
+    for claim in storage.claims_of(pod):
+        key, volume = claim.key, storage.volumes.get(claim.spec.volume_name)
+        if volume is None or volume.spec.csi is None:
+            continue
+        modes = claim.spec.access_modes
+        if not modes or any(not mode.startswith("ReadWriteOnce") for mode in modes):
+            continue
+        attached = (item.spec.source.persistent_volume_name for item in storage.attachments)
+        if volume.required_node_affinity is None and volume.name not in attached:
+            continue
+        there = pods.namespaces.where(lambda space: space == pod.metadata.namespace)
+        there &= pods.phases.where(lambda phase: phase == "Running")
+        there &= pods.node_names.where(lambda other: other not in ("", name))
+        for row in there.nonzero()[0].tolist():
+            holder = pods[row]
+            if not pods.deletion_timestamps[row] and holder.key != pod.key and key in own_claims(holder):
+                uses = f"claim {key} ({', '.join(modes)}) is in use by {holder.key}"
+                yield key, f"{uses} on {holder.spec.node_name}, to which its volume is attached"
+                break
+
+
+def _missing_driver(snapshot: Snapshot, pod: Pod, name: str) -> str | None:
+    """Return the first CSI driver of the pod's volumes that the node's CSINode does not list."""
+    storage = snapshot.storage
+    csi_node = storage.csi_nodes.get(name)
+    if csi_node is None:
+        return None
+    installed = {driver.name for driver in csi_node.spec.drivers}
+    drivers = [volume.csi.driver for volume in pod.spec.volumes if volume.csi is not None]
+    volumes = [volume for volume in pod.spec.volumes if volume.csi is None]
+    unbound = {claim.key for claim in storage.claims_of(pod) if not claim.spec.volume_name}
+    migrated = csi_node.migrated_plugins
+    try:
+        # a provisioner of an unbound claim need not be a CSI driver
+        drivers += (
+            volume.driver
+            for volume in attachable_volumes(pod.metadata, volumes, storage, migrated=migrated, is_new=True)
+            if volume.title not in unbound or "csi" in volume.driver or volume.driver in storage.csi_drivers
+        )
+    except VolumeError:
+        return None  # VolumeBinding rejects the pod
+    return next((driver for driver in drivers if driver not in installed), None)
+
+
+def claim_without_node(snapshot: Snapshot, pod: Pod) -> str:
+    """Return the first claim of a pod that waits for kube-scheduler to select a node, or an empty string."""
+    storage = snapshot.storage
+    for claim in storage.claims_of(pod):
+        if not claim.spec.volume_name and claim.selected_node is None:
+            storage_class = storage.classes.get(claim.storage_class)
+            if storage_class is not None and storage_class.waits_for_first_consumer:
+                return claim.key
+    return ""
+
+
+def claim_without_devices(snapshot: Snapshot, pod: Pod) -> str:
+    """Return the first ResourceClaim of a pod that kube-scheduler has not allocated, or an empty string."""
+    claims = snapshot.devices.claims_of(pod)
+    return next((claim.key for claim in claims if claim.status.allocation is None), "")
+
+
+def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
+    """Yield the kubelet's reasons in its order."""
+    names = [cycle.nodes.name(TableRow(at)) for at in range(len(cycle.nodes))] if cycle.nodes is not None else []
+    if cycle.filter is not None and node.name in names:
+        findings = account(cycle, TableRow(names.index(node.name))).findings
+        for finding in findings:
+            if isinstance(finding, TooManyPods):
+                yield "OutOfpods"
+            elif isinstance(finding, InsufficientResource):
+                yield f"OutOf{finding.resource}"
+        if any(isinstance(finding, NodeAffinityMismatch) and finding.source != "addedAffinity" for finding in findings):
+            yield "NodeAffinity"
+        if any(isinstance(finding, HostPortConflict) for finding in findings):
+            yield "NodePorts"
+    comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
+    tolerations = cycle.pod.spec.tolerations
+    if find_untolerated(node.spec.taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
+        yield "TaintToleration"
