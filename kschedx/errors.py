@@ -143,13 +143,18 @@ def join_fields(parent: str, child: str) -> str:
     return parent + child if child.startswith("[") else f"{parent}.{child}"
 
 
-def nearest(name: str, candidates: Iterable[str]) -> str:
-    """Return a hint `did you mean "x"?` for the closest of `candidates` (strings), or an empty string."""
+def closest(name: str, candidates: Iterable[str]) -> str:
+    """Return the closest of `candidates`, or an empty string if none is close."""
     import difflib
 
-    known = sorted(set(candidates))
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f'did you mean "{close[0]}"?' if close else ""
+    close = difflib.get_close_matches(name, sorted(set(candidates)), n=1, cutoff=0.6)
+    return close[0] if close else ""
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """Return a hint `did you mean "x"?` for the closest of `candidates`, or an empty string."""
+    close = closest(name, candidates)
+    return f'did you mean "{close}"?' if close else ""
 
 
 def require_one_of(what: str, value: str, allowed: Iterable[str]) -> None:

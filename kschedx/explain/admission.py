@@ -49,6 +49,7 @@ from kschedx.apiserver.resource_quota import (
 from kschedx.errors import NotAdmittedError
 from kschedx.explain.missing_kinds import require_for_admission
 from kschedx.explain.notes import ROUTINE, Note, note
+from kschedx.grouping import group_pairs
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, is_stored
 from kschedx.kube.field_errors import ValidationOptions
@@ -523,12 +524,12 @@ def _change_note(
 
 def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
     """Yield `set requests.cpu 100m, limits.cpu 500m on container web`, `added toleration kata:NoSchedule op=Exists`."""
-    containers_of: dict[str, list[str]] = {}
-    for container, group in groupby(changes, key=lambda change: change.container):
-        values = ", ".join(f"{change.item} {change.after}" for change in group if change.item != "toleration")
-        if values:
-            containers_of.setdefault(values, []).append(container)
-    for values, containers in containers_of.items():
+    by_container = groupby(changes, key=lambda change: change.container)
+    set_fields = (
+        (", ".join(f"{change.item} {change.after}" for change in group if change.item != "toleration"), container)
+        for container, group in by_container
+    )
+    for values, containers in group_pairs(item for item in set_fields if item[0]).items():
         names = ", ".join(filter(None, containers))
         where = f" on container{'s' if len(containers) > 1 else ''} {names}" if names else ""
         yield f"set {values}{where}"

@@ -6,6 +6,7 @@ subtracted, because kube-scheduler may choose other nodes for them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from kschedx.findings import Finding, InsufficientResource, UntoleratedTaint
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import shares_columns
 from kschedx.framework.scheduler import Scheduler, queue_order
+from kschedx.grouping import group_pairs
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
@@ -116,11 +118,12 @@ def answer_keys(snapshot: Snapshot, rows: Sequence[int]) -> Mapping[int, Hashabl
 
 def groups(answers: Iterable[PodAnswer]) -> tuple[CauseGroup, ...]:
     """Group pods by cause, the largest group first. Schedulable pods are one group, at the end."""
-    answers_by_cause: dict[tuple[object, object], list[PodAnswer]] = {}
-    for answer in answers:
-        fits = answer.outcome is Outcome.SCHEDULED and not answer.state
-        cause = () if fits else (answer.cause, answer.preempts, answer.cause == () and answer.message)
-        answers_by_cause.setdefault((answer.outcome, cause), []).append(answer)
+
+    def key(answer: PodAnswer) -> Hashable:
+        cause = () if _fits(answer) else (answer.cause, answer.preempts, answer.cause == () and answer.message)
+        return answer.outcome, cause
+
+    answers_by_cause = group_pairs((key(answer), answer) for answer in answers)
     cause_groups = [CauseGroup(answers=tuple(group)) for group in answers_by_cause.values()]
     return tuple(sorted(cause_groups, key=lambda group: (_fits(group.first), -len(group.answers))))
 
@@ -130,11 +133,8 @@ def _fits(answer: PodAnswer) -> bool:
 
 
 def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], int]:
-    numbers: dict[tuple[Outcome | None, str], int] = {}
-    for answer in answers:
-        key = answer.outcome, answer.state
-        numbers[key] = numbers.get(key, 0) + 1
-    return numbers
+    """Return the number of pods with each outcome and state."""
+    return Counter((answer.outcome, answer.state) for answer in answers)
 
 
 def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:

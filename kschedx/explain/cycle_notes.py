@@ -11,6 +11,7 @@ from kschedx.explain.events import contrasts, recorded_event
 from kschedx.explain.kubelet import ARCH_LABEL, bound_by_hand, start_obstacle
 from kschedx.explain.missing_kinds import missing_notes
 from kschedx.explain.notes import Note, note, unknown_plugins
+from kschedx.explain.ranking import joined_later
 from kschedx.findings import ClaimUnbound
 from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
@@ -415,7 +416,8 @@ def _event_notes(cycle: Cycle) -> Iterator[Note]:
         whole, _, fraction = theirs.last_seen.partition(".")
         times = f", {theirs.count:,} times" if theirs.count > 1 else ""
         seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if theirs.last_seen else ""
-        if not ours and (joined := _joined_since(cycle, whole)):
+        chosen = (cycle.all_nodes.cluster.nodes[row] for row in cycle.choice)
+        if not ours and (joined := joined_later(chosen, whole)):
             different = (f"kschedx finds a node: {list_names(joined, _SHOWN_OBJECTS)} joined after the event",)
         differs = f"differs: {'; '.join(different)}" if different else "is the same"
         when = {"count": theirs.count, "last_seen": theirs.last_seen} if theirs.last_seen else {}
@@ -456,12 +458,6 @@ _MINUTE = 60 * 10**9
 _UNTRIED_AFTER = 5
 """Minutes after which kube-scheduler tries an unschedulable pod again
 (podMaxInUnschedulablePodsDuration in pkg/scheduler/backend/queue)."""
-
-
-def _joined_since(cycle: Cycle, event: str) -> list[str]:
-    """Return the nodes to choose from that were created after an event."""
-    nodes = [cycle.all_nodes.cluster.nodes[row] for row in cycle.choice] if event else []
-    return [node.name for node in nodes if (node.metadata.creation_timestamp or "") > event]
 
 
 def _cluster_notes(snapshot: Snapshot) -> Iterator[Note]:

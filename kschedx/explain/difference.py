@@ -114,9 +114,9 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     def feasible(self) -> int:
         return int(np.count_nonzero(self.fits))
 
-    def nodes_of(self, rejection: int) -> tuple[str, ...]:
-        """Return the nodes with a rejection, an index into `rejections`."""
-        return tuple(self.nodes[row] for row in np.flatnonzero(self.verdicts == rejection).tolist())
+    def nodes_of(self, verdict: int) -> tuple[str, ...]:
+        """Return the nodes with a verdict."""
+        return tuple(self.nodes[row] for row in np.flatnonzero(self.verdicts == verdict).tolist())
 
     def row(self, node: str) -> int:
         return self.nodes.index(node) if self.index is None else self.index[node]
@@ -217,7 +217,6 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
         """Return plain values; nodes with the same verdict are listed together."""
         pairs = zip(self.nodes, self.verdicts.tolist(), strict=True)
         groups = group_pairs((self.rejections[verdict], name) for name, verdict in pairs if verdict >= 0)
-        unseen = [name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == _UNSEEN]
         scored = {name: row for row, name in enumerate(self.nodes) if self.totals[row] >= 0}
         return document(
             _KIND,
@@ -228,10 +227,8 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
                 RejectedNodes(rejection.plugin, rejection.code, rejection.reasons, tuple(names))
                 for rejection, names in groups.items()
             ),
-            not_evaluated=tuple(unseen),
-            fits=tuple(
-                name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == _FITS
-            ),
+            not_evaluated=self.nodes_of(_UNSEEN),
+            fits=self.nodes_of(_FITS),
             scores={
                 name: {"total": int(self.totals[row])}
                 | {plugin: int(numbers[row]) for plugin, numbers in self.scores.items()}

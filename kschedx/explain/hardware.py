@@ -208,22 +208,24 @@ def hardware_label(driver: str, node: Node) -> str:
     return next(labels, "")
 
 
+def _offered_resources(node: Node) -> Iterator[str]:
+    return (name for name, amount in node.status.allocatable.items() if str(amount) != "0")
+
+
 def _offers_of(node: Node, domain: str) -> bool:
-    amounts = node.status.allocatable
-    return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())
+    return any(name.startswith(f"{domain}/") for name in _offered_resources(node))
 
 
 def _offers_gpu(node: Node) -> bool:
     """Whether the node offers GPUs of any vendor, which explain a label for any vendor's accelerators."""
-    amounts = node.status.allocatable
-    return any("gpu" in name.partition("/")[2] and str(amount) != "0" for name, amount in amounts.items())
+    return any("gpu" in name.partition("/")[2] for name in _offered_resources(node))
 
 
 def _offers_parts(node: Node, resource: str) -> bool:
     """Return whether a node offers shares of a device, such as nvidia.com/gpu.shared or a MIG profile: its plugin runs
     and publishes the devices under another name."""
     parts = (f"{resource}.", *([_MIG_PROFILES] if resource == "nvidia.com/gpu" else ()))
-    return any(name.startswith(parts) and str(amount) != "0" for name, amount in node.status.allocatable.items())
+    return any(name.startswith(parts) for name in _offered_resources(node))
 
 
 def lacked_feature(node: Node, resource: str) -> str:
@@ -254,16 +256,21 @@ def unhealthy(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[Roo
         nodes = (node for node in snapshot.cluster.nodes if not _offers_parts(node, resource))
         empty = [node.name for node in nodes if resource in node.status.allocatable]
         for name in empty[:1]:
-            more = f" (and {count(len(empty) - 1, 'more node')})" if len(empty) > 1 else ""
             why = _registration(resource) or "its device plugin finds no device, or does not run"
-            yield RootCause(text=f"{name}{more}: 0 {resource} in capacity and allocatable; {why}")
+            yield RootCause(
+                text=f"{name}{_more_nodes_text(len(empty))}: 0 {resource} in capacity and allocatable; {why}"
+            )
         if not empty and (registration := _registration(resource)):
             yield RootCause(text=f"no node lists {resource}: {registration}")
     for name, (capacity, allocatable) in islice(unhealthy.items(), 1):
-        more = f" (and {count(len(unhealthy) - 1, 'more node')})" if len(unhealthy) > 1 else ""
+        more = _more_nodes_text(len(unhealthy))
         amounts = f"capacity {capacity} {resource}, allocatable {allocatable}"
         reports = "its device plugin reports unhealthy devices, or does not run"
         yield RootCause(text=f"{name}{more}: {amounts}; {reports}")
+
+
+def _more_nodes_text(nodes: int) -> str:
+    return f" (and {count(nodes - 1, 'more node')})" if nodes > 1 else ""
 
 
 def plugins_down(
@@ -466,11 +473,20 @@ def driver_of(selectors: Iterable[DeviceSelector]) -> str:
     return next((match[1] for match in matches if match is not None), "")
 
 
+def _published_drivers(snapshot: Snapshot) -> list[str]:
+    """Return the drivers with ResourceSlices."""
+    return sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
+
+
+def _other_drivers_text(snapshot: Snapshot) -> str:
+    drivers = _published_drivers(snapshot)
+    return f"; drivers with ResourceSlices: {list_names(drivers, 3)}" if drivers else ""
+
+
 def driver_named(snapshot: Snapshot, device_class: str) -> str:
     """Return the driver with ResourceSlices that a missing device class is probably for: one of its name or domain, or
     the only one for a name without a domain. Empty if there is none."""
-    drivers = sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
-    domain = device_class.partition(".")[2]
+    drivers, domain = _published_drivers(snapshot), device_class.partition(".")[2]
     if device_class in drivers:
         return device_class
     if not domain:
@@ -480,20 +496,15 @@ def driver_named(snapshot: Snapshot, device_class: str) -> str:
 
 def missing_driver(snapshot: Snapshot, device_class: str) -> Iterator[DeviceDriverMissing]:
     if not driver_named(snapshot, device_class) and not nearest_name(device_class, snapshot.devices.classes):
-        drivers = sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
-        others = f"; drivers with ResourceSlices: {list_names(drivers, 3)}" if drivers else ""
-        text = f"no driver publishes devices for device class {device_class}{others}"
+        text = f"no driver publishes devices for device class {device_class}{_other_drivers_text(snapshot)}"
         yield DeviceDriverMissing(text=text, device_class=device_class)
 
 
 def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[_NoDevicesPublished]:
-    devices = snapshot.devices
-    drivers = tuple(sorted({resource_slice.spec.driver for resource_slice in devices.slices}))
-    known_class = devices.classes.get(device_class)
+    drivers, known_class = _published_drivers(snapshot), snapshot.devices.classes.get(device_class)
     driver = driver_of(known_class.spec.selectors if known_class is not None else ())
     if driver in drivers or (drivers and not driver):
         return
     of_driver = f" of driver {driver}" if driver else ""
-    others = f"; drivers with ResourceSlices: {list_names(drivers, 3)}" if drivers else ""
-    text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}{others}"
-    yield _NoDevicesPublished(text=text, driver=driver)
+    text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}"
+    yield _NoDevicesPublished(text=f"{text}{_other_drivers_text(snapshot)}", driver=driver)

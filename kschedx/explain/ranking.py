@@ -357,12 +357,13 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
 
 def replicas_verdict(cycle: Cycle, verdict: RunsAlready) -> RunsAlready:
     """Add the best nodes for one more replica that joined after all others were assigned."""
-    better = [cycle.all_nodes.cluster.nodes[row] for row in cycle.choice] if verdict.assigned else []
-    return replace(verdict, joined_later=joined_later(better, verdict.assigned))
+    chosen = (cycle.all_nodes.cluster.nodes[row] for row in cycle.choice)
+    return replace(verdict, joined_later=joined_later(chosen, verdict.assigned))
 
 
-def joined_later(nodes: Iterable[Node], assigned: str) -> tuple[str, ...]:
-    return tuple(node.name for node in nodes if (node.metadata.creation_timestamp or "") > assigned)
+def joined_later(nodes: Iterable[Node], since: str) -> tuple[str, ...]:
+    """Return the nodes that were created after a time; none if the time is unknown."""
+    return tuple(node.name for node in nodes if since and (node.metadata.creation_timestamp or "") > since)
 
 
 RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")

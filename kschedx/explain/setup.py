@@ -17,7 +17,7 @@ from kschedx.explain.notes import CLAIMS_MADE, Note, note
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
 from kschedx.framework.scheduler import Scheduler
-from kschedx.kube.decoding import decode, map_at
+from kschedx.kube.decoding import decode, map_at, maps_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.storage import PersistentVolumeClaim, check_quantities, default_class, with_default_class
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
@@ -275,14 +275,12 @@ def _with_ephemeral_claims(
 ) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
     """Return the cluster with the claims of the pod's generic ephemeral volumes, the pod that owns them, and notes,
     also about refused claims."""
-    spec = manifest.get("spec")
-    volumes = spec.get("volumes") if isinstance(spec, dict) else None
     claims: dict[str, PersistentVolumeClaim] = {}
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=_NEW_UID, controller=True)
     classes = default_class(snapshot.storage.classes.values())
     quotas = QuotaLedger(snapshot, release)
     refused: list[Note] = []
-    for volume in volumes if isinstance(volumes, list) else ():
+    for volume in maps_at(manifest, "spec", "volumes"):
         ephemeral = volume.get("ephemeral")
         template = ephemeral.get("volumeClaimTemplate") if isinstance(ephemeral, dict) else None
         if not isinstance(template, dict):

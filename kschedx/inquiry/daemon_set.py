@@ -7,7 +7,7 @@ and Predicates in pkg/controller/daemon/daemon_controller.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +25,7 @@ from kschedx.explain.setup import Setup, Subject
 from kschedx.findings import UntoleratedTaint
 from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Outcome
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import explain, no_scheduler, with_first_profile
@@ -179,12 +180,9 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return {}
 
     @property
-    def unable(self) -> Mapping[str, tuple[str, ...]]:
+    def unable(self) -> Mapping[str, Sequence[str]]:
         """The reasons for which its pod cannot start, with their nodes."""
-        nodes_by_reason: dict[str, tuple[str, ...]] = {}
-        for name, why in self.cannot_start.items():
-            nodes_by_reason[why] = (*nodes_by_reason.get(why, ()), name)
-        return nodes_by_reason
+        return group_pairs((why, name) for name, why in self.cannot_start.items())
 
     @property
     def is_one_answer(self) -> bool:

@@ -33,6 +33,7 @@ from kschedx.inquiry.manifests import WrittenPod, place_of, title
 from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_without_pods
 from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, QueueOutcome, ReplicaGroup, Together
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import API_VERSION, Json, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import Pod
@@ -315,16 +316,19 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
             shared = self.shared_fix([answer.pod for answer in group.answers])
             if shared is not None:
                 return shared
-        pairs = zip(self.items, self.answers_by_item, strict=True)
-        _, explanation = next(item for item, answers in pairs if first in answers).answer()
+        _, explanation = self._item_of(first).answer()
         return None if explanation is None else next(explanation.each_fix(), None)
+
+    def _item_of(self, answer: PodAnswer) -> Item:
+        """Return the item to which one of `answers` belongs."""
+        pairs = zip(self.items, self.answers_by_item, strict=True)
+        return next(item for item, answers in pairs if any(answer is other for other in answers))
 
     def node_if_first(self, number: int) -> NodeIfFirst | None:
         """Return the place that the first pod of a group would have alone; None if it would have none."""
         if number not in self._nodes_if_first:
             answer = self.groups[number].first
-            pairs = zip(self.items, self.answers_by_item, strict=True)
-            item = next(item for item, answers in pairs if any(answer is other for other in answers))
+            item = self._item_of(answer)
             is_alone = item.taken is not None and (answer.state != "WaitingForGang" or bool(item.replicas))
             self._nodes_if_first[number] = item.taken(answer.pod) if item.taken is not None and is_alone else None
         return self._nodes_if_first[number]
@@ -576,8 +580,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         self, target: WrittenPod, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
     ) -> Item:
         """Return a workload whose pods the API server refuses: the desired pods that are not in the cluster."""
-        metadata = target.manifest.get("metadata")
-        named = metadata if isinstance(metadata, dict) else {}
+        named = map_at(target.manifest, "metadata")
         namespace = str(named.get("namespace") or "default")
         name = str(named.get("name") or named.get("generateName") or "")
         workload = target.workload

@@ -91,22 +91,23 @@ def activation(namespace: str, workload: str) -> Fix:
     return Fix.untried(f"activate Workload {workload}, once its cause is fixed", commands=(command,))
 
 
-def component_repair(down: ComponentDown) -> tuple[str, str]:
-    """Return the title and the command of the fix for a component of which no instance runs."""
+def component_repair(down: ComponentDown) -> Fix:
+    """Return the fix for a component of which no instance runs."""
     if down.scaled:
         namespace, kind, name = down.scaled.split("/")
         command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, name, namespace)
-        return f"scale {down.scaled} to 1 replica, which runs {down.component}", command
+        return Fix.untried(f"scale {down.scaled} to 1 replica, which runs {down.component}", commands=(command,))
     if down.sibling:
         namespace, _, name = down.sibling.partition("/")
         command = shell_command("kubectl get pod {} -n {} -o wide", name, namespace)
         manifest = f"/etc/kubernetes/manifests/{down.component}.yaml"
-        return f"restore {manifest} on the nodes of the control plane", command
+        return Fix.untried(f"restore {manifest} on the nodes of the control plane", commands=(command,))
     if down.is_pending:
-        return f"make room for {down.pods[0]} first: {down.component} has no node", why_command(down.pods[0])
+        title = f"make room for {down.pods[0]} first: {down.component} has no node"
+        return Fix.untried(title, commands=(why_command(down.pods[0]),))
     namespace, _, name = down.pods[0].partition("/")
     command = shell_command("kubectl logs {} -n {} --previous", name, namespace)
-    return f"repair {down.component}: its logs say why it does not run", command
+    return Fix.untried(f"repair {down.component}: its logs say why it does not run", commands=(command,))
 
 
 class FixedCluster(Struct, frozen=True, eq=False):

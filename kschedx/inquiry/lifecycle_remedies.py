@@ -204,19 +204,18 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             case states.BeingDeleted(node=node, is_node_lost=True) if node:
                 yield from self._lost_node_fixes(node)
             case states.WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
-                row = self.snapshot.pods.rows.get(f"{self.pod.metadata.namespace}/{name}")
+                row = self.snapshot.pods.rows.get(f"{self._namespace}/{name}")
                 if row is not None and self.snapshot.pods.deletion_timestamps[row]:
                     earlier = replace(self, pod=self.snapshot.pods[row])
                     yield from earlier._lost_node_fixes(node)
             case states.WaitingForOrdinal(predecessor=name, because=because):
-                yield from (fixes := [*self._started_other(f"{self.pod.metadata.namespace}/{name}")])
+                yield from (fixes := [*self._started_other(f"{self._namespace}/{name}")])
                 if not fixes and because == "is not ready":
                     command = shell_command("kubectl describe pod {} -n {}", name, self._namespace)
                     yield Fix.untried(f"find out why {name} {because}", commands=(command,))
             case states.BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
                 if lifecycle.down and (down := controller_manager_down(self.snapshot, self.pod.key)) is not None:
-                    title, command = component_repair(down)
-                    yield Fix.untried(title, commands=(command,))
+                    yield component_repair(down)
                 yield self._unheld(finalizers)
 
     def _pod_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
@@ -252,8 +251,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     yield from replace(self, maker=failing_rollout(self.snapshot, workload))._rolled_back()
                 yield from self._kubelet_fixes(lifecycle)
             case states.ComponentDown():
-                title, command = component_repair(lifecycle)
-                yield Fix.untried(title, commands=(command,))
+                yield component_repair(lifecycle)
             case states.Failed():
                 yield from self._failure_fixes(lifecycle)
 
@@ -526,9 +524,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"repair {publisher}, which publishes ConfigMap {match['name']} in every namespace")
         elif match:
             kind = _KINDS_OF_PODS[match["kind"]]
-            yield Fix.untried(
-                f"create {kind} {self.pod.metadata.namespace}/{match['name']}, or correct its name in the pod"
-            )
+            yield Fix.untried(f"create {kind} {self._namespace}/{match['name']}, or correct its name in the pod")
         elif state.waits is states.Waits.IMAGE:
             known = (advice for words, advice in PULLS if re.search(words, phrase, re.IGNORECASE))
             advice = next(known, "see that {image} exists, and that {node} may pull it (imagePullSecrets)")
@@ -537,8 +533,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif advice := advice_for(STARTS, start):
             driver = match["name"] if (match := NO_DRIVER.search(phrase)) else "its driver"
-            agents = agents_down(self.snapshot, state.node)
-            down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
+            down = self._agents_text([state.node])
             runtime = f"RuntimeClass {self.pod.spec.runtime_class_name or 'of the pod'}"
             yield Fix.untried(advice.format(node=state.node, driver=driver, agents=down, runtime=runtime))
         elif state.waits is states.Waits.INIT and state.container and not state.reason:
@@ -602,9 +597,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             for step in node_repairs(row, self.snapshot.cluster.nodes[row], self.snapshot):
                 yield Fix.untried(step.title, of_group=FixGroup.CAPACITY)
         if state.driver:
-            down = dict.fromkeys(agent for node in state.nodes for agent in agents_down(self.snapshot, node))
-            agents = f": {', '.join([*down][:3])} {'is' if len(down) == 1 else 'are'} not ready there" if down else ""
-            yield Fix.untried(f"run the node plugin of {state.driver} on {where}{agents}")
+            yield Fix.untried(f"run the node plugin of {state.driver} on {where}{self._agents_text(state.nodes)}")
         key, _, value = state.label.partition("=")
         if any(node.metadata.labels.get(key) == value for node in self.snapshot.cluster.nodes if key):
             yield self._require_label_fix(key, value)
@@ -612,6 +605,11 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"add a node with {state.label}, and select it with nodeSelector")
         if key == ARCH_LABEL:
             yield Fix.untried(f"use an image that is built for the platform of {where}")
+
+    def _agents_text(self, nodes: Sequence[str]) -> str:
+        """Return `: gpu/driver-1 is not ready there` for agents of these nodes that are down, or an empty string."""
+        down = [*dict.fromkeys(agent for node in nodes for agent in agents_down(self.snapshot, node))]
+        return f": {', '.join(down[:3])} {'is' if len(down) == 1 else 'are'} not ready there" if down else ""
 
     def _merge_command(self, named: str, *data: str, spec: Mapping[str, object]) -> str:
         template = f"kubectl patch {named} -n {{}} --type merge -p {{}}"
@@ -668,7 +666,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         step = TakeOldFirst(victims=(), owner=name, is_single=True)
         merge = {"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}}
         command = shell_command("kubectl patch deployment {} -n {} -p {}", name, self._namespace, merge)
-        changes = tuple(step.changes(self.pod.metadata.namespace))
+        changes = tuple(step.changes(self._namespace))
         title = f"set strategy Recreate on Deployment {name}, so that {holder.key} goes before a new pod is created"
         return Fix.untried(title, changes, commands=(command,))
 

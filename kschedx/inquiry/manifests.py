@@ -27,7 +27,7 @@ from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup, Subject, admit
 from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import map_at, maps_at
 from kschedx.kube.documents import Json
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import kind_of, refuse_unknown
@@ -433,9 +433,7 @@ _RENDERED = {
 
 
 def _claim_names(pod: Json) -> Iterator[str]:
-    spec = pod.get("spec")
-    volumes = spec.get("volumes") if isinstance(spec, dict) else None
-    for volume in volumes if isinstance(volumes, list) else ():
+    for volume in maps_at(pod, "spec", "volumes"):
         claim = volume.get("persistentVolumeClaim")
         if isinstance(claim, dict):
             yield str(claim.get("claimName"))
@@ -453,12 +451,10 @@ def objects_of(path: str) -> list[tuple[Json, Place]]:
 
 def _without_tests(documents: list[ManifestDocument]) -> tuple[list[ManifestDocument], list[LeftOut]]:
     """Leave out the pods that only `helm test` creates, unless the files have nothing else."""
-    is_test = [_is_helm_test(document.value) for document in documents]
-    if all(is_test):
+    kept = [document for document in documents if not _is_helm_test(document.value)]
+    if not kept:
         return documents, []
-    tests = [document for document, is_left_out in zip(documents, is_test, strict=True) if is_left_out]
-    why = "which only `helm test` creates"
-    kept = [document for document, is_left_out in zip(documents, is_test, strict=True) if not is_left_out]
+    tests, why = [document for document in documents if _is_helm_test(document.value)], "which only `helm test` creates"
     return kept, [LeftOut(source=title(document.value), why=why) for document in tests]
 
 

@@ -44,7 +44,7 @@ from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
-from kschedx.kube.types import LOST_TAINTS, Labels, Node
+from kschedx.kube.types import LOST_TAINTS, Labels, Node, Pod
 from kschedx.parallel import processors, results
 from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
@@ -75,7 +75,7 @@ class PendingPodVerdict(Struct, frozen=True, kw_only=True):
 
     pod: str
     priority: int
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
     """Empty if the pod fits."""
     plugins: tuple[str, ...] = ()
     undecided: str = ""
@@ -199,38 +199,33 @@ class NodeAnswer(Shown):
         return [verdict_of(row) for row in queued]
 
     def _verdict(self, row: int) -> PendingPodVerdict:
+        """Return the result of the pod in one row of the snapshot."""
         pods = self.snapshot.pods
+        verdict = PendingPodVerdict(pod=pods.key(row), priority=int(pods.priorities[row]))
         try:
-            return self._decide(row)
+            return self._decide(self._scheduler.snapshot.pods[row], verdict)
         except UndecidableError as error:
-            priority = int(pods.priorities[row])
-            return PendingPodVerdict(pod=pods.key(row), priority=priority, findings=(), undecided=str(error))
+            return replace(verdict, undecided=str(error))
 
-    def _decide(self, row: int) -> PendingPodVerdict:
-        """Return the result of the pod in one row of the snapshot. Raises `UndecidableError`."""
-        pods = self._scheduler.snapshot.pods
-        pod, key, priority = pods[row], pods.key(row), int(pods.priorities[row])
+    def _decide(self, pod: Pod, verdict: PendingPodVerdict) -> PendingPodVerdict:
+        """Return the `verdict` about a pod with its result. Raises `UndecidableError`."""
         if (unknown := no_scheduler(self._scheduler.snapshot, pod, self._setup)) is not None:
             by_another = explain(stored_subject(self._scheduler.snapshot, pod), self._setup).cycle.unevaluated
-            why = could_reject(by_another) or unknown.known
-            return PendingPodVerdict(pod=key, priority=priority, findings=(), undecided=why)
+            return replace(verdict, undecided=could_reject(by_another) or unknown.known)
         cycle = cycle_of(self._scheduler, pod, self._setup.profile_of(pod))
         diagnosis = Diagnosis(cycle)
         if diagnosis.stops:
             stops = [stop.status for stop in diagnosis.stops]
             findings = tuple(finding for status in stops for finding in status.findings)
-            return PendingPodVerdict(
-                pod=key, priority=priority, findings=findings, plugins=tuple(status.plugin for status in stops)
-            )
+            return replace(verdict, findings=findings, plugins=tuple(status.plugin for status in stops))
         here = None if cycle.nodes is None else cycle.nodes.row_named(self.name)
         if here is None:
             left_out = diagnosis.excluded.plugins if diagnosis.excluded is not None else ()
-            return PendingPodVerdict(pod=key, priority=priority, findings=(), plugins=left_out or ("PreFilter",))
+            return replace(verdict, plugins=left_out or ("PreFilter",))
         node_account = account(cycle, here)
         is_open = not node_account.blockers and cycle.outcome is Outcome.UNDECIDED
-        verdict = PendingPodVerdict(
-            pod=key,
-            priority=priority,
+        verdict = replace(
+            verdict,
             findings=node_account.findings,
             plugins=tuple(blocker.plugin for blocker in node_account.blockers),
             undecided=could_reject(cycle.unevaluated) if is_open else "",

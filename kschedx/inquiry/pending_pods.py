@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
 _MOST_SHARED_FIXES = 4
 """Fixes of one pod that are tried for the others."""
-"""The maximum number of further cordoned nodes that are tried together with one."""
-_MOST_LOOKS = 200
+_MOST_CLASSES = 200
 """The limit counts equivalence classes. At least one fix is tried, however many there are."""
 _MOST_PODS_TRIED = 40_000
 """The limit is over all fixes. At least one fix is tried, however many pods there are."""
@@ -205,7 +204,7 @@ class SharedFixes:
         if explanation is None:
             return None
         best: SharedFix | None = None
-        most = min(_MOST_SHARED_FIXES, _MOST_LOOKS // self._kinds(rows), _MOST_PODS_TRIED // len(rows))
+        most = min(_MOST_SHARED_FIXES, _MOST_CLASSES // self._kinds(rows), _MOST_PODS_TRIED // len(rows))
         for narrow in islice(self._each_fix(first, explanation), max(most, 1)):
             fix = uncordoning_more(
                 narrow,
@@ -247,7 +246,7 @@ class SharedFixes:
         """Try a fix of the first of these pods for all of them, in the cluster at the end of the simulation. Return
         None if the pods have too many equivalence classes to try every fix."""
         rows = self._rows(pods)
-        if _MOST_SHARED_FIXES * self._kinds(rows) > _MOST_LOOKS:
+        if _MOST_SHARED_FIXES * self._kinds(rows) > _MOST_CLASSES:
             return None
         tried = self._try_shared(explanation, fix, rows)
         return tried if tried.is_of_steps else None

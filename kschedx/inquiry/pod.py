@@ -33,7 +33,7 @@ from kschedx.errors import (
     NotReadError,
     Place,
     UndecidableError,
-    nearest,
+    closest,
 )
 from kschedx.explain.admission import QuotaLedger, admission_warning, has_siblings, security_warning, without_pods
 from kschedx.explain.cycle_notes import amount_notes
@@ -449,8 +449,7 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoSchedul
     event = recorded_event(snapshot, pod)
     message = "" if event is None else event.message
     in_use = {spec.scheduler_name for spec in pods.specs.values} - {name}
-    hint = "" if others or message else nearest(name, (*known, *sorted(in_use.difference(known))))
-    meant = next((name for name in (*known, *in_use) if f'"{name}"' in hint), "")
+    meant = "" if others or message else closest(name, (*known, *in_use))
     state = states.NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
     return replace(state, message=message, is_managed=name.startswith(OF_PROVIDERS))
 

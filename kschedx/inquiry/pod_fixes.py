@@ -490,10 +490,10 @@ class PodFixes:
         that change the pod."""
         snapshot, key = self.cycle.snapshot, self.cycle.pod.key
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
-        from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_fix, reported_by_karpenter, reported_fixes
+        from kschedx.inquiry.node_scaling import NodeTrial, reported_by_karpenter, reported_fixes
 
         down = self.answer.autoscaler_down
-        repair = None if down is None else autoscaler_fix(*component_repair(down), group=None)
+        repair = None if down is None else component_repair(down)
         if repair is not None and any(scaling.adds_node for scaling in self.answer.scalings):
             return (repair,)
         reported = () if event is None else tuple(reported_fixes(event))

@@ -31,7 +31,7 @@ from kschedx.apiserver.pod_security import (
 )
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_ready, quota_kinds
 from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
-from kschedx.errors import InputError, UndecidableError, nearest
+from kschedx.errors import InputError, UndecidableError, closest
 from kschedx.explain.admission import enforced_standard, service_accounts
 from kschedx.explain.setup import Setup, Subject, admit
 from kschedx.fixes import FixCertainty
@@ -130,13 +130,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
 
     def _workload_change(self, patch: Patch) -> Change:
         assert self.maker is not None
-        target = Target(
-            api_version=str(self.maker.get("apiVersion") or ""),
-            kind=str(self.maker.get("kind")),
-            namespace=self.pod.metadata.namespace,
-            name=self._workload_name,
-        )
-        return target.patched(*patch)
+        version, kind = str(self.maker.get("apiVersion") or ""), str(self.maker.get("kind"))
+        return Target(version, kind, self._workload_name, self._namespace).patched(*patch)
 
     def _recreate_fix(self) -> Fix | None:
         """Return the fix to recreate a workload with a changed immutable field. A StatefulSet with the same selector
@@ -268,7 +263,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         return fix or Fix.untried(f"remove the tolerations that {why}")
 
     def _without_runtime_class(self, name: str) -> Iterator[Fix | None]:
-        if close := self._near(self.snapshot.runtime_classes):
+        if close := closest(self.pod.spec.runtime_class_name or "", self.snapshot.runtime_classes):
             yield self._patch_fix(f"set runtimeClassName to {close}", [set_field("/spec/runtimeClassName", close)])
         yield Fix.untried(f"create RuntimeClass {name} where its runtime is installed")
         yield self._patch_fix(f"remove runtimeClassName {name}", [remove_field("/spec/runtimeClassName")])
@@ -440,11 +435,6 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         except (InputError, UndecidableError) as error:
             return Fix.untried(f"{title}; what refuses the pod then: {error}", (change,), commands=commands)
 
-    def _near(self, known: Mapping[str, object]) -> str:
-        name = self.pod.spec.runtime_class_name or ""
-        hint = nearest(name, known)
-        return next((name for name in known if f'"{name}"' in hint), "")
-
     def _missing_amount_fixes(self, quota: str, missing: str) -> Iterator[Fix | None]:
         """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`. A
         container that is not in the pod template was added by a webhook; LimitRanges apply to it as well."""
@@ -520,22 +510,18 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         }
         quotas = self.snapshot.of(ResourceQuota)
         own = next(
-            (
-                quota
-                for quota in quotas
-                if quota.metadata.name == name and quota.metadata.namespace == self.pod.metadata.namespace
-            ),
+            (quota for quota in quotas if quota.metadata.name == name and quota.metadata.namespace == self._namespace),
             None,
         )
         phrase = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
-        kinds = quota_kinds(self.snapshot, self.pod.metadata.namespace, match[0])
+        kinds = quota_kinds(self.snapshot, self._namespace, match[0])
         if CLUSTER_RESOURCE_QUOTA in kinds:
             title, patch = f"raise {phrase} in {' or '.join(kinds)} {name}", {"spec": {"quota": {"hard": hard}}}
             command = shell_command("kubectl patch clusterresourcequota {} --type merge -p {}", name, patch)
             return Fix.untried(title, commands=(command,) if len(kinds) == 1 else (), of_group=FixGroup.CLUSTER)
         template = "kubectl patch resourcequota {} -n {} --type merge -p {}"
         command = shell_command(template, name, self._namespace, {"spec": {"hard": hard}})
-        target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
+        target = Target(api_version="v1", kind="ResourceQuota", namespace=self._namespace, name=name)
         changes = (target.patched(*merged_fields("/spec/hard", hard)),)
         snapshot = self.snapshot
         if own is not None:
@@ -607,7 +593,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         return lower
 
     def _other_bound(self, match: re.Match[str], side: str) -> Fix | None:
-        resource, value, namespace = match["resource"], match["value"], self.pod.metadata.namespace
+        resource, value, namespace = match["resource"], match["value"], self._namespace
         ranges = self.snapshot.limit_ranges.get(namespace, ())
         for bound in ranges:
             for index, item in enumerate(bound.spec.limits):
@@ -627,10 +613,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         return None
 
     def _without_class(self, name: str) -> Iterator[Fix | None]:
-        classes = self.snapshot.priority_classes
-        hint = nearest(name, classes)
-        close = next((name for name in classes if f'"{name}"' in hint), "")
-        if close:
+        if close := closest(name, self.snapshot.priority_classes):
             yield self._patch_fix(f"set priorityClassName to {close}", [set_field("/spec/priorityClassName", close)])
         command = shell_command("kubectl create priorityclass {} --value=1000", name)
         body = {"value": 1000}
@@ -655,7 +638,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         self, title: str, api_version: str, kind: str, name: str, body: Mapping[str, object], command: str = ""
     ) -> Fix | None:
         is_namespaced = kind not in ("Namespace", "PriorityClass")
-        namespace = self.pod.metadata.namespace if is_namespaced else ""
+        namespace = self._namespace if is_namespaced else ""
         metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
         manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
         target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)

@@ -351,11 +351,12 @@ class Simulation(Shown):
         table, known = self.run.cluster.pods, len(self.before.pods)
         rows = known + np.flatnonzero(table.node[known:] >= 0)
         rows = rows[~np.isin(rows, self._queued_rows)]
-        by_node: dict[str, list[int]] = {}
-        for row in rows.tolist():
+        by_node = group_pairs(
+            (table.node_names[row], row)
+            for row in rows.tolist()
             # the DaemonSet controller creates pods only for nodes that they fit
-            if row not in self.simulator.deleted and not is_of_daemon_set(table.owners[row]):
-                by_node.setdefault(table.node_names[row], []).append(row)
+            if row not in self.simulator.deleted and not is_of_daemon_set(table.owners[row])
+        )
         return tuple(rejection for node, bound in by_node.items() for rejection in self._rejections_on(node, bound))
 
     def _rejections_on(self, node: str, rows: Sequence[int]) -> Iterator[_KubeletRejection]:

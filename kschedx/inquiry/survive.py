@@ -29,12 +29,13 @@ from kschedx.controllers.workloads import OfWorkload, Workload, is_controlled, s
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.simulation import ClusterDocument, Simulation
 from kschedx.inquiry.what_if import settle
 from kschedx.kube.documents import Document, Json, camel, document
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
-from kschedx.kube.types import LOST_TAINTS, Node, Taint
+from kschedx.kube.types import LOST_TAINTS, UNREACHABLE, Node, Taint
 from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
@@ -69,11 +70,9 @@ def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
     nodes = snapshot.cluster.nodes
     if key == _NODE:
         return tuple(Failure(name=node.name, nodes=(node.name,)) for node in nodes)
-    by_value: dict[str, list[str]] = {}
-    for node in nodes:
-        value = first_label(node.metadata.labels, _LABELS.get(key, (key,)))
-        if value:
-            by_value.setdefault(value, []).append(node.name)
+    labels = _LABELS.get(key, (key,))
+    values = ((first_label(node.metadata.labels, labels), node.name) for node in nodes)
+    by_value = group_pairs((value, name) for value, name in values if value)
     if not by_value:
         what = f"a label of a {key}" if key in _LABELS else f'the label "{key}"'
         known = () if key in _LABELS else (*_LABELS, _NODE, *sorted(snapshot.cluster.label_keys))
@@ -521,7 +520,8 @@ class _Trial:
         mark = cluster.mark()
         index = cluster.snapshot.cluster.index
         for name in failure.nodes:
-            cluster.replace_node(index[name], _without_labels(cluster.snapshot.cluster.nodes[index[name]]))
+            node = cluster.snapshot.cluster.nodes[index[name]]
+            cluster.replace_node(index[name], replace(node, metadata=replace(node.metadata, labels={})))
         steps = len(simulator.queue.steps)
         simulator.queue.run(simulator.queue.order(rows))
         del simulator.queue.steps[steps:]
@@ -557,14 +557,9 @@ class _Trial:
 
 def _unreachable(node: Node) -> Node:
     """Return the node with the taints that the node lifecycle controller sets once the node stops reporting."""
-    key = "node.kubernetes.io/unreachable"
     taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS)
-    taints += tuple(Taint(key=key, effect=effect) for effect in ("NoSchedule", "NoExecute"))
+    taints += tuple(Taint(key=UNREACHABLE, effect=effect) for effect in ("NoSchedule", "NoExecute"))
     return replace(node, spec=replace(node.spec, taints=taints))
-
-
-def _without_labels(node: Node) -> Node:
-    return replace(node, metadata=replace(node.metadata, labels={}))
 
 
 class _Account:
@@ -585,11 +580,9 @@ class _Account:
     @cached_property
     def _successors(self) -> dict[Workload, list[int]]:
         """New pods under new names, by workload, which replace deleted ones."""
-        pods, owners, rows = self._pods, self._simulator.manager.owners, dict[Workload, list[int]]()
-        for row in range(self._first_row, len(pods)):
-            if row not in self._deleted and not stays_with_node(pods, row):
-                rows.setdefault(owners.of(pods, row), []).append(row)
-        return rows
+        pods, owners, new = self._pods, self._simulator.manager.owners, range(self._first_row, len(self._pods))
+        rows = (row for row in new if row not in self._deleted and not stays_with_node(pods, row))
+        return group_pairs((owners.of(pods, row), row) for row in rows)
 
     def lost(
         self,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.controllers.states import Paused, Refused
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.controllers.workloads import Owners, Workload, member_rows
-from kschedx.errors import InputError, Place, nearest
+from kschedx.errors import InputError, Place, closest, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import note
 from kschedx.explain.setup import Setup, Subject, admit, stored_subject
@@ -229,11 +229,10 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
         owner = max((other for other in workloads if base.startswith(other)), key=len, default="")
         if owner:
             return f"did you mean {workloads[owner].reference}, which has such pods?"
-    hint = nearest(name, (*here, *workloads))
-    meant = next(
-        (workload for other, workload in workloads.items() if f'"{other}"' in hint and other not in here), None
-    )
-    return hint if meant is None else f"did you mean {meant.reference}?"
+    close = closest(name, (*here, *workloads))
+    if close in workloads and close not in here:
+        return f"did you mean {workloads[close].reference}?"
+    return f'did you mean "{close}"?' if close else ""
 
 
 def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
@@ -527,8 +526,7 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     if isinstance(pod, str):
         if pod in snapshot.pods.rows or f"default/{pod}" in snapshot.pods.rows:
             return _NewPod(subject=stored_subject(snapshot, pod))
-        if (wrong := nameless_error(pod)) is not None:
-            raise wrong
+        _require_name(pod)
         if referred_kind(pod) is None:
             return _NewPod(subject=stored_subject(snapshot, pod))
         target = find_target(snapshot, pod)
@@ -556,16 +554,12 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     return _NewPod(subject=admit(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
 
 
-def nameless_error(given: str) -> InputError | None:
-    """Explain a text that is not the name of a pod but looks like a manifest or a file; otherwise return None."""
-    place = Place(object="pod")
-    if "\n" in given:
-        hint = "a manifest is given as a mapping"
-        return InputError("expected namespace/name, found several lines", place=place, hint=hint)
-    if not given.endswith((".yaml", ".yml", ".json")):
-        return None
-    hint = "a manifest is given as a mapping"
-    return InputError(f'expected namespace/name, found "{given}"', place=place, hint=hint)
+def _require_name(given: str) -> None:
+    """Raise `InputError` for a text that is not the name of a pod but looks like a manifest or a file."""
+    if "\n" in given or given.endswith((".yaml", ".yml", ".json")):
+        found = "several lines" if "\n" in given else f'"{given}"'
+        text, hint = f"expected namespace/name, found {found}", "a manifest is given as a mapping"
+        raise InputError(text, place=Place(object="pod"), hint=hint)
 
 
 def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, WrittenPod]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ from kschedx.explain.notes import AFTER_CHANGES, Note
 from kschedx.explain.setup import Setup, Subject, claim_refusal_note
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.daemon_set import DaemonSetAnswer, explain_daemon_set
 from kschedx.inquiry.document import FixCoverage
 from kschedx.inquiry.explanation import Explanation, Replicas
@@ -173,10 +173,7 @@ class QueueOutcome:
     @cached_property
     def _pods_by_node(self) -> Mapping[str, Sequence[str]]:
         """Each node with its pods at the end."""
-        pods: defaultdict[str, list[str]] = defaultdict(list)
-        for pod, node in self._simulation.placed.items():
-            pods[node].append(pod)
-        return pods
+        return group_pairs((node, pod) for pod, node in self._simulation.placed.items())
 
     def shared_fix(self, pods: Sequence[str]) -> SharedFix | None:
         """Return a fix for pending pods, tried for all of them; None if none is known."""
