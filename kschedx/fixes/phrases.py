@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 
 from kschedx.findings import RequirementMatch
-from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.patterns import lazy_pattern
 
@@ -36,11 +35,6 @@ def resource_name(resource: str) -> str:
 def amount_text(resource: str, amount: int) -> str:
     """Return an amount as text: `500m CPU`, `2Gi memory`."""
     return f"{format_quantity(amount, Unit.of(resource))} {resource_name(resource)}"
-
-
-def delete_pod(key: str) -> str:
-    namespace, _, name = key.partition("/")
-    return shell_command("kubectl delete pod {} -n {}", name, namespace)
 
 
 def join_phrases(parts: Iterable[str]) -> str:

@@ -33,6 +33,7 @@ from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.documents import Change, Json, Target, part_of, to_json
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kinds import KINDS
+from kschedx.kube.kubectl import merge_patch, pod_logs, scale_workload
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow
@@ -86,8 +87,7 @@ def uncordoning_more(
 
 def activation(namespace: str, workload: str) -> Fix:
     """Return the fix for a Workload of Kueue that is deactivated."""
-    template = "kubectl patch workloads.kueue.x-k8s.io {} -n {} --type merge -p {}"
-    command = shell_command(template, workload, namespace, {"spec": {"active": True}})
+    command = merge_patch("workloads.kueue.x-k8s.io", namespace, workload, {"spec": {"active": True}})
     return Fix.untried(f"activate Workload {workload}, once its cause is fixed", commands=(command,))
 
 
@@ -95,7 +95,7 @@ def component_repair(down: ComponentDown) -> Fix:
     """Return the fix for a component of which no instance runs."""
     if down.scaled:
         namespace, kind, name = down.scaled.split("/")
-        command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, name, namespace)
+        command = scale_workload(kind, namespace, name, 1)
         return Fix.untried(f"scale {down.scaled} to 1 replica, which runs {down.component}", commands=(command,))
     if down.sibling:
         namespace, _, name = down.sibling.partition("/")
@@ -105,8 +105,7 @@ def component_repair(down: ComponentDown) -> Fix:
     if down.is_pending:
         title = f"make room for {down.pods[0]} first: {down.component} has no node"
         return Fix.untried(title, commands=(why_command(down.pods[0]),))
-    namespace, _, name = down.pods[0].partition("/")
-    command = shell_command("kubectl logs {} -n {} --previous", name, namespace)
+    command = pod_logs(down.pods[0], previous=True)
     return Fix.untried(f"repair {down.component}: its logs say why it does not run", commands=(command,))
 
 
@@ -345,8 +344,7 @@ def one_pod_at_a_time(snapshot: Snapshot, pod: Pod, claim: str) -> Iterator[Fix]
     """Yield untried fixes for replicas of one template that share a claim with ReadWriteOncePod."""
     owner = template_owner(snapshot, pod)
     if owner is not None and owner.kind in ("Deployment", "ReplicaSet", "ReplicationController"):
-        template = "kubectl scale {}/{} -n {} --replicas=1"
-        command = shell_command(template, owner.kind.lower(), owner.name, pod.metadata.namespace)
+        command = scale_workload(owner.kind, pod.metadata.namespace, owner.name, 1)
         title = f"scale {owner.kind} {owner.name} to 1 replica: one pod at a time may use claim {claim}"
         yield Fix.untried(title, commands=(command,))
     yield Fix.untried("give each replica a claim of its own with a StatefulSet, or share one with ReadWriteMany")

@@ -42,7 +42,7 @@ from kschedx.fixes.eviction import stop_workload
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.node_requirements import taint_remover
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.phrases import FAILURES, NO_DRIVER, OF_JOBS, PULLS, REJECTIONS, STARTS, advice_for, delete_pod
+from kschedx.fixes.phrases import FAILURES, NO_DRIVER, OF_JOBS, PULLS, REJECTIONS, STARTS, advice_for
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
@@ -56,6 +56,7 @@ from kschedx.kube.custom_resources import stop_of
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.kubectl import delete_pod, merge_patch, pod_logs, scale_workload
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -308,7 +309,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         if name == "parallelism":
             return self._workload_fix("set parallelism to 1", {"parallelism": 1})
         patch = [set_field(f"/{field.replace('.', '/')}", 1)]
-        command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, self._workload_name, self._namespace)
+        command = scale_workload(kind, self._namespace, self._workload_name, 1)
         return self._try("scale to 1 replica", (self._workload_change(patch),), commands=(command,))
 
     def _start_fix(self) -> Fix | None:
@@ -425,7 +426,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"let one scheduler assign pods to {state.node}, on which {both} do: they race for room")
         if state.container:
             title = f"find out from its logs why container {state.container} ended"
-            yield Fix.untried(title, commands=(self._logs(self.pod.metadata.name, state.container),))
+            yield Fix.untried(title, commands=(pod_logs(self.pod.key, state.container),))
         elif any(owner.kind == "Node" for owner in self.pod.metadata.owner_references):
             rejected = state.reason.startswith("OutOf")
             repair = f"free resources on {state.node}" if rejected else f"find out on {state.node} why it ended"
@@ -441,7 +442,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 node = pods[pods.rows[f"{self._namespace}/{state.pods[-1]}"]].spec.node_name
                 advice, last = known_end.format(node=node), ()
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
-            of_pods = tuple(map(self._logs, last))
+            of_pods = tuple(pod_logs(f"{self._namespace}/{name}") for name in last)
             kind = str((self.maker or {}).get("kind") or "Job")
             ended = f"a {kind} that has failed creates no pods"
             why = "the pod template of a Job is immutable" if state.is_retried else ended
@@ -499,7 +500,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _kubelet_fixes(self, state: states.WaitingForKubelet) -> Iterator[Fix | None]:
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
-        phrase, name = f"{state.message} {state.event}".strip(), self.pod.metadata.name
+        phrase = f"{state.message} {state.event}".strip()
         start = f"{phrase} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else phrase
         containers = (*self.pod.spec.init_containers, *self.pod.spec.containers)
         image = next((container.image for container in containers if container.name == state.container), "")
@@ -538,9 +539,9 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(advice.format(node=state.node, driver=driver, agents=down, runtime=runtime))
         elif state.waits is states.Waits.INIT and state.container and not state.reason:
             title = f"find out from its logs what init container {state.container} waits for"
-            yield Fix.untried(title, commands=(self._logs(name, state.container),))
+            yield Fix.untried(title, commands=(pod_logs(self.pod.key, state.container),))
         elif state.container and (state.waits is states.Waits.CRASH or state.reason == "CrashLoopBackOff"):
-            command = shell_command("kubectl logs {} -n {} -c {} --previous", name, self._namespace, state.container)
+            command = pod_logs(self.pod.key, state.container, previous=True)
             title = f"find out from its logs why container {state.container} ends"
             if "Liveness probe failed" in state.event and _KILLED.search(state.last):
                 title = f"find out why container {state.container} fails its liveness probe, or relax the probe"
@@ -614,10 +615,6 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
     def _merge_command(self, named: str, *data: str, spec: Mapping[str, object]) -> str:
         template = f"kubectl patch {named} -n {{}} --type merge -p {{}}"
         return shell_command(template, *data, self._namespace, {"spec": spec})
-
-    def _logs(self, pod: str, container: str = "") -> str:
-        template = f"kubectl logs {{}} -n {{}}{' -c {}' if container else ''}"
-        return shell_command(template, pod, self._namespace, *filter(None, (container,)))
 
     def _attachment_fixes(self) -> Iterator[Fix | None]:
         """Yield fixes for a volume that is attached to the node of another pod with the same claim."""
@@ -694,7 +691,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     return Fix.untried(title, commands=taint.commands)
                 return Fix.untried(f"wait until {named} is gone, or find out from {driver} why it is not")
             if attachment.metadata.deletion_timestamp:
-                command = shell_command("kubectl patch volumeattachment {} --type merge -p {}", name, _NO_FINALIZERS)
+                command = merge_patch("volumeattachment", "", name, _NO_FINALIZERS)
                 title = f"remove the finalizer of {named}, which does not exist, once the volume is detached there"
                 return Fix.untried(title, commands=(command,))
             command = shell_command("kubectl delete volumeattachment {}", name)
@@ -711,12 +708,10 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
     def _unheld(self, finalizers: Sequence[str]) -> Fix:
         """Return the last resort: to remove finalizers, which skips the cleanup of their controllers."""
         which = "finalizers" if len(finalizers) > 1 else "finalizer"
-        metadata = self.pod.metadata
-        template = "kubectl patch pod {} -n {} --type merge -p {}"
         return Fix.untried(
             f"remove {which} {', '.join(finalizers)}, if the controller behind is gone",
             (Target.pod(self.pod.key).patched(remove_field("/metadata/finalizers")),),
-            commands=(shell_command(template, metadata.name, metadata.namespace, _NO_FINALIZERS),),
+            commands=(merge_patch("pod", self._namespace, self.pod.metadata.name, _NO_FINALIZERS),),
         )
 
     def _lost_node_fixes(self, node: str) -> Iterator[Fix]:
@@ -781,8 +776,7 @@ def with_newer_template(explanation: Explanation, pod: Pod, template: NewerTempl
         changes, then_deleted = [lower, *changes[: template.is_deleted]], f", then delete pod {name}"
         title = f"lower partition of {template.owner} from {template.partition} to {least}"
         title += then_deleted if template.is_deleted else ""
-        spec = {"spec": {"updateStrategy": rolling}}
-        patch = shell_command("kubectl patch sts {} -n {} --type merge -p {}", template.name, namespace, spec)
+        patch = merge_patch("sts", namespace, template.name, {"spec": {"updateStrategy": rolling}})
         commands = [patch, *commands[: template.is_deleted]]
     return Fix(
         title=title,

@@ -49,7 +49,6 @@ from kschedx.fixes import FixCertainty, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.owners import Owner, template_owner
-from kschedx.fixes.phrases import delete_pod
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, adding_nodes
 from kschedx.fixes.steps import AddNode
@@ -78,6 +77,7 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.documents import Change, Target, remove_field
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
+from kschedx.kube.kubectl import delete_pod, merge_patch, pod_logs, scale_workload
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -153,9 +153,8 @@ class PodFixes:
                 continue
             before, after = format_quantities((share.capability, needed), Unit.of(share.resource))
             title = f"raise spec.capability.{share.resource} of Queue {name} from {before} to {after}"
-            template = "kubectl patch queues.scheduling.volcano.sh {} --type merge -p {}"
             patch = {"spec": {"capability": {share.resource: after}}}
-            command = shell_command(template, name, patch)
+            command = merge_patch("queues.scheduling.volcano.sh", "", name, patch)
             yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
 
     def _fargate_fixes(self) -> Iterator[Fix]:
@@ -242,8 +241,7 @@ class PodFixes:
         fit = sum(snapshot.pods.node[row] >= 0 and not snapshot.pods.deletion_timestamps[row] for row in rows)
         is_rollout = len({snapshot.pods.owners[row] for row in rows}) > 1
         if 0 < fit < wanted_replicas(owner.manifest) and not is_rollout and not rescaled(snapshot, workload, fit):
-            command = "kubectl scale {}/{} -n {} --replicas=" + str(fit)
-            command = shell_command(command, owner.kind.lower(), owner.name, pod.metadata.namespace)
+            command = scale_workload(owner.kind, pod.metadata.namespace, owner.name, fit)
             title = f"scale to {count(fit, 'replica')}: its required anti-affinity has no node for more"
             yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
 
@@ -407,7 +405,7 @@ class PodFixes:
                     title = f"make room for {cause.pod} first, which this pod follows"
                     yield Fix.untried(title, commands=(why_command(cause.pod),))
                 case MatchingWorkload(kind=kind, namespace=namespace, name=name, is_at_zero=True):
-                    command = shell_command("kubectl scale {} -n {} --replicas=1", f"{kind.lower()}/{name}", namespace)
+                    command = scale_workload(kind, namespace, name, 1)
                     yield Fix.untried(f"scale {kind} {name} up first: this pod follows its pods", commands=(command,))
                 case MatchingWorkload(kind=kind, namespace=namespace, name=name):
                     command = shell_command("kschedx why {} -n {}", f"{kind.lower()}/{name}", namespace)
@@ -417,13 +415,13 @@ class PodFixes:
                     emptied = f"kubectl annotate namespace {{}} {annotation}= --overwrite"
                     commands = [shell_command(emptied, namespace)]
                     if pod.controller is not None and self.cycle.pod.key in self.cycle.snapshot.pods.rows:
-                        commands.append(shell_command("kubectl delete pod {} -n {}", pod.name, namespace))
+                        commands.append(delete_pod(self.cycle.pod.key))
                     title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
                     yield Fix.untried(title, commands=tuple(commands))
                 case SharedClaim(claim=claim):
                     yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, claim)
                 case ExclusiveTopology(key=key, is_empty=True):
-                    command = shell_command("kubectl delete pod {} -n {}", pod.name, pod.namespace)
+                    command = delete_pod(self.cycle.pod.key)
                     title = f"delete the pod, which is recreated with the {key} of its leader's node"
                     yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
                 case GroupsWaiting(leader_worker_set=name, whole=whole) if name and whole:
@@ -607,7 +605,7 @@ def _gate_keepers(explanation: Explanation) -> Iterator[Fix]:
     if row is None or not alike[row]:
         yield Fix.untried(f"check why the controller that {removes} has not: its logs, the pod's events")
         return
-    command = shell_command("kubectl logs {} -n {}", pods.names[row], pods.namespaces[row])
+    command = pod_logs(pods.key(row))
     if is_ready(pods[row]):
         yield Fix.untried(f"check why {pods.key(row)}, which likely {removes}, has not", commands=(command,))
     else:

@@ -46,6 +46,7 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import Manifest, decode, encode, list_at, map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command, why_command
+from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import toleration_text
@@ -517,10 +518,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         kinds = quota_kinds(self.snapshot, self._namespace, match[0])
         if CLUSTER_RESOURCE_QUOTA in kinds:
             title, patch = f"raise {phrase} in {' or '.join(kinds)} {name}", {"spec": {"quota": {"hard": hard}}}
-            command = shell_command("kubectl patch clusterresourcequota {} --type merge -p {}", name, patch)
+            command = merge_patch("clusterresourcequota", "", name, patch)
             return Fix.untried(title, commands=(command,) if len(kinds) == 1 else (), of_group=FixGroup.CLUSTER)
-        template = "kubectl patch resourcequota {} -n {} --type merge -p {}"
-        command = shell_command(template, name, self._namespace, {"spec": {"hard": hard}})
+        command = merge_patch("resourcequota", self._namespace, name, {"spec": {"hard": hard}})
         target = Target(api_version="v1", kind="ResourceQuota", namespace=self._namespace, name=name)
         changes = (target.patched(*merged_fields("/spec/hard", hard)),)
         snapshot = self.snapshot

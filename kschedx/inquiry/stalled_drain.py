@@ -21,6 +21,7 @@ from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import drain_each, drain_in_turn
 from kschedx.kube.documents import Document, Json, to_json
 from kschedx.kube.escaping import shell_command, why_command
+from kschedx.kube.kubectl import merge_patch, scale_workload
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.results import Shown
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
@@ -67,8 +68,7 @@ class _Budget(Struct, frozen=True, kw_only=True):
         return (SimulatedChange(verb=ChangeVerb.DELETE, text=self._target),)
 
     def _patch(self, fields: Mapping[str, object]) -> str:
-        template = "kubectl patch pdb {} -n {} --type merge -p {}"
-        return shell_command(template, self.name, self.namespace, {"spec": fields})
+        return merge_patch("pdb", self.namespace, self.name, {"spec": fields})
 
     def lowered(
         self, fields: Mapping[str, int | None], before: Mapping[str, int | str], manager: str = ""
@@ -111,10 +111,10 @@ class _Budget(Struct, frozen=True, kw_only=True):
 
 
 def _more_replicas(workload: Workload, replicas: int) -> _BudgetStep:
-    target = f"{workload.reference.split('/')[1]}/{workload.name}"
+    kind = workload.reference.split("/")[1]
     return _BudgetStep(
         title=f"scale {workload.reference} to {replicas:,}",
-        command=shell_command("kubectl scale {} -n {} --replicas={}", target, workload.namespace, str(replicas)),
+        command=scale_workload(kind, workload.namespace, workload.name, replicas),
         changes=(SimulatedChange(verb=ChangeVerb.SCALE, text=f"{workload.reference}={replicas}"),),
     )
 
@@ -292,9 +292,8 @@ def _of_postgres(start: Snapshot, budget: _Budget, workload: Workload, cluster: 
     command = ""
     if len(member_rows(start, workload)) < 2:
         title = f"set enablePDB to false in {cluster}, which has no other instance: it is down until the pod runs again"
-        template = "kubectl patch clusters.postgresql.cnpg.io {} -n {} --type merge -p {}"
-        spec = {"spec": {"enablePDB": False}}
-        command = shell_command(template, cluster.partition(" ")[2], workload.namespace, spec)
+        resource, name = "clusters.postgresql.cnpg.io", cluster.partition(" ")[2]
+        command = merge_patch(resource, workload.namespace, name, {"spec": {"enablePDB": False}})
     return budget.released(title, command)
 
 

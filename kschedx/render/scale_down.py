@@ -23,6 +23,7 @@ from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, 
 from kschedx.karpenter.disruption import BLOCKED, Balance, NodeDisruption
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.kube.escaping import add_cluster_options, shell_command
+from kschedx.kube.kubectl import merge_patch
 from kschedx.render.fixes import fix_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import (
@@ -566,6 +567,6 @@ def _consolidation_fix(disruption: NodeDisruption) -> Iterator[FixView]:
     if disruption.disabling is not None:
         field, value = disruption.disabling
         patch = {"spec": {"disruption": {field: _ENABLING[field]}}}
-        command = shell_command("kubectl patch nodepool {} --type merge -p {}", disruption.pool, patch)
+        command = merge_patch("nodepool", "", disruption.pool, patch)
         title = f"set {field} of NodePool {disruption.pool} from {value} to {_ENABLING[field]}"
         yield FixView(title=title, seen="not tried", commands=(command,))

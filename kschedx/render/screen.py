@@ -17,7 +17,7 @@ from kschedx.explain.ranking import Ranking, rank_nodes
 from kschedx.findings import Finding, NodeAffinityMismatch, TopologySpreadSkew, UntoleratedTaint
 from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.kubectl import delete_pod
 from kschedx.kube.names import HOSTNAME, short_names
 from kschedx.kube.tolerations import NO_SCHEDULE
 from kschedx.kube.types import Pod
@@ -203,7 +203,7 @@ def _running_facts(explanation: Explanation) -> Iterator[str]:
             yield rule
         if note.recreated_by:
             yield f"to move it, delete it; {note.recreated_by} creates it again:"
-            yield COMMAND + shell_command("kubectl delete pod {} -n {}", pod.metadata.name, pod.metadata.namespace)
+            yield COMMAND + delete_pod(pod.key)
 
 
 def _rule_of_running(finding: Finding, pod: Pod) -> str:

@@ -8,12 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import add_operation
-from kschedx.fixes.phrases import amount_text, delete_pod, join_names, join_phrases
+from kschedx.fixes.phrases import amount_text, join_names, join_phrases
 from kschedx.fixes.pod_edits import ContainerRequest, with_requests
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, FixGroup, FixStep, Proposal
 from kschedx.grouping import group_pairs
 from kschedx.kube.documents import Change, Json, Target
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.kubectl import delete_pod, scale_workload
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
@@ -276,8 +277,8 @@ class AddReplica(FixStep, frozen=True, kw_only=True):
         return replace(proposal, replicas=(*proposal.replicas, self.replica))
 
     def commands(self) -> tuple[str, ...]:
-        kind, name, namespace = self.workload.kind.lower(), self.workload.name, self.workload.namespace
-        return (shell_command(f"kubectl scale {{}}/{{}} -n {{}} --replicas={self.replicas}", kind, name, namespace),)
+        workload = self.workload
+        return (scale_workload(workload.kind, workload.namespace, workload.name, self.replicas),)
 
     def changes(self, namespace: str) -> Iterator[Change]:
         yield self.workload.patched(add_operation("/spec/replicas", self.replicas))

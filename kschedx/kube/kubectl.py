@@ -1,0 +1,32 @@
+"""Commands of kubectl that change or show objects, to paste into a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kschedx.kube.escaping import shell_command
+
+
+def delete_pod(key: str) -> str:
+    """Return the command that deletes a pod, `namespace/name`."""
+    namespace, _, name = key.partition("/")
+    return shell_command("kubectl delete pod {} -n {}", name, namespace)
+
+
+def pod_logs(key: str, container: str = "", *, previous: bool = False) -> str:
+    """Return the command that shows the logs of a pod, `namespace/name`, or of its previous containers."""
+    namespace, _, name = key.partition("/")
+    template = f"kubectl logs {{}} -n {{}}{' -c {}' if container else ''}{' --previous' if previous else ''}"
+    return shell_command(template, name, namespace, *filter(None, (container,)))
+
+
+def scale_workload(kind: str, namespace: str, name: str, replicas: int) -> str:
+    """Return the command that sets the replicas of a workload."""
+    return shell_command(f"kubectl scale {{}}/{{}} -n {{}} --replicas={replicas}", kind.lower(), name, namespace)
+
+
+def merge_patch(resource: str, namespace: str, name: str, fields: Mapping[str, object]) -> str:
+    """Return the command that changes these fields of an object; `namespace` is empty for one of the cluster."""
+    where = " -n {}" if namespace else ""
+    template = f"kubectl patch {{}} {{}}{where} --type merge -p {{}}"
+    return shell_command(template, resource, name, *filter(None, (namespace,)), fields)
