@@ -21,6 +21,7 @@ from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.documents import Target
 from kschedx.kube.names import ARCH_LABELS
 from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass, controller_of
 from kschedx.kube.workloads import pinned_to
@@ -197,10 +198,8 @@ def stop_workload(row: int, snapshot: Snapshot, among: Collection[int] = ()) -> 
     ]
     if not {row, *among}.issuperset(rows) or (kind, namespace, name) not in snapshot.workloads:
         return None
-    victims = _victims_of(rows, snapshot)
-    return s.StopWorkload(
-        api_version=controller.api_version, kind=kind, namespace=namespace, name=name, victims=victims
-    )
+    workload = Target(controller.api_version, kind, name, namespace)
+    return s.StopWorkload(workload=workload, victims=_victims_of(rows, snapshot))
 
 
 def _controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:

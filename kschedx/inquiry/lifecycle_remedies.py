@@ -638,7 +638,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield (recreate := self._recreate_strategy(holder))
                 if recreate is None and (stop := stop_workload(row, self.snapshot, rows)) is not None:
                     stopped.update(victim.pod for victim in stop.victims)
-                    wait = Fix.untried(f"wait until Job {stop.name} ends, which uses the volume on {node}")
+                    wait = Fix.untried(f"wait until Job {stop.workload.name} ends, which uses the volume on {node}")
                     changes = tuple(stop.changes(self._namespace))
                     yield wait if stop.is_deleted else Fix.untried(stop.title, changes, commands=stop.commands())
                     yield Fix.untried("run both pods on one node, or use a claim with ReadWriteMany")

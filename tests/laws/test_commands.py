@@ -108,7 +108,7 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
         names=(name, key, value),
     )
     yield step(
-        StopWorkload(api_version=f"{group}/v1", kind=kind, namespace=namespace, name=name, victims=()),
+        StopWorkload(workload=Target(f"{group}/v1", kind, name, namespace), victims=()),
         *("kubectl", "scale", *target_words, "--replicas=0"),
         names=named,
     )

@@ -227,30 +227,29 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
     """A Job is deleted, or a workload is scaled to 0: if only the pod is deleted, the controller recreates it."""
 
     _cost = Cost.OTHER_PODS
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
+    workload: Target
 
     @property
     def is_deleted(self) -> bool:
-        return self.kind == "Job"
+        return self.workload.kind == "Job"
 
     @property
     def title(self) -> str:
-        named = f"{self.kind} {self.namespace}/{self.name}"
+        named = f"{self.workload.kind} {self.workload.namespace}/{self.workload.name}"
         pods = join_names([victim.pod for victim in self.victims], _SHOWN_VICTIMS)
         return f"delete {named} with its pod {pods}" if self.is_deleted else f"scale {named} to 0, which removes {pods}"
 
     def commands(self) -> tuple[str, ...]:
-        group = self.api_version.rpartition("/")[0]
+        workload, group = self.workload, self.workload.api_version.rpartition("/")[0]
         named = "{}.{} {} -n {}" if group else "{} {} -n {}"
         template = f"kubectl delete {named}" if self.is_deleted else f"kubectl scale {named} --replicas=0"
-        return (shell_command(template, self.kind.lower(), *filter(None, (group,)), self.name, self.namespace),)
+        return (
+            shell_command(template, workload.kind.lower(), *filter(None, (group,)), workload.name, workload.namespace),
+        )
 
     def changes(self, namespace: str) -> Iterator[Change]:
-        target = Target(self.api_version, self.kind, self.name, self.namespace)
-        yield target.deletion if self.is_deleted else target.patched(add_operation("/spec/replicas", 0))
+        workload = self.workload
+        yield workload.deletion if self.is_deleted else workload.patched(add_operation("/spec/replicas", 0))
 
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((victim.pod, CONTROLLER_MANAGER) for victim in self.victims)
