@@ -537,11 +537,7 @@ class _LeftOut:
         self.of(snapshot)
         if self._terms is None:
             self._terms = tuple(
-                term
-                for spec in snapshot.pods.specs.values
-                if spec.affinity is not None and spec.affinity.pod_anti_affinity is not None
-                for term in spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-                if _selects(term)
+                term for spec in snapshot.pods.specs.values for term in spec.required_anti_affinity if _selects(term)
             )
         return self._terms
 

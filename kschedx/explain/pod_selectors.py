@@ -32,7 +32,7 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import FINISHED, Affinity, ObjectMeta, Pod, PodAffinity, PodAffinityTerm, PodSpec
+from kschedx.kube.types import FINISHED, ObjectMeta, Pod
 from kschedx.kube.workloads import TEMPLATE_HASH
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
@@ -83,16 +83,10 @@ def more_pods_text(others: int) -> str:
     return f" and {count(others, 'more pod')}" if others else ""
 
 
-def _required_terms(spec: PodSpec, *, anti: bool = False) -> tuple[PodAffinityTerm, ...]:
-    affinity = spec.affinity or Affinity()
-    rules = affinity.pod_anti_affinity if anti else affinity.pod_affinity
-    return (rules or PodAffinity()).required_during_scheduling_ignored_during_execution
-
-
 def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
     """Yield the selected pods if all of them have ended or have no node. Otherwise a running one's domain is out of
     reach."""
-    terms = _required_terms(cycle.pod.spec)
+    terms = cycle.pod.spec.required_pod_affinity
     if finding.term >= len(terms):
         return
     pods, selector = cycle.snapshot.pods, compile_selector(terms[finding.term].label_selector)
@@ -123,9 +117,9 @@ def _requires(pod: Pod, other: Pod) -> bool:
     return any(
         compile_selector(term.label_selector).matches(labels)
         and namespace in (term.namespaces or (pod.metadata.namespace,))
-        for term in _required_terms(pod.spec)
+        for term in pod.spec.required_pod_affinity
     ) and not all(
-        compile_selector(term.label_selector).matches(pod.metadata.labels) for term in _required_terms(pod.spec)
+        compile_selector(term.label_selector).matches(pod.metadata.labels) for term in pod.spec.required_pod_affinity
     )
 
 
@@ -153,7 +147,7 @@ _SCALED = ("Deployment", "StatefulSet", "DaemonSet")
 
 def unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
     """Yield the namespace with the pods that a term selects, if it looks only in others."""
-    terms = _required_terms(cycle.pod.spec)
+    terms = cycle.pod.spec.required_pod_affinity
     if finding.term >= len(terms) or finding.every_namespace:
         return
     pods, term = cycle.snapshot.pods, terms[finding.term]
@@ -214,7 +208,7 @@ def covered_namespace(cycle: Cycle, finding: ExistingAntiAffinityConflict) -> It
     if first.partition("/")[0] == namespace:
         return
     pods = cycle.snapshot.pods
-    terms = _required_terms(pods.specs[pods.rows[first]], anti=True)
+    terms = pods.specs[pods.rows[first]].required_anti_affinity
     if finding.term < len(terms):
         field = "namespaces" if namespace in terms[finding.term].namespaces else "namespaceSelector"
         yield RootCause(text=f"the anti-affinity of {first} covers namespace {namespace} by its {field}")
@@ -223,7 +217,7 @@ def covered_namespace(cycle: Cycle, finding: ExistingAntiAffinityConflict) -> It
 def misses_pod(pod: Pod, term: int) -> bool:
     """Return whether a required podAntiAffinity term selects only other pods, and no other term separates the pod from
     its own kind. Such a rule was probably copied, unless it is about a neighbor or excludes its own kind by NotIn."""
-    terms = _required_terms(pod.spec, anti=True)
+    terms = pod.spec.required_anti_affinity
     if term >= len(terms) or any(compile_selector(term.label_selector).matches(pod.metadata.labels) for term in terms):
         return False
     results = compile_selector(terms[term].label_selector).explain(pod.metadata.labels)

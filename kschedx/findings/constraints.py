@@ -125,6 +125,11 @@ class RequirementMatch(Document, frozen=True, kw_only=True):
     actual: str | None  # None if the node lacks the label
     matched: bool
 
+    @classmethod
+    def unmatched(cls, key: str, operator: str, values: tuple[str, ...]) -> RequirementMatch:
+        """Return a requirement that a node does not match, whatever its label."""
+        return cls(key=key, operator=operator, values=values, actual=None, matched=False)
+
 
 class TermMatch(Document, frozen=True, kw_only=True):
     index: int

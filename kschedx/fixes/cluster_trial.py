@@ -37,7 +37,7 @@ _MOST_REPLICAS = 500
 """A larger rollout takes longer than an answer may."""
 _MOST_AHEAD = 200
 """Pending pods of a higher priority that are scheduled in each trial."""
-_MOST_RIVALS = 10
+_MOST_COMPETING = 10
 """Pending pods of an equal priority, or later in the queue, that are scheduled in each trial."""
 
 
@@ -106,11 +106,12 @@ class ClusterTrial:
             return TrialOutcome()  # extenders are asked only about the pod itself, never about a trial
         try:
             followers = self._followers  # before the simulator moves
-            outcome = self._try(steps, sent, {**self._pods_ahead, **self._rivals}, followers)
-            rivals = (
-                () if outcome.shortfall is None else tuple(filter(self._rivals.__contains__, outcome.shortfall.first))
-            )
-            return replace(self._try(steps, sent, self._pods_ahead, followers), rivals=rivals) if rivals else outcome
+            outcome = self._try(steps, sent, {**self._pods_ahead, **self._competing_pods}, followers)
+            first = () if outcome.shortfall is None else outcome.shortfall.higher_priority
+            competing = tuple(filter(self._competing_pods.__contains__, first))
+            if not competing:
+                return outcome
+            return replace(self._try(steps, sent, self._pods_ahead, followers), competing=competing)
         except NotAdmittedError as error:
             self.__dict__.pop("_simulator", None)
             return TrialOutcome(shortfall=Shortfall(refusal=error.message))
@@ -158,7 +159,7 @@ class ClusterTrial:
             is_tried=True,
             shortfall=self._shortfall(simulator, before.pods, steps, sent, gone | preempted, ahead),
             preempted=len(preempted),
-            landings=tuple(self._landings(simulator, before, steps)),
+            replacements=tuple(self._replacements(simulator, before, steps)),
             budgets=tuple(self._budgets(before, steps)),
             left=sum(simulator.pods.node_names[row] == "" for row in self._members(simulator)),
         )
@@ -178,13 +179,13 @@ class ClusterTrial:
         return dict.fromkeys(map(pods.key, rows[:_MOST_AHEAD]))
 
     @cached_property
-    def _rivals(self) -> Mapping[str, None]:
+    def _competing_pods(self) -> Mapping[str, None]:
         """Pending pods of other workloads with the same priority that are in the queue for longer."""
         pods, own = self._snapshot.pods, self._own
         asked, priority = pods.rows.get(self._pod.key), self._pod.priority
         queue = self._simulator.queue.order(row for row in pods.pending if int(pods.priorities[row]) == priority)
         before = takewhile(lambda row: row != asked, queue)
-        return dict.fromkeys(map(pods.key, islice((row for row in before if row not in own), _MOST_RIVALS)))
+        return dict.fromkeys(map(pods.key, islice((row for row in before if row not in own), _MOST_COMPETING)))
 
     @cached_property
     def _followers(self) -> tuple[str, ...]:
@@ -199,9 +200,9 @@ class ClusterTrial:
         for row in later:
             if row not in own:
                 others.setdefault(int(pods.specs.codes[row]), []).append(pods.key(row))
-        fitting = self._placed([keys[0] for keys in islice(others.values(), _MOST_RIVALS)])
+        fitting = self._placed([keys[0] for keys in islice(others.values(), _MOST_COMPETING)])
         alike = (key for keys in others.values() if keys[0] in fitting for key in keys)
-        return self._placed([*islice(alike, _MOST_RIVALS)])
+        return self._placed([*islice(alike, _MOST_COMPETING)])
 
     def _placed(self, keys: Sequence[str]) -> tuple[str, ...]:
         """Return those of the pending pods that get a node in the unchanged cluster, after the pods that come first."""
@@ -310,8 +311,8 @@ class ClusterTrial:
         return [row for row in simulator.manager.members(self._workload) if row not in deleted]
 
     @staticmethod
-    def _landings(simulator: Simulator, before: Snapshot, steps: Sequence[FixStep]) -> Iterator[ReplacementNodes]:
-        """Yield the landings of pods that controllers create. The pod that replaces an evicted one keeps its row."""
+    def _replacements(simulator: Simulator, before: Snapshot, steps: Sequence[FixStep]) -> Iterator[ReplacementNodes]:
+        """Yield the nodes of pods that controllers create. The pod that replaces an evicted one keeps its row."""
         owners, pods, rows = Owners(before), simulator.pods, before.pods.rows
         by_controller = group_pairs(
             (victim.controller, rows[victim.pod])
@@ -380,7 +381,7 @@ class ClusterTrial:
             return None
         rows = () if is_placed else [row for key in ahead if (row := simulator.row(key)) is not None]
         first = tuple(pods.key(row) for row in rows if pods.node[row] >= 0)
-        return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal, first=first)
+        return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal, higher_priority=first)
 
 
 def _awaits_preemption(steps: Sequence[FixStep]) -> bool:

@@ -83,18 +83,14 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> _DeadEnd | None:
 
 def conditions_of(spec: PodSpec) -> int:
     """Return the number of conditions that a pod sets on its placement."""
-    affinity = spec.affinity
     count = len(spec.node_selector) + len(spec.tolerations) + len(spec.topology_spread_constraints)
-    if affinity is None:
-        return count
     required = spec.required_node_affinity
     terms = required.node_selector_terms if required else ()
     count += len(terms) + sum(len(term.match_expressions) for term in terms)
-    for pods in (affinity.pod_affinity, affinity.pod_anti_affinity):
-        for pod_term in pods.required_during_scheduling_ignored_during_execution if pods else ():
-            count += 1
-            if pod_term.label_selector:
-                count += len(pod_term.label_selector.match_labels) + len(pod_term.label_selector.match_expressions)
+    for pod_term in (*spec.required_pod_affinity, *spec.required_anti_affinity):
+        count += 1
+        if pod_term.label_selector:
+            count += len(pod_term.label_selector.match_labels) + len(pod_term.label_selector.match_expressions)
     return count
 
 
@@ -142,11 +138,7 @@ def _incomplete(group: str, missing: int) -> _DeadEnd:
 
 
 def _requirement_text(requirement: NodeSelectorRequirement) -> str:
-    return requirement_text(
-        RequirementMatch(
-            key=requirement.key, operator=requirement.operator, values=requirement.values, actual=None, matched=False
-        )
-    )
+    return requirement_text(RequirementMatch.unmatched(requirement.key, requirement.operator, requirement.values))
 
 
 def _findings(situation: Situation) -> tuple[Finding, ...]:

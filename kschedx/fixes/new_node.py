@@ -29,8 +29,15 @@ from kschedx.findings import (
 )
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import steps as s
-from kschedx.fixes.node_requirements import ABOUT_TO_GO, OF_CONTROL_PLANE, labels_for, required_terms, taint_remover
+from kschedx.fixes.node_requirements import (
+    ABOUT_TO_BE_REMOVED,
+    OF_CONTROL_PLANE,
+    labels_for,
+    required_terms,
+    taint_remover,
+)
 from kschedx.fixes.trial import Situation
+from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import (
     MACHINE,
     OWNER_NAME,
@@ -58,7 +65,7 @@ from kschedx.kube.quantity import Unit, format_quantity, resource_amount
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
-from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity, Taint
+from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, Taint
 from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import TableRow
@@ -84,10 +91,8 @@ class _DeviceKind:
 
 def _needs_devices(situation: Situation) -> bool:
     """Whether the pod has claims, or requests extended resources that devices provide."""
-    lacking = (finding for group in situation.groups for finding in group.exemplar.findings)
-    return bool(situation.pod.spec.resource_claims) or any(
-        isinstance(finding, InsufficientDevices) for finding in lacking
-    )
+    lacks_devices = any(isinstance(finding, InsufficientDevices) for finding in _findings(situation))
+    return bool(situation.pod.spec.resource_claims) or lacks_devices
 
 
 def _device_kinds(situation: Situation) -> tuple[_DeviceKind, ...]:
@@ -163,23 +168,22 @@ def described_devices(situation: Situation) -> dict[_DeviceKind, int]:
     requested number. It is a guess: the trial decides whether the request matches the device."""
     wanted = tuple(_device_needs(situation))
     kinds: dict[str, tuple[_DeviceKind, int]] = {}
-    for asked_device in wanted:
-        base = _base(asked_device.driver, wanted, situation)
+    for need in wanted:
+        base = _base(need.driver, wanted, situation)
         apart = {
             key: _other(value)
-            for rival in wanted
-            if rival.takes_all and rival is not asked_device
-            for key, value in rival.device.attributes.items()
+            for other in wanted
+            if other.takes_all and other is not need
+            for key, value in other.device.attributes.items()
         }
         device = replace(
             base,
-            attributes=base.attributes | apart | asked_device.device.attributes,
-            capacity=base.capacity | asked_device.device.capacity,
-            allow_multiple_allocations=base.allow_multiple_allocations
-            or asked_device.device.allow_multiple_allocations,
+            attributes=base.attributes | apart | need.device.attributes,
+            capacity=base.capacity | need.device.capacity,
+            allow_multiple_allocations=base.allow_multiple_allocations or need.device.allow_multiple_allocations,
         )
-        kind = _DeviceKind(asked_device.driver, device)
-        kinds[kind.key] = (kind, kinds.get(kind.key, (kind, 0))[1] + asked_device.count)
+        kind = _DeviceKind(need.driver, device)
+        kinds[kind.key] = (kind, kinds.get(kind.key, (kind, 0))[1] + need.count)
     return dict(kinds.values())
 
 
@@ -194,14 +198,12 @@ def _other(value: DeviceAttribute) -> DeviceAttribute:
 def _device_needs(situation: Situation) -> Iterator[_DeviceNeed]:
     for claim in situation.snapshot.devices.claims_of(situation.pod):
         for request in claim.spec.devices.requests:
-            asked_request = request.exactly or next(iter(request.first_available), None)
-            if asked_request is not None:
-                driver, device = _compared_attributes(
-                    asked_request.device_class_name, asked_request.selectors, situation
-                )
-                takes_all = asked_request.allocation_mode == AllocationMode.ALL
+            subrequest = request.exactly or next(iter(request.first_available), None)
+            if subrequest is not None:
+                driver, device = _compared_attributes(subrequest.device_class_name, subrequest.selectors, situation)
+                takes_all = subrequest.allocation_mode == AllocationMode.ALL
                 yield _DeviceNeed(
-                    driver=driver, device=device, count=max(int(asked_request.count), 1), takes_all=takes_all
+                    driver=driver, device=device, count=max(int(subrequest.count), 1), takes_all=takes_all
                 )
     if not situation.pod.spec.resource_claims:
         for name in situation.snapshot.devices.class_of_resource.values():
@@ -261,7 +263,7 @@ def _base(driver: str, wanted: Sequence[_DeviceNeed], situation: Situation) -> D
     for known in _known(situation):
         if known.driver == driver:
             return known.device
-    of_driver = [asked_device.device for asked_device in wanted if asked_device.driver == driver]
+    of_driver = [need.device for need in wanted if need.driver == driver]
     return Device(
         attributes={key: value for device in of_driver for key, value in device.attributes.items()},
         capacity={key: value for device in of_driver for key, value in device.capacity.items()},
@@ -409,7 +411,7 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
 
 def _is_of_the_kind(taint: Taint) -> bool:
     """Whether a new node like this one has the taint as well: it does not describe the node's present state."""
-    return not taint_remover(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_GO)
+    return not taint_remover(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_BE_REMOVED)
 
 
 def _machine_failure(snapshot: Snapshot, scalable: Scalable) -> str:
@@ -509,8 +511,8 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
 def _new_attributes(situation: Situation) -> Iterator[str]:
     """Yield values that selectors compare devices with and that no device of the cluster has: `productName=H100`."""
     known = [kind.device for kind in _known(situation)]
-    for asked_device in _device_needs(situation):
-        for key, value in asked_device.device.attributes.items():
+    for need in _device_needs(situation):
+        for key, value in need.device.attributes.items():
             if not any(device.attributes.get(key) == value for device in known):
                 number, truth = value.int_value, str(value.bool_value).lower()
                 yield f"{key}={value.string or (truth if number is None else number)}"
@@ -519,18 +521,13 @@ def _new_attributes(situation: Situation) -> Iterator[str]:
 def fewer_devices(step: s.AddNode) -> Iterator[s.AddNode]:
     """Yield the node without one kind of device, or with one device fewer of a kind."""
     for position, resource_slice in enumerate(step.slices):
-        kinds: dict[str, int] = {}
-        for device in resource_slice.spec.devices:
-            kinds[repr(replace(device, name=""))] = kinds.get(repr(replace(device, name="")), 0) + 1
-        for kind, count in kinds.items():
-            for kept in dict.fromkeys((0, count - 1)):
-                left = [device for device in resource_slice.spec.devices if repr(replace(device, name="")) != kind]
-                left += [device for device in resource_slice.spec.devices if repr(replace(device, name="")) == kind][
-                    :kept
-                ]
-                slices = (
-                    [replace(resource_slice, spec=replace(resource_slice.spec, devices=tuple(left)))] if left else []
-                )
+        spec = resource_slice.spec
+        kinds = group_pairs((repr(replace(device, name="")), device) for device in spec.devices)
+        for kind, devices in kinds.items():
+            others = [device for device in spec.devices if repr(replace(device, name="")) != kind]
+            for kept in dict.fromkeys((0, len(devices) - 1)):
+                left = (*others, *devices[:kept])
+                slices = [replace(resource_slice, spec=replace(spec, devices=left))] if left else []
                 yield replace(step, slices=(*step.slices[:position], *slices, *step.slices[position + 1 :]))
 
 
@@ -608,10 +605,8 @@ def _topology_keys(pod: Pod) -> Iterator[str]:
     """Yield the labels that the node must have for the pod's rules to apply to it."""
     for constraint in pod.spec.topology_spread_constraints:
         yield constraint.topology_key
-    affinity = pod.spec.affinity
-    for rules in (affinity.pod_affinity,) if affinity else ():
-        for term in (rules or PodAffinity()).required_during_scheduling_ignored_during_execution:
-            yield term.topology_key
+    for term in pod.spec.required_pod_affinity:
+        yield term.topology_key
 
 
 def _topology_keys_of_profile(situation: Situation) -> Iterator[str]:

@@ -21,7 +21,7 @@ from kschedx.findings.constraints import CORDON_TAINT, TermMatch
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_all
 from kschedx.fixes.node_requirements import (
-    ABOUT_TO_GO,
+    ABOUT_TO_BE_REMOVED,
     KEPT,
     OF_CONTROL_PLANE,
     SET_BY_AKS,
@@ -63,10 +63,10 @@ from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 
-OF_PEOPLE = ("node-role.kubernetes.io", "node-restriction.kubernetes.io")
+SET_BY_ADMINISTRATORS = ("node-role.kubernetes.io", "node-restriction.kubernetes.io")
 """Domains of Kubernetes whose labels administrators set."""
 
-DOMAINS_OF_FACTS = (
+SET_BY_COMPONENTS = (
     *("kubernetes.io", "k8s.io"),
     *("amazonaws.com", "k8s.aws", "aws.amazon.com", "eksctl.io", "cloud.google.com", "gke.io", "google.com"),
     *("azure.com", "microsoft.com", "digitalocean.com", "linode.com", "hetzner.cloud", "scaleway.com", "ovh.com"),
@@ -78,7 +78,7 @@ DOMAINS_OF_FACTS = (
 )
 """Domains of providers, vendors, provisioners, and runtimes; subdomains count."""
 
-_WORDS_OF_FACTS = lazy_pattern(
+_WORDS_OF_COMPONENTS = lazy_pattern(
     r"(^|[-_./])(zones?|region|rack|datacenter|arch|architecture|os|kernel|instance|machine|capacity|lifecycle|spot|"
     r"accelerators?|gpus?|fpga|disks?|ssd|nvme|storage|cpu|memory|hostname|hypervisor|provider|runtime|"
     r"nodegroup|nodepool|agentpool)([-_.]|$)|(type|model)$",
@@ -90,7 +90,7 @@ _WORDS_OF_FACTS = lazy_pattern(
 def is_of_provider(key: str) -> bool:
     """Whether a label's domain is that of a provider, a vendor, a provisioner, or a runtime, which sets it."""
     domain, slash, _ = key.rpartition("/")
-    return bool(slash) and any(f".{domain}".endswith(f".{provider_domain}") for provider_domain in DOMAINS_OF_FACTS)
+    return bool(slash) and any(f".{domain}".endswith(f".{provider_domain}") for provider_domain in SET_BY_COMPONENTS)
 
 
 def _states_fact(key: str, snapshot: Snapshot) -> bool:
@@ -98,11 +98,11 @@ def _states_fact(key: str, snapshot: Snapshot) -> bool:
     domain, slash, name = key.rpartition("/")
     if key in OF_CONTROL_PLANE or key == NODE_NAME_FIELD:
         return True
-    if domain in OF_PEOPLE:
+    if domain in SET_BY_ADMINISTRATORS:
         return False
     if is_of_provider(key) or (slash and "csi" in domain.split(".")):
         return True
-    return _WORDS_OF_FACTS.search(name) is not None or key in set(_keys_of_cluster(snapshot))
+    return _WORDS_OF_COMPONENTS.search(name) is not None or key in set(_keys_of_cluster(snapshot))
 
 
 def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
@@ -301,9 +301,7 @@ _NAMES = lazy_pattern(r"[A-Za-z0-9]+")
 def _invalid(term: int, place: RemedyCandidate) -> tuple[RequirementMatch, ...]:
     """Return the requirements of a term that matches no node because one of its values is not a valid label value."""
     return tuple(
-        RequirementMatch(
-            key=requirement.key, operator=requirement.operator, values=requirement.values, actual=None, matched=False
-        )
+        RequirementMatch.unmatched(requirement.key, requirement.operator, requirement.values)
         for requirement in expressions(place.pod, term)
     )
 
@@ -332,7 +330,7 @@ def _intended_requirements(requirement: RequirementMatch, cluster: ClusterNodes)
         *_expand_wildcard(requirement, cluster),
     ]
     for key, values in exactly or _nearly(requirement, cluster):
-        yield RequirementMatch(key=key, operator=requirement.operator, values=values, actual=None, matched=False)
+        yield RequirementMatch.unmatched(key, requirement.operator, values)
 
 
 def _expand_wildcard(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -435,9 +433,7 @@ def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
 
 
 def _requirement_match(requirement: NodeSelectorRequirement, operator: str) -> RequirementMatch:
-    return RequirementMatch(
-        key=requirement.key, operator=operator, values=requirement.values, actual=None, matched=False
-    )
+    return RequirementMatch.unmatched(requirement.key, operator, requirement.values)
 
 
 # Remedies for a node's cordon and taints, and for host ports.
@@ -464,7 +460,7 @@ def _uncordon_step(row: ClusterRow, node: Node) -> s.FixStep:
 
 def node_repairs(row: ClusterRow, node: Node, snapshot: Snapshot) -> Iterator[s.FixStep]:
     """Yield the steps after which a node has no fault and is not cordoned, unless it is about to be removed."""
-    going = [taint for taint in node.spec.taints if taint.key.startswith(ABOUT_TO_GO)]
+    going = [taint for taint in node.spec.taints if taint.key.startswith(ABOUT_TO_BE_REMOVED)]
     if node.metadata.deletion_timestamp or not all(left_over_since(taint, snapshot.taken) for taint in going):
         return
     if left_over := tuple(taint for taint in going if taint.effect in DO_NOT_SCHEDULE):

@@ -263,7 +263,7 @@ _GENERAL_PARTS = ("node", "csi")
 AGENT_NOT_READY = ("/agent-not-ready", "/not-ready")
 """The suffixes of taints that new nodes have until an agent of their network or storage runs and removes them."""
 
-TAKEN_AWAY_BY: Mapping[str, str] = {
+REMOVED_BY: Mapping[str, str] = {
     **dict.fromkeys(CONDITION_OF_TAINT, CONTROLLER_MANAGER),
     "node.cloudprovider.kubernetes.io/uninitialized": _CLOUD,
     "node.cloudprovider.kubernetes.io/shutdown": _CLOUD,
@@ -297,7 +297,7 @@ or a single pod. Neither tolerating nor removing them is a fix."""
 SET_BY_AKS = "kubernetes.azure.com/"
 """Taints that AKS restores on the nodes of a pool, such as that of spot nodes: to remove them is no fix."""
 
-ABOUT_TO_GO = (
+ABOUT_TO_BE_REMOVED = (
     TO_BE_DELETED,
     DELETION_CANDIDATE,
     "karpenter.sh/disrupted",
@@ -315,7 +315,7 @@ def taint_remover(taint: Taint) -> str:
     """Return the component that removes the taint once the node is healthy; empty for a taint that was set on
     purpose."""
     agent = taint.key.rpartition("/")[0] if taint.key.endswith(AGENT_NOT_READY) else ""
-    return TAKEN_AWAY_BY.get(taint.key, agent)
+    return REMOVED_BY.get(taint.key, agent)
 
 
 def initializes(pod: Pod, taint: Taint) -> bool:

@@ -193,7 +193,7 @@ def rules(pod: Pod, *, anti: bool) -> PodAffinity:
 
 def required_term(pod: Pod, index: int, *, anti: bool) -> PodAffinityTerm | None:
     """Return a required pod (anti-)affinity term."""
-    required = rules(pod, anti=anti).required_during_scheduling_ignored_during_execution
+    required = pod.spec.required_anti_affinity if anti else pod.spec.required_pod_affinity
     return required[index] if index < len(required) else None
 
 

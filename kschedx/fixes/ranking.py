@@ -56,15 +56,15 @@ class Shortfall(Struct, frozen=True, kw_only=True):
     lost: tuple[str, ...] = ()
     """Other pods, `namespace/name`, that lose their node; not those that the fix names."""
     refusal: str = ""  # why the API server refuses pods of the changed template
-    first: tuple[str, ...] = ()  # pods of a higher priority, `namespace/name`, that take the room first
+    higher_priority: tuple[str, ...] = ()  # pods of a higher priority, `namespace/name`, that take the room first
 
     @property
     def text(self) -> str:
         if self.refusal:
             return f"the API server refuses its pods: {self.refusal}"
-        if self.first:
-            takes = "takes" if len(self.first) == 1 else "take"
-            return f"{join_names([*self.first], _SHOWN_LOST)}, with a higher priority, {takes} the room"
+        if self.higher_priority:
+            takes = "takes" if len(self.higher_priority) == 1 else "take"
+            return f"{join_names([*self.higher_priority], _SHOWN_LOST)}, with a higher priority, {takes} the room"
         if self.lost:
             lose = "loses its node" if len(self.lost) == 1 else "lose their nodes"
             return f"{join_names([*self.lost], _SHOWN_LOST)} {lose}"
@@ -95,12 +95,12 @@ class TrialOutcome(Struct, frozen=True, kw_only=True):
     shortfall: Shortfall | None = None  # None if the fix achieves what it promises
     is_delivered: bool = False
     """Whether controllers replace the pod once its template has changed, so that you need not delete it."""
-    landings: tuple[ReplacementNodes, ...] = ()  # landings of pods of the controllers that the cluster has
+    replacements: tuple[ReplacementNodes, ...] = ()  # of the controllers that the cluster has
     budgets: tuple[BudgetUse, ...] = ()
     left: int = 0  # pods of the workload that stay pending
-    rivals: tuple[str, ...] = ()
+    competing: tuple[str, ...] = ()
     """Pods of the same priority, `namespace/name`, that are longer in the queue and may take the room first."""
-    first: tuple[str, ...] = ()
+    higher_priority: tuple[str, ...] = ()
     """Pods of a higher priority, `namespace/name`, for which the fix adds nodes as well."""
     deprived: tuple[str, ...] = ()
     """Pending pods, `namespace/name`, that come later in the queue and fit only without the fix."""
@@ -153,29 +153,29 @@ class TriedFix(Struct, frozen=True, kw_only=True):
 
     def _costs_of_pods(self) -> Iterator[str]:
         deleting = (step for step in self.steps if isinstance(step, DeletePods) and not step.by_preemption)
-        landings = {landing.controller: landing for landing in self.trial.landings}
+        replacements = {replacement.controller: replacement for replacement in self.trial.replacements}
         for controller in dict.fromkeys(
             victim.controller for step in deleting for victim in step.victims if victim.controller
         ):
-            landing = landings.get(controller)
-            if landing is None:
+            replacement = replacements.get(controller)
+            if replacement is None:
                 yield f"{controller} recreates its pod, which may stay pending"
                 continue
-            number = len(landing.nodes) + landing.pending
+            number = len(replacement.nodes) + replacement.pending
             what = "its pod" if number == 1 else f"{number} pods"
-            where = f" on {join_names([*dict.fromkeys(landing.nodes)], _SHOWN_LOST)}" if landing.nodes else ""
-            stays = "which stays pending" if number == 1 else f"{landing.pending} of which stay pending"
-            assumed = " (assumed: the dump lacks its template)" if landing.is_assumed else ""
-            yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}{assumed}"
+            where = f" on {join_names([*dict.fromkeys(replacement.nodes)], _SHOWN_LOST)}" if replacement.nodes else ""
+            stays = "which stays pending" if number == 1 else f"{replacement.pending} of which stay pending"
+            assumed = " (assumed: the dump lacks its template)" if replacement.is_assumed else ""
+            yield f"{controller} recreates {what}{where}{f', {stays}' if replacement.pending else ''}{assumed}"
         for budget in self.trial.budgets:
             allows = count(budget.allowed, "disruption") if budget.allowed else "no disruption"
             yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
-        if first := self.trial.first:
+        if first := self.trial.higher_priority:
             needs = "needs" if len(first) == 1 else "need"
             yield f"{join_names([*first], _SHOWN_LOST)}, with a higher priority, {needs} room too"
-        if rivals := self.trial.rivals:
-            takes = "takes" if len(rivals) == 1 else "take"
-            yield f"unless {join_names([*rivals], _SHOWN_LOST)}, pending for longer, {takes} the room"
+        if competing := self.trial.competing:
+            takes = "takes" if len(competing) == 1 else "take"
+            yield f"unless {join_names([*competing], _SHOWN_LOST)}, pending for longer, {takes} the room"
         if deprived := self.trial.deprived:
             fits, stays = ("fits", "stays") if len(deprived) == 1 else ("fit", "stay")
             yield f"{join_names([*deprived], _SHOWN_LOST)}, which {fits} now, {stays} pending then"
@@ -290,13 +290,13 @@ def verified_fixes(
                 yield fix
             else:
                 short.append(replace(fix, certainty=FixCertainty.PARTIAL))
-    taken = [fix for fix in short if fix.trial.shortfall is not None and fix.trial.shortfall.first]
+    taken = [fix for fix in short if fix.trial.shortfall is not None and fix.trial.shortfall.higher_priority]
     yield from taken[:1] if shown else short[:_MOST_PARTIAL]
 
 
 def _with_enough_nodes(fix: TriedFix, test: ClusterTest) -> TriedFix:
     """Return the fix with as many new nodes as pods of a higher priority leave one for the pod."""
-    if fix.trial.shortfall is None or not (first := fix.trial.shortfall.first):
+    if fix.trial.shortfall is None or not (first := fix.trial.shortfall.higher_priority):
         return fix
     [step] = fix.steps if len(fix.steps) == 1 else [None]
     if not isinstance(step, AddNode) or step.slices:
@@ -304,8 +304,8 @@ def _with_enough_nodes(fix: TriedFix, test: ClusterTest) -> TriedFix:
     for number in range(2, _MOST_NODES_AHEAD + 2):
         more = adding_nodes(fix, number)
         if (trial := test(more)).shortfall is None:
-            return replace(more, trial=replace(trial, first=first))
-        first = trial.shortfall.first
+            return replace(more, trial=replace(trial, higher_priority=first))
+        first = trial.shortfall.higher_priority
     return fix
 
 

@@ -384,7 +384,7 @@ def _nameless(pod: Pod) -> Iterator[s.FixStep]:
     if edit.names_nodes(pod) and not is_of_a_daemon_set(pod):
         yield s.DropNodeNames()
     if (name := pod.spec.node_selector.get(HOSTNAME)) is not None:
-        wanted = RequirementMatch(key=HOSTNAME, operator="=", values=(name,), actual=None, matched=False)
+        wanted = RequirementMatch.unmatched(HOSTNAME, "=", (name,))
         yield s.DropRequirements(source="nodeSelector", term=0, requirements=(wanted,))
 
 

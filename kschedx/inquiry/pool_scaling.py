@@ -406,7 +406,7 @@ def _without_reserved(scaling: PoolScaling, group: str) -> Iterator[_PoolTrial]:
 
 
 def _label_match(key: str, value: str) -> RequirementMatch:
-    return RequirementMatch(key=key, operator="=", values=(value,), actual=None, matched=False)
+    return RequirementMatch.unmatched(key, "=", (value,))
 
 
 def _selector_trials(scaling: PoolScaling, key: str, values: Iterable[str]) -> Iterator[_PoolTrial]:

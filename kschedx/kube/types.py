@@ -376,6 +376,12 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
         return rules.required_during_scheduling_ignored_during_execution if rules is not None else None
 
     @property
+    def required_pod_affinity(self) -> tuple[PodAffinityTerm, ...]:
+        if self.affinity is None or self.affinity.pod_affinity is None:
+            return ()
+        return self.affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+
+    @property
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
         if self.affinity is None or self.affinity.pod_anti_affinity is None:
             return ()

@@ -25,8 +25,8 @@ from kschedx.export.anonymous import Anonymous, anonymize, tokens
 from kschedx.export.anonymous.fields import ANNOTATIONS, RECORDS
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
-from kschedx.fixes.node_remedies import DOMAINS_OF_FACTS, OF_PEOPLE
-from kschedx.fixes.node_requirements import AGENT_NOT_READY, TAKEN_AWAY_BY
+from kschedx.fixes.node_remedies import SET_BY_ADMINISTRATORS, SET_BY_COMPONENTS
+from kschedx.fixes.node_requirements import AGENT_NOT_READY, REMOVED_BY
 from kschedx.fixes.node_requirements import KEPT as KEPT_TAINTS
 from kschedx.framework.config.decoding import DEFAULT_SCHEDULER_NAME
 from kschedx.holding.schedulers import SCHEDULERS
@@ -255,10 +255,10 @@ KNOWN = {
     *(text for plugin in IN_TREE_PLUGINS for text in (plugin.name, plugin.driver, plugin.topology_key)),
     *BUILT_IN_CLASSES,
     *KEPT_TAINTS,
-    *TAKEN_AWAY_BY,
+    *REMOVED_BY,
     *AGENT_NOT_READY,
-    *DOMAINS_OF_FACTS,
-    *OF_PEOPLE,
+    *SET_BY_COMPONENTS,
+    *SET_BY_ADMINISTRATORS,
     *KNOWN_FEATURES,
     *STANDARD_RESOURCES,
     *(text for texts in FIELD_VALUES for text in texts),
