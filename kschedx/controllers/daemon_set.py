@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers.workloads import copy_pod, is_of_daemon_set, title
@@ -14,6 +13,7 @@ from kschedx.errors import NotAdmittedError
 from kschedx.explain.setup import Setup, admit
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import Manifest, decode, encode
+from kschedx.kube.documents import with_spec
 from kschedx.kube.types import Node, Pod, PodSpec
 from kschedx.kube.workloads import continues_on, created_pod, pin_to_node, pinned_to, runs_on
 from kschedx.snapshot.daemon_sets import daemon_pods
@@ -182,9 +182,7 @@ def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tup
     for daemon in daemon_pods(snapshot, setup.scheduler.nodes.options):
         names = _allowed_nodes(daemon.spec, nodes, compares_taints(setup))
         snapshot, pods = _pinned_copies(snapshot, daemon.pod, names)
-        new_pods += (
-            replace(pod, spec=replace(pod.spec, node_name=name)) for pod, name in zip(pods, names, strict=True)
-        )
+        new_pods += (with_spec(pod, node_name=name) for pod, name in zip(pods, names, strict=True))
     return snapshot, new_pods
 
 

@@ -36,7 +36,7 @@ from kschedx.explain.admission import QuotaLedger, charged_object, enforcing_nam
 from kschedx.explain.setup import Setup
 from kschedx.grouping import group_pairs
 from kschedx.kube.decoding import Manifest, map_at
-from kschedx.kube.documents import Document
+from kschedx.kube.documents import Document, with_spec
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import (
@@ -601,7 +601,7 @@ class Manager:
                     snapshot, managed.base = workloads.template_pod(snapshot, self._setup, manifest)
                 snapshot, pods = workloads.copy_pod(snapshot, managed.base, count)
                 if node := managed.base.spec.node_name:  # of the template, which no kube-scheduler sees
-                    pods = [replace(pod, spec=replace(pod.spec, node_name=node)) for pod in pods]
+                    pods = [with_spec(pod, node_name=node) for pod in pods]
                 return snapshot, pods
             return workloads.copy_pod(snapshot, snapshot.pods[rows[-1]], count) if rows else (snapshot, [])
 

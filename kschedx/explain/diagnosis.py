@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.hardware import HardwareHint, hardware_hint
 from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
-from kschedx.findings import InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
+from kschedx.findings import Finding, InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
 from kschedx.findings.constraints import FAULTS
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status
@@ -285,6 +285,11 @@ class Diagnosis(Struct, frozen=True, dict=True, eq=False):
     def groups(self) -> tuple[NodeGroup, ...]:
         return node_groups(self.cycle)
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings on a node of each group."""
+        return tuple(finding for group in self.groups for finding in group.exemplar.findings)
+
     @cached_property
     def stops(self) -> tuple[Stop, ...]:
         return tuple(self._stops())
@@ -370,17 +375,15 @@ class Diagnosis(Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def hardware(self) -> tuple[HardwareHint, ...]:
         """Hardware on some nodes for a requested resource that no node offers."""
-        findings = (finding for group in self.groups for finding in group.exemplar.findings)
-        hints = (hardware_hint(finding, self.cycle.all_nodes.cluster) for finding in findings)
+        hints = (hardware_hint(finding, self.cycle.all_nodes.cluster) for finding in self.findings)
         return tuple({hint.resource: hint for hint in hints if hint is not None}.values())
 
     @cached_property
     def cause(self) -> _Cause | None:
-        for group in self.groups:
-            for finding in group.exemplar.findings:
-                if isinstance(finding, InsufficientResource) and finding.offered_nowhere:
-                    hint = next((hint for hint in self.hardware if hint.resource == finding.resource), None)
-                    return OfferedNowhere(resource=finding.resource, hardware=hint)
+        for finding in self.findings:
+            if isinstance(finding, InsufficientResource) and finding.offered_nowhere:
+                hint = next((hint for hint in self.hardware if hint.resource == finding.resource), None)
+                return OfferedNowhere(resource=finding.resource, hardware=hint)
         for group in self.groups:
             match group.exemplar.findings:
                 case (UntoleratedTaint(key=key) as fault,) if key in FAULTS:
@@ -394,7 +397,7 @@ class Diagnosis(Struct, frozen=True, dict=True, eq=False):
         """Labels that the pod's node selectors require and no node has."""
         requirements = dict.fromkeys(
             (requirement.key, requirement.operator, requirement.values)
-            for finding in (finding for group in self.groups for finding in group.exemplar.findings)
+            for finding in self.findings
             if isinstance(finding, NodeAffinityMismatch)
             for term in finding.terms
             for requirement in term.requirements

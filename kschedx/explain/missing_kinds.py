@@ -21,6 +21,7 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Code
 from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.documents import with_spec
 from kschedx.kube.kinds import EVENTS, KINDS, READ_LIVE
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
@@ -617,7 +618,7 @@ def _without_claims(snapshot: Snapshot, pod: Pod) -> _Part:
     kept = tuple(volume for volume, unread in lacking if unread is None)
     if len(kept) == len(lacking):
         return _Part(pod=pod)
-    pod = replace(pod, spec=replace(pod.spec, volumes=kept))
+    pod = with_spec(pod, volumes=kept)
     return _Part(pod=pod, unread=_unique_names(unread for _, unread in lacking if unread is not None))
 
 
@@ -749,7 +750,7 @@ def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
         known = replace(affinity, pod_affinity=sides[0], pod_anti_affinity=sides[1])
     if known == affinity and not others:
         return _Part(pod=pod)
-    return _Part(pod=replace(pod, spec=replace(pod.spec, affinity=known)), unread={"Namespace": ()})
+    return _Part(pod=with_spec(pod, affinity=known), unread={"Namespace": ()})
 
 
 def _with_known_terms(side: PodAffinity | None) -> PodAffinity | None:

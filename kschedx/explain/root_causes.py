@@ -192,7 +192,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     if diagnosis.feasible:
         return failed
     findings = [finding for stop in diagnosis.stops for finding in stop.status.findings]
-    findings += [finding for group in diagnosis.groups for finding in group.exemplar.findings]
+    findings += diagnosis.findings
     found_causes = [cause for finding in findings for cause in _of(diagnosis, finding)]
     cycle = diagnosis.cycle
     nominees = _counted_nominees(diagnosis)

@@ -22,7 +22,7 @@ from kschedx.fixes.ranking import BudgetUse, ReplacementNodes, Shortfall, TrialO
 from kschedx.fixes.steps import AddNode, DeletePods, FixStep, MovePods, TakeOldFirst
 from kschedx.grouping import group_pairs
 from kschedx.kube.decoding import Manifest
-from kschedx.kube.documents import Change
+from kschedx.kube.documents import Change, with_spec
 from kschedx.kube.types import Pod
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import ChangeVerb, another_like
@@ -270,7 +270,7 @@ class ClusterTrial:
         row = simulator.row(pod.key)
         if row is not None:
             simulator.delete(row)
-        [row] = simulator.create(simulator.snapshot, [replace(pod, spec=replace(pod.spec, node_name=""))])
+        [row] = simulator.create(simulator.snapshot, [with_spec(pod, node_name="")])
         simulator.queue.is_first(row)
 
     def _patch(self, workload: Workload, change: Change, by_hand: ClusterChanges) -> None:

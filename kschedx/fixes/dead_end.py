@@ -142,5 +142,4 @@ def _requirement_text(requirement: NodeSelectorRequirement) -> str:
 
 
 def _findings(situation: Situation) -> tuple[Finding, ...]:
-    findings = tuple(finding for group in situation.groups for finding in group.exemplar.findings)
-    return (*situation.status.findings, *findings)
+    return (*situation.status.findings, *situation.findings)

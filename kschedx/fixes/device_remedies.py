@@ -49,6 +49,7 @@ from kschedx.kube.devices import (
     ResourcePool,
     ResourceSlice,
 )
+from kschedx.kube.documents import with_spec
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
@@ -469,7 +470,7 @@ def _wider_classes(finding: InsufficientDevices, place: RemedyCandidate) -> Iter
             continue
         driver = driver_of(before.spec.selectors)
         of_driver = (DeviceSelector(cel=CELDeviceSelector(expression=f'device.driver == "{driver}"')),)
-        after = replace(before, spec=replace(before.spec, selectors=of_driver if driver else ()))
+        after = with_spec(before, selectors=of_driver if driver else ())
         if after != before:
             kept = f" but driver {driver}" if driver else ""
             yield s.ObjectStep(
@@ -516,7 +517,7 @@ def _complete_pools(finding: InsufficientDevices, place: RemedyCandidate) -> Ite
 
 
 def _with_pool(resource_slice: ResourceSlice, pool: ResourcePool) -> ResourceSlice:
-    return replace(resource_slice, spec=replace(resource_slice.spec, pool=pool))
+    return with_spec(resource_slice, pool=pool)
 
 
 def _repair_devices(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:

@@ -21,7 +21,7 @@ from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.documents import Target
+from kschedx.kube.documents import Target, with_spec
 from kschedx.kube.names import ARCH_LABELS
 from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass, controller_of
 from kschedx.kube.workloads import pinned_to
@@ -73,7 +73,7 @@ def stay_deleted(rows: Iterable[int], situation: Situation) -> bool:
             continue
         twin = pods[row]
         here = pods.node_names[row]
-        twin = replace(twin, spec=replace(twin.spec, node_name=""))
+        twin = with_spec(twin, node_name="")
         try:
             filtered = situation.scheduler.on(situation.snapshot.without_pods([row])).filter(twin, situation.profile)
         except UndecidableError:
@@ -271,7 +271,7 @@ def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposa
     has_candidates = cycle.post_filter is not None and cycle.post_filter.candidates
     if not is_of_a_daemon_set(start.pod) or has_candidates or not start.status.is_success:
         return
-    if any(isinstance(finding, HostPortConflict) for group in start.groups for finding in group.exemplar.findings):
+    if any(isinstance(finding, HostPortConflict) for finding in start.findings):
         return
     for chosen in _classes(start):
         step = s.RaisePriority(name=chosen.metadata.name, value=chosen.value)

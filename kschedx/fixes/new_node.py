@@ -91,7 +91,7 @@ class _DeviceKind:
 
 def _needs_devices(situation: Situation) -> bool:
     """Whether the pod has claims, or requests extended resources that devices provide."""
-    lacks_devices = any(isinstance(finding, InsufficientDevices) for finding in _findings(situation))
+    lacks_devices = any(isinstance(finding, InsufficientDevices) for finding in situation.findings)
     return bool(situation.pod.spec.resource_claims) or lacks_devices
 
 
@@ -567,7 +567,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     requested = Counter({resource: amount for resource, amount in amounts.items() if amount > 0})
     requested.update({name: amount for name, amount in taken.items() if name != "pods"})
     allocatable = {resource: format_quantity(amount, Unit.of(resource)) for resource, amount in requested.items()}
-    findings = _findings(situation)
+    findings = situation.findings
     features = next((finding.required for finding in findings if isinstance(finding, MissingNodeFeatures)), ())
     drivers = sorted({finding.driver for finding in findings if isinstance(finding, DriverNotInstalled)})
     node = Node(
@@ -611,7 +611,7 @@ def _topology_keys(pod: Pod) -> Iterator[str]:
 
 def _topology_keys_of_profile(situation: Situation) -> Iterator[str]:
     """Yield the topology keys of the profile's default spread constraints."""
-    for finding in _findings(situation):
+    for finding in situation.findings:
         if isinstance(finding, TopologySpreadSkew | TopologyLabelMissing):
             yield finding.topology_key
 
@@ -620,7 +620,7 @@ def _keys_of_all(situation: Situation) -> Iterator[str]:
     """Yield the topology keys of anti-affinity conflicts that every node has as a label: a new node would have them as
     well."""
     rules = (PodAntiAffinityConflict, ExistingAntiAffinityConflict)
-    keys = dict.fromkeys(finding.topology_key for finding in _findings(situation) if isinstance(finding, rules))
+    keys = dict.fromkeys(finding.topology_key for finding in situation.findings if isinstance(finding, rules))
     nodes = situation.snapshot.cluster.nodes
     yield from (key for key in keys if all(key in node.metadata.labels for node in nodes))
 
@@ -667,7 +667,3 @@ def _shape(situation: Situation, node: str) -> tuple[object, ...]:
         for resource_slice in situation.snapshot.devices.slices
         if resource_slice.spec.node_name == node
     )
-
-
-def _findings(situation: Situation) -> tuple[Finding, ...]:
-    return tuple(finding for group in situation.groups for finding in group.exemplar.findings)

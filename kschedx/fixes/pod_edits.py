@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_security import ALL, PREFIX, PodSecurityLevel
 from kschedx.kube.decoding import list_at, map_at
-from kschedx.kube.documents import Change, Json, Target, pointer, set_field
+from kschedx.kube.documents import Change, Json, Target, pointer, set_field, with_spec
 from kschedx.kube.names import is_extended_resource, is_hugepages
 from kschedx.kube.quantity import ResourceList, Unit, format_quantity, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request, requested_amount
@@ -27,10 +27,6 @@ from kschedx.kube.types import (
     ResourceRequirements,
     Volume,
 )
-
-
-def with_spec(pod: Pod, spec: PodSpec) -> Pod:
-    return replace(pod, spec=spec)
 
 
 def _with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
@@ -66,7 +62,7 @@ def _with_lower_pod_request(
 ) -> Pod | None:
     """Return the pod with a lower request at pod level; None if its containers request more than that."""
     overhead = resource_amount(resource, pod.spec.overhead.get(resource))
-    without = with_spec(pod, replace(pod.spec, resources=None))
+    without = with_spec(pod, resources=None)
     least = pod_request(without.spec, without.status, options).amounts.get(resource, 0) - overhead
     if resource not in ("cpu", "memory") or resource not in resources.requests or not least <= amount - overhead > 0:
         return None
@@ -76,7 +72,7 @@ def _with_lower_pod_request(
 def _with_pod_request(pod: Pod, resource: str, amount: int) -> Pod:
     resources = pod.spec.resources or ResourceRequirements()
     requests = {**resources.requests, resource: format_quantity(amount, Unit.of(resource))}
-    return with_spec(pod, replace(pod.spec, resources=replace(resources, requests=requests)))
+    return with_spec(pod, resources=replace(resources, requests=requests))
 
 
 class ContainerRequest(Struct, frozen=True, kw_only=True):
@@ -212,13 +208,13 @@ def with_amounts(pod: Pod, changed: Callable[[str, ResourceList], ResourceList])
 
 
 def with_volumes(pod: Pod, changed: Callable[[Volume], Volume]) -> Pod:
-    return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
+    return with_spec(pod, volumes=tuple(map(changed, pod.spec.volumes)))
 
 
 def _with_containers(pod: Pod, changed: Callable[[Container], Container]) -> Pod:
     spec = pod.spec
     containers, inits = tuple(map(changed, spec.containers)), tuple(map(changed, spec.init_containers))
-    return with_spec(pod, replace(spec, containers=containers, init_containers=inits))
+    return with_spec(pod, containers=containers, init_containers=inits)
 
 
 def with_device_claim(pod: Pod, claim: str, name: str) -> Pod:
@@ -230,7 +226,7 @@ def with_device_claim(pod: Pod, claim: str, name: str) -> Pod:
         is_made = own.resource_claim_template_name == claim
         return replace(own, resource_claim_template_name=name) if is_made else own
 
-    return with_spec(pod, replace(pod.spec, resource_claims=tuple(map(changed, pod.spec.resource_claims))))
+    return with_spec(pod, resource_claims=tuple(map(changed, pod.spec.resource_claims)))
 
 
 def with_claim_status(pod: Pod, status: PodResourceClaimStatus | None) -> Pod:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.fixes.changes import add_operation, map_patch
 from kschedx.kube.decoding import manifest, to_plain
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from kschedx.kube.documents import Change, Json, Target, pointer, remove_field, set_field
+from kschedx.kube.documents import Change, Json, Target, pointer, remove_field, set_field, with_spec
 from kschedx.kube.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedx.kube.types import Container, Node, Pod, PodSpec, Taint
 from kschedx.snapshot.columns import ClusterRow
@@ -283,7 +283,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         """Yield the differences from `pod` and `snapshot`. An object whose spec is immutable is deleted and
         recreated."""
         lifted = any(step.lifts_gates for step in self.steps)
-        held = replace(pod, spec=replace(pod.spec, scheduling_gates=())) if lifted else pod
+        held = with_spec(pod, scheduling_gates=()) if lifted else pod
         target = Target("v1", "Pod", self.pod.metadata.name, self.pod.metadata.namespace)
         if patch := tuple(_pod_patch(held, self.pod)):
             by = next(
@@ -512,7 +512,7 @@ def _bound_claim(
     created with the annotation of a completed binding is Lost for good."""
     bound = add_operation(f"/metadata/annotations/{pointer(BIND_COMPLETED)}", "yes")
     if before is not None and before.spec.storage_class_name is None:
-        classed = replace(before, spec=replace(before.spec, storage_class_name=after.spec.storage_class_name))
+        classed = with_spec(before, storage_class_name=after.spec.storage_class_name)
         if classed.spec != before.spec:
             yield target.patched(_class_operation(classed))
             before = classed
@@ -561,6 +561,6 @@ def _existing_object(item: ClusterObject, snapshot: Snapshot) -> ClusterObject |
             return devices.classes.get(name)
         case ResourceClaimTemplate():
             spec = devices.templates.get(item.key)
-            return None if spec is None else replace(item, spec=replace(item.spec, spec=spec))
+            return None if spec is None else with_spec(item, spec=spec)
         case ResourceSlice():
             return next((known for known in devices.slices if known.name == name), None)

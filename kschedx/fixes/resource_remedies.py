@@ -50,7 +50,7 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     """Yield nodes that differ from others with the same shortage: their labels name hardware that the pod requests and
     no node offers, their devices are unhealthy, or one of their pods is terminating or waits for its resize."""
     cluster, pods = situation.snapshot.cluster, situation.snapshot.pods
-    findings = [finding for group in situation.groups for finding in group.exemplar.findings]
+    findings = situation.findings
     hints = [hint for finding in findings if (hint := hardware_hint(finding, cluster)) is not None]
     names = dict.fromkeys(name for hint in hints for name, _ in hint.nodes)
     yield from [cluster.index[name] for name in names][:_MOST_NODES]

@@ -506,7 +506,7 @@ def _needs_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
 def _is_tied_to_reserved_nodes(start: Situation, verified: Sequence[Situation]) -> bool:
     """Whether the pod's volume is accessible only from nodes whose taints the pod does not tolerate."""
     mismatches = (VolumeNodeAffinityMismatch, VolumeZoneMismatch)
-    is_tied = any(isinstance(finding, mismatches) for group in start.groups for finding in group.exemplar.findings)
+    is_tied = any(isinstance(finding, mismatches) for finding in start.findings)
     steps = (step for situation in verified for step in situation.proposal.steps)
     return is_tied and all(isinstance(step, s.Tolerate | s.RemoveTaints) for step in steps)
 

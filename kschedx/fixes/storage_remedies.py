@@ -32,6 +32,7 @@ from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.controllers import stored_controller
+from kschedx.kube.documents import with_spec
 from kschedx.kube.names import PRESENT_TOPOLOGY
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import (
@@ -115,7 +116,7 @@ def _smaller_claim(finding: InsufficientStorageCapacity, claim: PersistentVolume
         return
     size = format_quantity(largest, Unit.BYTE)
     requests = {**claim.spec.resources.requests, "storage": size}
-    smaller = replace(claim, spec=replace(claim.spec, resources=replace(claim.spec.resources, requests=requests)))
+    smaller = with_spec(claim, resources=replace(claim.spec.resources, requests=requests))
     title = f"delete and recreate claim {claim.key} with {size}"
     yield s.ObjectStep(title=title, cost=s.Cost.CONSTRAINT, objects=(smaller,))
 
@@ -141,7 +142,7 @@ def _more_storage(
     if expressions := (*labels, *others):
         terms = (NodeSelectorTerm(match_expressions=expressions),)
         affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
-        volume = replace(volume, spec=replace(volume.spec, node_affinity=affinity))
+        volume = with_spec(volume, node_affinity=affinity)
     is_divided = capacity.maximum_volume_size is not None and capacity.total > (here.limit or 0)
     yield s.AddStorage(
         volume=volume,
@@ -169,13 +170,22 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
             continue
         if not holder.uid and volume.status.phase == "Available":
             continue  # reserved for a claim to come
-        spec = replace(volume.spec, claim_ref=None)
-        free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
-        try:
-            if VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting_volumes:
-                yield s.ReleaseVolume(volume=free, holder=key, has_same_name=key == claim.key)
-        except SearchError:
-            return
+        free = _unbound_volume(volume)
+        if _fits(claim, free):
+            yield s.ReleaseVolume(volume=free, holder=key, has_same_name=key == claim.key)
+
+
+def _unbound_volume(volume: PersistentVolume) -> PersistentVolume:
+    spec = replace(volume.spec, claim_ref=None)
+    return replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
+
+
+def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    try:
+        search = VolumeSearch(claim, Storage(volumes={volume.name: volume}), attributes_classes=True)
+        return bool(search.fitting_volumes)
+    except SearchError:
+        return False
 
 
 def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
@@ -208,13 +218,7 @@ def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_on
         if is_renamed:
             spec = replace(spec, storage_class_name=volume.spec.storage_class_name)
         new_claim = replace(_as_new_claim(claim, place), spec=replace(spec, volume_name=""))
-        try:
-            fits = VolumeSearch(
-                new_claim, Storage(volumes={volume.name: volume}), attributes_classes=True
-            ).fitting_volumes
-        except SearchError:
-            return
-        if fits and (differs or is_renamed):
+        if (differs or is_renamed) and _fits(new_claim, volume):
             recreated = s.RecreateClaim(
                 claim=new_claim,
                 model=volume.name,
@@ -261,13 +265,8 @@ def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Itera
             or other.metadata.controller
         ):
             continue
-        spec = replace(volume.spec, claim_ref=None)
-        free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
-        try:
-            fits = VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting_volumes
-        except SearchError:
-            return
-        if fits and not any(True for _ in _users(other, place.snapshot, and_pending=True)):
+        is_used = any(True for _ in _users(other, place.snapshot, and_pending=True))
+        if not is_used and _fits(claim, _unbound_volume(volume)):
             yield s.UseClaim(claim=claim.name, meant=other.name, volume=volume.name)
 
 
@@ -378,14 +377,14 @@ def _renamed_topology(finding: VolumeNodeAffinityMismatch, place: RemedyCandidat
         names = join_phrases(tuple(dict.fromkeys(PRESENT_TOPOLOGY[key] for key in old_keys)))
         instead = join_phrases(tuple(dict.fromkeys(old_keys)))
         title = f"use label {names} in nodeAffinity of volume {volume.name}: no node has {instead}"
-        changed = replace(volume, spec=replace(volume.spec, node_affinity=affinity))
+        changed = with_spec(volume, node_affinity=affinity)
         yield s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.FixGroup.CLUSTER, objects=(changed,))
 
 
 def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate, other_class: str = "") -> s.FixStep:
     new_claim, named = _as_new_claim(claim, place), ""
     if other_class:
-        new_claim = replace(new_claim, spec=replace(new_claim.spec, storage_class_name=other_class))
+        new_claim = with_spec(new_claim, storage_class_name=other_class)
         named = f" with class {other_class}, which waits for the pod"
     title = f"delete and recreate claim {claim.key}{named}; the data on volume {claim.spec.volume_name} is lost"
     return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(new_claim,))
@@ -419,7 +418,7 @@ def _with_its_data(key: str, step: s.ObjectStep, snapshot: Snapshot) -> Iterator
     [claim] = step.objects
     if volume is None or volume.spec.claim_ref is None or not isinstance(claim, PersistentVolumeClaim):
         return
-    claim = replace(claim, spec=replace(claim.spec, storage_class_name=volume.spec.storage_class_name))
+    claim = with_spec(claim, storage_class_name=volume.spec.storage_class_name)
     storage_class = snapshot.storage.classes.get(claim.storage_class)
     if storage_class is None or not storage_class.waits_for_first_consumer:
         return  # the volume controller binds them before the pod is scheduled
@@ -650,7 +649,7 @@ def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:
 
 def _class_set(claim: PersistentVolumeClaim, step: s.RecreateClaim) -> s.SetClass:
     """Return the step that sets the class without deleting the claim: a claim that names no class may get one."""
-    classed = replace(claim, spec=replace(claim.spec, storage_class_name=step.storage_class))
+    classed = with_spec(claim, storage_class_name=step.storage_class)
     return s.SetClass(claim=classed, volume=step.volume, provisioner=step.provisioner)
 
 

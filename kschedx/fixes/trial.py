@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.explain.node_groups import NodeGroup, groups_of
+from kschedx.findings import Finding
 from kschedx.fixes import steps as s
 from kschedx.fixes.proposal import UID_TO_COME, Proposal, apply_step
 from kschedx.framework.config import Profile
@@ -98,6 +99,11 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     def groups(self) -> tuple[NodeGroup, ...]:
         """The rejected nodes, nearest group first."""
         return groups_of(self.nodes, self.outcome)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings on a node of each group."""
+        return tuple(finding for group in self.groups for finding in group.exemplar.findings)
 
 
 class RemedyCandidate(Struct, frozen=True, kw_only=True):

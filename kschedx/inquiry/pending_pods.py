@@ -26,7 +26,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, uncordoning_more
 from kschedx.inquiry.simulation import PodKeys, Simulation, WorkloadResult
 from kschedx.kube.decoding import decode
-from kschedx.kube.documents import Document, Json, part_of, to_json
+from kschedx.kube.documents import Document, Json, part_of, to_json, with_spec
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Node, Pod
@@ -283,7 +283,7 @@ class SharedFixes:
             yield rows[:1], without_preemption(first.pod)
 
         def without_preemption(pod: Pod) -> Pod:
-            return replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
+            return with_spec(pod, preemption_policy="Never")
 
         run = run_on(with_changed_pods(cluster, changed()), self._simulation.setup)
         left, zones = list(left_over(run, rows.tolist())), Counter({"": 1})
@@ -305,7 +305,7 @@ class SharedFixes:
                 claim = claims.get(f"{template}-{table.names[row]}")
                 if claim is not None and claim.key != step.claim.key and not claim.spec.volume_name:
                     name = step.claim.spec.storage_class_name
-                    yield replace(claim, spec=replace(claim.spec, storage_class_name=name))
+                    yield with_spec(claim, storage_class_name=name)
 
     def _free_tried(self) -> None:
         """Free the clusters in which fixes were tried, because a framework and its plugins refer to each other. Most

@@ -75,7 +75,7 @@ from kschedx.kube.autoscalers import (
     HAMI_SCHEDULER,
     NOT_FOR_FARGATE,
 )
-from kschedx.kube.documents import Change, Target, remove_field
+from kschedx.kube.documents import Change, Target, remove_field, with_spec
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kubectl import delete_pod, merge_patch, pod_logs, scale_workload
 from kschedx.kube.kueue import QUEUE_LABEL
@@ -232,7 +232,7 @@ class PodFixes:
         pod, snapshot = self.cycle.pod, self.cycle.snapshot
         if owner is None or owner.kind not in _SCALED_DOWN or owner.above:
             return
-        findings = (finding for group in self.answer.diagnosis.groups for finding in group.exemplar.findings)
+        findings = self.answer.diagnosis.findings
         terms = {finding.term for finding in findings if isinstance(finding, PodAntiAffinityConflict)}
         if all(misses_pod(pod, term) for term in terms):
             return
@@ -372,7 +372,7 @@ class PodFixes:
         metadata = (replace(pod.metadata, name=name, uid="") for name in itertools.islice(free, number))
         members = tuple(replace(pod, metadata=meta, status=type(pod.status)()) for meta in metadata)
         opened = [snapshot.pods[snapshot.pods.rows[key]] for key in ungated]
-        opened = [replace(pod, spec=replace(pod.spec, scheduling_gates=())) for pod in opened]
+        opened = [with_spec(pod, scheduling_gates=()) for pod in opened]
         snapshot = snapshot.without_pods(snapshot.pods.rows[key] for key in ungated) if opened else snapshot
         scheduler = self.scheduler.on(with_pods(snapshot, [*opened, *members]))
         return members, Explanation(scheduler.schedule(pod, self.cycle.profile), scheduler, fix_search=PodFixes)

@@ -60,7 +60,7 @@ from kschedx.kube.autoscalers import (
     NodePool,
     NodeSelectorRequirementWithMinValues,
 )
-from kschedx.kube.documents import Change, Document, Target, part_of
+from kschedx.kube.documents import Change, Document, Target, part_of, with_spec
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import QuantityFormat, Unit
@@ -451,7 +451,7 @@ def _with_limits(scaling: PoolScaling, pool: NodePool, limits: Mapping[str, tupl
     raised = " and ".join(f"from {before} to {after} {name}" for name, (before, after) in limits.items())
     title = f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool {pool.name} {raised}"
     after = {**pool.spec.limits, **{name: after for name, (_, after) in limits.items()}}
-    changed = replace(pool, spec=replace(pool.spec, limits=after))
+    changed = with_spec(pool, limits=after)
     step = RemedyStep(title, StepKind.ROOM)
     return _LimitTrial(step=step, pod=scaling.pod, scaling=scaling, pool=changed, limited=pool.name)
 
@@ -502,7 +502,7 @@ def _label_trials(scaling: PoolScaling, verdict: PoolVerdict, rejection: Incompa
                 template = verdict.pool.spec.template
                 labels = {**template.metadata.labels, conflict.key: wanted}
                 changed = replace(template, metadata=replace(template.metadata, labels=labels))
-                pool = replace(verdict.pool, spec=replace(verdict.pool.spec, template=changed))
+                pool = with_spec(verdict.pool, template=changed)
                 yield _PoolTrial(step=step, pod=scaling.pod, scaling=scaling, pool=pool, is_evident=is_misplaced)
         elif isinstance(conflict, NothingInCommon):
             values = _addable(verdict.pool, conflict)
@@ -536,7 +536,7 @@ def _with_values(pool: NodePool, key: str, values: tuple[str, ...]) -> NodePool:
     requirements = tuple(map(changed, template.spec.requirements))
     return replace(
         pool,
-        spec=replace(pool.spec, template=replace(template, spec=replace(template.spec, requirements=requirements))),
+        spec=replace(pool.spec, template=with_spec(template, requirements=requirements)),
     )
 
 

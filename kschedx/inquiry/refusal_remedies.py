@@ -44,7 +44,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import Manifest, decode, encode, list_at, map_at
-from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
+from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field, with_spec
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.quantity import Quantity, parse_quantity
@@ -602,7 +602,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                     continue
                 changed = replace(item, **{side: {**bounds, resource: value}})
                 limits = (*bound.spec.limits[:index], changed, *bound.spec.limits[index + 1 :])
-                other: LimitRange = replace(bound, spec=replace(bound.spec, limits=limits))
+                other: LimitRange = with_spec(bound, limits=limits)
                 kept = tuple(other if this is bound else this for this in ranges)
                 snapshot = replace(self.snapshot, limit_ranges={**self.snapshot.limit_ranges, namespace: kept})
                 target = Target(api_version="v1", kind="LimitRange", namespace=namespace, name=bound.metadata.name)

@@ -11,7 +11,6 @@ from typing import overload
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from kschedx.controllers.manager import Rollout, RolloutDocument, stateful_set_spec
 from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
@@ -49,7 +48,7 @@ from kschedx.inquiry.pod import (
 )
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import Manifest
-from kschedx.kube.documents import Document, Json, document, part_of
+from kschedx.kube.documents import Document, Json, document, part_of, with_spec
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
@@ -382,7 +381,7 @@ class Simulation(Shown):
     def _kubelet_rejection(self, node: str, rows: Sequence[int]) -> tuple[Subject, BoundByHand] | None:
         """Return how the kubelet of a node rejects the first of these pods, without the others; None if it does not."""
         snapshot, pod = self.simulator.after_without(rows), self.run.cluster.pods[rows[0]]
-        pod = replace(pod, spec=replace(pod.spec, node_name=node))
+        pod = with_spec(pod, node_name=node)
         bound = bound_by_hand(cycle_of(self.setup.scheduler_on(snapshot), pod, self.setup.profile_of(pod)))
         if bound is None or bound.is_taken:
             return None

@@ -32,7 +32,7 @@ from kschedx.explain.setup import Setup
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.simulation import ClusterDocument, Simulation
 from kschedx.inquiry.what_if import settle
-from kschedx.kube.documents import Document, Json, camel, document
+from kschedx.kube.documents import Document, Json, camel, document, with_spec
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import LOST_TAINTS, UNREACHABLE, Node, Taint
@@ -559,7 +559,7 @@ def _unreachable(node: Node) -> Node:
     """Return the node with the taints that the node lifecycle controller sets once the node stops reporting."""
     taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS)
     taints += tuple(Taint(key=UNREACHABLE, effect=effect) for effect in ("NoSchedule", "NoExecute"))
-    return replace(node, spec=replace(node.spec, taints=taints))
+    return with_spec(node, taints=taints)
 
 
 class _Account:

@@ -40,6 +40,7 @@ from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
 from kschedx.kube.custom_resources import TemplatePodCount
 from kschedx.kube.decoding import Manifest
+from kschedx.kube.documents import with_spec
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
@@ -70,7 +71,7 @@ def _admit_by_kubelet(subject: Subject, manifest: Manifest, explain: _Explain) -
     wanted = workloads.wanted_replicas(manifest, workloads.stored_manifest(subject.snapshot, workload))
     node = subject.pod.spec.node_name
     snapshot, pods = workloads.copy_pod(subject.snapshot, subject.pod, max(wanted - running, 1))
-    pods = [replace(pod, spec=replace(pod.spec, node_name=node)) for pod in pods]
+    pods = [with_spec(pod, node_name=node) for pod in pods]
 
     def after(number: int) -> Explanation:
         there = with_pods(snapshot, pods[:number])

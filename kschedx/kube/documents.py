@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 Json = dict[str, object]
 API_VERSION = "kschedx/v1"
@@ -112,3 +113,12 @@ def camel(name: str) -> str:
     """Return a field's key in a document: `min_count` becomes `minCount`."""
     head, *rest = name.split("_")
     return head + "".join(word.capitalize() for word in rest)
+
+
+_WithSpec = TypeVar("_WithSpec", bound=Struct)
+
+
+def with_spec(record: _WithSpec, **fields: object) -> _WithSpec:
+    """Return an object with other values of these fields of its spec."""
+    own: Any = record
+    return replace(record, spec=replace(own.spec, **fields))

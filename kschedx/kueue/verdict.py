@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.errors import nearest
 from kschedx.kube import kueue
 from kschedx.kube.conditions import TimedCondition
-from kschedx.kube.documents import Json, Target, pointer, set_field
+from kschedx.kube.documents import Json, Target, pointer, set_field, with_spec
 from kschedx.kube.types import ObjectMeta, PodTemplateSpec, Toleration
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
 from kschedx.kueue.flavors import Shortage, selector_conflict, untolerated_taint
@@ -396,7 +396,7 @@ class _Trials:
 
     def _change(self, record: _Specified, **fields: object) -> Snapshot:
         """Return the cluster with fields of an object's spec replaced."""
-        return self._replace_object(record, _with_spec(record, **fields))
+        return self._replace_object(record, with_spec(record, **fields))
 
     # --- smaller requests
 
@@ -459,7 +459,7 @@ class _Trials:
     def _with_pod_spec(self, index: int, **fields: object) -> Snapshot:
         """Return the cluster with fields of the pod template of a pod set replaced."""
         pod_set = self._workload.spec.pod_sets[index]
-        return self._with_pod_set(index, replace(pod_set, template=_with_spec(pod_set.template, **fields)))
+        return self._with_pod_set(index, replace(pod_set, template=with_spec(pod_set.template, **fields)))
 
     def _with_pod_set(self, index: int, pod_set: kueue.PodSet) -> Snapshot:
         sets = list(self._workload.spec.pod_sets)
@@ -722,11 +722,6 @@ _QUOTA_FIELDS = {
 """Field of a manifest to its names in the quota tree and in the object."""
 
 
-def _with_spec(record: _Specified, **fields: object) -> _Specified:
-    """Return an object with fields of its spec replaced."""
-    return replace(record, spec=replace(record.spec, **fields))
-
-
 def _with_quota(
     queue: kueue.ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
 ) -> tuple[kueue.ClusterQueue, list[Json]]:
@@ -744,7 +739,7 @@ def _with_quota(
                 patch.append(set_field(f"/spec/resourceGroups/{g}/flavors/{f}/resources/{r}/{field}", amount))
             flavors.append(replace(quotas, resources=tuple(resources)))
         groups.append(replace(group, flavors=tuple(flavors)))
-    return _with_spec(queue, resource_groups=tuple(groups)), patch
+    return with_spec(queue, resource_groups=tuple(groups)), patch
 
 
 def _target(queue: kueue.ClusterQueue | kueue.LocalQueue) -> Target:

@@ -168,9 +168,8 @@ def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
 
 def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:
     """Yield the location of bound volumes that exclude nodes, if the pod fits other nodes."""
-    findings = [finding for group in diagnosis.groups for finding in group.exemplar.findings if diagnosis.feasible]
     facts_by_text: dict[str, None] = {}
-    for finding in findings:
+    for finding in diagnosis.findings if diagnosis.feasible else ():
         if isinstance(finding, VolumeZoneMismatch):
             facts_by_text[
                 f"{finding.persistent_volume} is in {list_names(finding.zones, _SHOWN_NODES, conjunction='or')}"

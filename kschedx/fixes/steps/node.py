@@ -13,6 +13,7 @@ from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes.phrases import amount_text, join_names, join_phrases, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.devices import ResourceSlice
+from kschedx.kube.documents import with_spec
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import EPHEMERAL_STORAGE, HOSTNAME, REGION_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity, resource_amount
@@ -473,7 +474,7 @@ def _zones_text(zones: Sequence[str]) -> str:
 
 def _without_taints(node: Node, is_removed: Callable[[Taint], bool]) -> Node:
     taints = tuple(taint for taint in node.spec.taints if not is_removed(taint))
-    return replace(node, spec=replace(node.spec, taints=taints))
+    return with_spec(node, taints=taints)
 
 
 def _with_allocatable(node: Node, amounts: Iterable[NodeAmount]) -> Node:

@@ -45,7 +45,7 @@ class RemoveGates(PodStep, frozen=True, kw_only=True):
         return f"remove scheduling {'gate' if len(self.gates) == 1 else 'gates'} {' and '.join(self.gates)}"
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.with_spec(pod, replace(pod.spec, scheduling_gates=()))
+        return with_spec(pod, scheduling_gates=())
 
 
 class AwaitController(PodStep, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class AwaitController(PodStep, frozen=True, kw_only=True):
         return True
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.with_spec(pod, replace(pod.spec, scheduling_gates=()))
+        return with_spec(pod, scheduling_gates=())
 
 
 # --- node selection
@@ -83,7 +83,7 @@ class Tolerate(PodStep, frozen=True, kw_only=True):
             for t in self.taints
         )
         known = pod.spec.tolerations
-        return edit.with_spec(pod, replace(pod.spec, tolerations=(*known, *(t for t in new if t not in known))))
+        return with_spec(pod, tolerations=(*known, *(t for t in new if t not in known)))
 
 
 class TolerateInstead(PodStep, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class TolerateInstead(PodStep, frozen=True, kw_only=True):
         value = "" if wrong.operator == "Exists" else taint.value
         meant = replace(wrong, key=taint.key, value=value, effect=wrong.effect and taint.effect)
         tolerations = tuple(meant if toleration == wrong else toleration for toleration in pod.spec.tolerations)
-        return edit.with_spec(pod, replace(pod.spec, tolerations=tolerations))
+        return with_spec(pod, tolerations=tolerations)
 
 
 class SelectInstead(PodStep, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
 
 
 def _with_selector(pod: Pod, selector: Mapping[str, str]) -> Pod:
-    return with_spec(pod, replace(pod.spec, node_selector=dict(selector)))
+    return with_spec(pod, node_selector=dict(selector))
 
 
 def _with_term(pod: Pod, index: int, requirements: tuple[NodeSelectorRequirement, ...]) -> Pod:
@@ -209,7 +209,7 @@ class DropNodeName(PodStep, frozen=True, kw_only=True):
         return f"remove spec.nodeName {self.wanted}"
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.with_spec(pod, replace(pod.spec, node_name=""))
+        return with_spec(pod, node_name="")
 
 
 class UseHostPort(PodStep, frozen=True, kw_only=True):
@@ -236,7 +236,7 @@ class UseHostPort(PodStep, frozen=True, kw_only=True):
             return replace(old, host_port=self.instead, container_port=inside)
 
         containers = tuple(replace(c, ports=tuple(map(changed, c.ports))) for c in pod.spec.containers)
-        return edit.with_spec(pod, replace(pod.spec, containers=containers))
+        return with_spec(pod, containers=containers)
 
 
 # --- rules between pods
@@ -309,7 +309,7 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         if self.kind is RuleKind.SPREAD:
             constraints = list(pod.spec.topology_spread_constraints)
             constraints[self.index] = replace(constraints[self.index], **changed)
-            return edit.with_spec(pod, replace(pod.spec, topology_spread_constraints=tuple(constraints)))
+            return with_spec(pod, topology_spread_constraints=tuple(constraints))
         anti = self.kind is RuleKind.ANTI_AFFINITY
         rules = edit.rules(pod, anti=anti)
         required = rules.required_during_scheduling_ignored_during_execution
@@ -320,7 +320,7 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
 def _with_rules(pod: Pod, new: PodAffinity, *, anti: bool) -> Pod:
     affinity = pod.spec.affinity or Affinity()
     changed = replace(affinity, pod_anti_affinity=new) if anti else replace(affinity, pod_affinity=new)
-    return with_spec(pod, replace(pod.spec, affinity=changed))
+    return with_spec(pod, affinity=changed)
 
 
 def _labels_not_in(item: _Rule, other: _Rule) -> str:
@@ -388,10 +388,8 @@ class RaisePriority(PodStep, frozen=True, kw_only=True):
         return f"set priorityClassName: {self.name}"
 
     def edit(self, pod: Pod) -> Pod:
-        chosen = replace(
-            pod.spec, priority_class_name=self.name, priority=self.value, preemption_policy=PREEMPT_LOWER_PRIORITY
-        )
-        return edit.with_spec(pod, chosen)
+        policy = PREEMPT_LOWER_PRIORITY
+        return with_spec(pod, priority_class_name=self.name, priority=self.value, preemption_policy=policy)
 
 
 # --- requests and claims
