@@ -8,31 +8,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from kschedx.doctor import findings as f
 from kschedx.doctor.contents import Copy, DumpContents, DumpNode, DumpObject, DumpPod, key_of, minor_of
-from kschedx.doctor.findings import (
-    Certainty,
-    Clouds,
-    Copies,
-    Cut,
-    Finding,
-    IncompleteDump,
-    MissingKind,
-    NodesOfTwoTimes,
-    ObjectDifference,
-    OtherOwner,
-    PerhapsNone,
-    PodsAfterNodes,
-    Problem,
-    Reaction,
-    Secrets,
-    Skew,
-    TakenTwice,
-    TwoClusters,
-    Unreadable,
-    Weakness,
-    YoungNodes,
-    weakness_without,
-)
 from kschedx.doctor.gaps import autoscaler_findings, missing_kinds, pod_findings, pointed_to
 from kschedx.errors import InputError
 from kschedx.explain.missing_kinds import ADDED, get_command
@@ -56,11 +33,11 @@ _WIDER_SKEW = (1, 28)
 _ALIASES = {"eks-hybrid": "aws"}
 """Clouds that count as another one, since both occur in the same cluster."""
 
-_EVERYTHING = (Weakness(plugins=(), effect="every verdict: nodes and pods are not of one cluster"),)
-_MOMENTS = (Weakness(plugins=("NodeResourcesFit",), effect="pods created or deleted in between are counted wrong"),)
+_EVERYTHING = (f.Weakness(plugins=(), effect="every verdict: nodes and pods are not of one cluster"),)
+_MOMENTS = (f.Weakness(plugins=("NodeResourcesFit",), effect="pods created or deleted in between are counted wrong"),)
 
 
-def _mixture_findings(contents: DumpContents) -> Iterator[Finding]:
+def _mixture_findings(contents: DumpContents) -> Iterator[f.Finding]:
     """Yield findings, the strongest evidence first."""
     yield from _copies(contents)
     if not contents.is_of_one_moment:
@@ -76,26 +53,26 @@ def _mixture_findings(contents: DumpContents) -> Iterator[Finding]:
 
 
 _SURE = {
-    ObjectDifference.NONE: Certainty.CERTAIN,
-    ObjectDifference.UNKNOWN: Certainty.CERTAIN,
-    ObjectDifference.STATE: Certainty.CERTAIN,
-    ObjectDifference.OBJECT: Certainty.LIKELY,
+    f.ObjectDifference.NONE: f.Certainty.CERTAIN,
+    f.ObjectDifference.UNKNOWN: f.Certainty.CERTAIN,
+    f.ObjectDifference.STATE: f.Certainty.CERTAIN,
+    f.ObjectDifference.OBJECT: f.Certainty.LIKELY,
 }
 _WEAKENED = {
-    ObjectDifference.NONE: (),
-    ObjectDifference.UNKNOWN: (Weakness(plugins=(), effect="which of the two counts is not known"),),
-    ObjectDifference.STATE: _MOMENTS,
-    ObjectDifference.OBJECT: (
-        Weakness(plugins=(), effect="every verdict, unless the objects were recreated in between"),
+    f.ObjectDifference.NONE: (),
+    f.ObjectDifference.UNKNOWN: (f.Weakness(plugins=(), effect="which of the two counts is not known"),),
+    f.ObjectDifference.STATE: _MOMENTS,
+    f.ObjectDifference.OBJECT: (
+        f.Weakness(plugins=(), effect="every verdict, unless the objects were recreated in between"),
     ),
 }
 
 
-def _copies(contents: DumpContents) -> Iterator[TwoClusters | Copies]:
+def _copies(contents: DumpContents) -> Iterator[f.TwoClusters | f.Copies]:
     for twice in contents.kube_systems:
-        yield TwoClusters(
-            certainty=Certainty.CERTAIN,
-            reaction=Reaction.REFUSES,
+        yield f.TwoClusters(
+            certainty=f.Certainty.CERTAIN,
+            reaction=f.Reaction.REFUSES,
             weakens=_EVERYTHING,
             first=twice[0].place,
             second=twice[1].place,
@@ -103,10 +80,10 @@ def _copies(contents: DumpContents) -> Iterator[TwoClusters | Copies]:
             second_uid=twice[1].uid,
         )
     for difference in (
-        ObjectDifference.OBJECT,
-        ObjectDifference.STATE,
-        ObjectDifference.UNKNOWN,
-        ObjectDifference.NONE,
+        f.ObjectDifference.OBJECT,
+        f.ObjectDifference.STATE,
+        f.ObjectDifference.UNKNOWN,
+        f.ObjectDifference.NONE,
     ):
         copies = [copy for copy in contents.copies.values() if copy.difference is difference]
         copies.sort(key=lambda copy: -copy.kinds.total())
@@ -116,13 +93,13 @@ def _copies(contents: DumpContents) -> Iterator[TwoClusters | Copies]:
             yield _copies_finding(copies)
 
 
-def _copies_finding(copies: Sequence[Copy]) -> Copies:
+def _copies_finding(copies: Sequence[Copy]) -> f.Copies:
     """Return one finding for copies with the same difference; the pair of files with the most copies comes first."""
     most = copies[0]
     kinds = sum((copy.kinds for copy in copies), Counter[str]())
-    return Copies(
+    return f.Copies(
         certainty=_SURE[most.difference],
-        reaction=Reaction.REFUSES,
+        reaction=f.Reaction.REFUSES,
         weakens=_WEAKENED[most.difference],
         difference=most.difference,
         pairs=len(copies),
@@ -135,16 +112,16 @@ def _copies_finding(copies: Sequence[Copy]) -> Copies:
     )
 
 
-def _value(difference: ObjectDifference, dump_object: DumpObject) -> str:
+def _value(difference: f.ObjectDifference, dump_object: DumpObject) -> str:
     match difference:
-        case ObjectDifference.OBJECT:
+        case f.ObjectDifference.OBJECT:
             return dump_object.uid
-        case ObjectDifference.STATE:
+        case f.ObjectDifference.STATE:
             return dump_object.version
     return ""
 
 
-def _other_owners(contents: DumpContents) -> Iterator[OtherOwner]:
+def _other_owners(contents: DumpContents) -> Iterator[f.OtherOwner]:
     """Yield a finding if an owner is present with another uid: garbage collection deletes the objects of a deleted
     owner."""
     first: tuple[DumpObject, DumpObject] | None = None
@@ -162,8 +139,8 @@ def _other_owners(contents: DumpContents) -> Iterator[OtherOwner]:
                 first = first or (dump_object, owning)
     if first is not None:
         dump_object, owning = first
-        yield OtherOwner(
-            certainty=Certainty.LIKELY,
+        yield f.OtherOwner(
+            certainty=f.Certainty.LIKELY,
             weakens=_EVERYTHING,
             objects=number,
             example=dump_object.title,
@@ -178,12 +155,12 @@ def _other_owners(contents: DumpContents) -> Iterator[OtherOwner]:
 # --- inconsistent nodes
 
 
-def _clouds(contents: DumpContents) -> Iterator[Clouds]:
+def _clouds(contents: DumpContents) -> Iterator[f.Clouds]:
     of = group_pairs((_ALIASES.get(node.cloud, node.cloud), node) for node in contents.nodes.values() if node.cloud)
     if len(of) > 1:
         most = sorted(of.items(), key=lambda item: (-len(item[1]), item[0]))
-        yield Clouds(
-            certainty=Certainty.LIKELY,
+        yield f.Clouds(
+            certainty=f.Certainty.LIKELY,
             weakens=_EVERYTHING,
             nodes={cloud: len(nodes) for cloud, nodes in most},
             examples={cloud: nodes[0].name for cloud, nodes in most},
@@ -191,7 +168,7 @@ def _clouds(contents: DumpContents) -> Iterator[Clouds]:
         )
 
 
-def _skew(contents: DumpContents) -> Iterator[Skew]:
+def _skew(contents: DumpContents) -> Iterator[f.Skew]:
     nodes = [node for node in contents.nodes.values() if minor_of(node.kubelet) != (0, 0)]
     if not nodes:
         return
@@ -200,9 +177,9 @@ def _skew(contents: DumpContents) -> Iterator[Skew]:
     bound = minor_of(server) if minor_of(server) != (0, 0) else minor_of(newest.kubelet)
     allowed = 3 if bound >= _WIDER_SKEW else 2
     if minor_of(newest.kubelet) > bound or minor_of(oldest.kubelet) < (bound[0], bound[1] - allowed):
-        yield Skew(
-            certainty=Certainty.POSSIBLE,
-            weakens=(Weakness(plugins=(), effect="the version is in doubt: name it with --kube-version"),),
+        yield f.Skew(
+            certainty=f.Certainty.POSSIBLE,
+            weakens=(f.Weakness(plugins=(), effect="the version is in doubt: name it with --kube-version"),),
             server=server,
             newest=newest.kubelet,
             newest_node=newest.name,
@@ -222,13 +199,13 @@ def _time(text: str) -> int | None:
         return None
 
 
-def _taken_twice(contents: DumpContents) -> Iterator[TakenTwice]:
+def _taken_twice(contents: DumpContents) -> Iterator[f.TakenTwice]:
     times = ((time, header) for header in contents.headers if (time := _time(header.taken)) is not None)
     taken = sorted(times, key=lambda pair: pair[0])
     if taken and taken[-1][0] - taken[0][0] > _APART:
         first, second = taken[0][1], taken[-1][1]
-        yield TakenTwice(
-            certainty=Certainty.CERTAIN,
+        yield f.TakenTwice(
+            certainty=f.Certainty.CERTAIN,
             weakens=_MOMENTS,
             first=first.taken,
             first_source=first.source,
@@ -237,7 +214,7 @@ def _taken_twice(contents: DumpContents) -> Iterator[TakenTwice]:
         )
 
 
-def _times(contents: DumpContents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]:
+def _times(contents: DumpContents) -> Iterator[f.NodesOfTwoTimes | f.PodsAfterNodes]:
     beats = [(time, node) for node in contents.nodes.values() if (time := _time(node.heartbeat)) is not None]
     if not beats:
         return
@@ -245,8 +222,8 @@ def _times(contents: DumpContents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]
     older = [(time, node) for time, node in beats if node.is_ready and latest - time > _APART]
     if older:
         oldest = min(older, key=lambda beat: beat[0])[1]
-        yield NodesOfTwoTimes(
-            certainty=Certainty.LIKELY,
+        yield f.NodesOfTwoTimes(
+            certainty=f.Certainty.LIKELY,
             weakens=_MOMENTS,
             newest=newest.heartbeat,
             newest_node=newest.name,
@@ -259,8 +236,8 @@ def _times(contents: DumpContents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]
     pod = max(contents.pods.values(), key=lambda pod: pod.seen, default=None)
     seen = _time(pod.seen) if pod else None
     if pod is not None and seen is not None and seen - latest > _APART:
-        yield PodsAfterNodes(
-            certainty=Certainty.LIKELY,
+        yield f.PodsAfterNodes(
+            certainty=f.Certainty.LIKELY,
             weakens=_MOMENTS,
             pod=pod.key,
             pod_time=pod.seen,
@@ -271,15 +248,15 @@ def _times(contents: DumpContents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]
         )
 
 
-def _young_nodes(contents: DumpContents) -> Iterator[YoungNodes]:
+def _young_nodes(contents: DumpContents) -> Iterator[f.YoungNodes]:
     """Yield nodes that are younger than their pods. This also happens if a Node is deleted while its kubelet runs,
     which registers it again."""
     odd = [pod for pod in contents.pods.values() if _is_older(pod, contents.nodes.get(pod.node))]
     if odd:
         nodes = Counter(pod.node for pod in odd)
         first = min(odd, key=lambda pod: pod.started)
-        yield YoungNodes(
-            certainty=Certainty.POSSIBLE,
+        yield f.YoungNodes(
+            certainty=f.Certainty.POSSIBLE,
             weakens=_MOMENTS,
             nodes=len(nodes),
             pods=len(odd),
@@ -359,14 +336,14 @@ class DumpDiagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
     """All findings, the most important first."""
 
     inventory: Inventory
-    findings: tuple[Finding, ...]
+    findings: tuple[f.Finding, ...]
     completion: Completion | None
 
     def __repr__(self) -> str:
         return f"<Diagnosis: {len(self.weakening):,} gaps>"
 
     @property
-    def weakening(self) -> tuple[Finding, ...]:
+    def weakening(self) -> tuple[f.Finding, ...]:
         """Findings that may make an answer wrong or impossible."""
         return tuple(finding for finding in self.findings if finding.counts)
 
@@ -391,12 +368,12 @@ def diagnose(contents: DumpContents, paths: Sequence[str] = ()) -> DumpDiagnosis
     """Return the diagnosis. `paths` are the files; empty for a live cluster."""
     pods = tuple(pod_findings(contents))
     missing = tuple(missing_kinds(contents))
-    certain = [finding for finding in missing if isinstance(finding, MissingKind)]
-    lacking = [finding for finding in missing if isinstance(finding, IncompleteDump)]
-    perhaps = [finding for finding in missing if isinstance(finding, PerhapsNone)]
+    certain = [finding for finding in missing if isinstance(finding, f.MissingKind)]
+    lacking = [finding for finding in missing if isinstance(finding, f.IncompleteDump)]
+    perhaps = [finding for finding in missing if isinstance(finding, f.PerhapsNone)]
     mixture = tuple(_mixture_findings(contents))
-    sure = [finding for finding in mixture if finding.certainty is not Certainty.POSSIBLE]
-    unsure = [finding for finding in mixture if finding.certainty is Certainty.POSSIBLE]
+    sure = [finding for finding in mixture if finding.certainty is not f.Certainty.POSSIBLE]
+    unsure = [finding for finding in mixture if finding.certainty is f.Certainty.POSSIBLE]
     cut = tuple(_cut(contents))
     hints = (*autoscaler_findings(contents), *_secrets(contents))
     findings = (*_unreadable(contents), *sure, *cut, *lacking, *pods, *certain, *unsure, *perhaps, *hints)
@@ -407,7 +384,7 @@ def diagnose(contents: DumpContents, paths: Sequence[str] = ()) -> DumpDiagnosis
     )
 
 
-def _cut(contents: DumpContents) -> Iterator[Cut]:
+def _cut(contents: DumpContents) -> Iterator[f.Cut]:
     """Compare the numbers in snapshots' headers with the objects that are present. Copies and other files can only add
     objects."""
     said: Counter[str] = Counter()
@@ -416,30 +393,30 @@ def _cut(contents: DumpContents) -> Iterator[Cut]:
     there = {kind: contents.number(kind) for kind in said}
     fewer = {kind: number for kind, number in said.items() if there[kind] < number}
     if fewer:
-        yield Cut(
-            certainty=Certainty.CERTAIN,
-            weakens=weakness_without(fewer),
+        yield f.Cut(
+            certainty=f.Certainty.CERTAIN,
+            weakens=f.weakness_without(fewer),
             kinds=fewer,
             there={kind: there[kind] for kind in fewer},
         )
 
 
-def _unreadable(contents: DumpContents) -> Iterator[Unreadable]:
+def _unreadable(contents: DumpContents) -> Iterator[f.Unreadable]:
     if contents.problems:
-        yield Unreadable(
-            certainty=Certainty.CERTAIN,
-            reaction=Reaction.REFUSES,
+        yield f.Unreadable(
+            certainty=f.Certainty.CERTAIN,
+            reaction=f.Reaction.REFUSES,
             problems=tuple(
-                Problem(place=error.place, message=error.message, hint=error.hint) for error in contents.problems
+                f.Problem(place=error.place, message=error.message, hint=error.hint) for error in contents.problems
             ),
             number=contents.problem_count,
         )
 
 
-def _secrets(contents: DumpContents) -> Iterator[Secrets]:
+def _secrets(contents: DumpContents) -> Iterator[f.Secrets]:
     if contents.secrets:
         files = tuple(sorted(contents.secrets))
-        yield Secrets(certainty=Certainty.CERTAIN, secrets=contents.secrets.total(), files=files)
+        yield f.Secrets(certainty=f.Certainty.CERTAIN, secrets=contents.secrets.total(), files=files)
 
 
 def _inventory(contents: DumpContents, source: str) -> Inventory:
@@ -473,19 +450,19 @@ def _inventory(contents: DumpContents, source: str) -> Inventory:
 
 # --- how to complete it
 
-_GIVEN_TWICE = (ObjectDifference.NONE, ObjectDifference.UNKNOWN)
+_GIVEN_TWICE = (f.ObjectDifference.NONE, f.ObjectDifference.UNKNOWN)
 _ANEW = "cluster.yaml"
 
 
-def _completion(findings: Sequence[Finding], contents: DumpContents, paths: Sequence[str]) -> Completion | None:
+def _completion(findings: Sequence[f.Finding], contents: DumpContents, paths: Sequence[str]) -> Completion | None:
     """Return how to complete the dump. Kinds that are missing as a whole are added. If a kind is present in part,
     everything is taken again, since each object may be given only once."""
     amiss = [finding for finding in findings if finding.counts and not _is_repaired_in_files(finding)]
     if not amiss:
         return None
-    whole = [item.kind for item in amiss if isinstance(item, MissingKind) and not item.present]
-    if all(isinstance(item, MissingKind) and not item.present for item in amiss):
-        perhaps = (kind for finding in findings if isinstance(finding, PerhapsNone) for kind in finding.kinds)
+    whole = [item.kind for item in amiss if isinstance(item, f.MissingKind) and not item.present]
+    if all(isinstance(item, f.MissingKind) and not item.present for item in amiss):
+        perhaps = (kind for finding in findings if isinstance(finding, f.PerhapsNone) for kind in finding.kinds)
         kinds = [*whole, *(kind for kind in perhaps if not KINDS[kind].is_optional)]
         return Completion(way=Way.ADD, command=get_command(kinds, ADDED), snapshots=(*paths, ADDED))
     used = {*whole, *(key for key, objects in contents.objects.items() if objects), *pointed_to(contents)}
@@ -493,14 +470,14 @@ def _completion(findings: Sequence[Finding], contents: DumpContents, paths: Sequ
     return Completion(way=Way.ANEW, command=get_command(kinds, _ANEW), snapshots=(_ANEW,))
 
 
-def _is_repaired_in_files(finding: Finding) -> bool:
+def _is_repaired_in_files(finding: f.Finding) -> bool:
     """Whether the fix is to repair the present files, or to leave one of them out."""
-    return isinstance(finding, Unreadable) or (isinstance(finding, Copies) and finding.difference in _GIVEN_TWICE)
+    return isinstance(finding, f.Unreadable) or (isinstance(finding, f.Copies) and finding.difference in _GIVEN_TWICE)
 
 
-def _permission(findings: Sequence[Finding]) -> Completion | None:
+def _permission(findings: Sequence[f.Finding]) -> Completion | None:
     """Return the command that allows listing the forbidden kinds."""
-    kinds = [finding.kind for finding in findings if isinstance(finding, MissingKind) and finding.is_forbidden]
+    kinds = [finding.kind for finding in findings if isinstance(finding, f.MissingKind) and finding.is_forbidden]
     if not kinds:
         return None
     resources = ",".join(KINDS[kind].resource for kind in kinds)

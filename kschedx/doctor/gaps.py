@@ -7,29 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
+from kschedx.doctor import findings as f
 from kschedx.doctor.contents import DumpContents, DumpPod, DumpWorkload, minor_of
-from kschedx.doctor.findings import (
-    UNKNOWN_PODS,
-    AutoscalerFlags,
-    Certainty,
-    EmptyNodes,
-    Finding,
-    IncompleteDump,
-    MissingKind,
-    NamespacesOnly,
-    NoAutoscalerStatus,
-    NoNodePools,
-    NoStatus,
-    Orphans,
-    PerhapsNone,
-    PodsOfNamespaces,
-    Reaction,
-    UnknownNode,
-    Weakness,
-    WorkloadPods,
-    weakness,
-    weakness_without,
-)
 from kschedx.kube.autoscalers import KARPENTER_GROUP, PROGRAM
 from kschedx.kube.kinds import KINDS, key_of, kind_of
 from kschedx.kube.names import SYSTEM_NAMESPACES
@@ -52,7 +31,7 @@ _FEW_HAVE = (
 """Kinds that may have no object although their project's other kinds are in use."""
 
 
-def missing_kinds(contents: DumpContents) -> Iterator[MissingKind | IncompleteDump | PerhapsNone]:
+def missing_kinds(contents: DumpContents) -> Iterator[f.MissingKind | f.IncompleteDump | f.PerhapsNone]:
     """Yield missing kinds, the most important first. Kinds that are known to be complete are skipped."""
     kinds = {
         kind for kind in KINDS if contents.is_complete(kind) or contents.missing_cause(kind) is MissingCause.ABSENT
@@ -82,17 +61,17 @@ def missing_kinds(contents: DumpContents) -> Iterator[MissingKind | IncompleteDu
         lacked |= {lack.kind for lack in dump.lacks}
     perhaps = tuple(kind for kind in none if kind not in lacked)
     if perhaps:
-        yield PerhapsNone(certainty=Certainty.POSSIBLE, kinds=perhaps, weakens=weakness_without(perhaps))
+        yield f.PerhapsNone(certainty=f.Certainty.POSSIBLE, kinds=perhaps, weakens=f.weakness_without(perhaps))
 
 
-def _incomplete_dump(dump: Dump, none: Sequence[str]) -> Iterator[IncompleteDump]:
+def _incomplete_dump(dump: Dump, none: Sequence[str]) -> Iterator[f.IncompleteDump]:
     """Yield what a dump of another tool lacks. `none` are the kinds without any object."""
     in_part = [lack for lack in dump.lacks if lack.kind not in none and not lack.is_whole]
     kinds = [lack.kind for lack in dump.lacks if lack.kind in none]
     if in_part or kinds:
-        yield IncompleteDump(
-            certainty=Certainty.LIKELY,
-            weakens=weakness_without([*(lack.kind for lack in in_part), *kinds]),
+        yield f.IncompleteDump(
+            certainty=f.Certainty.LIKELY,
+            weakens=f.weakness_without([*(lack.kind for lack in in_part), *kinds]),
             format=dump.format,
             place=dump.place,
             what=tuple(lack.what for lack in in_part),
@@ -100,20 +79,20 @@ def _incomplete_dump(dump: Dump, none: Sequence[str]) -> Iterator[IncompleteDump
         )
 
 
-def _missing_entirely(contents: DumpContents, kind: str) -> MissingKind:
+def _missing_entirely(contents: DumpContents, kind: str) -> f.MissingKind:
     """Return the finding for a kind without any object."""
     is_forbidden = contents.missing_cause(kind) is MissingCause.FORBIDDEN
-    reaction = Reaction.SHOWS if is_forbidden else Reaction.REFUSES if kind == "Node" else Reaction.SILENT
-    return MissingKind(
-        certainty=Certainty.CERTAIN,
+    reaction = f.Reaction.SHOWS if is_forbidden else f.Reaction.REFUSES if kind == "Node" else f.Reaction.SILENT
+    return f.MissingKind(
+        certainty=f.Certainty.CERTAIN,
         reaction=reaction,
-        weakens=weakness(kind),
+        weakens=f.weakness(kind),
         kind=kind,
         is_forbidden=is_forbidden,
     )
 
 
-def _referenced_kinds(contents: DumpContents) -> Iterator[MissingKind]:
+def _referenced_kinds(contents: DumpContents) -> Iterator[f.MissingKind]:
     """Yield kinds of which objects are named but missing."""
     pods = [pod for pod in contents.pods.values() if not pod.is_finished]
     claims, nodes = contents.claims.values(), contents.nodes.values()
@@ -123,40 +102,40 @@ def _referenced_kinds(contents: DumpContents) -> Iterator[MissingKind]:
         "PersistentVolumeClaim",
         (claim_name for many in named for claim_name in many),
         "pods",
-        Certainty.CERTAIN,
+        f.Certainty.CERTAIN,
     )
     bound = (claim.volume for claim in claims if claim.volume)
-    yield from _absent(contents, "PersistentVolume", bound, "claims", Certainty.CERTAIN)
+    yield from _absent(contents, "PersistentVolume", bound, "claims", f.Certainty.CERTAIN)
     # the class of a bound claim is never read, and need not exist
     classes = (claim.storage_class for claim in claims if claim.storage_class and not claim.volume)
-    yield from _absent(contents, "StorageClass", classes, "unbound claims", Certainty.LIKELY)
+    yield from _absent(contents, "StorageClass", classes, "unbound claims", f.Certainty.LIKELY)
     ready = (node.name for node in nodes if node.is_ready and minor_of(node.kubelet) >= _FIRST_CSI_NODE)
-    yield from _absent(contents, "CSINode", ready, "nodes", Certainty.CERTAIN)
+    yield from _absent(contents, "CSINode", ready, "nodes", f.Certainty.CERTAIN)
     spaces = (
         dump_object.namespace
         for kind in contents.objects.values()
         for dump_object in kind.values()
         if dump_object.namespace
     )
-    yield from _absent(contents, "Namespace", spaces, "objects in them", Certainty.CERTAIN)
+    yield from _absent(contents, "Namespace", spaces, "objects in them", f.Certainty.CERTAIN)
     for kind in ("ReplicaSet", "StatefulSet", "ReplicationController"):
         owners = (
             f"{pod.namespace}/{owner.name}"
             for pod in pods
             if (owner := pod.owner).kind == kind and owner.group == KINDS[kind].group
         )
-        yield from _absent(contents, kind, owners, "their pods", Certainty.LIKELY)
+        yield from _absent(contents, kind, owners, "their pods", f.Certainty.LIKELY)
     priorities = (pod.priority_class for pod in pods if pod.priority_class not in ("", *BUILT_IN_CLASSES))
-    yield from _absent(contents, "PriorityClass", priorities, "pods", Certainty.LIKELY)
+    yield from _absent(contents, "PriorityClass", priorities, "pods", f.Certainty.LIKELY)
     runtimes = (pod.runtime_class for pod in pods if pod.runtime_class)
-    yield from _absent(contents, "RuntimeClass", runtimes, "pods", Certainty.LIKELY)
+    yield from _absent(contents, "RuntimeClass", runtimes, "pods", f.Certainty.LIKELY)
     for kind in pointed_to(contents):
         if not contents.number(kind):
             addon = KINDS[kind].addon
             named_by = (
                 f"pods of {addon}" if addon else "pods of groups" if kind == _GROUP else "pods with device claims"
             )
-            yield _missing_kind(contents, kind, (), named_by, Certainty.LIKELY)
+            yield _missing_kind(contents, kind, (), named_by, f.Certainty.LIKELY)
 
 
 def pointed_to(contents: DumpContents) -> Iterator[str]:
@@ -171,8 +150,8 @@ def pointed_to(contents: DumpContents) -> Iterator[str]:
 
 
 def _absent(
-    contents: DumpContents, kind: str, named: Iterable[str], named_by: str, certainty: Certainty
-) -> Iterator[MissingKind]:
+    contents: DumpContents, kind: str, named: Iterable[str], named_by: str, certainty: f.Certainty
+) -> Iterator[f.MissingKind]:
     there = contents.objects[kind]
     names = sorted({name for name in named if name not in there})
     if names:
@@ -180,13 +159,13 @@ def _absent(
 
 
 def _missing_kind(
-    contents: DumpContents, kind: str, names: Iterable[str], named_by: str, certainty: Certainty
-) -> MissingKind:
+    contents: DumpContents, kind: str, names: Iterable[str], named_by: str, certainty: f.Certainty
+) -> f.MissingKind:
     names = tuple(names)
-    return MissingKind(
+    return f.MissingKind(
         certainty=certainty,
-        reaction=Reaction.SHOWS if kind in ("PersistentVolumeClaim", "PersistentVolume") else Reaction.SILENT,
-        weakens=weakness(kind),
+        reaction=f.Reaction.SHOWS if kind in ("PersistentVolumeClaim", "PersistentVolume") else f.Reaction.SILENT,
+        weakens=f.weakness(kind),
         kind=kind,
         present=contents.number(kind),
         missing=len(names),
@@ -202,11 +181,11 @@ _TOLERATED = 50
 """One pod in this many may be created or deleted between the list of pods and that of workloads."""
 
 
-def pod_findings(contents: DumpContents) -> Iterator[Finding]:
+def pod_findings(contents: DumpContents) -> Iterator[f.Finding]:
     """Yield findings about pods; none if there are no pods at all, which is a finding of its own."""
     namespaces = contents.only_namespaces
     if namespaces:
-        yield NamespacesOnly(certainty=Certainty.CERTAIN, weakens=UNKNOWN_PODS, namespaces=namespaces)
+        yield f.NamespacesOnly(certainty=f.Certainty.CERTAIN, weakens=f.UNKNOWN_PODS, namespaces=namespaces)
     if contents.pods:
         if contents.nodes and not contents.is_complete("Node"):
             yield from _orphans(contents)
@@ -220,23 +199,23 @@ def _is_system(namespace: str) -> bool:
     return namespace.startswith(SYSTEM_NAMESPACES)
 
 
-def _namespace_findings(contents: DumpContents) -> Iterator[PodsOfNamespaces | WorkloadPods]:
+def _namespace_findings(contents: DumpContents) -> Iterator[f.PodsOfNamespaces | f.WorkloadPods]:
     present = {pod.namespace for pod in contents.pods.values()}
     short = _short(contents)
     elsewhere = [(workload, pods) for workload, pods in short if workload.namespace not in present]
     absent = {workload.namespace for workload, _ in elsewhere}
     runs = any(pod.node for pod in contents.pods.values())
-    certainty = Certainty.CERTAIN
+    certainty = f.Certainty.CERTAIN
     if not absent and contents.nodes:
         if runs and not any(map(_is_system, present)):
-            absent, certainty = {"kube-system"}, Certainty.LIKELY
+            absent, certainty = {"kube-system"}, f.Certainty.LIKELY
         elif all(map(_is_system, present)):
-            certainty = Certainty.POSSIBLE
-    if absent or certainty is Certainty.POSSIBLE:
+            certainty = f.Certainty.POSSIBLE
+    if absent or certainty is f.Certainty.POSSIBLE:
         evidence = f"{elsewhere[0][0].title} has {elsewhere[0][0].pods:,}" if elsewhere else ""
-        yield PodsOfNamespaces(
+        yield f.PodsOfNamespaces(
             certainty=certainty,
-            weakens=UNKNOWN_PODS,
+            weakens=f.UNKNOWN_PODS,
             present=tuple(sorted(present)[:_PODS_SHOWN]),
             namespaces=len(present),
             absent=tuple(sorted(absent)[:_PODS_SHOWN]),
@@ -247,9 +226,9 @@ def _namespace_findings(contents: DumpContents) -> Iterator[PodsOfNamespaces | W
     here = [(workload, pods) for workload, pods in short if workload.namespace in present]
     missing, total = sum(pods for _, pods in here), sum(workload.pods for workload in contents.workloads)
     if missing > total // _TOLERATED:
-        yield WorkloadPods(
-            certainty=Certainty.LIKELY,
-            weakens=UNKNOWN_PODS,
+        yield f.WorkloadPods(
+            certainty=f.Certainty.LIKELY,
+            weakens=f.UNKNOWN_PODS,
             pods=missing,
             workloads=tuple(workload.title for workload, _ in here[:_PODS_SHOWN]),
             of=total,
@@ -269,7 +248,7 @@ def _short(contents: DumpContents) -> list[tuple[DumpWorkload, int]]:
     )
 
 
-def _orphans(contents: DumpContents) -> Iterator[Orphans]:
+def _orphans(contents: DumpContents) -> Iterator[f.Orphans]:
     there = contents.nodes
     on: defaultdict[str, list[DumpPod]] = defaultdict(list)
     for pod in contents.pods.values():
@@ -279,14 +258,16 @@ def _orphans(contents: DumpContents) -> Iterator[Orphans]:
         return
     most = sorted(on.items(), key=lambda item: (-len(item[1]), item[0]))
     nodes = tuple(
-        UnknownNode(name=name, pods=len(pods), example=pods[0].key, place=pods[0].place, nearest=_nearest(name, there))
+        f.UnknownNode(
+            name=name, pods=len(pods), example=pods[0].key, place=pods[0].place, nearest=_nearest(name, there)
+        )
         for name, pods in most[:3]
     )
     effect = "the requests of these pods count on no node"
-    yield Orphans(
-        certainty=Certainty.CERTAIN,
-        reaction=Reaction.REFUSES,
-        weakens=(Weakness(plugins=("NodeResourcesFit",), effect=effect),),
+    yield f.Orphans(
+        certainty=f.Certainty.CERTAIN,
+        reaction=f.Reaction.REFUSES,
+        weakens=(f.Weakness(plugins=("NodeResourcesFit",), effect=effect),),
         nodes=nodes,
         pods=sum(map(len, on.values())),
         total=len(on),
@@ -298,7 +279,7 @@ def _nearest(name: str, names: Iterable[str]) -> str:
     return close[0] if close else ""
 
 
-def _empty_nodes(contents: DumpContents) -> Iterator[EmptyNodes]:
+def _empty_nodes(contents: DumpContents) -> Iterator[f.EmptyNodes]:
     used = {pod.node for pod in contents.pods.values()}
     empty = [name for name in contents.nodes if name not in used]
     if not empty:
@@ -306,22 +287,22 @@ def _empty_nodes(contents: DumpContents) -> Iterator[EmptyNodes]:
     served = {pod.node for pod in contents.pods.values() if pod.owner.kind == "DaemonSet"}
     # if DaemonSets reach most nodes, a ready node without their pods is an exception
     is_odd = 2 * len(served) > len(contents.nodes) and any(contents.nodes[name].is_ready for name in empty)
-    yield EmptyNodes(
-        certainty=Certainty.LIKELY if is_odd else Certainty.POSSIBLE,
-        weakens=(Weakness(plugins=("NodeResourcesFit",), effect="optimistic on these nodes, if they run pods"),),
+    yield f.EmptyNodes(
+        certainty=f.Certainty.LIKELY if is_odd else f.Certainty.POSSIBLE,
+        weakens=(f.Weakness(plugins=("NodeResourcesFit",), effect="optimistic on these nodes, if they run pods"),),
         nodes=tuple(sorted(empty)[:_PODS_SHOWN]),
         empty=len(empty),
         total=len(contents.nodes),
     )
 
 
-def _without_status(contents: DumpContents) -> Iterator[NoStatus]:
+def _without_status(contents: DumpContents) -> Iterator[f.NoStatus]:
     pods = [pod for pod in contents.pods.values() if pod.node and not pod.phase and (pod.uid or pod.creation_time)]
     if pods:
         effect = "pods that have finished may be counted on their nodes"
-        yield NoStatus(
-            certainty=Certainty.CERTAIN,
-            weakens=(Weakness(plugins=("NodeResourcesFit",), effect=effect),),
+        yield f.NoStatus(
+            certainty=f.Certainty.CERTAIN,
+            weakens=(f.Weakness(plugins=("NodeResourcesFit",), effect=effect),),
             pods=len(pods),
             examples=tuple(pod.key for pod in pods[:_PODS_SHOWN]),
         )
@@ -329,28 +310,28 @@ def _without_status(contents: DumpContents) -> Iterator[NoStatus]:
 
 # What is missing to decide whether the cluster would scale up.
 
-_GROWS = (Weakness(plugins=(), effect="whether the cluster would grow for a pod that fits nowhere"),)
+_GROWS = (f.Weakness(plugins=(), effect="whether the cluster would grow for a pod that fits nowhere"),)
 
 
-def autoscaler_findings(contents: DumpContents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags | NoNodePools]:
+def autoscaler_findings(contents: DumpContents) -> Iterator[f.NoAutoscalerStatus | f.AutoscalerFlags | f.NoNodePools]:
     """Yield findings about cluster-autoscaler and Karpenter, in clusters that have them."""
     yield from _cluster_autoscaler(contents)
     nodes = [node for node in contents.nodes.values() if node.owner.kind == "NodeClaim"]
     if nodes and not contents.objects[key_of("NodePool", KARPENTER_GROUP)]:
-        yield NoNodePools(certainty=Certainty.CERTAIN, weakens=_GROWS, nodes=len(nodes), example=nodes[0].name)
+        yield f.NoNodePools(certainty=f.Certainty.CERTAIN, weakens=_GROWS, nodes=len(nodes), example=nodes[0].name)
 
 
-def _cluster_autoscaler(contents: DumpContents) -> Iterator[NoAutoscalerStatus | AutoscalerFlags]:
+def _cluster_autoscaler(contents: DumpContents) -> Iterator[f.NoAutoscalerStatus | f.AutoscalerFlags]:
     """Yield findings about cluster-autoscaler, recognized by the names that its charts give its pod and Deployment."""
     name = AUTOSCALER_STATUS.rpartition("/")[2]
     if any(key.rpartition("/")[2] == name for key in contents.objects["ConfigMap"]):
         if not any(PROGRAM in dump_object.name for dump_object in contents.objects["Deployment"].values()):
-            yield AutoscalerFlags(certainty=Certainty.LIKELY, config_map=AUTOSCALER_STATUS)
+            yield f.AutoscalerFlags(certainty=f.Certainty.LIKELY, config_map=AUTOSCALER_STATUS)
         return
     pod = next((pod for pod in contents.pods.values() if PROGRAM in pod.name), None)
     if pod is not None:
-        yield NoAutoscalerStatus(
-            certainty=Certainty.LIKELY,
+        yield f.NoAutoscalerStatus(
+            certainty=f.Certainty.LIKELY,
             weakens=_GROWS,
             pod=pod.key,
             config_map=AUTOSCALER_STATUS,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 from msgspec import Struct
 
+from kschedx import findings as f
 from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.cycle_notes import unusable_volumes
@@ -36,30 +37,6 @@ from kschedx.explain.pod_selectors import (
     others_counted,
     unselected_namespaces,
     waiting_groups,
-)
-from kschedx.findings import (
-    ClaimInUse,
-    ClaimNotFound,
-    ClaimUnbound,
-    DeviceClaimNotCreated,
-    DeviceClassNotFound,
-    ExistingAntiAffinityConflict,
-    Finding,
-    GangTooSmall,
-    HostPortConflict,
-    InsufficientDevices,
-    InsufficientResource,
-    InsufficientStorageCapacity,
-    NodeAffinityMismatch,
-    PodAffinityUnsatisfied,
-    PodAntiAffinityConflict,
-    PodGroupIncomplete,
-    SelectedNodeMismatch,
-    TooManyPods,
-    TopologySpreadSkew,
-    UntoleratedTaint,
-    VolumeLimitExceeded,
-    VolumeNodeAffinityMismatch,
 )
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, NodePool
@@ -336,7 +313,7 @@ def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]
     """Yield drivers on nodes that only the volume excludes and that are in its zone, as far as it is known."""
     storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
     for group in diagnosis.groups:
-        mismatches = [item for item in group.exemplar.findings if isinstance(item, VolumeNodeAffinityMismatch)]
+        mismatches = [item for item in group.exemplar.findings if isinstance(item, f.VolumeNodeAffinityMismatch)]
         mismatch = next(iter(mismatches), None) if len(mismatches) == len(group.exemplar.findings) else None
         volume = None if mismatch is None else storage.volumes.get(mismatch.persistent_volume)
         driver = "" if volume is None or volume.spec.csi is None else volume.spec.csi.driver
@@ -362,11 +339,11 @@ def _topology_keys(node: CSINode, driver: str) -> Iterator[str]:
         yield from csi_driver.topology_keys if csi_driver.name == driver else ()
 
 
-def _unpublished_capacity(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[CapacityNotPublished]:
+def _unpublished_capacity(cycle: Cycle, findings: Iterable[f.Finding]) -> Iterator[CapacityNotPublished]:
     known = sorted(cycle.snapshot.storage.capacities_of_class)
     instead = f"; it is published for class {list_names(known, 3)}" if known else ""
     for finding in findings:
-        if isinstance(finding, InsufficientStorageCapacity) and not finding.capacity_count:
+        if isinstance(finding, f.InsufficientStorageCapacity) and not finding.capacity_count:
             name = finding.claim.storage_class
             none = f"{finding.driver} publishes no CSIStorageCapacity for class {name}, which counts as no storage"
             yield CapacityNotPublished(text=f"{none}{instead}", driver=finding.driver, storage_class=name)
@@ -402,11 +379,11 @@ def balanced_service(labels: Mapping[str, str]) -> str:
     return f"{namespace}/{name}" if namespace and name else ""
 
 
-def _services(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[PortOfService]:
+def _services(cycle: Cycle, findings: Iterable[f.Finding]) -> Iterator[PortOfService]:
     ports: dict[str, set[int]] = {}
     for finding in findings:
-        row = cycle.snapshot.pods.rows.get(finding.holder) if isinstance(finding, HostPortConflict) else None
-        if isinstance(finding, HostPortConflict) and row is not None:
+        row = cycle.snapshot.pods.rows.get(finding.holder) if isinstance(finding, f.HostPortConflict) else None
+        if isinstance(finding, f.HostPortConflict) and row is not None:
             ports.setdefault(balanced_service(cycle.snapshot.pods.labels[row]), set()).add(finding.port)
     own = balanced_service(cycle.pod.metadata.labels)
     for service in filter(None, ports):
@@ -416,7 +393,7 @@ def _services(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[PortOfServi
         yield PortOfService(text=text, ports=used, service=service, own_service=own)
 
 
-def _namespace_selector(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[SelectorOfNamespace]:
+def _namespace_selector(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[SelectorOfNamespace]:
     namespace = cycle.pod.metadata.namespace
     if finding.source != "nodeSelector":
         return
@@ -456,7 +433,7 @@ def _contradiction(cycle: Cycle) -> Iterator[RootCause]:
         yield RootCause(text=f"{pairs[0]} exclude each other: no node can match both")
 
 
-def _unset_labels(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
+def _unset_labels(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield nodes that lack a label which would match, and with which every kubelet registers its node."""
     nodes = cycle.snapshot.cluster.nodes
     for requirement in (requirement for term in finding.terms for requirement in term.requirements):
@@ -466,7 +443,7 @@ def _unset_labels(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootC
             yield RootCause(text=f"{lacks}, which the kubelet sets when it starts")
 
 
-def _not_integers(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
+def _not_integers(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield labels that `Gt` or `Lt` compares although no node's value is an integer."""
     for requirement in (requirement for term in finding.terms for requirement in term.requirements):
         values = sorted(filter(None, cycle.snapshot.cluster.label(requirement.key).values))
@@ -479,7 +456,7 @@ def _not_integers(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootC
             yield RootCause(text=f"{text}: no node can match")
 
 
-def _runtime_class_selector(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
+def _runtime_class_selector(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield the RuntimeClass that adds an unmet selector to its pods."""
     name = cycle.pod.spec.runtime_class_name or ""
     known = cycle.snapshot.runtime_classes.get(name)
@@ -514,35 +491,35 @@ def _reported_provisioning(cycle: Cycle) -> Iterator[RootCause]:
         yield RootCause(text=f"Karpenter reports: {provisioning.message}")
 
 
-def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
+def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
     cycle = diagnosis.cycle
     match finding:
-        case InsufficientResource():
+        case f.InsufficientResource():
             yield from _shortage_causes(diagnosis, finding)
             yield from _unserved_machine_autoscalers(cycle)
-        case NodeAffinityMismatch():
+        case f.NodeAffinityMismatch():
             yield from _namespace_selector(cycle, finding)
             yield from _runtime_class_selector(cycle, finding)
             yield from _not_integers(cycle, finding)
             yield from _unset_labels(cycle, finding)
             yield from _contradiction(cycle)
-        case TooManyPods():
+        case f.TooManyPods():
             yield from _daemon_pods(diagnosis)
-        case UntoleratedTaint(nearest_differs=("key", *_)):
+        case f.UntoleratedTaint(nearest_differs=("key", *_)):
             yield RootCause(text=f"the pod tolerates {finding.nearest_text}, a former name of taint {finding.key}")
-        case InsufficientDevices(shortages=shortages):
+        case f.InsufficientDevices(shortages=shortages):
             for shortage in shortages:
                 if shortage.stage in ("none", "other-class"):
                     yield from unpublished_devices(cycle.snapshot, shortage.device_class)
                 yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
                 yield from taint_rules(cycle.snapshot, shortage)
-        case DeviceClassNotFound(device_class=device_class):
+        case f.DeviceClassNotFound(device_class=device_class):
             yield from missing_driver(cycle.snapshot, device_class)
-        case DeviceClaimNotCreated():
+        case f.DeviceClaimNotCreated():
             yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
-        case VolumeLimitExceeded():
+        case f.VolumeLimitExceeded():
             yield from _unused_attachments(diagnosis)
-        case GangTooSmall() | PodGroupIncomplete():
+        case f.GangTooSmall() | f.PodGroupIncomplete():
             owner = cycle.pod.metadata.controller
             controller = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)
             event = cycle.snapshot.failed_creates.get(controller) if controller else None
@@ -550,21 +527,21 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
                 why = event.message.removeprefix("Error creating: ")
                 text = f"{owner.kind} {owner.name} cannot create the others: {why}"
                 yield MembersNotCreated(text=text, message=why)
-        case TopologySpreadSkew():
+        case f.TopologySpreadSkew():
             yield from others_counted(cycle, finding)
-        case ExistingAntiAffinityConflict():
+        case f.ExistingAntiAffinityConflict():
             yield from covered_namespace(cycle, finding)
-        case PodAffinityUnsatisfied(matches_itself=False):
+        case f.PodAffinityUnsatisfied(matches_itself=False):
             yield from absent_matches(cycle, finding)
             yield from unselected_namespaces(cycle, finding)
-        case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
+        case f.PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
             missed = f"the labelSelector of podAntiAffinity term {term + 1} ({finding.selector})"
             yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
         case _:
             yield from _claim_causes(cycle, finding)
 
 
-def _shortage_causes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[RootCause]:
+def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> Iterator[RootCause]:
     snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
     if is_of_hami(snapshot, finding):
         phrase = "HAMi counts parts of a device, and no node publishes them"
@@ -576,7 +553,7 @@ def _shortage_causes(diagnosis: Diagnosis, finding: InsufficientResource) -> Ite
         name = f"RuntimeClass {pod.spec.runtime_class_name}" if pod.spec.runtime_class_name else "spec.overhead"
         yield RootCause(text=f"{name} adds {amount} {finding.resource} to the requests")
     names = diagnosis.cycle.all_nodes.cluster.names
-    at = {names[row] for row in _rejected_nodes(diagnosis, InsufficientResource)}
+    at = {names[row] for row in _rejected_nodes(diagnosis, f.InsufficientResource)}
     yield from (
         pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
     )
@@ -588,22 +565,22 @@ def _shortage_causes(diagnosis: Diagnosis, finding: InsufficientResource) -> Ite
     yield from _never_preempts(diagnosis)
 
 
-def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
+def _claim_causes(cycle: Cycle, finding: f.Finding) -> Iterator[RootCause]:
     match finding:
-        case ClaimUnbound():
+        case f.ClaimUnbound():
             yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
-        case SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
+        case f.SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
             yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
-        case VolumeNodeAffinityMismatch():
+        case f.VolumeNodeAffinityMismatch():
             yield from _unreachable(cycle.snapshot.cluster, finding)
             yield from _bound_in_one_place(cycle, finding)
-        case ClaimNotFound(ephemeral=False, claim=claim):
+        case f.ClaimNotFound(ephemeral=False, claim=claim):
             namespace, _, name = claim.partition("/")
             others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
             if others:
                 uses = f"a pod of namespace {namespace} uses only claims of that namespace"
                 yield RootCause(text=f"claim {list_names(others, 2)} exists, but {uses}")
-        case ClaimInUse():
+        case f.ClaimInUse():
             own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(finding.holder)
             if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:
                 yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
@@ -611,7 +588,7 @@ def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
             return
 
 
-def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+def _unreachable(cluster: ClusterNodes, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield that the node of a volume is gone or has another form of its name, or that its zone has no nodes."""
     for requirement in finding.terms[0].requirements if finding.terms else ():
         is_host = cluster.is_named_by(requirement.key)
@@ -635,7 +612,7 @@ def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> 
             yield RootCause(text=on_host if is_host else f"no node is in zone {values}")
 
 
-def _bound_in_one_place(cycle: Cycle, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+def _bound_in_one_place(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield that the volumes of pods that avoid each other are in one place because their class does not wait for the
     pods."""
     snapshot, pod, storage = cycle.snapshot, cycle.pod, cycle.snapshot.storage
@@ -664,20 +641,20 @@ def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
     pod, pods = diagnosis.cycle.pod, diagnosis.cycle.snapshot.pods
     own_class = diagnosis.cycle.snapshot.priority_classes.get(pod.spec.priority_class_name)
     if own_class is not None and pod.spec.priority is not None and pod.spec.priority < own_class.value:
-        is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, InsufficientResource)])
+        is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, f.InsufficientResource)])
         if np.any(is_there & (pods.priorities >= pod.priority) & (pods.priorities < own_class.value)):
             text = f"the pod keeps priority {pod.priority} from its creation: PriorityClass {own_class.metadata.name}"
             yield ClassRaised(text=f"{text} has {own_class.value} now", priority=own_class.value)
     if pod.spec.preemption_policy != PREEMPT_NEVER:
         return
-    is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, InsufficientResource)])
+    is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, f.InsufficientResource)])
     if np.any(is_there & (pods.priorities < pod.priority)):
         name = pod.spec.priority_class_name
         named = f"PriorityClass {name} has" if name else "the pod has"
         yield RootCause(text=f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted")
 
 
-def _rejected_nodes(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]:
+def _rejected_nodes(diagnosis: Diagnosis, kind: type[f.Finding]) -> Iterator[ClusterRow]:
     """Yield some of the nodes that are rejected for a reason of this type."""
     nodes = diagnosis.cycle.nodes
     if nodes is None:
@@ -688,11 +665,11 @@ def _rejected_nodes(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[Clust
                 yield nodes.cluster_row(row)
 
 
-def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[RootCause]:
+def _unfinished_resizes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> Iterator[RootCause]:
     """Yield a pod with lower requests than its node still has allocated for it, which count until then."""
     pods, resource = diagnosis.cycle.snapshot.pods, finding.resource
     is_reported = pods.statuses.where(lambda status: any(its.allocated_resources for its in status.container_statuses))
-    for node in _rejected_nodes(diagnosis, InsufficientResource) if is_reported.any() else ():
+    for node in _rejected_nodes(diagnosis, f.InsufficientResource) if is_reported.any() else ():
         on_node = pods.on_node(node)
         for row in on_node[is_reported[on_node]].tolist():
             requested, allocated = requested_amount(pods[row].spec, resource), allocated_amount(pods[row], resource)
@@ -735,7 +712,7 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
     """Yield nodes that are full of DaemonSets' pods."""
     snapshot, nodes = diagnosis.cycle.snapshot, diagnosis.cycle.all_nodes
     most, text = 0, ""
-    for row in _rejected_nodes(diagnosis, TooManyPods):
+    for row in _rejected_nodes(diagnosis, f.TooManyPods):
         rows = snapshot.pods.on_node(row).tolist()
         daemons = sum(
             any(owner.kind == "DaemonSet" and owner.controller for owner in snapshot.pods.owners[pod]) for pod in rows
@@ -751,7 +728,7 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
 def _unused_attachments(diagnosis: Diagnosis) -> Iterator[RootCause]:
     """Yield a node with attached volumes that none of its pods uses."""
     for group in diagnosis.groups:
-        exceeded = (finding for finding in group.exemplar.findings if isinstance(finding, VolumeLimitExceeded))
+        exceeded = (finding for finding in group.exemplar.findings if isinstance(finding, f.VolumeLimitExceeded))
         for finding in exceeded:
             unused = [holder.volume for holder in finding.holders if not holder.pods]
             if unused:

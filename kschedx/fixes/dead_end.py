@@ -6,18 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from kschedx import findings as f
 from kschedx.errors import UndecidableError
-from kschedx.findings import (
-    ClaimInUse,
-    ClaimNotFound,
-    ClaimNotOwned,
-    DeviceClaimNotCreated,
-    Finding,
-    GangResourcesShort,
-    GangTooSmall,
-    PodGroupIncomplete,
-    RequirementMatch,
-)
 from kschedx.fixes.node_requirements import contradiction
 from kschedx.fixes.phrases import requirement_text
 from kschedx.fixes.trial import Situation, state_after_attempt, try_proposal
@@ -42,7 +32,7 @@ _CONTROLLERS: Mapping[str, str] = {
 
 class _DeadEnd(Struct, frozen=True, kw_only=True):
     text: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[f.Finding, ...] = ()
     """Their headlines complete the text."""
     is_untold: bool = False
     """Whether the cause is unknown: after every change that was tried, something still rejects the pod."""
@@ -98,24 +88,24 @@ def _find_dead_end(situation: Situation) -> _DeadEnd:
     """Return why no fix helps; `situation` is that of the pod without changes."""
     for finding in _findings(situation):
         match finding:
-            case ClaimNotFound(ephemeral=True) | ClaimNotOwned():
+            case f.ClaimNotFound(ephemeral=True) | f.ClaimNotOwned():
                 return _claim_dead_end(finding.claim)
-            case DeviceClaimNotCreated(template=template, template_exists=exists) if not exists:
+            case f.DeviceClaimNotCreated(template=template, template_exists=exists) if not exists:
                 lacks = (
                     "is not in the snapshot: if it does not exist, create it" if exists is None else "does not exist"
                 )
                 return _DeadEnd(
                     text=f"ResourceClaimTemplate {template}, the source of claim {finding.pod_claim}, {lacks}"
                 )
-            case DeviceClaimNotCreated():
+            case f.DeviceClaimNotCreated():
                 return _claim_dead_end(finding.pod_claim)
-            case PodGroupIncomplete():
+            case f.PodGroupIncomplete():
                 return _incomplete(finding.group, finding.min_count - finding.pods)
-            case GangTooSmall(gated=0):
+            case f.GangTooSmall(gated=0):
                 return _incomplete(finding.group, finding.min_member - finding.pods)
-            case GangResourcesShort(group=group):
+            case f.GangResourcesShort(group=group):
                 return _DeadEnd(text=f"add nodes, or lower minResources of pod group {group}")
-            case ClaimInUse():
+            case f.ClaimInUse():
                 one_pod = f"one pod at a time may use the claim {finding.claim}"
                 return _DeadEnd(text=f"{one_pod}, and {finding.holder} uses it")
             case _:
@@ -138,8 +128,8 @@ def _incomplete(group: str, missing: int) -> _DeadEnd:
 
 
 def _requirement_text(requirement: NodeSelectorRequirement) -> str:
-    return requirement_text(RequirementMatch.unmatched(requirement.key, requirement.operator, requirement.values))
+    return requirement_text(f.RequirementMatch.unmatched(requirement.key, requirement.operator, requirement.values))
 
 
-def _findings(situation: Situation) -> tuple[Finding, ...]:
+def _findings(situation: Situation) -> tuple[f.Finding, ...]:
     return (*situation.status.findings, *situation.findings)

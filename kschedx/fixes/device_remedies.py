@@ -12,19 +12,9 @@ from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
+from kschedx import findings as f
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.explain.hardware import device_claim_refusal, driver_named, driver_of, hardware_label, unpublished_devices
-from kschedx.findings import (
-    DeviceClaimBeingDeleted,
-    DeviceClaimNotCreated,
-    DeviceClaimNotFound,
-    DeviceClaimNotOwned,
-    DeviceClaimOutOfReach,
-    DeviceClassNotFound,
-    DeviceSelectorFailed,
-    DeviceShortage,
-    InsufficientDevices,
-)
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.new_node import described_devices, intended_values, slices_with
@@ -60,21 +50,21 @@ _TRIED = 3
 The trial decides which of them help."""
 
 _DeviceProblem = (
-    InsufficientDevices
-    | DeviceClaimNotFound
-    | DeviceClaimNotCreated
-    | DeviceClaimBeingDeleted
-    | DeviceClaimNotOwned
-    | DeviceClassNotFound
-    | DeviceClaimOutOfReach
-    | DeviceSelectorFailed
+    f.InsufficientDevices
+    | f.DeviceClaimNotFound
+    | f.DeviceClaimNotCreated
+    | f.DeviceClaimBeingDeleted
+    | f.DeviceClaimNotOwned
+    | f.DeviceClassNotFound
+    | f.DeviceClaimOutOfReach
+    | f.DeviceSelectorFailed
 )
 
 
 def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
     devices = place.snapshot.devices
     match finding:
-        case InsufficientDevices():
+        case f.InsufficientDevices():
             yield from _publish_devices(finding, place)
             yield from _complete_pools(finding, place)
             yield from _repair_devices(finding, place)
@@ -88,7 +78,7 @@ def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator
             yield from _wider(finding, place)
             yield from _wider_classes(finding, place)
             yield from _free(finding, place)
-        case DeviceClaimNotFound():
+        case f.DeviceClaimNotFound():
             name = finding.claim.partition("/")[2]
             if meant := _nearly_called(finding.claim, devices.claims):
                 yield s.UseDeviceClaim(claim=name, meant=meant.partition("/")[2])
@@ -101,11 +91,11 @@ def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator
                     "" if request.exactly is None else f" with 1 device of class {request.exactly.device_class_name}"
                 )
                 yield s.CreateDeviceClaim(claim=_claim(finding.claim, spec), source=source)
-        case DeviceClaimNotCreated():
+        case f.DeviceClaimNotCreated():
             yield from _create_from_template(finding, place)
-        case DeviceSelectorFailed():
+        case f.DeviceSelectorFailed():
             yield from _correct_names(finding, place)
-        case DeviceClassNotFound():
+        case f.DeviceClassNotFound():
             claim = devices.claims.get(finding.claim)
             known, domain = sorted(devices.classes), finding.device_class.partition(".")[2]
             close = nearest_name(finding.device_class, known)
@@ -127,7 +117,7 @@ def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator
             if _is_used_by_others(claim, place):
                 yield from _delete_users(claim, place)
                 return
-            owner = place.owner_reference if isinstance(finding, DeviceClaimNotOwned) else None
+            owner = place.owner_reference if isinstance(finding, f.DeviceClaimNotOwned) else None
             yield _recreate(claim, claim.spec, place, owner=owner)
 
 
@@ -251,7 +241,7 @@ def _guesses(place: RemedyCandidate) -> Iterator[ResourceClaimSpec]:
         yield ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="device", exactly=exactly),)))
 
 
-def _create_from_template(finding: DeviceClaimNotCreated, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _create_from_template(finding: f.DeviceClaimNotCreated, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield nothing for a claim that the API server refuses."""
     if any(device_claim_refusal(place.snapshot, place.pod, finding)):
         return
@@ -308,7 +298,7 @@ def _with_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClai
     return _with_requests(spec, changed)
 
 
-def _fewer(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _fewer(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield claims that request only as many devices as are free, or one device instead of all if another request needs
     some of them as well."""
     short = finding.shortages[0] if len(finding.shortages) == 1 else None
@@ -333,7 +323,7 @@ def _request_devices(key: str, name: str, number: int, place: RemedyCandidate) -
     yield from _change_requests(key, changed, f"request {count(number, 'device')} in request {name} of {{}}", place)
 
 
-def _wider(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _wider(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield claims with fewer conditions: any device of the class, for one request or for all that lack devices, or
     devices without constraints between them."""
     lacking = group_pairs((short.claim, short.request) for short in finding.shortages if short.stage != "none")
@@ -352,7 +342,7 @@ def _wider(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.F
             yield _recreate_step("remove the constraints from {}", claim, spec, place, s.Cost.CONSTRAINT)
 
 
-def _correct_product(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _correct_product(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield claims whose selectors compare a string with the value that the node's devices have for the same
     product."""
     here = [
@@ -377,7 +367,7 @@ _NAME_OF_DEVICE = lazy_pattern(r"""device\.(attributes|capacity)\[(["'])([^"']+)
 _MISSING_KEY = "no such key: "
 
 
-def _correct_names(failed: DeviceSelectorFailed, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _correct_names(failed: f.DeviceSelectorFailed, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the claims or the class whose failing selector reads what the devices publish: under another domain, by
     another name, or only where they publish it."""
     missing = failed.error.partition(_MISSING_KEY)[2]
@@ -459,7 +449,7 @@ def _with_selectors(spec: ResourceClaimSpec, changed: DeviceRequest, wrong: str,
     return _with_requests(spec, lambda known: request if known is changed else known)
 
 
-def _wider_classes(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _wider_classes(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield a class without selectors except for its driver, if devices are in reach but none belongs to the class."""
     devices = place.snapshot.devices
     for name in dict.fromkeys(
@@ -482,7 +472,7 @@ def _wider_classes(finding: InsufficientDevices, place: RemedyCandidate) -> Iter
             )
 
 
-def _publish_devices(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.OfferDevices]:
+def _publish_devices(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.OfferDevices]:
     """Yield the devices of a driver that publishes none, on a node whose labels name the driver's hardware, or where a
     pod of the driver's vendor is not ready."""
     classes = dict.fromkeys(short.device_class for short in finding.shortages if short.stage in ("none", "other-class"))
@@ -496,7 +486,7 @@ def _publish_devices(finding: InsufficientDevices, place: RemedyCandidate) -> It
         yield s.OfferDevices(node=place.node.name, label=label, agents=agents, slices=slices)
 
 
-def _complete_pools(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _complete_pools(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the pools whose driver has not published every ResourceSlice, with the devices that are known."""
     known = place.snapshot.devices.slices
     for key in dict.fromkeys(pool for short in finding.shortages for pool in short.updating):
@@ -520,7 +510,7 @@ def _with_pool(resource_slice: ResourceSlice, pool: ResourcePool) -> ResourceSli
     return with_spec(resource_slice, pool=pool)
 
 
-def _repair_devices(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _repair_devices(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the devices on the node without the taints that their driver sets."""
     taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
     here = [
@@ -574,7 +564,7 @@ def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:
 # --- pods that use devices
 
 
-def _free(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _free(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the deletion of the pod with the lowest priority that uses enough devices, or of the fewest pods."""
     if not finding.shortages or any(_count_to_free(shortage) is None for shortage in finding.shortages):
         return
@@ -598,7 +588,7 @@ def _free(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.Fi
             yield deletion(victims, place.snapshot, node=place.node.name)
 
 
-def _count_to_free(short: DeviceShortage) -> int | None:
+def _count_to_free(short: f.DeviceShortage) -> int | None:
     """Return how many devices have to be freed; None if freeing devices does not suffice."""
     wanted = short.matching if short.wanted is None else short.wanted
     return wanted - short.free if short.stage == "taken" and wanted <= short.free + len(short.holders) else None

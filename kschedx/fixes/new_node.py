@@ -10,23 +10,9 @@ from itertools import chain, islice, product
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx import findings as f
 from kschedx.explain.hardware import driver_of
 from kschedx.explain.node_groups import NodeGroup, account_of
-from kschedx.findings import (
-    DriverNotInstalled,
-    ExistingAntiAffinityConflict,
-    Finding,
-    HostPortConflict,
-    InsufficientDevices,
-    InsufficientResource,
-    InsufficientStorageCapacity,
-    MissingNodeFeatures,
-    PodAntiAffinityConflict,
-    TooManyPods,
-    TopologyLabelMissing,
-    TopologySpreadSkew,
-    VolumeLimitExceeded,
-)
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import (
@@ -91,7 +77,7 @@ class _DeviceKind:
 
 def _needs_devices(situation: Situation) -> bool:
     """Whether the pod has claims, or requests extended resources that devices provide."""
-    lacks_devices = any(isinstance(finding, InsufficientDevices) for finding in situation.findings)
+    lacks_devices = any(isinstance(finding, f.InsufficientDevices) for finding in situation.findings)
     return bool(situation.pod.spec.resource_claims) or lacks_devices
 
 
@@ -282,33 +268,33 @@ _PODS = "110"
 
 
 _FULLNESS = (
-    InsufficientResource,
-    TooManyPods,
-    HostPortConflict,
-    VolumeLimitExceeded,
-    InsufficientDevices,
-    InsufficientStorageCapacity,
+    f.InsufficientResource,
+    f.TooManyPods,
+    f.HostPortConflict,
+    f.VolumeLimitExceeded,
+    f.InsufficientDevices,
+    f.InsufficientStorageCapacity,
 )
 
 
-def _never_attaches(findings: Iterable[Finding]) -> bool:
+def _never_attaches(findings: Iterable[f.Finding]) -> bool:
     """Whether the pod alone has more volumes than the node can attach."""
     return any(
-        isinstance(finding, VolumeLimitExceeded) and finding.wanted_count > finding.limit for finding in findings
+        isinstance(finding, f.VolumeLimitExceeded) and finding.wanted_count > finding.limit for finding in findings
     )
 
 
-def is_only_full(findings: Iterable[Finding]) -> bool:
+def is_only_full(findings: Iterable[f.Finding]) -> bool:
     """Whether an empty node like this one would fit the pod, as far as the kinds of the findings show: only other pods
     on this node are in the way. A node without any of a resource does not count."""
     return all(
         (
             isinstance(finding, _FULLNESS)
-            and not (isinstance(finding, InsufficientResource) and not finding.allocatable)
+            and not (isinstance(finding, f.InsufficientResource) and not finding.allocatable)
             and not _never_attaches((finding,))
         )
         or (
-            isinstance(finding, PodAntiAffinityConflict | ExistingAntiAffinityConflict)
+            isinstance(finding, f.PodAntiAffinityConflict | f.ExistingAntiAffinityConflict)
             and finding.topology_key == HOSTNAME
         )
         for finding in findings
@@ -324,7 +310,7 @@ def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
         situation.nodes.node(account.row)
         for account in usual
         if is_only_full(account.findings)
-        and not any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in account.findings)
+        and not any(isinstance(finding, f.InsufficientResource) and finding.never_fits for finding in account.findings)
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
     usual_first = sorted(full, key=lambda node: _is_special(node, requested))
@@ -568,8 +554,8 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     requested.update({name: amount for name, amount in taken.items() if name != "pods"})
     allocatable = {resource: format_quantity(amount, Unit.of(resource)) for resource, amount in requested.items()}
     findings = situation.findings
-    features = next((finding.required for finding in findings if isinstance(finding, MissingNodeFeatures)), ())
-    drivers = sorted({finding.driver for finding in findings if isinstance(finding, DriverNotInstalled)})
+    features = next((finding.required for finding in findings if isinstance(finding, f.MissingNodeFeatures)), ())
+    drivers = sorted({finding.driver for finding in findings if isinstance(finding, f.DriverNotInstalled)})
     node = Node(
         metadata=ObjectMeta(name=name, labels=labels),
         status=NodeStatus(
@@ -581,7 +567,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
         spec=CSINodeSpec(drivers=tuple(CSINodeDriver(name=driver) for driver in drivers)),
     )
     slices = tuple(_slices_of(situation, model, name)) if model is not None else ()
-    crowded = [finding.allowed for finding in findings if isinstance(finding, TooManyPods)]
+    crowded = [finding.allowed for finding in findings if isinstance(finding, f.TooManyPods)]
     return s.AddNode(
         node=node,
         model=model.name if slices and model is not None else "",
@@ -612,14 +598,14 @@ def _topology_keys(pod: Pod) -> Iterator[str]:
 def _topology_keys_of_profile(situation: Situation) -> Iterator[str]:
     """Yield the topology keys of the profile's default spread constraints."""
     for finding in situation.findings:
-        if isinstance(finding, TopologySpreadSkew | TopologyLabelMissing):
+        if isinstance(finding, f.TopologySpreadSkew | f.TopologyLabelMissing):
             yield finding.topology_key
 
 
 def _keys_of_all(situation: Situation) -> Iterator[str]:
     """Yield the topology keys of anti-affinity conflicts that every node has as a label: a new node would have them as
     well."""
-    rules = (PodAntiAffinityConflict, ExistingAntiAffinityConflict)
+    rules = (f.PodAntiAffinityConflict, f.ExistingAntiAffinityConflict)
     keys = dict.fromkeys(finding.topology_key for finding in situation.findings if isinstance(finding, rules))
     nodes = situation.snapshot.cluster.nodes
     yield from (key for key in keys if all(key in node.metadata.labels for node in nodes))

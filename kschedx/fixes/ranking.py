@@ -10,23 +10,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.fixes import steps as s
 from kschedx.fixes.phrases import join_names, requirement_text
 from kschedx.fixes.proposal import Proposal
-from kschedx.fixes.steps import (
-    AddNode,
-    AwaitController,
-    ChangeRule,
-    Cost,
-    DeletePods,
-    DropRequirements,
-    FixStep,
-    LabelNode,
-    LowerRequests,
-    NextAttempt,
-    RemoveTaints,
-    TakeOldFirst,
-    Tolerate,
-)
 from kschedx.fixes.trial import Situation
 from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
 from kschedx.kube.decoding import manifest
@@ -110,7 +96,7 @@ class TrialOutcome(Struct, frozen=True, kw_only=True):
 class TriedFix(Struct, frozen=True, kw_only=True):
     """A change that would help. Only changes that were tried are listed."""
 
-    steps: tuple[FixStep, ...]
+    steps: tuple[s.FixStep, ...]
     certainty: FixCertainty
     changes: tuple[Change, ...]  # in the order in which to make them
     feasible_nodes: tuple[str, ...]
@@ -127,8 +113,8 @@ class TriedFix(Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """Return `tolerate dedicated=gpu:NoSchedule, uncordon node-4`; for a partial fix, also what it leaves."""
-        own = [step for step in self.steps if not isinstance(step, NextAttempt)]
-        steps = sorted(own or self.steps, key=lambda step: isinstance(step, AwaitController))
+        own = [step for step in self.steps if not isinstance(step, s.NextAttempt)]
+        steps = sorted(own or self.steps, key=lambda step: isinstance(step, s.AwaitController))
         text = ", ".join(step.title for step in steps)
         deciding = (*self.deciding, *(("the extender",) if self.extender_decides else ()))
         if kinds := [f"{name}s" for name in deciding if name in KINDS]:
@@ -152,7 +138,7 @@ class TriedFix(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys((*costs, *self._costs_of_pods())))
 
     def _costs_of_pods(self) -> Iterator[str]:
-        deleting = (step for step in self.steps if isinstance(step, DeletePods) and not step.by_preemption)
+        deleting = (step for step in self.steps if isinstance(step, s.DeletePods) and not step.by_preemption)
         replacements = {replacement.controller: replacement for replacement in self.trial.replacements}
         for controller in dict.fromkeys(
             victim.controller for step in deleting for victim in step.victims if victim.controller
@@ -194,15 +180,15 @@ class TriedFix(Struct, frozen=True, kw_only=True):
 ClusterTest = Callable[[TriedFix], TrialOutcome]
 
 
-def with_nodes(steps: Iterable[FixStep], number: int, zones: Sequence[str] = ()) -> str:
+def with_nodes(steps: Iterable[s.FixStep], number: int, zones: Sequence[str] = ()) -> str:
     """Return the title of a fix that adds `number` nodes, in these zones or all in one."""
-    return ", ".join(step.title_of(number, zones) if isinstance(step, AddNode) else step.title for step in steps)
+    return ", ".join(step.title_of(number, zones) if isinstance(step, s.AddNode) else step.title for step in steps)
 
 
 def adding_nodes(fix: TriedFix, number: int) -> TriedFix:
     """Return a fix whose only step adds a node, with `number` identical nodes in its place."""
     [step] = fix.steps
-    assert isinstance(step, AddNode), "the fix adds a node"
+    assert isinstance(step, s.AddNode), "the fix adds a node"
     changes = list(fix.changes)
     for name in (f"{step.node.name}-{copy}" for copy in range(2, number + 1)):
         node = another_like(step.node, name)
@@ -220,21 +206,21 @@ _MOST_PARTIAL = 2
 _MOST_NODES_AHEAD = 3
 """New nodes for other pods; each is tried in the whole cluster."""
 CAPACITY_FIRST = (
-    Cost.WAITING,
-    Cost.TYPO,
-    Cost.REPAIR,
-    Cost.ROLLOUT,
-    Cost.AROUND,
-    Cost.NEW_NODE,
-    Cost.MOVE,
-    Cost.REQUEST,
-    Cost.POD,
-    Cost.LABEL,
-    Cost.CONSTRAINT,
-    Cost.NODE,
-    Cost.STOPGAP,
-    Cost.OTHER_PODS,
-    Cost.DATA,
+    s.Cost.WAITING,
+    s.Cost.TYPO,
+    s.Cost.REPAIR,
+    s.Cost.ROLLOUT,
+    s.Cost.AROUND,
+    s.Cost.NEW_NODE,
+    s.Cost.MOVE,
+    s.Cost.REQUEST,
+    s.Cost.POD,
+    s.Cost.LABEL,
+    s.Cost.CONSTRAINT,
+    s.Cost.NODE,
+    s.Cost.STOPGAP,
+    s.Cost.OTHER_PODS,
+    s.Cost.DATA,
 )
 """The order if a node meets every constraint of the pod and is only full: making room comes before dropping
 constraints."""
@@ -248,13 +234,15 @@ def verified_fixes(
     only room."""
     if is_full:
         situations = [situation for situation in situations if not _enters_another_pool(situation)] or situations
-    order = CAPACITY_FIRST if is_full else tuple(Cost)
+    order = CAPACITY_FIRST if is_full else tuple(s.Cost)
     ordered = sorted(
         situations,
         key=lambda situation: (
             order.index(situation.proposal.cost),
             _lowered_share(situation),
-            not any(isinstance(step, ChangeRule) and step.only_lowers_min_domains for step in situation.proposal.steps),
+            not any(
+                isinstance(step, s.ChangeRule) and step.only_lowers_min_domains for step in situation.proposal.steps
+            ),
             bool(_rare_architecture(situation)),
             -len(situation.feasible),
         ),
@@ -269,15 +257,15 @@ def verified_fixes(
         costs = [other.proposal.cost for other in shown]
         if _is_needlessly_long(situation, ordered) or any(_gives_up_needlessly(situation, other) for other in ordered):
             continue
-        if proposal.cost is Cost.OTHER_PODS and Cost.WAITING in costs:
+        if proposal.cost is s.Cost.OTHER_PODS and s.Cost.WAITING in costs:
             continue  # preemption chooses its victims better
-        if min(costs, default=Cost.NODE) <= Cost.REPAIR and _enters_another_pool(situation):
+        if min(costs, default=s.Cost.NODE) <= s.Cost.REPAIR and _enters_another_pool(situation):
             continue  # the pod's own pool suffices once the mistake or the node is corrected
         if any(len(other.proposal.moved) > 0 and other.proposal.moved.keys() <= proposal.deleted for other in shown):
             continue  # the same pods are evicted, without a node for each
-        if any(isinstance(step, TakeOldFirst) for step in proposal.steps) and Cost.ROLLOUT in costs:
+        if any(isinstance(step, s.TakeOldFirst) for step in proposal.steps) and s.Cost.ROLLOUT in costs:
             continue  # one such fix is enough, whichever old pod is deleted first
-        most = 1 if proposal.cost is Cost.NEW_NODE else _MOST_OF_A_COST
+        most = 1 if proposal.cost is s.Cost.NEW_NODE else _MOST_OF_A_COST
         if len(shown) < _MOST_FIXES and costs.count(proposal.cost) < most:
             fix = _fix(situation, cycle)
             if any(fix.changes == other for other in known_changes if other):
@@ -299,7 +287,7 @@ def _with_enough_nodes(fix: TriedFix, test: ClusterTest) -> TriedFix:
     if fix.trial.shortfall is None or not (first := fix.trial.shortfall.higher_priority):
         return fix
     [step] = fix.steps if len(fix.steps) == 1 else [None]
-    if not isinstance(step, AddNode) or step.slices:
+    if not isinstance(step, s.AddNode) or step.slices:
         return fix
     for number in range(2, _MOST_NODES_AHEAD + 2):
         more = adding_nodes(fix, number)
@@ -313,9 +301,9 @@ def _enters_another_pool(situation: Situation) -> bool:
     """Whether the fix tolerates or removes a taint of another pool, which keeps pods out, or gives its node the label
     of the pod's own pool: that this is full is no reason to do so."""
     return any(
-        isinstance(step, Tolerate)
-        or (isinstance(step, RemoveTaints) and not step.is_left_over)
-        or (isinstance(step, LabelNode) and not step.is_first)
+        isinstance(step, s.Tolerate)
+        or (isinstance(step, s.RemoveTaints) and not step.is_left_over)
+        or (isinstance(step, s.LabelNode) and not step.is_first)
         for step in situation.proposal.steps
     )
 
@@ -324,20 +312,20 @@ def _is_needlessly_long(situation: Situation, all_of_them: Sequence[Situation]) 
     """Whether the fix has several steps and fewer suffice. Fewer do not count if they give up something and these give
     up nothing, or if they add a node and cost more. The correction of a misspelling is no step of its own."""
     cost, steps = situation.proposal.cost, _changes_count(situation)
-    if cost is Cost.CONSTRAINT and steps < len(situation.proposal.steps):
+    if cost is s.Cost.CONSTRAINT and steps < len(situation.proposal.steps):
         return True
     shorter = [
         other.proposal.cost
         for other in all_of_them
         if (_changes_count(other) < steps or _is_part(other.proposal, situation.proposal))
-        and (cost >= Cost.NEW_NODE or other.proposal.added is None)
+        and (cost >= s.Cost.NEW_NODE or other.proposal.added is None)
     ]
-    return any(other <= cost for other in shorter) if cost <= Cost.POD else bool(shorter)
+    return any(other <= cost for other in shorter) if cost <= s.Cost.POD else bool(shorter)
 
 
 def _changes_count(situation: Situation) -> int:
     steps = situation.proposal.steps
-    return sum(step.cost is not Cost.TYPO for step in steps) or 1
+    return sum(step.cost is not s.Cost.TYPO for step in steps) or 1
 
 
 def _is_part(part: Proposal, whole: Proposal) -> bool:
@@ -346,7 +334,7 @@ def _is_part(part: Proposal, whole: Proposal) -> bool:
 
 def _lowered_share(situation: Situation) -> float:
     """Return the largest share by which a request is lowered."""
-    lowered = (each for step in situation.proposal.steps if isinstance(step, LowerRequests) for each in step.requests)
+    lowered = (each for step in situation.proposal.steps if isinstance(step, s.LowerRequests) for each in step.requests)
     return max((1 - each.after / each.before for each in lowered), default=0.0)
 
 
@@ -354,9 +342,9 @@ def _gives_up_needlessly(situation: Situation, other: Situation) -> bool:
     """Whether requests are lowered further than `other` lowers them, without any additional feasible node, or further
     requirements are dropped."""
     match situation.proposal.steps, other.proposal.steps:
-        case [LowerRequests() as less], [LowerRequests() as more] if less.amounts != more.amounts:
+        case [s.LowerRequests() as less], [s.LowerRequests() as more] if less.amounts != more.amounts:
             return less.covers(more) and {*situation.feasible} <= {*other.feasible}
-        case [DropRequirements() as many], [DropRequirements() as few]:
+        case [s.DropRequirements() as many], [s.DropRequirements() as few]:
             is_same_term = (many.source, many.term) == (few.source, few.term)
             return is_same_term and {*map(requirement_text, few.requirements)} < {
                 *map(requirement_text, many.requirements)
@@ -365,7 +353,7 @@ def _gives_up_needlessly(situation: Situation, other: Situation) -> bool:
 
 
 def _awaits(situation: Situation) -> bool:
-    return any(isinstance(step, AwaitController) for step in situation.proposal.steps)
+    return any(isinstance(step, s.AwaitController) for step in situation.proposal.steps)
 
 
 def partial_fixes(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[TriedFix]:

@@ -9,13 +9,6 @@ from msgspec.structs import replace
 
 from kschedx import findings as f
 from kschedx.explain.pod_selectors import misses_pod
-from kschedx.findings import (
-    ExistingAntiAffinityConflict,
-    PodAffinityUnsatisfied,
-    PodAntiAffinityConflict,
-    TopologyLabelMissing,
-    TopologySpreadSkew,
-)
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import add_replica, delete_all, is_twin, stop_holder, take_from_holder
@@ -32,7 +25,9 @@ from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import TEMPLATE_HASH
 
 
-def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _spread_remedies(
+    finding: f.TopologySpreadSkew | f.TopologyLabelMissing, place: RemedyCandidate
+) -> Iterator[s.FixStep]:
     index, key = finding.constraint, finding.topology_key
     constraints = place.pod.spec.topology_spread_constraints
     if index >= len(constraints) or constraints[index].topology_key != key:
@@ -55,7 +50,7 @@ def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: 
         yield changed(s.Cost.POD, node_taints_policy="Honor")
     if before.node_affinity_policy == "Ignore":
         yield changed(s.Cost.POD, node_affinity_policy="Honor")
-    if isinstance(finding, TopologySpreadSkew):
+    if isinstance(finding, f.TopologySpreadSkew):
         if TEMPLATE_HASH in place.pod.metadata.labels and TEMPLATE_HASH not in before.match_label_keys:
             yield changed(s.Cost.POD, match_label_keys=(*before.match_label_keys, TEMPLATE_HASH))
         exist = finding.domain_count if finding.min_domains is not None else 0
@@ -67,10 +62,10 @@ def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: 
 
 
 def _own_rule_remedies(
-    finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: RemedyCandidate
+    finding: f.PodAffinityUnsatisfied | f.PodAntiAffinityConflict, place: RemedyCandidate
 ) -> Iterator[s.FixStep]:
-    anti = isinstance(finding, PodAntiAffinityConflict)
-    if isinstance(finding, PodAffinityUnsatisfied) and finding.pods and finding.domain is not None:
+    anti = isinstance(finding, f.PodAntiAffinityConflict)
+    if isinstance(finding, f.PodAffinityUnsatisfied) and finding.pods and finding.domain is not None:
         yield from add_replica(finding.pods[0], place)
     rule = edit.required_term(place.pod, finding.term, anti=anti)
     if rule is not None:
@@ -80,11 +75,11 @@ def _own_rule_remedies(
                 kind=kind, index=finding.term, before=rule, after=after, selector=finding.selector, cost=cost
             )
         yield s.PreferTerm(number=finding.term + 1, selector=finding.selector, rule=rule, anti=anti)
-    if isinstance(finding, PodAntiAffinityConflict):
+    if isinstance(finding, f.PodAntiAffinityConflict):
         yield from delete_all(finding.pods, finding.pod_count, place)
 
 
-def _existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _existing_rule_remedies(finding: f.ExistingAntiAffinityConflict, place: RemedyCandidate) -> Iterator[s.FixStep]:
     rule = edit.required_term(place.pod, finding.term, anti=True)
     if rule is not None and all(is_twin(place.snapshot.pods.rows[pod], place.situation) for pod in finding.pods):
         yield s.PreferTerm(number=finding.term + 1, selector=finding.selector, rule=rule, anti=True)
@@ -129,14 +124,14 @@ def _own_labels(selector: LabelSelector | None, place: RemedyCandidate) -> Label
 
 
 def _intended_terms(
-    finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, rule: PodAffinityTerm, place: RemedyCandidate
+    finding: f.PodAffinityUnsatisfied | f.PodAntiAffinityConflict, rule: PodAffinityTerm, place: RemedyCandidate
 ) -> Iterator[tuple[PodAffinityTerm, s.Cost]]:
     """Yield terms that were probably meant, with their costs. One has the topology key that nodes have. If a term
     selects no pod, one has the label or namespace of existing pods. If an anti-affinity term of several replicas
     selects only other pods, one has the pod's own labels."""
     for meant, cost in _known_topologies(rule.topology_key, place):
         yield replace(rule, topology_key=meant), cost
-    if isinstance(finding, PodAntiAffinityConflict):
+    if isinstance(finding, f.PodAntiAffinityConflict):
         owner = template_owner(place.snapshot, place.pod)
         has_others = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
         is_odd = has_others and misses_pod(place.pod, finding.term)

@@ -9,19 +9,10 @@ from operator import length_hint
 
 from msgspec.structs import replace
 
+from kschedx import findings as f
 from kschedx.errors import UndecidableError
 from kschedx.explain.kubelet import attached_elsewhere
 from kschedx.explain.node_groups import account_of
-from kschedx.findings import (
-    DeviceSelectorFailed,
-    Finding,
-    InsufficientResource,
-    NodeUnschedulable,
-    RequirementMatch,
-    UntoleratedTaint,
-    VolumeNodeAffinityMismatch,
-    VolumeZoneMismatch,
-)
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
@@ -384,7 +375,7 @@ def _nameless(pod: Pod) -> Iterator[s.FixStep]:
     if edit.names_nodes(pod) and not is_of_a_daemon_set(pod):
         yield s.DropNodeNames()
     if (name := pod.spec.node_selector.get(HOSTNAME)) is not None:
-        wanted = RequirementMatch.unmatched(HOSTNAME, "=", (name,))
+        wanted = f.RequirementMatch.unmatched(HOSTNAME, "=", (name,))
         yield s.DropRequirements(source="nodeSelector", term=0, requirements=(wanted,))
 
 
@@ -411,7 +402,7 @@ def _fits_its_nodes(situation: Situation) -> bool:
 
 def _places(
     situation: Situation, drained: Collection[str] = ()
-) -> Iterator[tuple[RemedyCandidate, tuple[Finding, ...]]]:
+) -> Iterator[tuple[RemedyCandidate, tuple[f.Finding, ...]]]:
     """Yield the nearest node of each group with all its findings, nearest group first; a drained node only if its
     group has no other."""
     if situation.status.is_success:
@@ -429,7 +420,7 @@ def _places(
         yield place, tuple(dict.fromkeys(situation.status.findings))
 
 
-def _distinct_nodes(situation: Situation) -> Iterator[tuple[RemedyCandidate, tuple[Finding, ...]]]:
+def _distinct_nodes(situation: Situation) -> Iterator[tuple[RemedyCandidate, tuple[f.Finding, ...]]]:
     """Yield nodes that differ from others of their group."""
     nodes = situation.nodes
     for of_cluster in rows_of_interest(situation):
@@ -441,7 +432,7 @@ def _distinct_nodes(situation: Situation) -> Iterator[tuple[RemedyCandidate, tup
             )
 
 
-def _ways(findings: Sequence[Finding], place: RemedyCandidate) -> tuple[tuple[s.FixStep, ...], ...]:
+def _ways(findings: Sequence[f.Finding], place: RemedyCandidate) -> tuple[tuple[s.FixStep, ...], ...]:
     return () if len(findings) > _MOST_WRONG else remedies(findings, place)
 
 
@@ -473,18 +464,18 @@ def _lacks_room_if_corrected(situation: Situation) -> bool:
 def _fails_on_a_device(situation: Situation) -> bool:
     """Whether the attempt ends with an error because of a selector for devices, which can be corrected."""
     findings = (finding for group in situation.groups for finding in group.exemplar.findings)
-    return any(isinstance(finding, DeviceSelectorFailed) for finding in findings)
+    return any(isinstance(finding, f.DeviceSelectorFailed) for finding in findings)
 
 
-def _is_of_cordon(finding: Finding) -> bool:
-    is_taint = isinstance(finding, UntoleratedTaint) and finding.comes_with_cordon
-    return is_taint or isinstance(finding, NodeUnschedulable)
+def _is_of_cordon(finding: f.Finding) -> bool:
+    is_taint = isinstance(finding, f.UntoleratedTaint) and finding.comes_with_cordon
+    return is_taint or isinstance(finding, f.NodeUnschedulable)
 
 
-def _is_in_other_zone(finding: Finding) -> bool:
+def _is_in_other_zone(finding: f.Finding) -> bool:
     """Whether the node is not in the zone or region of the pod's volume, rather than not the node of its disk."""
     required = (
-        finding.terms[0].requirements if isinstance(finding, VolumeNodeAffinityMismatch) and finding.terms else ()
+        finding.terms[0].requirements if isinstance(finding, f.VolumeNodeAffinityMismatch) and finding.terms else ()
     )
     return bool(required) and all(requirement.key != HOSTNAME for requirement in required)
 
@@ -498,14 +489,14 @@ def _needs_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
     if are_all_of_control_plane(iter(start.snapshot.cluster.nodes)) or _is_tied_to_reserved_nodes(start, verified):
         return True
     short = (finding for group in start.groups[:1] for finding in group.exemplar.findings)
-    never = any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in short)
+    never = any(isinstance(finding, f.InsufficientResource) and finding.never_fits for finding in short)
     cheapest = min(costs, default=s.Cost.DATA)
     return never or cheapest in (s.Cost.REQUEST, s.Cost.CONSTRAINT) or cheapest > s.Cost.NEW_NODE
 
 
 def _is_tied_to_reserved_nodes(start: Situation, verified: Sequence[Situation]) -> bool:
     """Whether the pod's volume is accessible only from nodes whose taints the pod does not tolerate."""
-    mismatches = (VolumeNodeAffinityMismatch, VolumeZoneMismatch)
+    mismatches = (f.VolumeNodeAffinityMismatch, f.VolumeZoneMismatch)
     is_tied = any(isinstance(finding, mismatches) for finding in start.findings)
     steps = (step for situation in verified for step in situation.proposal.steps)
     return is_tied and all(isinstance(step, s.Tolerate | s.RemoveTaints) for step in steps)

@@ -8,24 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from kschedx import findings as f
 from kschedx.controllers.daemon_set import is_running
 from kschedx.errors import InputError, differs_by_one_letter
 from kschedx.explain.cycle_notes import released_volume
-from kschedx.findings import (
-    ClaimBeingDeleted,
-    ClaimLost,
-    ClaimNotFound,
-    ClaimNotOwned,
-    ClaimUnbound,
-    InsufficientStorageCapacity,
-    NoMatchingVolume,
-    ProvisioningTopologyMismatch,
-    SelectedNodeMismatch,
-    VolumeLimitExceeded,
-    VolumeNodeAffinityMismatch,
-    VolumeNotFound,
-    VolumeZoneMismatch,
-)
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.phrases import join_phrases
@@ -69,16 +55,16 @@ from kschedx.snapshot.storage import Storage
 _LEAST_CLAIM_SHARE = 10
 """The divisor of a claim's request below which no fix lowers it."""
 
-_Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
+_Unmade = f.NoMatchingVolume | f.InsufficientStorageCapacity | f.ProvisioningTopologyMismatch
 
 
 def volume_remedies(
-    finding: _Unmade | VolumeLimitExceeded | VolumeNodeAffinityMismatch, place: RemedyCandidate
+    finding: _Unmade | f.VolumeLimitExceeded | f.VolumeNodeAffinityMismatch, place: RemedyCandidate
 ) -> Iterator[s.FixStep]:
-    if isinstance(finding, VolumeNodeAffinityMismatch):
+    if isinstance(finding, f.VolumeNodeAffinityMismatch):
         yield from _renamed_topology(finding, place)
         return
-    if isinstance(finding, VolumeLimitExceeded):
+    if isinstance(finding, f.VolumeLimitExceeded):
         pods = place.snapshot.pods
         alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
         rows = {row for key in alone if (row := pods.rows.get(key)) is not None}
@@ -90,18 +76,18 @@ def volume_remedies(
     claim = place.snapshot.storage.claims.get(finding.claim.claim)
     if claim is None:
         return
-    if isinstance(finding, NoMatchingVolume):
+    if isinstance(finding, f.NoMatchingVolume):
         yield from _released_volumes(claim, place.snapshot)
         yield from _bound_claims(claim, place)
         yield from _match_volume(claim, place, at_once=False)
-    if isinstance(finding, ProvisioningTopologyMismatch):
+    if isinstance(finding, f.ProvisioningTopologyMismatch):
         yield from _with_other_classes(claim, place.snapshot.storage)
-    smaller = list(_smaller_claim(finding, claim)) if isinstance(finding, InsufficientStorageCapacity) else []
+    smaller = list(_smaller_claim(finding, claim)) if isinstance(finding, f.InsufficientStorageCapacity) else []
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
     volume = volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=False)
     made_by = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-    if isinstance(finding, InsufficientStorageCapacity) and finding.capacity_count and made_by:
+    if isinstance(finding, f.InsufficientStorageCapacity) and finding.capacity_count and made_by:
         yield from _more_storage(finding, volume, made_by, place)
         return
     if smaller and made_by:
@@ -109,7 +95,7 @@ def volume_remedies(
     yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
 
 
-def _smaller_claim(finding: InsufficientStorageCapacity, claim: PersistentVolumeClaim) -> Iterator[s.FixStep]:
+def _smaller_claim(finding: f.InsufficientStorageCapacity, claim: PersistentVolumeClaim) -> Iterator[s.FixStep]:
     """Yield the claim with a request as large as the largest volume in reach."""
     largest = finding.largest
     if largest * _LEAST_CLAIM_SHARE < finding.claim.requested or largest >= finding.claim.requested:
@@ -122,7 +108,7 @@ def _smaller_claim(finding: InsufficientStorageCapacity, claim: PersistentVolume
 
 
 def _more_storage(
-    finding: InsufficientStorageCapacity, volume: PersistentVolume, driver: str, place: RemedyCandidate
+    finding: f.InsufficientStorageCapacity, volume: PersistentVolume, driver: str, place: RemedyCandidate
 ) -> Iterator[s.AddStorage]:
     """Yield the storage with the most capacity of the class, grown until the claim's volume can be created there."""
     here = next((capacity for capacity in finding.capacities if capacity.reachable), None)
@@ -278,43 +264,49 @@ _DEFAULT_CLAIM_SIZE = "1Gi"
 """The size of a claim of which only the name is known."""
 
 _ClaimProblem = (
-    ClaimNotFound | ClaimLost | ClaimBeingDeleted | ClaimNotOwned | ClaimUnbound | VolumeNotFound | SelectedNodeMismatch
+    f.ClaimNotFound
+    | f.ClaimLost
+    | f.ClaimBeingDeleted
+    | f.ClaimNotOwned
+    | f.ClaimUnbound
+    | f.VolumeNotFound
+    | f.SelectedNodeMismatch
 )
 
 
 def claim_remedies(finding: _ClaimProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
     snapshot = place.snapshot
     match finding:
-        case ClaimNotFound():
+        case f.ClaimNotFound():
             if meant := _nearly_called(finding, place):
                 yield s.UseClaim(claim=finding.claim.partition("/")[2], meant=meant)
             new_claim = _new_claim(finding, place)
             yield from _with_its_data(finding.claim, new_claim, snapshot)
             yield new_claim
             return
-        case ClaimUnbound():
+        case f.ClaimUnbound():
             claim = snapshot.storage.claims.get(finding.claim.claim)
         case _:
             claim = snapshot.storage.claims.get(finding.claim)
     if claim is None:
         return
     match finding:
-        case ClaimUnbound():
+        case f.ClaimUnbound():
             yield from _bind(finding, claim, place)
-        case VolumeNotFound() | ClaimLost():
+        case f.VolumeNotFound() | f.ClaimLost():
             storage_class = snapshot.storage.classes.get(claim.storage_class)
             volume = volume_for(claim, claim.spec.volume_name, storage_class, bound=True)
             restored = replace(bound_claim(claim, volume.name), status=replace(claim.status, phase="Bound"))
             yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=restored, is_restored=True)
             yield _without_data(claim, place)
-        case SelectedNodeMismatch(selected_node=node):
+        case f.SelectedNodeMismatch(selected_node=node):
             annotations = {key: text for key, text in claim.metadata.annotations.items() if key != SELECTED_NODE}
             freed = replace(claim, metadata=replace(claim.metadata, annotations=annotations))
             title = f"remove annotation {SELECTED_NODE}: {node} from claim {claim.key}"
             yield s.ObjectStep(title=title, cost=s.Cost.REPAIR, objects=(freed,))
-        case ClaimNotOwned():
+        case f.ClaimNotOwned():
             yield s.RecreateClaim(claim=_as_new_claim(claim, place, owned=True))
-        case ClaimBeingDeleted() if users := tuple(_users(claim, snapshot)):
+        case f.ClaimBeingDeleted() if users := tuple(_users(claim, snapshot)):
             if all(can_evict(row, place.situation) for row in users):
                 yield s.RecreateClaim(claim=_as_new_claim(claim, place), users=tuple(map(snapshot.pods.key, users)))
         case _:
@@ -341,7 +333,7 @@ def _as_new_claim(
 
 
 def give_up_volume(
-    finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, place: RemedyCandidate
+    finding: f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch, place: RemedyCandidate
 ) -> Iterator[s.FixStep]:
     """Yield a claim without its old volume, if no other pod uses it. If its class binds it before the pod is scheduled,
     it gets the class of the same provisioner that waits."""
@@ -356,7 +348,7 @@ def give_up_volume(
     yield _without_data(claim, place, next(waiting, ""))
 
 
-def _renamed_topology(finding: VolumeNodeAffinityMismatch, place: RemedyCandidate) -> Iterator[s.ObjectStep]:
+def _renamed_topology(finding: f.VolumeNodeAffinityMismatch, place: RemedyCandidate) -> Iterator[s.ObjectStep]:
     """Yield the volume with the present names of zone labels in its node affinity, if the nodes have only those. The
     API server refuses other changes of it (ValidatePersistentVolumeUpdate)."""
     volume = place.snapshot.storage.volumes.get(finding.persistent_volume)
@@ -403,7 +395,7 @@ def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: boo
 # --- claims that do not exist
 
 
-def _nearly_called(finding: ClaimNotFound, place: RemedyCandidate) -> str:
+def _nearly_called(finding: f.ClaimNotFound, place: RemedyCandidate) -> str:
     """Return a claim of the namespace with a similar name; empty if there is none, or if the name is generated."""
     namespace, _, name = finding.claim.partition("/")
     if finding.ephemeral or name.endswith(f"-{place.pod.metadata.name}"):
@@ -428,7 +420,7 @@ def _with_its_data(key: str, step: s.ObjectStep, snapshot: Snapshot) -> Iterator
     yield s.ObjectStep(title=title, cost=s.Cost.REPAIR, objects=(freed, claim))
 
 
-def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep:
+def _new_claim(finding: f.ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep:
     """Return the step that creates the claim from the template of the StatefulSet or the volume; of other claims, only
     the name is known."""
     snapshot = place.snapshot
@@ -508,7 +500,7 @@ def _waits(storage_class: StorageClass) -> bool:
 # --- claims that have to be bound first
 
 
-def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield steps that bind the claim: to an existing volume, with the class that was meant, or to a volume to be
     created."""
     snapshot = place.snapshot

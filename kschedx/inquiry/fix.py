@@ -11,21 +11,10 @@ from msgspec.structs import replace
 from kschedx import fixes
 from kschedx.controllers.states import ComponentDown
 from kschedx.fixes import FixCertainty
+from kschedx.fixes import steps as s
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, Proposal, apply_steps
-from kschedx.fixes.steps import (
-    AddNode,
-    Cost,
-    CreateVolume,
-    DeletePods,
-    FixGroup,
-    FixStep,
-    NextAttempt,
-    ObjectStep,
-    RepairNode,
-    Uncordon,
-)
 from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.decoding import map_at
@@ -49,7 +38,7 @@ if TYPE_CHECKING:
 _MOST_PREEMPTED = 3
 _MOST_UNCORDONED = 8
 """Cordoned nodes that are tried besides the first one."""
-_OF_CLAIM = (ClassedClaim, CreateVolume, NextAttempt, ObjectStep)
+_OF_CLAIM = (ClassedClaim, s.CreateVolume, s.NextAttempt, s.ObjectStep)
 """Steps about the claim itself and its volume."""
 _NO_CLASS = '""'
 _OF_ADMINISTRATORS = frozenset({"LimitRange", "Namespace", "PriorityClass", "ResourceQuota", "RuntimeClass"})
@@ -60,7 +49,7 @@ def uncordoning_more(
 ) -> Fix:
     """Return a fix that uncordons a node, with each other cordoned node that lets it help more of `most` pods. `helped`
     tries a fix and returns their number; nodes that the question drains stay cordoned."""
-    if len(fix.steps) != 1 or not isinstance(fix.steps[0], Uncordon) or (best := helped(fix)) >= most:
+    if len(fix.steps) != 1 or not isinstance(fix.steps[0], s.Uncordon) or (best := helped(fix)) >= most:
         return fix
     cluster, first, tried = snapshot.cluster, fix.steps[0], 0
     for row, name in enumerate(cluster.names):
@@ -126,14 +115,14 @@ class Fix(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     """The changes in the order in which they are made."""
     feasible_nodes: tuple[str, ...]
-    steps: tuple[FixStep, ...]
+    steps: tuple[s.FixStep, ...]
     commands: tuple[str, ...] = ()
     """Empty if the fix takes a patch."""
 
     apply: tuple[Change, ...] = ()
     """The changes that a user would send. Changes of the pod are made to its owner's template, if that is known."""
 
-    of_group: FixGroup | None = None
+    of_group: s.FixGroup | None = None
     """The group of a fix without steps."""
     costs: tuple[str, ...] = ()
     """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
@@ -214,7 +203,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         changes: tuple[Change, ...] = (),
         *,
         commands: tuple[str, ...] = (),
-        of_group: FixGroup | None = None,
+        of_group: s.FixGroup | None = None,
     ) -> Fix:
         """Return a fix for an operator that no trial can show."""
         return cls(
@@ -233,35 +222,35 @@ class Fix(Struct, frozen=True, kw_only=True):
         kube-scheduler or the rollout replaces pods. With `is_of_pool`, only a startup taint counts, which new nodes of
         the pool get as well."""
         costs = [step.cost for step in self.steps]
-        repaired = [fault for step in self.steps if isinstance(step, RepairNode) for fault in step.faults]
+        repaired = [fault for step in self.steps if isinstance(step, s.RepairNode) for fault in step.faults]
         if is_of_pool and not any(fault.pool for fault in repaired):
             return False
-        return bool(costs) and max(costs) <= Cost.ROLLOUT and self.certainty is FixCertainty.VERIFIED
+        return bool(costs) and max(costs) <= s.Cost.ROLLOUT and self.certainty is FixCertainty.VERIFIED
 
     @property
     def is_without_karpenter(self) -> bool:
         """Whether it adds a node like an existing one that Karpenter has not created."""
-        added = [step for step in self.steps if isinstance(step, AddNode)]
+        added = [step for step in self.steps if isinstance(step, s.AddNode)]
         is_own = all(step.model and NODE_POOL not in step.node.metadata.labels for step in added)
         return self.adds_node and len(added) == len(self.steps) and is_own
 
     @property
-    def group(self) -> FixGroup:
+    def group(self) -> s.FixGroup:
         """The group that is responsible: that of the most expensive step, or of the changed objects."""
         if self.of_group is not None:
             return self.of_group
         if self.steps:
             return max(self.steps, key=lambda step: step.cost).group
         kinds = {change.target.kind for change in self.apply}
-        return FixGroup.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else FixGroup.WORKLOAD
+        return s.FixGroup.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else s.FixGroup.WORKLOAD
 
     @property
     def awaits_preemption(self) -> bool:
-        return any(isinstance(step, DeletePods) and step.by_preemption for step in self.steps)
+        return any(isinstance(step, s.DeletePods) and step.by_preemption for step in self.steps)
 
     @property
     def adds_node(self) -> bool:
-        return [step.cost for step in self.steps] == [Cost.NEW_NODE]
+        return [step.cost for step in self.steps] == [s.Cost.NEW_NODE]
 
     def to_dict(self) -> Json:
         return to_json(self.document())
@@ -284,12 +273,12 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
     """Yield the changes after which Kueue admits a Workload, each tried by Kueue's rules."""
     from kschedx.kueue.verdict import RemedyKind  # needed only for clusters with Kueue
 
-    yield from (Fix.untried(repair, of_group=FixGroup.CLUSTER) for repair in verdict.repairs)
+    yield from (Fix.untried(repair, of_group=s.FixGroup.CLUSTER) for repair in verdict.repairs)
     of_queue = {RemedyKind.QUOTA, RemedyKind.PREEMPTION, RemedyKind.ORDER, RemedyKind.NAMESPACE, RemedyKind.RESUME}
     for remedy in verdict.remedies:
         changes = () if remedy.target is None else (Change(target=remedy.target, patch=remedy.patch),)
         costs = (f"preempts {list_names(remedy.victims, _MOST_PREEMPTED)}",) if remedy.victims else ()
-        group = FixGroup.CLUSTER if remedy.kind in of_queue else FixGroup.WORKLOAD
+        group = s.FixGroup.CLUSTER if remedy.kind in of_queue else s.FixGroup.WORKLOAD
         yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
 
 
