@@ -136,9 +136,9 @@ def _config_map(connection: Connection, namespace: str, name: str) -> bytes:
     try:
         return server.get(f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps/{quote(name, safe='')}")
     except RefusedError as refused:
-        said = {403: "may not be read", 404: "there is none"}.get(refused.status, refused.message)
+        text = {403: "may not be read", 404: "there is none"}.get(refused.status, refused.message)
         hint = "Helm calls it descheduler, kustomize descheduler-policy-configmap" if refused.status == 404 else ""
-        raise InputError(said, place=place, hint=hint) from None
+        raise InputError(text, place=place, hint=hint) from None
 
 
 def _require_metrics(snapshot: Snapshot, descheduling: Descheduling) -> None:

@@ -45,7 +45,7 @@ def server_side(connection: Connection, manifest: Json, admit: Callable[[Json], 
             # a pod of this name exists, so the dry run needs another name
             body = server.dry_run(path, msgspec.json.encode(create_manifest(manifest, renamed=True)))
         stored = restore_identity(manifest, msgspec.json.decode(body, type=dict[str, object]))
-        theirs = default_pod(decode(msgspec.json.encode(stored), Pod))
+        live = default_pod(decode(msgspec.json.encode(stored), Pod))
     except RefusedError as refused:
         if refused.status == 403 and _NOT_ALLOWED in refused.message:
             refused.hint = "without --dry-run=server, kschedx admits the pod itself"
@@ -56,11 +56,11 @@ def server_side(connection: Connection, manifest: Json, admit: Callable[[Json], 
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InputError("the dry run did not return a pod", place=Place(source=server.url, object=path)) from None
     try:
-        ours = admit(manifest)
+        written = admit(manifest)
     except KschedxError as error:
         text = f"the API server's dry run admits the pod; kschedx could not: {error}"
         return stored, note("dry-run", text, changes=())
-    changes = list(_differences("spec", _plain(ours), _plain(theirs)))
+    changes = list(_differences("spec", _plain(written), _plain(live)))
     text = f"a different pod than kschedx: {'; '.join(changes)}" if changes else "the same pod as kschedx"
     return stored, note("dry-run", f"the API server's dry run returns {text}", changes=changes)
 
@@ -117,15 +117,15 @@ def _with_canonical_amounts(value: object) -> object:
     }
 
 
-def _differences(path: str, ours: object, theirs: object) -> Iterator[str]:
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for key in sorted({*ours, *theirs}):
-            yield from _differences(f"{path}.{key}", ours.get(key), theirs.get(key))
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+def _differences(path: str, written: object, live: object) -> Iterator[str]:
+    if isinstance(written, dict) and isinstance(live, dict):
+        for key in sorted({*written, *live}):
+            yield from _differences(f"{path}.{key}", written.get(key), live.get(key))
+    elif isinstance(written, list) and isinstance(live, list) and len(written) == len(live):
+        for index, (mine, other) in enumerate(zip(written, live, strict=True)):
             yield from _differences(f"{path}[{index}]", mine, other)
-    elif ours != theirs:
-        yield f"{path} is {_shown(theirs)}, not {_shown(ours)}"
+    elif written != live:
+        yield f"{path} is {_shown(live)}, not {_shown(written)}"
 
 
 def _shown(value: object) -> str:

@@ -396,12 +396,12 @@ def cluster_after_changes(
     reached: LoadedCluster,
     setup: Setup,
     in_question: Callable[[Snapshot], Collection[str]] | None = None,
-    theirs: Collection[Workload] = (),
+    held: Collection[Workload] = (),
 ) -> tuple[LoadedCluster, tuple[Note, ...]]:
     """Return the cluster after the changes, and a note about the changes if there are any.
 
     Every pod that the changes created or evicted is scheduled, except the pods in question, which `in_question` returns
-    as `namespace/name`. `theirs` are the workloads in question, whose new templates are not rolled out. A drain or a
+    as `namespace/name`. `held` are the workloads in question, whose new templates are not rolled out. A drain or a
     rollout that does not finish is reported on stderr. Raises `InputError`.
     """
     if not question.changes:
@@ -415,7 +415,7 @@ def cluster_after_changes(
 
     options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
     done = settle(
-        reached.snapshot, setup, question.changes, options, reached.namespace, in_question=in_question, held=theirs
+        reached.snapshot, setup, question.changes, options, reached.namespace, in_question=in_question, held=held
     ).simulation()
     print_open_counts(done)
     for drained in done.drained:

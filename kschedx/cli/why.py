@@ -259,8 +259,8 @@ def _apply_changes(
     def asked(snapshot: Snapshot) -> Collection[str]:
         return snapshot.pods.rows if wanted.is_many else pods_in_question(snapshot, wanted.names, reached.namespace)
 
-    theirs = workloads_in_question(wanted.names, reached.namespace)
-    return cluster_after_changes(question, reached, question.setup(reached.snapshot), asked, theirs)
+    workloads = workloads_in_question(wanted.names, reached.namespace)
+    return cluster_after_changes(question, reached, question.setup(reached.snapshot), asked, workloads)
 
 
 def _find_targets(

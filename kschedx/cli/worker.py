@@ -132,12 +132,12 @@ def _serve(answer: Callable[[_Q], Answer | int], pipe: Pipe, folder: str | None,
         os.environ["KUBECONFIG"] = os.pathsep.join(str(Path(file).absolute()) for file in files if file)
         os.chdir(folder)
 
-    said = time.monotonic()
+    last = time.monotonic()
 
     def see(step: ProgressStep) -> None:
-        nonlocal said
-        if step.phase and time.monotonic() - said >= _INTERVAL:
-            said = time.monotonic()
+        nonlocal last
+        if step.phase and time.monotonic() - last >= _INTERVAL:
+            last = time.monotonic()
             pipe.send(step)
 
     with cached_files(_CachedSnapshot().load), listen_to_progress(see):

@@ -145,10 +145,10 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
     new_pods: list[Pod] = []
     gone: list[int] = []
     for daemon_pod in daemon_pods(snapshot, setup.scheduler.nodes.options):
-        theirs = _rows_by_node(snapshot, daemon_pod.pod, {now.name for _, now in changed})
+        rows_by_node = _rows_by_node(snapshot, daemon_pod.pod, {now.name for _, now in changed})
         names = []
         for before, now in changed:
-            rows = theirs.get(now.name, [])
+            rows = rows_by_node.get(now.name, [])
             runs = runs_on(daemon_pod.spec, now, comparison=comparison)
             if runs and not rows and not runs_on(daemon_pod.spec, before, comparison=comparison):
                 names.append(now.name)

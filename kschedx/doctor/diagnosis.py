@@ -387,11 +387,11 @@ def diagnose(contents: DumpContents, paths: Sequence[str] = ()) -> DumpDiagnosis
 def _cut(contents: DumpContents) -> Iterator[f.Cut]:
     """Compare the numbers in snapshots' headers with the objects that are present. Copies and other files can only add
     objects."""
-    said: Counter[str] = Counter()
+    stated: Counter[str] = Counter()
     for header in contents.headers:
-        said |= Counter(header.complete)
-    there = {kind: contents.number(kind) for kind in said}
-    fewer = {kind: number for kind, number in said.items() if there[kind] < number}
+        stated |= Counter(header.complete)
+    there = {kind: contents.number(kind) for kind in stated}
+    fewer = {kind: number for kind, number in stated.items() if there[kind] < number}
     if fewer:
         yield f.Cut(
             certainty=f.Certainty.CERTAIN,

@@ -408,21 +408,21 @@ def _scheduler_notes(cycle: Cycle) -> Iterator[Note]:
 
 
 def _event_notes(cycle: Cycle) -> Iterator[Note]:
-    theirs = recorded_event(cycle.snapshot, cycle.pod)
-    if theirs is not None and not cycle.snapshot.source.may_lack("Node"):
+    event = recorded_event(cycle.snapshot, cycle.pod)
+    if event is not None and not cycle.snapshot.source.may_lack("Node"):
         held = (status.message for status in cycle.pre_enqueue if not status.is_success)
-        ours = theirs.message if cycle.outcome is Outcome.GATED and theirs.message in held else cycle.message
-        different = contrasts(theirs, ours, nominated=bool(cycle.pod.status.nominated_node_name))
-        whole, _, fraction = theirs.last_seen.partition(".")
-        times = f", {theirs.count:,} times" if theirs.count > 1 else ""
-        seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if theirs.last_seen else ""
+        ours = event.message if cycle.outcome is Outcome.GATED and event.message in held else cycle.message
+        different = contrasts(event, ours, nominated=bool(cycle.pod.status.nominated_node_name))
+        whole, _, fraction = event.last_seen.partition(".")
+        times = f", {event.count:,} times" if event.count > 1 else ""
+        seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if event.last_seen else ""
         chosen = (cycle.all_nodes.cluster.nodes[row] for row in cycle.choice)
         if not ours and (joined := joined_later(chosen, whole)):
             different = (f"kschedx finds a node: {list_names(joined, _SHOWN_OBJECTS)} joined after the event",)
         differs = f"differs: {'; '.join(different)}" if different else "is the same"
-        when = {"count": theirs.count, "last_seen": theirs.last_seen} if theirs.last_seen else {}
+        when = {"count": event.count, "last_seen": event.last_seen} if event.last_seen else {}
         yield note(
-            RECORDED, f"the recorded event{seen} {differs}", message=theirs.message, differences=different, **when
+            RECORDED, f"the recorded event{seen} {differs}", message=event.message, differences=different, **when
         )
 
 

@@ -363,11 +363,11 @@ def rejects_nodes(message: str) -> bool:
     return bool(parts) and all(part.count and not _ABSENT.search(part.text) for part in parts)
 
 
-def _is_same(theirs: RecordedEvent, message: str) -> bool:
+def _is_same(recorded: RecordedEvent, message: str) -> bool:
     """Return whether the texts are equal as far as the event has it."""
-    if theirs.is_cut:
-        return message.startswith(theirs.message.removesuffix(CUT))
-    return theirs.message == message
+    if recorded.is_cut:
+        return message.startswith(recorded.message.removesuffix(CUT))
+    return recorded.message == message
 
 
 _ELSEWHERE = "recorded at another time"
@@ -380,24 +380,24 @@ AFTER_THE_CHOICE = lazy_pattern(r"^(running \S+ plugin|binding )")
 """The start of an event that does not reject nodes, because a node was chosen (pkg/scheduler/schedule_one.go)."""
 
 
-def contrasts(theirs: RecordedEvent, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
+def contrasts(recorded: RecordedEvent, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
     """Return the differences between the two messages and their likely causes; none if they are equal. The last message
     about a `nominated` pod may lack the part about preemption, which is then not compared."""
-    if _NO_CLAIMS not in theirs.message:  # without DynamicResources
+    if _NO_CLAIMS not in recorded.message:  # without DynamicResources
         ours = ours.replace(f"{_NO_CLAIMS}, ", "").replace(f" {_NO_CLAIMS}.", "")
-    if _is_same(theirs, ours):
+    if _is_same(recorded, ours):
         return ()
     if not ours:
         return ("kschedx finds a node: recorded at another time, or with another configuration",)
-    if AFTER_THE_CHOICE.match(theirs.message):
-        return (f"kube-scheduler had selected a node and failed there: {theirs.message}",)
-    event, own = parse(theirs.message.removesuffix(CUT)), parse(ours)
-    parts = event.parts[:-1] if theirs.is_cut else event.parts  # the last one may be truncated
+    if AFTER_THE_CHOICE.match(recorded.message):
+        return (f"kube-scheduler had selected a node and failed there: {recorded.message}",)
+    event, own = parse(recorded.message.removesuffix(CUT)), parse(ours)
+    parts = event.parts[:-1] if recorded.is_cut else event.parts  # the last one may be truncated
     says_nothing = nominated and not any(part.stage is Stage.PREEMPTION for part in event.parts)
-    ours_told = [part for part in own.parts if not (says_nothing and part.stage is Stage.PREEMPTION)]
+    own_parts = [part for part in own.parts if not (says_nothing and part.stage is Stage.PREEMPTION)]
     different = [
         *_count_differences(event, own),
-        *_unmatched_reasons(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing),
+        *_unmatched_reasons(parts, own_parts, is_cut=recorded.is_cut, has_preemption=not says_nothing),
     ]
     return tuple(different) or (() if says_nothing else ("its text is that of another Kubernetes version",))
 
@@ -405,7 +405,7 @@ def contrasts(theirs: RecordedEvent, ours: str, *, nominated: bool = False) -> t
 class _Pair(Struct, frozen=True, kw_only=True):
     """A reason that both messages have, possibly with different texts."""
 
-    theirs: EventPart
+    recorded: EventPart
     ours: EventPart
 
 
@@ -416,21 +416,21 @@ def _count_differences(event: Event, own: Event) -> Iterator[str]:
 
 
 def _unmatched_reasons(
-    theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, speaks: bool
+    recorded: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, has_preemption: bool
 ) -> Iterator[str]:
-    """Yield unmatched reasons that reject nodes, then those of preemption if the event `speaks` of it."""
+    """Yield unmatched reasons that reject nodes, then those of preemption if the event `has_preemption` of it."""
     pairs = [
-        _Pair(theirs=part, ours=other)
-        for part in theirs
+        _Pair(recorded=part, ours=other)
+        for part in recorded
         if (other := next((our for our in ours if _is_same_reason(part, our)), None)) is not None
     ]
-    paired = [pair.theirs for pair in pairs]
-    gone = [part for part in theirs if part not in paired]
+    paired = [pair.recorded for pair in pairs]
+    gone = [part for part in recorded if part not in paired]
     new = [part for part in ours if all(part != pair.ours for pair in pairs)] if not is_cut else []
     filters = list(_changes(Stage.FILTER, pairs, gone, new))
     yield from filters
-    if not filters and speaks:
-        yield from _preemption(theirs, pairs, gone, new, is_cut=is_cut)
+    if not filters and has_preemption:
+        yield from _preemption(recorded, pairs, gone, new, is_cut=is_cut)
 
 
 def _changes(
@@ -438,7 +438,7 @@ def _changes(
 ) -> Iterator[str]:
     moved: list[str] = []
     for ours in dict.fromkeys(pair.ours for pair in pairs if pair.ours.stage is stage):
-        same = [pair.theirs for pair in pairs if pair.ours == ours]
+        same = [pair.recorded for pair in pairs if pair.ours == ours]
         # one of our texts may match several of theirs: older versions name each taint
         if all(part.count is not None for part in same) and ours.count is not None:
             count = sum(part.count or 0 for part in same)
@@ -446,7 +446,7 @@ def _changes(
                 moved.append(f"{count:,} × {_quote(ours.text)} there, {ours.count:,} here")
     if moved:
         yield f"{list_names(moved, _MOST_TEXTS)}: {_ELSEWHERE}"
-    other = [pair.theirs for pair in pairs if pair.theirs.stage is stage and pair.theirs.text != pair.ours.text]
+    other = [pair.recorded for pair in pairs if pair.recorded.stage is stage and pair.recorded.text != pair.ours.text]
     if other:
         yield f"{_texts(other)} is the text of another Kubernetes version"
     strange = [part for part in gone if part.stage is stage and not part.is_known]
@@ -469,14 +469,14 @@ def _quote(text: str) -> str:
 
 
 def _preemption(
-    theirs: Sequence[EventPart],
+    recorded: Sequence[EventPart],
     pairs: Sequence[_Pair],
     gone: Sequence[EventPart],
     new: Sequence[EventPart],
     *,
     is_cut: bool,
 ) -> Iterator[str]:
-    if not any(part.stage is Stage.PREEMPTION for part in theirs):
+    if not any(part.stage is Stage.PREEMPTION for part in recorded):
         if not is_cut:
             yield "it has no preemption part: another Kubernetes version, or preemption is off"
         return
@@ -484,12 +484,12 @@ def _preemption(
         yield f"its preemption result differs: {_ELSEWHERE}, or by another Kubernetes version"
 
 
-def _is_same_reason(theirs: EventPart, ours: EventPart) -> bool:
+def _is_same_reason(recorded: EventPart, ours: EventPart) -> bool:
     """Return whether both have the same text, or the same reason in another version's words, with or without its
     subject."""
-    if theirs.stage is not ours.stage:
+    if recorded.stage is not ours.stage:
         return False
-    if theirs.text == ours.text:
+    if recorded.text == ours.text:
         return True
-    is_one = bool(theirs.reason) and (theirs.plugin, theirs.reason) == (ours.plugin, ours.reason)
-    return is_one and (not theirs.subject or not ours.subject or theirs.subject == ours.subject)
+    is_one = bool(recorded.reason) and (recorded.plugin, recorded.reason) == (ours.plugin, ours.reason)
+    return is_one and (not recorded.subject or not ours.subject or recorded.subject == ours.subject)

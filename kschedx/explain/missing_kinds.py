@@ -416,7 +416,7 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
 def _require_allocatable(cycle: Cycle) -> None:
     """Raise `NotReadError` for a dump in which a node has no allocatable, unless the node does not fit for another
     reason, or the cluster's own event says the same."""
-    tried, nodes, theirs = cycle.filter, cycle.nodes, recorded_event(cycle.snapshot, cycle.pod)
+    tried, nodes, event = cycle.filter, cycle.nodes, recorded_event(cycle.snapshot, cycle.pod)
     if (
         not cycle.snapshot.source.is_dump
         or cycle.outcome is not Outcome.UNSCHEDULABLE
@@ -429,7 +429,7 @@ def _require_allocatable(cycle: Cycle) -> None:
         fits &= ~verdicts.rejected | (plugin == "NodeResourcesFit")
     tried_nodes = map(cycle.snapshot.cluster.nodes.__getitem__, nodes.rows[fits].tolist())
     unknown = [node.name for node in tried_nodes if not node.status.allocatable]
-    if unknown and (theirs is None or theirs.message != cycle.message):
+    if unknown and (event is None or event.message != cycle.message):
         because = f"the dump has no status.allocatable of {list_names(unknown, 3)}, or no kubelet has reported it"
         show = f"kubectl get node {unknown[0]} -o yaml shows it"
         raise NotReadError(cycle.pod.key, f"the size of {count(len(unknown), 'node')}", because, show)
@@ -549,11 +549,11 @@ _left_out = _LeftOut()
 def _has_references(snapshot: Snapshot, pod: Pod, kind: str) -> bool:
     """Return whether kube-scheduler's own event shows that the objects of the kind exist which the pod names: it
     rejects nodes one by one, so that PreFilter found all of them, or its claims, which are not bound."""
-    theirs = recorded_event(snapshot, pod)
-    if theirs is None:
+    event = recorded_event(snapshot, pod)
+    if event is None:
         return False
-    return rejects_nodes(theirs.message) or (
-        kind == "PersistentVolumeClaim" and REASON_UNBOUND_IMMEDIATE in theirs.message
+    return rejects_nodes(event.message) or (
+        kind == "PersistentVolumeClaim" and REASON_UNBOUND_IMMEDIATE in event.message
     )
 
 

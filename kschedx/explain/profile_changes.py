@@ -309,9 +309,9 @@ class Pair:
             if outlooks is None:
                 yield from ((row, self._difference_or_why_not(row)) for row in rows)
                 continue
-            said = outlooks[0].rejections
-            if len(rejections) < len(said):
-                rejections = tuple(Rejection.of(rejected) for rejected in said)
+            first_rejections = outlooks[0].rejections
+            if len(rejections) < len(first_rejections):
+                rejections = tuple(Rejection.of(rejected) for rejected in first_rejections)
             before, after = (
                 Story.of_outlook(pods.key(rows[0]), outlook, framework, rejections)
                 for outlook, framework in zip(outlooks, profiles.frameworks, strict=True)

@@ -182,20 +182,20 @@ class ClusterTrial:
     def _competing_pods(self) -> Mapping[str, None]:
         """Pending pods of other workloads with the same priority that are in the queue for longer."""
         pods, own = self._snapshot.pods, self._own
-        asked, priority = pods.rows.get(self._pod.key), self._pod.priority
+        own_row, priority = pods.rows.get(self._pod.key), self._pod.priority
         queue = self._simulator.queue.order(row for row in pods.pending if int(pods.priorities[row]) == priority)
-        before = takewhile(lambda row: row != asked, queue)
+        before = takewhile(lambda row: row != own_row, queue)
         return dict.fromkeys(map(pods.key, islice((row for row in before if row not in own), _MOST_COMPETING)))
 
     @cached_property
     def _followers(self) -> tuple[str, ...]:
         """Pending pods of other workloads that come later in the queue and get a node without a fix."""
         pods, own = self._snapshot.pods, self._own
-        asked, priority, simulator = pods.rows.get(self._pod.key), self._pod.priority, self._simulator
-        least = priority if asked is None else priority + 1  # a new pod is the last of its priority
+        own_row, priority, simulator = pods.rows.get(self._pod.key), self._pod.priority, self._simulator
+        least = priority if own_row is None else priority + 1  # a new pod is the last of its priority
         waiting = [row for row in pods.pending if int(pods.priorities[row]) < least]
         queue = simulator.queue.order(waiting)
-        later = queue if asked is None else queue[queue.index(asked) + 1 :] if asked in queue else []
+        later = queue if own_row is None else queue[queue.index(own_row) + 1 :] if own_row in queue else []
         others: dict[int, list[str]] = {}
         for row in later:
             if row not in own:

@@ -44,12 +44,12 @@ def _with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOp
     if surplus > 0 and largest is not None:
         lowered[largest.name] = _request_amount(largest, resource) - surplus
     for container in spec.init_containers:
-        asked = lowered.get(container.name, _request_amount(container, resource))
+        request = lowered.get(container.name, _request_amount(container, resource))
         if container.is_restartable_init:
-            left -= asked
-        elif asked > left:
+            left -= request
+        elif request > left:
             lowered[container.name] = left
-    if any(asked <= 0 for asked in lowered.values()):
+    if any(request <= 0 for request in lowered.values()):
         return None
     after = _with_containers(
         pod, lambda each: _with_request(each, resource, lowered[each.name]) if each.name in lowered else each
@@ -279,10 +279,10 @@ def secure_fields(pod: Mapping[str, object]) -> _SecuredFields | None:
         patch.append(set_field("/spec/securityContext", _sort_fields({**own, **of_pod})))
     for path, container in () if is_windows else containers:
         context = map_at(container, "securityContext")
-        said = _container_settings(context)
-        if said:
-            fields |= said.keys()
-            patch.append(set_field(f"{path}/securityContext", _sort_fields({**context, **said})))
+        settings = _container_settings(context)
+        if settings:
+            fields |= settings.keys()
+            patch.append(set_field(f"{path}/securityContext", _sort_fields({**context, **settings})))
     if not patch:
         return None
     metadata = map_at(pod, "metadata")
@@ -302,15 +302,15 @@ def enforce_level(namespace: str, level: PodSecurityLevel) -> Change:
 
 
 def _container_settings(context: Mapping[str, object]) -> Json:
-    said: Json = {}
+    settings: Json = {}
     capabilities = map_at(context, "capabilities")
     dropped, added = list_at(capabilities, "drop"), list_at(capabilities, "add")
     # the API server refuses the field for containers that are privileged or have CAP_SYS_ADMIN: they could gain no more
     if context.get("allowPrivilegeEscalation") is None and not (context.get("privileged") or "CAP_SYS_ADMIN" in added):
-        said["allowPrivilegeEscalation"] = False
+        settings["allowPrivilegeEscalation"] = False
     if ALL not in dropped:
-        said["capabilities"] = {**capabilities, "drop": [ALL]}
-    return said
+        settings["capabilities"] = {**capabilities, "drop": [ALL]}
+    return settings
 
 
 def _containers(spec: Mapping[str, object], kind: str) -> Iterator[tuple[str, Mapping[str, object]]]:

@@ -303,14 +303,14 @@ class Proposal(Struct, frozen=True, kw_only=True):
             yield from self._released_claims(snapshot)
         for row, node in self.nodes.items():
             before = snapshot.cluster.nodes[row]
-            mended = {taint: by for step in self.steps for at, taint, by in step.repairs() if at == row}
-            left = tuple(taint for taint in before.spec.taints if taint in node.spec.taints or taint in mended)
+            removers = {taint: by for step in self.steps for at, taint, by in step.repairs() if at == row}
+            left = tuple(taint for taint in before.spec.taints if taint in node.spec.taints or taint in removers)
             changed = replace(node, status=before.status, spec=replace(node.spec, taints=left))
             node_target = Target("v1", "Node", node.name)
             if patch := tuple(_node_patch(before, changed)):
                 yield node_target.patched(*patch)
             if more := tuple(_node_patch(changed, node)):
-                yield node_target.patched(*more, by=next(iter(mended.values()), KUBELET))
+                yield node_target.patched(*more, by=next(iter(removers.values()), KUBELET))
         if self.added is not None:
             yield Change(target=Target("v1", "Node", self.added.name), create=manifest("v1", "Node", self.added))
         drivers = {_key(item): by for step in self.steps for item, by in step.created_objects()}

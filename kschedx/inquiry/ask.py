@@ -144,17 +144,17 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         is_changed = False
         if not isinstance(target, Pod) and target.document is None and workload is not None:
             is_changed = has_new_spec(clusters.read, workload)
-        gathering = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
+        questions = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
         if not is_alone:
-            own = _gather_queue(gathering, setup, queue, target, admit, is_tried=self.is_written)
-            return own.explanation if isinstance(own, BoundPods) else gathering.place().explain(own, self.autoscaling)
-        subject = admit(gathering.snapshot)
-        own = gather(gathering, subject, target, is_tried=self.is_written)
+            own = _gather_queue(questions, setup, queue, target, admit, is_tried=self.is_written)
+            return own.explanation if isinstance(own, BoundPods) else questions.place().explain(own, self.autoscaling)
+        subject = admit(questions.snapshot)
+        own = gather(questions, subject, target, is_tried=self.is_written)
         if isinstance(own, BoundPods):
             return own.explanation
-        state = gathering.state(own)
+        state = questions.state(own)
         if not state.is_only(own.pod.key) or own.undecided:
-            return gathering.place().explain(own, self.autoscaling)
+            return questions.place().explain(own, self.autoscaling)
         if state.pods and state.pods[0] in clusters.applied.pods.rows:
             explanation = explain(stored_subject(clusters.applied, state.pods[0]), setup, self.autoscaling)
             if own.workload is None or not 0 < state.running < state.wanted:
@@ -209,10 +209,10 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         is_stored = target.workload is not None and key_of(target.workload) in clusters.before.workloads
         if len(queue) == 1 and not is_stored:
             return answer
-        gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
-        own = _gather_queue(gathering, setup, queue, target, partial(target.admit, setup=setup))
+        questions = ManifestQuestions(clusters.before, clusters.applied, setup)
+        own = _gather_queue(questions, setup, queue, target, partial(target.admit, setup=setup))
         if isinstance(own, ReplicaGroup):
-            together = gathering.place()
+            together = questions.place()
             answer = together.daemon_set(own) if len(queue) > 1 else answer
             answer = replace(answer, rollout=together.rollout(own))
         return answer
@@ -327,27 +327,27 @@ def _may_be_unobserved(workload: Mapping[str, object], snapshot: Snapshot) -> bo
 
 
 def gather(
-    gathering: ManifestQuestions, subject: Subject, target: Pod | WrittenPod, *, is_tried: bool = False
+    questions: ManifestQuestions, subject: Subject, target: Pod | WrittenPod, *, is_tried: bool = False
 ) -> ReplicaGroup | BoundPods:
     """Add an object to the queue. With `is_tried`, pods identical to the subject replace the workload's pending
     pods."""
     if isinstance(target, Pod):
-        return gathering.take(subject, None)
-    return gathering.take(subject, target.workload, count=target.count, path=target.template, is_tried=is_tried)
+        return questions.take(subject, None)
+    return questions.take(subject, target.workload, count=target.count, path=target.template, is_tried=is_tried)
 
 
-def gather_other(gathering: ManifestQuestions, setup: Setup, target: Pod | WrittenPod) -> None:
+def gather_other(questions: ManifestQuestions, setup: Setup, target: Pod | WrittenPod) -> None:
     """Add another manifest, which counts as applied unless the API server refuses it."""
     if isinstance(target, Pod):
         return
     try:
-        gather(gathering, target.admit(gathering.snapshot, setup), target)
+        gather(questions, target.admit(questions.snapshot, setup), target)
     except (NotAdmittedError, NotReadError):
         return
 
 
 def _gather_queue(
-    gathering: ManifestQuestions,
+    questions: ManifestQuestions,
     setup: Setup,
     queue: Sequence[Pod | WrittenPod],
     target: Pod | WrittenPod,
@@ -359,8 +359,8 @@ def _gather_queue(
     own: ReplicaGroup | BoundPods | None = None
     for pod in queue:
         if pod is target:
-            own = gather(gathering, admit(gathering.snapshot), pod, is_tried=is_tried)
+            own = gather(questions, admit(questions.snapshot), pod, is_tried=is_tried)
         else:
-            gather_other(gathering, setup, pod)
+            gather_other(questions, setup, pod)
     assert own is not None, "the subject is in the queue"
     return own

@@ -276,8 +276,8 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
     for pod in (pods[row] for row in rows if not pods.node_names[row]):  # another kube-scheduler may report about one
         unknown = no_scheduler(subject.snapshot, pod, setup)
         if unknown is not None and (first := with_first_profile(alone, setup, unknown)) is not None:
-            theirs = replace(answer, subject=first[0], setup=first[1], explanation=explain(*first))
-            return theirs if theirs.outcome is Outcome.UNSCHEDULABLE else answer
+            reported = replace(answer, subject=first[0], setup=first[1], explanation=explain(*first))
+            return reported if reported.outcome is Outcome.UNSCHEDULABLE else answer
     return answer
 
 

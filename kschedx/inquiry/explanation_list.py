@@ -80,7 +80,7 @@ class Item(Struct, frozen=True, kw_only=True):
     workload: str = ""  # `shop/deploy/web`, for a workload with replicas
     replicas: tuple[_Replica, ...] = ()  # each replica; `explain` explains the most informative one
     open_count: str = ""  # why there may be more such pods, or pods with larger requests
-    likeness: Hashable = None
+    group_key: Hashable = None
     """Equal for pods with the same explanation, apart from names and amounts; None for a pod without equals."""
     message: str = ""  # kube-scheduler's message, if that of an equal pod may have other numbers
 
@@ -233,8 +233,8 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
         """The answers in the order of the items, computed in several processes if there are many."""
         if not self.items:
             return []
-        likes = [index if item.likeness is None else (item.likeness,) for index, item in enumerate(self.items)]
-        first = {likeness: index for index, likeness in reversed([*enumerate(likes)])}
+        likes = [index if item.group_key is None else (item.group_key,) for index, item in enumerate(self.items)]
+        first = {group_key: index for index, group_key in reversed([*enumerate(likes)])}
         rows = sorted(first.values())
         answers_by_row = {0: self.answer(0)}  # what all pods share is computed once, before processes are forked
         pods = Counter(likes)
@@ -246,8 +246,8 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return [
             answers_by_row[index]
             if index in answers_by_row
-            else (_copy_answer(item, answers_by_row[first[likeness]][0]),)
-            for index, (item, likeness) in enumerate(zip(self.items, likes, strict=True))
+            else (_copy_answer(item, answers_by_row[first[group_key]][0]),)
+            for index, (item, group_key) in enumerate(zip(self.items, likes, strict=True))
         ]
 
     def explanation(self, pod: str) -> Explanation:
@@ -407,16 +407,16 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 priority=int(snapshot.pods.priorities[row]),
                 command=self.command(pod.metadata.namespace, owner, pod.metadata.name),
                 explain=lambda: explain(stored_subject(snapshot, snapshot.pods[row]), setup, autoscalers),
-                likeness=kinds.get(row),
+                group_key=kinds.get(row),
             )
             state = pod_lifecycle(snapshot, pod) or scheduler_down(snapshot, pod) or lacking_group(snapshot, pod, setup)
             if state or terminating_victims(snapshot, pod) or depends_on_unread(snapshot, pod):
-                return replace(alone, likeness=None)
+                return replace(alone, group_key=None)
             if outcome is None or not outcome.is_queued(pod.key):
                 return alone
             preempts, place = outcome.preempts(pod.key), outcome.node(pod.key)
             if place and not preempts and (disputes := objection(snapshot, pod, setup, place)):
-                return replace(alone, likeness=(kinds[row], disputes, "disputed") if row in kinds else None)
+                return replace(alone, group_key=(kinds[row], disputes, "disputed") if row in kinds else None)
             return replace(
                 alone,
                 explain=lambda: replace(outcome.explanation(pod.key), autoscalers=autoscalers),
@@ -424,7 +424,9 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 taken=outcome.node_if_first,
                 waits=outcome.message(pod.key),
                 message=outcome.evicting_message(pod.key),
-                likeness=None if row not in kinds or (own := outcome.likeness(pod.key)) is None else (kinds[row], own),
+                group_key=(kinds[row], key)
+                if row in kinds and (key := outcome.group_key(pod.key)) is not None
+                else None,
             )
 
         items = [item(row) for row in rows]
@@ -474,13 +476,13 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         """Schedule the pods one after the other, in the order of the queue; pods that belong to no queue are evaluated
         alone."""
         clusters, setup = self.inquiry.clusters, self.inquiry.setup
-        gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
+        questions = ManifestQuestions(clusters.before, clusters.applied, setup)
         replicas: dict[int, ReplicaGroup] = {}
         items: dict[int, tuple[Item, ...]] = {}
         numbers = {id(target): number for number, target in enumerate(targets)}
         for target in queue:
             if (number := numbers.get(id(target))) is None:
-                gather_other(gathering, setup, target)
+                gather_other(questions, setup, target)
                 continue
             if isinstance(target, Pod) and target.spec.node_name:
                 items[number] = self._alone(target)
@@ -489,7 +491,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 items[number] = (stopped,)
                 continue
             try:
-                group = gather(gathering, self.admit(target, gathering.snapshot), target)
+                group = gather(questions, self.admit(target, questions.snapshot), target)
             except (NotAdmittedError, NotReadError) as error:
                 items[number] = (self._refused_item(target, error),)
                 continue
@@ -497,7 +499,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 items[number] = (self._bound_item(group, target),)
             else:
                 replicas[number] = group
-        together = gathering.place()
+        together = questions.place()
         for number, group in replicas.items():
             state = together.state(group)
             is_empty = not state.pods and not state.kept and not state.refused  # a DaemonSet without an eligible node

@@ -260,9 +260,9 @@ def _explain(simulator: Simulator, setup: Setup, row: int) -> Explanation:
     then = simulator.run.cluster.frozen()
     scheduler = simulator.run.scheduler.on(then)
     pod, before = then.pods[row], with_only_pods(then, np.arange(row))
-    autoscalers, said = autoscalers_of(before, None, scheduler)
+    autoscalers, unread = autoscalers_of(before, None, scheduler)
     cycle = scheduler.schedule(pod, setup.profile_of(pod))
-    return Explanation(cycle, scheduler, (*setup.notes, *said), autoscalers=autoscalers, fix_search=find_fixes)
+    return Explanation(cycle, scheduler, (*setup.notes, *unread), autoscalers=autoscalers, fix_search=find_fixes)
 
 
 def _most_pods(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:

@@ -93,7 +93,7 @@ class PendingStory(Struct, frozen=True, kw_only=True):
     """Pending pods: the explanation of the first one, and a fix for all of them."""
 
     explanation: Explanation
-    mended: SharedFix | None
+    shared_fix: SharedFix | None
 
 
 class SharedFixes:
@@ -121,7 +121,7 @@ class SharedFixes:
     def shared_fix(self, pods: Sequence[str]) -> SharedFix | None:
         """Return a fix for these pods; None if none is known."""
         story = self.story(pods)
-        return None if story is None else story.mended
+        return None if story is None else story.shared_fix
 
     def story(self, pods: Sequence[str]) -> PendingStory | None:
         """Return the story of pending pods, `namespace/name`. It is None if there are no pods, if kschedx cannot
@@ -182,9 +182,9 @@ class SharedFixes:
         documents = []
         for workload_result in sorted(self._simulation.workloads, key=lambda result: -len(result.pending))[:most]:
             story = self.story_of(workload_result) if workload_result.pending else None
-            if story is not None and (mended := story.mended) is not None:
-                workload, certainty = workload_result.workload.reference, mended.fix.certainty
-                documents.append(to_json(part_of(SharedFixDocument, mended, workload=workload, certainty=certainty)))
+            if story is not None and (shared := story.shared_fix) is not None:
+                workload, certainty = workload_result.workload.reference, shared.fix.certainty
+                documents.append(to_json(part_of(SharedFixDocument, shared, workload=workload, certainty=certainty)))
         return documents
 
     def _story(self, rows: IntArray) -> PendingStory | None:
@@ -222,7 +222,7 @@ class SharedFixes:
                 break  # what is broken comes before more nodes
             if best is tried and fix.certainty is not FixCertainty.PARTIAL and not tried.is_of_steps:
                 break  # a repair, or an autoscaler's node, comes before the others, though not tried for every pod
-        return PendingStory(explanation=explanation, mended=best)
+        return PendingStory(explanation=explanation, shared_fix=best)
 
     def _explanation(self, pod: str) -> Explanation | None:
         if pod not in self._explanations:

@@ -78,11 +78,11 @@ def explain(
     Raises `ConfigError` if the pod has no profile, and `UndecidableError` if a kind that may not be listed could change
     the result.
     """
-    is_anothers = _is_of_another(subject, setup)
-    unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
-    if (is_anothers or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
+    is_of_other = _is_of_another(subject, setup)
+    unknown = None if is_of_other else no_scheduler(subject.snapshot, subject.pod, setup)
+    if (is_of_other or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
         return answer_with_fixes(subject, setup, down)
-    if is_anothers:
+    if is_of_other:
         name = subject.pod.spec.scheduler_name
         decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
         return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
@@ -105,9 +105,9 @@ def explain(
         )
     if lifecycle is None and explanation.alone in (Outcome.SCHEDULED, Outcome.UNDECIDED):
         # a gang without room explains the cluster's event
-        theirs = contradiction(explanation.cycle, subject, setup)
-        is_known = explanation.alone is Outcome.SCHEDULED or (isinstance(theirs, states.NotBound) and theirs.extender)
-        lifecycle = theirs if is_known else None
+        state = contradiction(explanation.cycle, subject, setup)
+        is_known = explanation.alone is Outcome.SCHEDULED or (isinstance(state, states.NotBound) and state.extender)
+        lifecycle = state if is_known else None
     if lifecycle is None:
         return explanation
     return replace(explanation, lifecycle=lifecycle, remedies=_remedies_of(subject, setup, lifecycle))
@@ -377,8 +377,8 @@ def _explain(
     )
     autoscalers: tuple[NodeAutoscaler, ...] = ()
     if cycle.outcome is Outcome.UNSCHEDULABLE:
-        autoscalers, said = autoscalers_of(subject.snapshot, autoscaling, scheduler)
-        notes = (*notes, *said)
+        autoscalers, unread = autoscalers_of(subject.snapshot, autoscaling, scheduler)
+        notes = (*notes, *unread)
     return Explanation(
         cycle,
         scheduler,
@@ -480,19 +480,19 @@ def contradiction(
     pods = snapshot.pods
     if (rejected := next_rejected(snapshot, pod, nodes)) is not None:
         return rejected
-    if (theirs := _objection(snapshot, pod, setup)) is None:
+    if (event := _objection(snapshot, pod, setup)) is None:
         return None
-    if (failed := extender_failure(theirs.message)) is not None:
-        return states.NotBound(subject=pod.key, message=theirs.message, extender=f"{failed.url} {failed.why}")
+    if (failed := extender_failure(event.message)) is not None:
+        return states.NotBound(subject=pod.key, message=event.message, extender=f"{failed.url} {failed.why}")
     is_finished = pods.finished
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
     return states.Contradicted(
         subject=pod.key,
-        message=theirs.message,
+        message=event.message,
         nodes=nodes,
         finished=tuple(pods.key(row) for row in ended.tolist()),
         namespaces=snapshot.only_namespaces,
-        counted=parse(theirs.message).nodes or 0,
+        counted=parse(event.message).nodes or 0,
         known=len(snapshot.cluster.nodes),
     )
 
@@ -508,14 +508,14 @@ def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> RecordedEvent | No
         return None
     if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
         return None  # the cluster's current state, later than the event
-    if (theirs := recorded_event(snapshot, pod)) is None:
+    if (event := recorded_event(snapshot, pod)) is None:
         return None
-    since, there = theirs.last_seen, parse(theirs.message).nodes
+    since, there = event.last_seen, parse(event.message).nodes
     open_ = [node for node in snapshot.cluster.nodes if not node.spec.unschedulable]
     is_timed = bool(since) and all(node.metadata.creation_timestamp for node in open_)
     if there is not None and there < len(open_) and not is_timed:
         return None  # nodes were added; cordoned ones, and nodes removed since then, would not let the pod fit
-    return None if since and _is_outdated(snapshot, since, open_) else theirs
+    return None if since and _is_outdated(snapshot, since, open_) else event
 
 
 def _is_outdated(snapshot: Snapshot, since: str, nodes: Iterable[Node]) -> bool:
@@ -551,8 +551,8 @@ def objection(snapshot: Snapshot, pod: Pod, setup: Setup, node: str) -> str:
         return rejected.message or rejected.reason
     if (unbound := _not_bound_state(snapshot, pod)) is not None:
         return unbound.message or unbound.report
-    theirs = _objection(snapshot, pod, setup)
-    return "" if theirs is None else theirs.message
+    event = _objection(snapshot, pod, setup)
+    return "" if event is None else event.message
 
 
 def contradicted(snapshot: Snapshot, placed: Mapping[str, str], setup: Setup, *, is_changed: bool) -> Iterator[str]:
@@ -588,8 +588,8 @@ def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
 
 def _not_bound_state(snapshot: Snapshot, pod: Pod) -> states.NotBound | None:
     """Return the state of a pod whose claim cannot be provisioned, or that cannot be bound to the chosen node."""
-    theirs = recorded_event(snapshot, pod)
-    message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
+    event = recorded_event(snapshot, pod)
+    message = event.message if event is not None and AFTER_THE_CHOICE.match(event.message) else ""
     for claim, report in provisioning_reports(snapshot, pod):
         storage_class = snapshot.storage.classes.get(claim.storage_class)
         provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""

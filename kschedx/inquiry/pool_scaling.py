@@ -248,15 +248,17 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 continue
             named, command = f"NodeClaim {claim.name}", shell_command("kubectl describe nodeclaim {}", claim.name)
             untrue = (condition for condition in claim.status.conditions if condition.status != "True")
-            said = next((condition for condition in untrue if condition.message), None)
+            failing = next((condition for condition in untrue if condition.message), None)
             if not is_waiting:
                 yield autoscaler_fix(f"wait for the node of {named}; if it does not register, find out why", command)
-            elif said is not None and NO_CAPACITY.search(f"{said.reason} {said.message}"):
+            elif failing is not None and NO_CAPACITY.search(f"{failing.reason} {failing.message}"):
                 pool = claim.metadata.labels.get(NODE_POOL, "")
                 title = f"let NodePool {pool} {OTHER_TYPES}: the cloud has no capacity for {named}"
                 yield trial.fix(title, karpenter.node_of(pool, self.pod), group=None)
-            elif said is not None:
-                yield autoscaler_fix(f"repair what keeps {named} from launching: {said.message}", command, group=None)
+            elif failing is not None:
+                yield autoscaler_fix(
+                    f"repair what keeps {named} from launching: {failing.message}", command, group=None
+                )
 
     def _repaired_pools(self) -> Iterator[Fix]:
         """Yield repairs of node classes whose NodePools are not ready, and replacements of NodePools that are being

@@ -391,13 +391,13 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _with_context(self, standard: PodSecurity) -> Iterator[Fix]:
         """Yield the fix that sets in the pod what the namespace requires, unless the pod sets what the namespace
         forbids."""
-        said = secure_fields(self.manifest)
-        manifest = None if said is None else apply_patch(dict(self.manifest), said.change.patch)
-        if said is None or manifest is None or standard.violations(self.pod, _kubelet(manifest)):
+        secured = secure_fields(self.manifest)
+        manifest = None if secured is None else apply_patch(dict(self.manifest), secured.change.patch)
+        if secured is None or manifest is None or standard.violations(self.pod, _kubelet(manifest)):
             return
         owner = template_owner(self.snapshot, self.pod)
-        change = said.change if owner is None else owner_change(said.change, owner, self.pod)
-        costs = self._without_user if "runAsNonRoot" in said.fields else ()
+        change = secured.change if owner is None else owner_change(secured.change, owner, self.pod)
+        costs = self._without_user if "runAsNonRoot" in secured.fields else ()
         where = "pod" if self.maker is None else "pod template"
         title = f"set the securityContext that {standard.wanted.level} requires in the {where}"
         yield replace(self._secured_by(title, change, self.snapshot, manifest), costs=costs)

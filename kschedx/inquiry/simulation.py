@@ -390,8 +390,8 @@ class Simulation(Shown):
     def _failing_rollouts(self) -> Iterator[Explanation]:
         """Yield the state of each Deployment in question whose rollout, begun before, does not end."""
         after, rolled_out = self.after, {rollout.workload for rollout in self.rolled_out}
-        asked = (Workload(*key) for key in after.workloads)
-        for workload in (result.workload for result in self.workloads) if self.changes else asked:
+        stored = (Workload(*key) for key in after.workloads)
+        for workload in (result.workload for result in self.workloads) if self.changes else stored:
             manifest = None if workload in rolled_out else failing_rollout(after, workload)
             if manifest is not None:
                 written_pod = written_from(after, dict(manifest))
@@ -405,9 +405,9 @@ class Simulation(Shown):
         predecessors. Contradictions that changes explain are left out."""
         before = self.before
         waiting = (before.pods[row] for row in before.pods.pending)
-        untold = next((pod for pod in waiting if not pod.status.conditions), None)
-        if untold is not None and (down := scheduler_down(before, untold)) is not None:
-            yield answer_without_cycle(stored_subject(before, untold), self.setup, down)
+        untried = next((pod for pod in waiting if not pod.status.conditions), None)
+        if untried is not None and (down := scheduler_down(before, untried)) is not None:
+            yield answer_without_cycle(stored_subject(before, untried), self.setup, down)
         for key in [key for key in self.disputed if key not in self.unable_to_start][:1]:
             yield explain(stored_subject(before, before.pods[before.pods.rows[key]]), self.setup)
         for key, state in [*self.unable_to_start.items()][:1]:
@@ -419,9 +419,10 @@ class Simulation(Shown):
     def disputed(self) -> tuple[str, ...]:
         """Pods with a node here on which they cannot start, or about which the cluster reports otherwise, without
         changes that explain it."""
-        is_changed = bool(self.changes)
-        theirs = () if self.evictions else contradicted(self.before, self.placed, self.setup, is_changed=is_changed)
-        return tuple(dict.fromkeys((*self.unable_to_start, *theirs)))
+        is_changed, keys = bool(self.changes), self.unable_to_start.keys()
+        if self.evictions:
+            return tuple(keys)
+        return tuple(dict.fromkeys((*keys, *contradicted(self.before, self.placed, self.setup, is_changed=is_changed))))
 
     @cached_property
     def unable_to_start(self) -> Mapping[str, CannotStart]:

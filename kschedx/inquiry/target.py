@@ -125,7 +125,7 @@ def _split(target: str, namespace: str) -> tuple[str, str, str, str]:
     return space[0] if space else namespace, word, group, name
 
 
-def _speaking(pods: PodTable, rows: Sequence[int]) -> Sequence[int]:
+def _pending_or_last(pods: PodTable, rows: Sequence[int]) -> Sequence[int]:
     """Return the rows of the pending pods, else the last row."""
     return [row for row in rows if row in pods.pending] or rows[-1:]
 
@@ -195,8 +195,8 @@ def _representative_pod(snapshot: Snapshot, kind: str, namespace: str, name: str
     its last."""
     rows = member_rows(snapshot, Workload(kind, namespace, name))
     waiting = [row for row in rows if row in snapshot.pods.pending]
-    speaks = waiting[:1] or (rows[-1:] if kind in _ALIKE else [])
-    return snapshot.pods[speaks[0]] if speaks else None
+    representative = waiting[:1] or (rows[-1:] if kind in _ALIKE else [])
+    return snapshot.pods[representative[0]] if representative else None
 
 
 def _orphan_pods_text(snapshot: Snapshot, name: str, namespace: str) -> str:
@@ -334,7 +334,7 @@ def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> Pod | N
     rows = np.flatnonzero(marked & pods.namespaces.where(lambda own: own == namespace)).tolist()
     if not rows:
         raise InputError(f'no pod of a PodGroup "{name}" in namespace "{namespace}"')
-    return pods[_speaking(pods, rows)[0]]
+    return pods[_pending_or_last(pods, rows)[0]]
 
 
 def _group_marks(marks: Mapping[str, str]) -> tuple[str | None, ...]:
@@ -412,7 +412,7 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
         return [snapshot.pods[row]]
     custom = [*_stored_custom_resources(snapshot, target, namespace)]
     if rows := _custom_resource_rows(snapshot, target, namespace):
-        created = [snapshot.pods[each] for each in _speaking(snapshot.pods, rows)]
+        created = [snapshot.pods[each] for each in _pending_or_last(snapshot.pods, rows)]
         lifecycle = workload_lifecycle(snapshot, custom[0].workload or {}) if custom else None
         if all(pod.spec.node_name for pod in created):
             if isinstance(lifecycle, Paused):
@@ -470,7 +470,7 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
             manifest={**manifest, "spec": {"containers": containers, "volumes": volumes}},
             notes=(note("claim-without-pod", text, claim=claim.key),),
         )
-    return snapshot.pods[_speaking(snapshot.pods, rows)[0]]
+    return snapshot.pods[_pending_or_last(snapshot.pods, rows)[0]]
 
 
 def pods_in_question(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:

@@ -136,7 +136,7 @@ class QueueOutcome:
         step = self._simulation.steps[self._preempting_decisions[pod]] if pod in self._preempting_decisions else None
         return step.message if step is not None and step.victims else ""
 
-    def likeness(self, pod: str) -> Hashable:
+    def group_key(self, pod: str) -> Hashable:
         """Return a key that is equal for identical pods with the same explanation, apart from amounts; None if the pod
         has no equals. Identical pods that evict others differ in how many nodes reject them."""
         if not self.preempts(pod):

@@ -68,13 +68,13 @@ def group_fix(fix: Fix, *, for_one: bool) -> FixView:
     return FixView(title=fix.title, seen=seen, commands=fix.commands, changes=_changes(fix))
 
 
-def shared_fix_view(mended: SharedFix) -> FixView:
+def shared_fix_view(shared: SharedFix) -> FixView:
     """Return a fix of several pods. One that adds several nodes has no changes to copy."""
-    parts = ["not enough alone"] if _is_only_part(mended.fix) else []
-    parts += [_coverage_text(mended)] if mended.pods and mended.of > 1 else []
-    title, _, seen = SEPARATOR.join((mended.title, *parts)).partition(SEPARATOR)
-    changes = _changes(mended.fix) if mended.nodes == 1 else ()
-    return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
+    parts = ["not enough alone"] if _is_only_part(shared.fix) else []
+    parts += [_coverage_text(shared)] if shared.pods and shared.of > 1 else []
+    title, _, seen = SEPARATOR.join((shared.title, *parts)).partition(SEPARATOR)
+    changes = _changes(shared.fix) if shared.nodes == 1 else ()
+    return FixView(title=title, seen=seen, commands=shared.fix.commands, changes=changes)
 
 
 def fix_lines(
@@ -149,7 +149,7 @@ def story_reason(story: PendingStory) -> str:
 
 def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
     """Return the first fix of the story's pods; empty if there is none."""
-    return () if story is None or story.mended is None else (shared_fix_view(story.mended),)
+    return () if story is None or story.shared_fix is None else (shared_fix_view(story.shared_fix),)
 
 
 def _command_lines(commands: Iterable[str], width: int) -> list[StyledLine]:

@@ -57,7 +57,8 @@ def _kueue(kueue: model.Kueue, known: Collection[str], *, wide: bool) -> Iterato
         yield Fact(label="cohorts", items=("they form a cycle: Kueue admits nothing below them",))
     if kueue.cluster:
         yield Fact(label="runs in", items=(f"the cluster {kueue.cluster}, where MultiKueue sent it",))
-    conditions = group_pairs((said.message, _condition_name(said)) for said in (*kueue.said, *kueue.checks))
+    reported = (*kueue.said, *kueue.checks)
+    conditions = group_pairs((condition.message, _condition_name(condition)) for condition in reported)
     for message, names in conditions.items():
         shown = "" if message in known else message
         yield Fact(label="status", items=(": ".join(filter(None, (", ".join(names), shown))),))
@@ -102,7 +103,7 @@ def _decision(kueue: model.Kueue, known: Collection[str]) -> Iterator[Fact]:
     verdict = kueue.verdict
     if verdict is None:
         return
-    yield from _decision_facts(verdict, [*known, *(said.message for said in kueue.said)])
+    yield from _decision_facts(verdict, [*known, *(condition.message for condition in kueue.said)])
 
 
 def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
@@ -159,13 +160,13 @@ _STANDS = {
 }
 
 
-def _condition_text(said: Condition) -> str:
-    return ": ".join(filter(None, (_condition_name(said), said.message)))
+def _condition_text(condition: Condition) -> str:
+    return ": ".join(filter(None, (_condition_name(condition), condition.message)))
 
 
-def _condition_name(said: Condition) -> str:
-    state = said.type if said.status in ("False", "True", "") else f"{said.type} is {said.status}"
-    reason = f" ({said.reason})" if said.reason and said.reason != said.type else ""
+def _condition_name(condition: Condition) -> str:
+    state = condition.type if condition.status in ("False", "True", "") else f"{condition.type} is {condition.status}"
+    reason = f" ({condition.reason})" if condition.reason and condition.reason != condition.type else ""
     return f"{state}{reason}"
 
 
@@ -232,8 +233,8 @@ def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         yield Fact(label="group", items=tuple(parts))
     if scheduler.application:
         yield Fact(label="app", items=(scheduler.application,))
-    for said in scheduler.said:
-        yield Fact(label="status", items=(_condition_text(said),))
+    for condition in scheduler.said:
+        yield Fact(label="status", items=(_condition_text(condition),))
     if scheduler.queue:
         yield _queue("queue", scheduler.queue, scheduler.queue_state, scheduler.queue_shares, scheduler.title)
     for queue in scheduler.queues_above:
@@ -241,7 +242,7 @@ def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
             yield _queue("below", queue.name, queue.state, queue.shares, scheduler.title)
     for room in scheduler.rooms:
         where = f" on {room.node}" if room.node else ""
-        wrong = (_condition_text(said) for said in room.said)
+        wrong = (_condition_text(condition) for condition in room.said)
         yield Fact(
             label="reserved", items=(f"Reservation {room.name} is {room.phase or 'not scheduled yet'}{where}", *wrong)
         )

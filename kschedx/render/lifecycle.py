@@ -38,7 +38,7 @@ _WAITING = (
     states.ObjectState,
 )
 """States that kube-scheduler does not decide and that need attention."""
-_UNTOLD = frozenset({CANNOT_START, "runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
+_HIDDEN = frozenset({CANNOT_START, "runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Ids of notes about the node that the pod would be assigned to."""
 _TONES = {
     states.ExitCode.SCHEDULABLE: Tone.GOOD,
@@ -63,10 +63,10 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
         whose = "it" if lifecycle.subject == explanation.cycle.pod.key else "its pod"
         then = f"{lead}{then_text(explanation.diagnosis, rank_nodes(explanation.cycle, 1), whose)}"
     is_quoted = isinstance(lifecycle, states.NotBound | states.NoScheduler)
-    untold = _UNTOLD | {"recorded-event"} if is_quoted else _UNTOLD
+    hidden = _HIDDEN | {"recorded-event"} if is_quoted else _HIDDEN
     if isinstance(lifecycle, states.RolloutStalled):
-        untold |= {"progress-deadline-exceeded"}
-    texts = (note.text for note in explanation.notes if note.id not in untold)
+        hidden |= {"progress-deadline-exceeded"}
+    texts = (note.text for note in explanation.notes if note.id not in hidden)
     is_queued = isinstance(lifecycle, states.Suspended) and lifecycle.queue and explanation.is_run
     reasons = tuple(causes(lifecycle))
     if is_queued and not reasons:

@@ -186,12 +186,12 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     for name in names:
         row = position.get(name)
         if row is None:
-            mark, said = _REJECTS, "PreFilter: not evaluated" if cycle.pre_filter else "not evaluated"
+            mark, verdict = _REJECTS, "PreFilter: not evaluated" if cycle.pre_filter else "not evaluated"
         elif cycle.filter is not None and cycle.filter.codes[row] == Code.SUCCESS:
-            mark, said = _PASSES, f"fits, score {totals[name]}" if name in totals else "fits"
+            mark, verdict = _PASSES, f"fits, score {totals[name]}" if name in totals else "fits"
         else:
-            mark, said = _REJECTS, _blockers(diagnosis, row)
-        first, *others = wrap(shown(said), room)
+            mark, verdict = _REJECTS, _blockers(diagnosis, row)
+        first, *others = wrap(shown(verdict), room)
         rows += [[mark, name, first], *(["", "", other] for other in others)]
     return columns(rows, width=width, name=1)
 

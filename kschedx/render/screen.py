@@ -243,8 +243,8 @@ def _own_event(explanation: Explanation) -> str:
     """Return the message of the cluster's own kube-scheduler about a pod that kschedx cannot decide."""
     if explanation.outcome is not Outcome.UNDECIDED or explanation.holding.scheduler is not None:
         return ""
-    theirs = recorded_event(explanation.cycle.snapshot, explanation.cycle.pod)
-    return "" if theirs is None else theirs.message
+    event = recorded_event(explanation.cycle.snapshot, explanation.cycle.pod)
+    return "" if event is None else event.message
 
 
 def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | None) -> str:

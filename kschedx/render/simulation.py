@@ -466,9 +466,9 @@ def _shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
 def _workloads(
     simulation: Simulation, mending: SharedFixes, results: Sequence[WorkloadResult], most: int
 ) -> Iterator[ViewItem]:
-    mended = sum(bool(result.pending or result.refused) for result in results[:most])
-    each = count_items(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
-    for number, result in enumerate(each if mended else results):
+    total = sum(bool(result.pending or result.refused) for result in results[:most])
+    each = count_items(results, Phase.TRYING_FIXES, total, "workloads", lambda it: bool(it.pending or it.refused))
+    for number, result in enumerate(each if total else results):
         is_tried = number < most
         story = mending.story_of(result) if result.pending and is_tried else None
         yield ViewItem(
@@ -491,7 +491,7 @@ def _refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixVie
 
 def _story_no_fix(story: PendingStory | None) -> str:
     """Return why the story's pods have no fix; empty if they have one."""
-    return "" if story is None or story.mended is not None else story.explanation.no_fix
+    return "" if story is None or story.shared_fix is not None else story.explanation.no_fix
 
 
 def _workload_kind(result: WorkloadResult) -> str:

@@ -118,7 +118,7 @@ class ViewItem(Struct, frozen=True, kw_only=True):
     """Identical pods or nodes that this row stands for."""
 
     @property
-    def likeness(self) -> tuple[object, ...]:
+    def group_key(self) -> tuple[object, ...]:
         """Equal for rows that differ only in title, numbers, and members."""
         texts = (value for value in self.values if isinstance(value, str))
         fixes = ((fix.text, fix.commands) for fix in self.fixes)
@@ -127,7 +127,7 @@ class ViewItem(Struct, frozen=True, kw_only=True):
 
 def identical(items: Sequence[ViewItem]) -> list[list[ViewItem]]:
     """Return the groups of rows that differ only in title, numbers, and members, in the order of their first rows."""
-    return list(group_pairs((item.likeness, item) for item in items).values())
+    return list(group_pairs((item.group_key, item) for item in items).values())
 
 
 def shared_value(values: Sequence[str | int]) -> str | int:

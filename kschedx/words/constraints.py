@@ -155,8 +155,8 @@ def unwell_node_text(node: Node, taken: str = "") -> str:
         return ""
     if fault.is_left_over:
         return f"{node_condition(fault, 1).partition(' has ')[2]}; "
-    said = f": {_last_cause(fault.condition.splitlines()[0])}" if fault.condition else ""
-    return f"{_TROUBLE[fault.key][1]}{said}; "
+    reported = f": {_last_cause(fault.condition.splitlines()[0])}" if fault.condition else ""
+    return f"{_TROUBLE[fault.key][1]}{reported}; "
 
 
 def _last_cause(condition: str) -> str:
@@ -185,8 +185,8 @@ def _untolerated_taint(finding: findings.UntoleratedTaint) -> Words:
             left = f"cluster-autoscaler set its taint {finding.left_over_since}, and has not removed the node"
         return Words(headline=left, facts=(Fact(label="taint", items=(headline,)),))
     if trouble is not None:
-        said = f": {finding.condition.splitlines()[0]}" if finding.condition else ""
-        return Words(headline=f"the node {' '.join(trouble)}{said}", facts=(Fact(label="taint", items=(headline,)),))
+        why = f": {finding.condition.splitlines()[0]}" if finding.condition else ""
+        return Words(headline=f"the node {' '.join(trouble)}{why}", facts=(Fact(label="taint", items=(headline,)),))
     return Words(headline=headline, facts=(Fact(label="nearest", items=(nearest,)),))
 
 
