@@ -334,6 +334,7 @@ NOTES = (
     "cycle_notes",
     "events",
     "hardware",
+    "kubelet",
     "missing_kinds",
     "notes",
     "pod_selectors",

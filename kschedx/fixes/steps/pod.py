@@ -12,8 +12,8 @@ from kschedx.apiserver.pod_classes import PREEMPT_LOWER_PRIORITY
 from kschedx.findings import RequirementMatch
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import requirement_text
-from kschedx.fixes.pod_edits import with_spec
 from kschedx.fixes.proposal import Cost, PodStep, Proposal
+from kschedx.kube.documents import with_spec
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.selectors import NodeSelectorRequirement, NodeSelectorTerm
