@@ -418,7 +418,7 @@ def _count_differences(event: Event, own: Event) -> Iterator[str]:
 def _unmatched_reasons(
     recorded: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, has_preemption: bool
 ) -> Iterator[str]:
-    """Yield unmatched reasons that reject nodes, then those of preemption if the event `has_preemption` of it."""
+    """Yield unmatched reasons that reject nodes, then those of preemption if the event has any."""
     pairs = [
         _Pair(recorded=part, ours=other)
         for part in recorded
