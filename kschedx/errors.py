@@ -143,11 +143,11 @@ def join_fields(parent: str, child: str) -> str:
     return parent + child if child.startswith("[") else f"{parent}.{child}"
 
 
-def closest(name: str, candidates: Iterable[str]) -> str:
-    """Return the closest of `candidates`, or an empty string if none is close."""
+def closest(name: str, candidates: Iterable[str], least_similarity: float = 0.6) -> str:
+    """Return the closest of `candidates`, or an empty string if none is close. The similarity is between 0 and 1."""
     import difflib
 
-    close = difflib.get_close_matches(name, sorted(set(candidates)), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name, sorted(set(candidates)), n=1, cutoff=least_similarity)
     return close[0] if close else ""
 
 

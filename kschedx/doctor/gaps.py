@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.doctor import findings as f
-from kschedx.doctor.contents import DumpContents, DumpPod, DumpWorkload, minor_of
+from kschedx.doctor.contents import DumpContents, DumpWorkload, minor_of
+from kschedx.errors import closest
+from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import KARPENTER_GROUP, PROGRAM
 from kschedx.kube.kinds import KINDS, key_of, kind_of
 from kschedx.kube.names import SYSTEM_NAMESPACES
@@ -249,34 +250,31 @@ def _short(contents: DumpContents) -> list[tuple[DumpWorkload, int]]:
 
 
 def _orphans(contents: DumpContents) -> Iterator[f.Orphans]:
-    there = contents.nodes
-    on: defaultdict[str, list[DumpPod]] = defaultdict(list)
-    for pod in contents.pods.values():
-        if pod.node and pod.node not in there and not pod.is_finished:
-            on[pod.node].append(pod)
-    if not on:
-        return
-    most = sorted(on.items(), key=lambda item: (-len(item[1]), item[0]))
-    nodes = tuple(
-        f.UnknownNode(
-            name=name, pods=len(pods), example=pods[0].key, place=pods[0].place, nearest=_nearest(name, there)
-        )
-        for name, pods in most[:3]
+    nodes = contents.nodes
+    pods_of = group_pairs(
+        (pod.node, pod) for pod in contents.pods.values() if pod.node and pod.node not in nodes and not pod.is_finished
     )
+    if not pods_of:
+        return
+    most = sorted(pods_of.items(), key=lambda item: (-len(item[1]), item[0]))
     effect = "the requests of these pods count on no node"
     yield f.Orphans(
         certainty=f.Certainty.CERTAIN,
         reaction=f.Reaction.REFUSES,
         weakens=(f.Weakness(plugins=("NodeResourcesFit",), effect=effect),),
-        nodes=nodes,
-        pods=sum(map(len, on.values())),
-        total=len(on),
+        nodes=tuple(
+            f.UnknownNode(
+                name=name,
+                pods=len(pods),
+                example=pods[0].key,
+                place=pods[0].place,
+                nearest=closest(name, nodes, least_similarity=0.8),
+            )
+            for name, pods in most[:3]
+        ),
+        pods=sum(map(len, pods_of.values())),
+        total=len(pods_of),
     )
-
-
-def _nearest(name: str, names: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, sorted(names), n=1, cutoff=0.8)
-    return close[0] if close else ""
 
 
 def _empty_nodes(contents: DumpContents) -> Iterator[f.EmptyNodes]:

@@ -214,7 +214,7 @@ def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
 # Faults of the cluster if a pod fits no node: nodes that are not ready, or a resource that no node offers.
 
 
-class UnwellNodes(Struct, frozen=True, kw_only=True):
+class FaultyNodes(Struct, frozen=True, kw_only=True):
     """Nodes on which the pod would fit if they were healthy, with the fault of the first one."""
 
     nodes: int
@@ -227,7 +227,7 @@ class OfferedNowhere(Struct, frozen=True, kw_only=True):
     hardware: HardwareHint | None
 
 
-_Cause = UnwellNodes | OfferedNowhere
+_Cause = FaultyNodes | OfferedNowhere
 
 
 # The rejected nodes of a cycle as facts: groups, numbers, the pods that use what is missing, evictions. They are
@@ -387,7 +387,7 @@ class Diagnosis(Struct, frozen=True, dict=True, eq=False):
         for group in self.groups:
             match group.exemplar.findings:
                 case (UntoleratedTaint(key=key) as fault,) if key in FAULTS:
-                    return UnwellNodes(nodes=group.count, first=group.exemplar.name, fault=fault)
+                    return FaultyNodes(nodes=group.count, first=group.exemplar.name, fault=fault)
                 case _:
                     pass
         return None

@@ -1,4 +1,4 @@
-"""The version to emulate by default: the API server's, else the kubelets'."""
+"""What a question starts from: the emulated version, and the pod as the API server would store it in the snapshot."""
 
 from __future__ import annotations
 

@@ -126,24 +126,24 @@ def _nest_shape(path: Sequence[str], shape: _Shape) -> _Shape:
     return shape
 
 
-def _both(item: _Shape, other: _Shape) -> _Shape:
+def _merged(item: _Shape, other: _Shape) -> _Shape:
     if not (isinstance(item, _Fields) and isinstance(other, _Fields)):
         return item
     fields = dict(item.of)
     for name, shape in other.of.items():
-        fields[name] = _both(fields[name], shape) if name in fields else shape
+        fields[name] = _merged(fields[name], shape) if name in fields else shape
     return _Fields(fields)
 
 
 def _shapes() -> dict[str, _Shape]:
     head = _Fields({"apiVersion": _Leaf(), "kind": _Leaf(), "metadata": _shape(types.ObjectMeta)})
-    shapes = {events.KIND: _both(head, _shape(events.EventItem))}
+    shapes = {events.KIND: _merged(head, _shape(events.EventItem))}
     for key, kind in KINDS.items():
         shape: _Shape = head
         for record in filter(None, (kind.record, kind.kept)):
-            shape = _both(shape, _shape(record))
+            shape = _merged(shape, _shape(record))
         shapes[key] = (
-            _both(shape, _nest_shape(kind.template, _shape(types.PodTemplateSpec))) if kind.template else shape
+            _merged(shape, _nest_shape(kind.template, _shape(types.PodTemplateSpec))) if kind.template else shape
         )
     del shapes["Pod"]
     return shapes
@@ -318,7 +318,7 @@ class Slim:
                 "deletionGracePeriodSeconds": meta.deletion_grace_period_seconds,
                 "finalizers": self._share(meta.finalizers, _Leaf()) if meta.deletion_timestamp else None,
             }
-            pod: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": _known(metadata)}
+            pod: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": _without_empty(metadata)}
             pod["spec"] = self._spec(item.spec)
             if status is not None:
                 pod["status"] = _with_details(_status(status), more.status or PodStatusFacts())
@@ -353,7 +353,7 @@ class Slim:
 
 
 def _status(status: SlimPodStatus) -> dict[str, object]:
-    part = _known(
+    part = _without_empty(
         {"phase": status.phase, "startTime": status.start_time, "nominatedNodeName": status.nominated_node_name}
     )
     rest = slim_status(status)
@@ -371,11 +371,11 @@ class _Details(Struct, tag_field="kind", tag="Pod"):
 
 def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, object]:
     """Add what the descheduler reads: restarts and states of containers, and conditions with their times."""
-    status |= _known({"reason": more.reason, "qosClass": more.qos_class})
+    status |= _without_empty({"reason": more.reason, "qosClass": more.qos_class})
     if more.conditions:
         messages = {item.get("type"): item.get("message", "") for item in maps_at(status, "conditions")}
         status["conditions"] = [
-            _known(
+            _without_empty(
                 {
                     "type": condition.type,
                     "status": condition.status,
@@ -407,11 +407,11 @@ def _container(facts: ContainerFacts) -> dict[str, object]:
     """Return the details of a container; empty if it runs and has never restarted."""
     state: dict[str, object] = {}
     if facts.state.waiting is not None:
-        state["waiting"] = _known({"reason": facts.state.waiting.reason})
+        state["waiting"] = _without_empty({"reason": facts.state.waiting.reason})
     if facts.state.terminated is not None:
         ended = facts.state.terminated
-        state["terminated"] = {"exitCode": ended.exit_code, **_known({"reason": ended.reason})}
-    more = _known({"restartCount": facts.restart_count, "state": state})
+        state["terminated"] = {"exitCode": ended.exit_code, **_without_empty({"reason": ended.reason})}
+    more = _without_empty({"restartCount": facts.restart_count, "state": state})
     return {"name": facts.name, **more} if more else {}
 
 
@@ -421,7 +421,7 @@ def _annotations(raw: MaybeRaw) -> Raw | None:
     return Raw(text) if text and text != b"{}" else None
 
 
-def _known(fields: Mapping[str, object]) -> dict[str, object]:
+def _without_empty(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value}
 
 

@@ -51,7 +51,7 @@ from kschedx.results import Shown
 from kschedx.snapshot.columns import each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.words.constraints import unwell_node_text
+from kschedx.words.constraints import fault_text
 from kschedx.words.pod import could_reject
 
 
@@ -251,7 +251,7 @@ class NodeAnswer(Shown):
             "NodeReport",
             NodeReportDocument,
             name=self.name,
-            trouble=unwell_node_text(self.node, self.snapshot.taken).removesuffix("; "),
+            trouble=fault_text(self.node, self.snapshot.taken),
             unschedulable=self.node.spec.unschedulable,
             taints=tuple(map(str, self.node.spec.taints)),
             blocked_by=tuple(self.blocking_budgets),

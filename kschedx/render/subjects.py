@@ -40,7 +40,7 @@ from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewIt
 from kschedx.wording import Fact, amounts, balance, count
 from kschedx.words import describe, headline
 from kschedx.words.causes import because, causes_of
-from kschedx.words.constraints import maintenance_text, unwell_node_text
+from kschedx.words.constraints import fault_text, maintenance_text
 
 _MOST_GROUPS = 6
 _FIX_LINES = 9
@@ -235,7 +235,8 @@ def _node_view(answer: NodeAnswer) -> View:
     fitting = [verdict for verdict in verdicts if verdict.fits]
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
-    unwell = unwell_node_text(answer.node, answer.snapshot.taken)
+    fault = fault_text(answer.node, answer.snapshot.taken)
+    lead = f"{fault}; " if fault else ""
     still = [state for state in answer.states if not isinstance(state, ResizeHeld)]
     stuck = f"{len(still):,} not running, " if still else ""
     results: dict[tuple[Tone, str], list[str]] = {}
@@ -251,8 +252,8 @@ def _node_view(answer: NodeAnswer) -> View:
     return View(
         command="kschedx why",
         subject=f"node/{answer.name}",
-        headline=f"node {answer.name}: {unwell}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}",
-        tone=Tone.GOOD if (fitting or not verdicts) and not unwell else Tone.BAD,
+        headline=f"node {answer.name}: {lead}{answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}",
+        tone=Tone.GOOD if (fitting or not verdicts) and not fault else Tone.BAD,
         details=(SEPARATOR.join(keeps),) if (keeps := [*_keeps_out(answer)]) else (),
         facts=tuple(_holders(offer) for offer in answer.offers if offer.holders),
         fixes=tuple(FixView(title=fix.title, commands=fix.commands) for fix in answer.fixes),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kschedx import findings
-from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
+from kschedx.explain.diagnosis import Diagnosis, FaultyNodes, OfferedNowhere
 from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
 from kschedx.explain.root_causes import root_causes
 from kschedx.findings.constraints import TermMatch
@@ -15,11 +15,11 @@ from kschedx.kube.names import HOSTNAME
 from kschedx.wording import balance, count, list_names
 from kschedx.words import describe
 from kschedx.words.constraints import (
+    faulty_nodes_text,
     is_of_leaving_node,
     maintenance_text,
     node_condition,
     requirement_text,
-    unwell_nodes_text,
 )
 from kschedx.words.devices import class_shortage_text, shortage_text
 from kschedx.words.resources import offered_nowhere
@@ -70,7 +70,7 @@ def _group_headline(groups: Sequence[NodeGroup]) -> str:
         return _phrase(groups)
     if isinstance(finding, findings.UntoleratedTaint) and node_condition(finding, number):
         name = groups[0].exemplar.name
-        return unwell_nodes_text(UnwellNodes(fault=finding, nodes=number, first=name))
+        return faulty_nodes_text(FaultyNodes(fault=finding, nodes=number, first=name))
     return "" if finding is None else _shared_headline(finding)
 
 
@@ -99,8 +99,8 @@ def _group_phrases(diagnosis: Diagnosis) -> Iterator[str]:
     for alike in _groups_by_cause(diagnosis.groups):
         if _offered_nowhere(_main(alike[0])):
             continue
-        if isinstance(whole, UnwellNodes) and any(whole.fault in group.exemplar.findings for group in alike):
-            yield unwell_nodes_text(whole)
+        if isinstance(whole, FaultyNodes) and any(whole.fault in group.exemplar.findings for group in alike):
+            yield faulty_nodes_text(whole)
         else:
             yield _phrase(alike)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kschedx import findings
-from kschedx.explain.diagnosis import LabelHint, UnwellNodes
+from kschedx.explain.diagnosis import FaultyNodes, LabelHint
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.kube.tolerations import TO_BE_DELETED
@@ -137,15 +137,13 @@ def node_condition(finding: findings.UntoleratedTaint, nodes: int, name: str = "
     return f"{who} {trouble}"
 
 
-def unwell_nodes_text(unwell_nodes: UnwellNodes) -> str:
+def faulty_nodes_text(faulty: FaultyNodes) -> str:
     """Return `node-4 is not ready: cni plugin not initialized`, `3 nodes are unreachable: Kubelet stopped posting`."""
-    condition = unwell_nodes.fault.condition.splitlines()[:1]
-    phrase = node_condition(unwell_nodes.fault, unwell_nodes.nodes, unwell_nodes.first)
-    return f"{phrase}{f': {_last_cause(condition[0])}' if condition else ''}"
+    return node_condition(faulty.fault, faulty.nodes, faulty.first) + _condition_text(faulty.fault)
 
 
-def unwell_node_text(node: Node, taken: str = "") -> str:
-    """Return `not ready: cni plugin not initialized; ` for the first taint or condition that stands for trouble, or an
+def fault_text(node: Node, taken: str = "") -> str:
+    """Return `not ready: cni plugin not initialized` for the first taint or condition that stands for trouble, or an
     empty string. `taken` is the time of the cluster."""
     status = next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "True")
     unready = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.kubernetes.io/unreachable"}.get(status, "")
@@ -154,14 +152,17 @@ def unwell_node_text(node: Node, taken: str = "") -> str:
     if fault is None:
         return ""
     if fault.is_left_over:
-        return f"{node_condition(fault, 1).partition(' has ')[2]}; "
-    reported = f": {_last_cause(fault.condition.splitlines()[0])}" if fault.condition else ""
-    return f"{_TROUBLE[fault.key][1]}{reported}; "
+        return node_condition(fault, 1).partition(" has ")[2]
+    return _TROUBLE[fault.key][1] + _condition_text(fault)
 
 
-def _last_cause(condition: str) -> str:
-    """Return the last of nested messages, such as those of a runtime that quotes a plugin that quotes another."""
-    return condition.rpartition("message:")[2].strip().rstrip(".") or condition
+def _condition_text(fault: findings.UntoleratedTaint) -> str:
+    """Return `: cni plugin not initialized`, the last of nested messages, such as those of a runtime that quotes a
+    plugin; empty without a message."""
+    if not fault.condition:
+        return ""
+    message = fault.condition.splitlines()[0]
+    return f": {message.rpartition('message:')[2].strip().rstrip('.') or message}"
 
 
 @in_words.register

@@ -191,15 +191,15 @@ def _capacity(capacity: findings.StorageCapacity) -> str:
 
 @in_words.register
 def _disk_conflict(finding: findings.DiskConflict) -> Words:
-    mine = "reads" if finding.read_only else "writes"
-    theirs = "reads" if finding.holder_read_only else "writes"
+    own_use = "reads" if finding.read_only else "writes"
+    holder_use = "reads" if finding.holder_read_only else "writes"
     return Words(
         headline=f"disk {finding.disk} is in use by {finding.holder}",
         shared=f"disk {finding.disk} is in use",
         facts=(
             Fact(
                 label="rule",
-                items=(f"this pod {mine}, {finding.holder} {theirs}: {finding.kind} cannot be shared this way",),
+                items=(f"this pod {own_use}, {finding.holder} {holder_use}: {finding.kind} cannot be shared this way",),
             ),
         ),
         brief=Brief(lead="by ", detail=finding.holder),
