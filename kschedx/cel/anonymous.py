@@ -66,7 +66,7 @@ def expression(written: str, names: Names) -> str:
     """Anonymize a device selector."""
     why = _looks_into_text(written)
     if why:
-        names.look_into(why)
+        names.note_text_operation(why)
         names.keep(written)
         return written
     return _replace_names(written, names, is_valid=_is_valid(written))

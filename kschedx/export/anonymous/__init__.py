@@ -36,7 +36,7 @@ from kschedx.progress import Phase, count_items
 
 
 class _NameCollector:
-    """An implementation of `changes.Names` that records what it is called with."""
+    """An implementation of `Names` that records what it is called with."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -49,7 +49,7 @@ class _NameCollector:
         self.uids: set[str] = set()
         self.ips: set[str] = set()
         self.messages: set[str] = set()
-        self.looking: dict[str, str] = {}
+        self.text_operations: dict[str, str] = {}
         """The operation by which an object's selector depends on a text's content, by object."""
         self._owner = ""
 
@@ -78,8 +78,8 @@ class _NameCollector:
     def begin(self, owner: str) -> None:
         self._owner = owner
 
-    def look_into(self, why: str) -> None:
-        self.looking.setdefault(self._owner, why)
+    def note_text_operation(self, why: str) -> None:
+        self.text_operations.setdefault(self._owner, why)
 
     def uid(self, text: str) -> str:
         self.uids.add(text)
@@ -173,8 +173,8 @@ def _count_names(names: Mapping[str, int]) -> Iterator[str]:
     return count_items(names, Phase.ANONYMIZING, len(names), "names")
 
 
-class _Book:
-    """An implementation of `changes.Names` that replaces what was collected. Raises KeyError for any other name."""
+class _Replacer:
+    """An implementation of `Names` that replaces what was collected. Raises KeyError for any other name."""
 
     def __init__(self, seen: _NameCollector) -> None:
         self._values: dict[tuple[str, str], str] = {}
@@ -237,7 +237,7 @@ class _Book:
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    # --- changes.Names
+    # --- Names
 
     def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
         return self._names[text]
@@ -257,7 +257,7 @@ class _Book:
     def begin(self, owner: str) -> None:
         pass
 
-    def look_into(self, why: str) -> None:
+    def note_text_operation(self, why: str) -> None:
         pass
 
     def is_kept(self, text: str) -> bool:
@@ -407,8 +407,8 @@ class Anonymous:
     """Replacements for the names in some objects."""
 
     def __init__(self, collected: _NameCollector) -> None:
-        self._book = _Book(collected)
-        self._lines = _Lines(self._book)
+        self._replacer = _Replacer(collected)
+        self._lines = _Lines(self._replacer)
 
     @classmethod
     def of(
@@ -444,9 +444,9 @@ class Anonymous:
     def _of(cls, collected: _NameCollector, config: Mapping[str, object] | None, *, keep_selectors: bool) -> Anonymous:
         if config is not None:
             change_configuration(config, collected)
-        if collected.looking and not keep_selectors:
-            text = "; ".join(f"{owner}: {why}" for owner, why in sorted(collected.looking.items())[:_SHOWN])
-            others = len(collected.looking) - _SHOWN
+        if collected.text_operations and not keep_selectors:
+            text = "; ".join(f"{owner}: {why}" for owner, why in sorted(collected.text_operations.items())[:_SHOWN])
+            others = len(collected.text_operations) - _SHOWN
             more = f"; and {others} more" if others > 0 else ""
             raise InputError(
                 f"device selectors that cannot be anonymized: {text}{more}",
@@ -456,31 +456,33 @@ class Anonymous:
 
     def configuration(self, config: Mapping[str, object]) -> Json:
         """Return the scheduler's configuration for the anonymized cluster."""
-        return change_configuration(config, self._book)
+        return change_configuration(config, self._replacer)
 
     def anonymize(self, item: Mapping[str, object]) -> Json | None:
         """Return one of the objects, anonymized; None for a kind that scheduling does not read, which is omitted."""
-        return change_object(item, self._book)
+        return change_object(item, self._replacer)
 
     def line(self, line: bytes) -> bytes | None:
-        """Return `replaced` for an object in JSON, also as JSON."""
+        """Return one of the objects in JSON, anonymized as by `anonymize`, also as JSON."""
         return self._lines.anonymize(line)
 
     def name(self, text: str) -> str:
         """Return the replacement of a name, or of `namespace/name`. Raises KeyError for a name that is in none of the
         objects."""
-        return self._book.name(text) if text in self._book else "/".join(map(self._book.name, text.split("/")))
+        return (
+            self._replacer.name(text) if text in self._replacer else "/".join(map(self._replacer.name, text.split("/")))
+        )
 
     def text(self, text: str) -> str:
         """Return a message about the cluster, such as an event's, with the names of the objects replaced."""
-        return self._book.message(text)
+        return self._replacer.message(text)
 
     def header(self, header: SnapshotHeader) -> SnapshotHeader:
         """Return the header of the anonymized file: without the source of the objects."""
         return replace(
             header,
             source=_SOURCE,
-            server_version=version(header.server_version, self._book) or "",
+            server_version=version(header.server_version, self._replacer) or "",
             namespaces=tuple(map(self.name, header.namespaces)),
             anonymized=True,
         )
@@ -488,7 +490,7 @@ class Anonymous:
     def mapping(self) -> dict[str, str]:
         """Return words, addresses, and long names with their replacements, sorted. Uids are omitted, since they reveal
         nothing."""
-        return self._book.mapping()
+        return self._replacer.mapping()
 
 
 def anonymize(objects: Sequence[Mapping[str, object]], *, keep_selectors: bool = False) -> list[Json]:

@@ -56,7 +56,7 @@ class Names(Protocol):
         """Begin an object: the following calls belong to it."""
         ...
 
-    def look_into(self, why: str) -> None:
+    def note_text_operation(self, why: str) -> None:
         """Note the operation by which the object's selector depends on a text's content."""
         ...
 
