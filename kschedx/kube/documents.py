@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -115,10 +115,15 @@ def camel(name: str) -> str:
     return head + "".join(word.capitalize() for word in rest)
 
 
+class _HasSpec(Protocol):
+    @property
+    def spec(self) -> Struct: ...
+
+
 _WithSpec = TypeVar("_WithSpec", bound=Struct)
 
 
 def with_spec(record: _WithSpec, **fields: object) -> _WithSpec:
     """Return an object with other values of these fields of its spec."""
-    own: Any = record
-    return replace(record, spec=replace(own.spec, **fields))
+    spec = cast("_HasSpec", record).spec
+    return replace(record, spec=replace(spec, **fields))
