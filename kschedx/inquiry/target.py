@@ -235,6 +235,16 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
     return f'did you mean "{close}"?' if close else ""
 
 
+def _meant_target(target: str) -> str:
+    """Return how to write a target that is a kind without a name, or has a namespace between kind and name."""
+    kind, *rest = target.split("/")
+    if not is_kind(kind):
+        return ""
+    if len(rest) == 2:
+        return f"did you mean {kind}/{rest[1]} -n {rest[0]}?"
+    return "" if rest else f"name one: {kind}/NAME"
+
+
 def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
     """Return the workloads of a namespace by name: those of its pods, and those that are stored."""
     pods = snapshot.pods
@@ -438,7 +448,8 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
         hint = nearest(space.lower(), SHORT_NAMES)
         raise InputError(f'no kind "{space}", and no pod "{name}" in namespace "{space}"', hint=hint)
-    hint = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
+    near = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
+    hint = _meant_target(target) or near
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 

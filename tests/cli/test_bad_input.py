@@ -172,6 +172,18 @@ IN_SHOP = ("-s", "cluster.yaml", "-n", "shop")
 TARGETS = [
     Bad("an unknown pod", ('"web0"', 'did you mean "web-0"?'), ("why", "pod/web0", *IN_SHOP), cluster=(NODE, POD)),
     Bad("a bare name", ('"web0"', 'did you mean "web-0"?'), ("why", "web0", *IN_SHOP), cluster=(NODE, POD)),
+    Bad(
+        "a kind alone",
+        ('no pod "shop/deploy"', "(name one: deploy/NAME)"),
+        ("why", "deploy", *IN_SHOP),
+        cluster=(NODE, POD),
+    ),
+    Bad(
+        "a namespace before the name",
+        ("(did you mean pod/web-0 -n shop?)",),
+        ("why", "pod/shop/web-0", "-s", "cluster.yaml"),
+        cluster=(NODE, POD),
+    ),
     Bad("another namespace", ("-n shop",), ("why", "pod/web-0", "-s", "cluster.yaml"), cluster=(NODE, POD)),
     Bad(
         "an unknown namespace",
