@@ -533,7 +533,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             snapshot = snapshot.with_records(ResourceQuota, (larger if quota is own else quota for quota in quotas))
         scopes = "" if own is None else ", ".join(own.spec.scopes)
         title = f"raise {phrase} in ResourceQuota {name}{scopes and f' (scope {scopes})'}"
-        return self._try(title, changes, snapshot=snapshot, commands=(command,))
+        fix = self._try(title, changes, snapshot=snapshot, commands=(command,))
+        return fix or Fix.untried(f"{title}; another rule may refuse the pod as well", changes, commands=(command,))
 
     @property
     def _has_all_replicas(self) -> bool:
