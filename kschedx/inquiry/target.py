@@ -38,6 +38,7 @@ from kschedx.kube.kinds import kind_of
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
+from kschedx.patterns import lazy_pattern
 from kschedx.simulate.object_changes import NamedObject, object_reference
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.pods import PodTable, group_name
@@ -209,6 +210,10 @@ def _orphan_pods_text(snapshot: Snapshot, name: str, namespace: str) -> str:
     )
 
 
+_NOT_CREATED = lazy_pattern(r".+-new\d*")
+"""The names that answers give to pods that a controller has yet to create."""
+
+
 def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
     """Return the text about another namespace with a pod of this name, or the nearest pod or workload in this one: the
     workload for the name of a pod that it has replaced."""
@@ -225,6 +230,11 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
         return f'there is no namespace "{namespace}", {close}' if close else f'no pod is in namespace "{namespace}"'
     workloads = _workloads_in(snapshot, namespace)
     base = name.rpartition("-")[0]
+    if _NOT_CREATED.fullmatch(name):
+        creators = [other for other in workloads if base.startswith(other)]
+        if creators:
+            creator = max(creators, key=lambda other: (workloads[other].kind != "ReplicaSet", len(other)))
+            return f"it is not created yet: ask about {workloads[creator].reference}, which creates such pods"
     if not any(other.startswith(f"{base}-") for other in here):
         owner = max((other for other in workloads if base.startswith(other)), key=len, default="")
         if owner:

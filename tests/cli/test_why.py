@@ -337,6 +337,8 @@ def test_a_claim_is_answered_by_its_pods(target: str, code: int, text: str, tmp_
         ("payments-5d-x", "did you mean shop/deploy/payments, which has such pods?"),
         ("payments", "did you mean shop/deploy/payments? payments-6c-a, payments-6c-b"),
         ("payments-6c-x", 'did you mean "payments-6c-'),
+        ("payments-6c-new2", "it is not created yet: ask about shop/deploy/payments, which creates such pods"),
+        ("other-new", "and no pod"),
     ],
 )
 def test_a_name_without_a_pod_may_mean_a_workload(target: str, hint: str, tmp_path: Path) -> None:
