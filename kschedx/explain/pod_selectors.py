@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.hardware import RootCause
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
@@ -29,7 +30,7 @@ from kschedx.kube.autoscalers import (
     SPARK_ROLE,
     TRAINING_JOB,
 )
-from kschedx.kube.controllers import stored_controller
+from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import map_at
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import FINISHED, ObjectMeta, Pod
@@ -248,6 +249,7 @@ class _GangKind(Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...]
     """The labels that the pods of a group share."""
     plural: str
+    singular: str
     leader: tuple[str, str] | None = None
     """The label of the pod that holds room for nothing as long as no other pod runs."""
     alone: str = "none has all its pods"
@@ -257,26 +259,32 @@ _GANG_KINDS = (
     _GangKind(
         keys=(SPARK_APPLICATION,),
         plural="Spark applications",
+        singular="Spark application",
         leader=(SPARK_ROLE, "driver"),
         alone="their drivers run, and no executor fits",
     ),
     _GangKind(
         keys=(RAY_CLUSTER,),
         plural="Ray clusters",
+        singular="Ray cluster",
         leader=(RAY_ROLE, "head"),
         alone="their heads run, and no worker fits",
     ),
-    _GangKind(keys=GROUP_LABELS, plural="groups of LeaderWorkerSet"),
-    _GangKind(keys=(JOB_SET_NAME,), plural="JobSets"),
-    _GangKind(keys=(TRAINING_JOB,), plural="training jobs"),
+    _GangKind(keys=GROUP_LABELS, plural="groups of LeaderWorkerSet", singular="group"),
+    _GangKind(keys=(JOB_SET_NAME,), plural="JobSets", singular="JobSet"),
+    _GangKind(keys=(TRAINING_JOB,), plural="training jobs", singular="training job"),
 )
+
+
+def _gang_kind(labels: Mapping[str, str]) -> _GangKind | None:
+    return next((kind for kind in _GANG_KINDS if all(labels.get(key) for key in kind.keys)), None)
 
 
 def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[GroupsWaiting]:
     """Yield the groups like the pod's that hold room with only some of their pods, if the pod lacks resources and
     belongs to one of several; and a Ray head's own workers, which hold room and do not start without it."""
     own, pods = cycle.pod.metadata, cycle.snapshot.pods
-    kind = next((kind for kind in _GANG_KINDS if all(own.labels.get(key) for key in kind.keys)), None)
+    kind = _gang_kind(own.labels)
     if kind is None or not any(isinstance(finding, InsufficientResource) for finding in findings):
         return
     name = own.labels[GROUP_LABELS[0]] if kind.keys == GROUP_LABELS else ""
@@ -315,3 +323,23 @@ def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[Groups
         of = f"{len(waiting):,} {kind.plural} {name}".rstrip()
         text = f"{of} wait for each other: {kind.alone}"
         yield GroupsWaiting(text=text, groups=kind.plural, leader_worker_set=name, whole=whole + held // size)
+
+
+def refused_members(cycle: Cycle) -> Iterator[RootCause]:
+    """Yield the workloads with the other pods of the pod's gang for which the API server refuses pods."""
+    snapshot, own = cycle.snapshot, cycle.pod.metadata
+    kind = _gang_kind(own.labels)
+    if kind is None:
+        return
+    shared = {key: own.labels[key] for key in kind.keys}
+    for key, event in sorted(snapshot.failed_creates.items()):
+        raw = snapshot.workloads.get(key)
+        if raw is None or key[1] != own.namespace or event.reason != "FailedCreate":
+            continue
+        manifest, workload = msgspec.json.decode(raw), Workload(*key)
+        is_member = shared.items() <= map_at(manifest, "spec", "template", "metadata", "labels").items()
+        lacking = wanted_replicas(manifest) - len(Owners(snapshot).members(snapshot.pods, workload))
+        if is_member and lacking > 0 and snapshot.failed_create(key[0], stored_metadata(raw)) is not None:
+            pods, why = count(lacking, "pod"), event.message.rpartition(" is forbidden: ")[2]
+            text = f"{key[0]} {key[2]} cannot create {pods} of the same {kind.singular}: {why}"
+            yield RootCause(text=text)

@@ -35,6 +35,7 @@ from kschedx.explain.pod_selectors import (
     misses_pod,
     more_pods_text,
     others_counted,
+    refused_members,
     unselected_namespaces,
     waiting_groups,
 )
@@ -184,6 +185,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
         *found_causes,
         *exclusive_topology(pod, findings),
         *waiting_groups(cycle, findings),
+        *refused_members(cycle),
     ]
     causes += [*_virtual(cycle), *_unregistered_drivers(diagnosis), *_unpublished_capacity(cycle, findings)]
     return tuple(dict.fromkeys((*causes, *_reported_provisioning(cycle))))

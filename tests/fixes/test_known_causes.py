@@ -775,6 +775,43 @@ def test_cause_of_another_object_and_first_fix(objects: list[Manifest], cause: s
     assert (result.fixes[0].title, result.fixes[0].certainty) == (fixes, "untried")
 
 
+MEMBER: Manifest = {OF_JOB_SET: "js"}
+LEADER = {**asking("", cpu="1"), "metadata": {"name": "me", "labels": MEMBER}}
+
+
+def refused_workers(parallelism: int, labels: Manifest = MEMBER) -> list[Manifest]:
+    """Return a Job whose pods have these labels, and the event that its controller cannot create them."""
+    spec = {"parallelism": parallelism, "template": {"metadata": {"labels": labels}, "spec": {"containers": IMAGE}}}
+    named: Manifest = {"kind": "Job", "name": "workers", "namespace": "default"}
+    return [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": "workers", "namespace": "default"},
+            "spec": spec,
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "e", "namespace": "default"},
+            "involvedObject": named,
+            "reason": "FailedCreate",
+            "message": 'Error creating: pods "workers-x" is forbidden: exceeded quota: q',
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    "workers",
+    [refused_workers(0), refused_workers(2, {OF_JOB_SET: "other"})],
+    ids=["none is missing", "of another JobSet"],
+)
+def test_refused_pods_of_others_are_no_cause(workers: list[Manifest]) -> None:
+    full = [FULL, trained("other", "0", "a"), trained("other", "1", "a")]
+    result = kschedx.explain(kschedx.Snapshot.from_objects([*full, *workers, LEADER]), "default/me")
+    assert not roots(Diagnosis(result.cycle))
+
+
 ROLE = "node-role.kubernetes.io/control-plane"
 
 
@@ -808,6 +845,11 @@ ROLE = "node-role.kubernetes.io/control-plane"
             "a: 0 vpc.amazonaws.com/pod-eni in capacity and allocatable; EKS adds it to Nitro instances if aws-node "
             "has ENABLE_POD_ENI=true",
             id="a resource that a node lists without any",
+        ),
+        pytest.param(
+            [FULL, trained("other", "0", "a"), trained("other", "1", "a"), *refused_workers(2), LEADER],
+            "Job workers cannot create 2 pods of the same JobSet: exceeded quota: q",
+            id="followers that the quota refuses",
         ),
     ],
 )
