@@ -318,7 +318,8 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     """`node` is the pod's node; `not_ready` is why the pod is not ready, according to its kubelet."""
     state = f" and is not ready: {not_ready}" if not_ready else ""
     cluster, pod = cycle.all_nodes.cluster, cycle.pod
-    text = f"it runs on {node}{state}; this shows what scheduling it now would give"
+    runs = "is assigned to" if pod.status.phase == "Pending" else "runs on"
+    text = f"it {runs} {node}{state}; this shows what scheduling it now would give"
     if MIRROR in pod.metadata.annotations:
         text = f"it is a static pod, which the kubelet of {node} runs without kube-scheduler{state}"
     row = cluster.index[node]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kschedx.explain.diagnosis import NodeDetail, OfferedNowhere
 from kschedx.explain.hardware import HardwareHint
 from kschedx.findings import HostPortConflict, InsufficientResource, TooManyPods
+from kschedx.kube.names import CPU
 from kschedx.wording import Brief, Fact, ResourceBalance, Words, balance, count, in_words, list_names
 
 
@@ -82,8 +83,9 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
         text = f"no node has {finding.resource}"
         return Words(headline=text, shared=text, facts=(Fact(label="requests", items=(asks,), whole=True),))
     never = ", more than the node's allocatable" if finding.never_fits else ""
+    unit = " CPU" if finding.resource == CPU and sums.short_by.isdigit() else ""  # a whole number has no suffix
     return Words(
-        headline=f"insufficient {finding.resource}, short by {sums.short_by}{never}",
+        headline=f"insufficient {finding.resource}, short by {sums.short_by}{unit}{never}",
         shared=f"insufficient {finding.resource}{never}",
         facts=tuple(facts),
         brief=Brief(lead="short by ", detail=f"{sums.short_by} {finding.resource}"),

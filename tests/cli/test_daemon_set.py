@@ -57,7 +57,7 @@ def test_nodes_are_grouped_by_the_outcome_of_their_pod(question: str, tmp_path: 
     assert (
         lines[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes; 1 pod stays pending; 3 nodes are not eligible"
     )
-    assert "✗ 1 node: pod pending, insufficient cpu, short by 1" in result.out
+    assert "✗ 1 node: pod pending, insufficient cpu, short by 1 CPU" in result.out
     assert lines[1:4] == [
         "  because   1 node lacks 1 CPU",
         "  fix 1     lower requests.cpu of container main from 2 to 1 · tried on small",
@@ -158,7 +158,7 @@ def test_a_manifest_among_others_has_a_pod_per_node(options: tuple[str, ...], tm
     result = kschedx("why", "-f", both, "-s", cluster, *options)
     assert result.code == 1
     assert result.out.startswith(
-        "✗ 4 pods: 3 can be scheduled, 1 unschedulable\n\n✗ insufficient cpu, short by 1, more than"
+        "✗ 4 pods: 3 can be scheduled, 1 unschedulable\n\n✗ insufficient cpu, short by 1 CPU, more than"
     )
     assert re.search(r"infra/agent \(DaemonSet\) × 2 → (runs, cordoned|cordoned, runs) ", result.out)
 

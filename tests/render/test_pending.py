@@ -32,7 +32,7 @@ def test_a_lost_node_is_named_and_repaired_before_nodes_are_added(tmp_path: Path
     lost = node("b", allocatable=OFFERS, taints=["node.kubernetes.io/unreachable:NoSchedule"])
     pods = [wanting(name, "2") for name in "xyz"]
     lines = listed(tmp_path, node("a", allocatable=OFFERS), lost, wanting("busy", "3", on="a"), *pods)
-    assert lines[2] == "✗ 3 pods: insufficient cpu, short by 1; other nodes: b is unreachable"
+    assert lines[2] == "✗ 3 pods: insufficient cpu, short by 1 CPU; other nodes: b is unreachable"
     assert "  fix       repair b: it is unreachable · for 2 of 3" in lines
 
 

@@ -144,7 +144,7 @@ def test_details_of_a_node_have_all_verdicts_and_facts() -> None:
     texts = [line.plain for line in why_lines(explanation, width=100, nodes=["n"])]
     assert texts[0] == "✗ n: default/new does not fit: 2 plugins reject it"
     assert "  ✗ TaintToleration (the verdict): untolerated taint a=b:NoSchedule" in texts
-    assert "  ✗ NodeResourcesFit: insufficient cpu, short by 1, more than the node's allocatable" in texts
+    assert "  ✗ NodeResourcesFit: insufficient cpu, short by 1 CPU, more than the node's allocatable" in texts
 
 
 def test_an_unknown_node_is_refused_with_the_nearest() -> None:
