@@ -13,7 +13,10 @@ from types import ModuleType
 
 import pytest
 
+import kschedx
 from kschedx.controllers.states import STATES
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.simulation import Simulation
 from kschedx.words.reasons import DOCUMENTATION, reasons
 from tests.command import ROOT
 from tests.conftest import Golden
@@ -40,7 +43,15 @@ def test_every_state_has_an_example_without_placeholders() -> None:
     assert not [headline for _, headline, _ in rows if len(headline) < 20 or re.search(r"[{}*]|\s$", headline)]
 
 
-# Words: ../shared/STYLE.md's table, as far as it can be held by a pattern.
+def test_the_python_guide_names_attributes_that_exist() -> None:
+    guide = (ROOT / "docs/pages/guides/python.md").read_text(encoding="utf-8")
+    kinds = {"kschedx": kschedx, "result": Explanation, "simulation": Simulation}
+    names = re.findall(rf"\b({'|'.join(kinds)})\.(\w+)", guide)
+    assert {name for name, _ in names} == kinds.keys()
+    assert not [f"{name}.{attribute}" for name, attribute in names if not hasattr(kinds[name], attribute)]
+
+
+# Words, as far as they can be checked with a pattern.
 
 REPLACED = re.compile(
     r"""

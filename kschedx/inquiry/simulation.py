@@ -25,7 +25,7 @@ from kschedx.controllers.workloads import (
     manifest_of,
     wanted_replicas,
 )
-from kschedx.errors import NotAdmittedError, NotChangedError
+from kschedx.errors import InputError, NotAdmittedError, NotChangedError
 from kschedx.explain.kubelet import BoundByHand, bound_by_hand, may_lack_node_support
 from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.notes import drained_nodes
@@ -591,8 +591,12 @@ class Simulation(Shown):
     def explain(self, step: int) -> Explanation:
         """Return the explanation of a step's pod in the cluster at that step. Steps are counted from 0.
 
-        Only steps of the final queue are supported, not those of a drain.
+        Only steps of the final queue are supported, not those of a drain. Raises `InputError` for others.
         """
+        first, number = self.simulator.first_step, len(self.steps)
+        if not first <= step < number:
+            known = f"the last queue has the steps {first:,} to {number - 1:,}" if first < number else ""
+            raise InputError(f"step {step:,} cannot be explained", hint=known)
         scheduler = self._start.on(self.cluster_before(step))
         pod = scheduler.snapshot.pods[self.steps[step].pod]
         cycle = scheduler.schedule(pod, self.setup.profile_of(pod))

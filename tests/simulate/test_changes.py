@@ -173,6 +173,11 @@ def test_a_drain_is_decided_before_the_next_change() -> None:
         step = simulation.steps[number]
         assert step.decision is not None
         assert list(simulation.explain(number).best_nodes) == step.names(step.decision.best.tolist())
+    for number in (0, len(simulation.steps), -1):
+        with pytest.raises(
+            InputError, match=rf"step {number} cannot be explained \(the last queue has the steps \d+ to"
+        ):
+            simulation.explain(number)
 
 
 def test_a_drained_node_can_be_removed() -> None:
