@@ -487,6 +487,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                     yield f"/spec/{kind}/{index}", str(item.get("name")), item
 
     def _exceeded_quota_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        counts = [quota for quota in self.snapshot.of(ResourceQuota) if "BestEffort" in quota.spec.scopes]
+        if any((it.metadata.namespace, it.metadata.name) == (self._namespace, match["quota"]) for it in counts):
+            patch = [set_field("/spec/containers/0/resources", {"requests": {"cpu": "100m", "memory": "128Mi"}})]
+            yield self._patch_fix("set requests: the quota counts only pods without any (BestEffort)", patch)
         yield self._raised_quota(match)
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}

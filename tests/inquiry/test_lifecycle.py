@@ -1266,6 +1266,17 @@ def test_two_quotas_that_refuse_a_pod(tmp_path: Path) -> None:
     assert fix["certainty"] == "untried"
 
 
+def test_a_quota_for_pods_without_requests(tmp_path: Path) -> None:
+    spec = {"hard": {"pods": "0"}, "scopes": ["BestEffort"]}
+    quota = {**QUOTA, "spec": spec, "status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}
+    job = workload("Job", template={"metadata": {}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}})
+    fixes = json.loads(why(tmp_path, "job/web", job, quota, output="json").out)["fixes"]
+    assert [(fix["title"], fix["certainty"]) for fix in fixes] == [
+        ("set requests: the quota counts only pods without any (BestEffort)", "verified"),
+        ("raise pods from 0 to 1 in ResourceQuota q (scope BestEffort)", "verified"),
+    ]
+
+
 CONFLICT = "pod node label selector conflicts with its namespace node label selector"
 NOT_ALLOWED = (
     "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"
