@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx
 
 OFFERS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
@@ -34,6 +34,30 @@ def test_a_lost_node_is_named_and_repaired_before_nodes_are_added(tmp_path: Path
     lines = listed(tmp_path, node("a", allocatable=OFFERS), lost, wanting("busy", "3", on="a"), *pods)
     assert lines[2] == "✗ 3 pods: insufficient cpu, short by 1 CPU; other nodes: b is unreachable"
     assert "  fix       repair b: it is unreachable · for 2 of 3" in lines
+
+
+def urgent(name: str) -> Manifest:
+    manifest = wanting(name, "3")
+    return {**manifest, "spec": {**at(manifest, "spec"), "priority": 100}}
+
+
+def test_pods_that_preempt_others_are_apart_from_those_that_do_not(tmp_path: Path) -> None:
+    """Each node has room for one of the urgent pods once its own pod is evicted."""
+    nodes = [node(name, allocatable=OFFERS) for name in "ab"]
+    low = [wanting(f"low-{name}", "3", on=name) for name in "ab"]
+    lines = listed(tmp_path, *nodes, *low, *map(urgent, "xyz"))
+    assert lines[2] == "✗ 2 pods: insufficient cpu, short by 2 CPU; preemption makes room"
+    assert lines[4] == "  fix       wait for preemption: it makes room for all 2"
+    alone = lines[lines.index("✗ insufficient cpu, short by 2 CPU") :]
+    assert alone[1:3] == ["  pod       default/z (priority 100)", "  fix       add a node like a"]
+
+
+def test_a_pod_without_a_report_of_its_kubelet_does_not_run(tmp_path: Path) -> None:
+    waiting = {**wanting("x", "1", on="a"), "status": {"phase": "Pending"}}
+    cluster = {"kind": "List", "items": [node("a", allocatable=OFFERS), waiting]}
+    (tmp_path / "cluster.json").write_text(json.dumps(cluster))
+    result = kschedx("why", "pod/x", "-s", "cluster.json", cwd=tmp_path, columns=200)
+    assert "it is assigned to a; this shows what scheduling it now would give" in result.out
 
 
 def test_an_equal_shortage_is_given_per_node(tmp_path: Path) -> None:
