@@ -126,7 +126,7 @@ def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
         yield _group_item(answer, group, _PENDING, Tone.BAD)
     for why, nodes in answer.unable.items():
         title = f"{count(len(nodes), 'node')}: {_UNABLE}, {why}"
-        yield ViewItem(title=title, tone=Tone.BAD, kind=_UNABLE, members=nodes)
+        yield ViewItem(title=title, tone=Tone.BAD, kind=_UNABLE, members=tuple(nodes))
     if answer.runs:
         title = f"{count(len(answer.runs), 'node')}: {_FITS}"
         yield ViewItem(title=title, tone=Tone.GOOD, kind=_FITS, members=answer.runs)
