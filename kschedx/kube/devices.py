@@ -216,6 +216,8 @@ class CapacityRequirements(Struct, frozen=True, kw_only=True):
 
 
 class _RequestedDevices(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The fields that requests and their alternatives share."""
+
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""

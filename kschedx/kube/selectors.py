@@ -408,7 +408,7 @@ def parse_label_query(text: str) -> Selector:
 
 
 class _QueryParser:
-    """Parse in staging/src/k8s.io/apimachinery/pkg/labels/selector.go, with its texts."""
+    """Parse of staging/src/k8s.io/apimachinery/pkg/labels/selector.go, with its error texts."""
 
     def __init__(self, text: str) -> None:
         self._tokens = iter(_TOKEN.findall(text))

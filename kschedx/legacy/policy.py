@@ -13,7 +13,7 @@ from msgspec.structs import fields, replace
 
 from kschedx.errors import ConfigError
 from kschedx.framework.config.decoding import (
-    AnyExtender,
+    BaseExtender,
     ExtenderTLSConfig,
     decode,
     nearest_or_all,
@@ -76,7 +76,7 @@ class _PriorityPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     argument: _PriorityArgument | None = None
 
 
-class PolicyExtender(AnyExtender, frozen=True, kw_only=True, rename="camel"):
+class PolicyExtender(BaseExtender, frozen=True, kw_only=True, rename="camel"):
     enable_https: bool = False
     tls_config: Mapping[str, object] | None = None
     http_timeout: Int64 = 0

@@ -328,7 +328,7 @@ class ExtenderManagedResource(Struct, frozen=True, kw_only=True, rename="camel")
     ignored_by_scheduler: bool = False
 
 
-class AnyExtender(Struct, frozen=True, kw_only=True, rename="camel"):
+class BaseExtender(Struct, frozen=True, kw_only=True, rename="camel"):
     """A webhook for filtering, scoring, preemption, or binding; an empty verb is not supported by it."""
 
     url_prefix: str = ""
@@ -355,7 +355,7 @@ class AnyExtender(Struct, frozen=True, kw_only=True, rename="camel"):
         )
 
 
-class Extender(AnyExtender, frozen=True, kw_only=True, rename="camel"):
+class Extender(BaseExtender, frozen=True, kw_only=True, rename="camel"):
     enable_https: bool = field(default=False, name="enableHTTPS")
     tls_config: ExtenderTLSConfig | None = None
     http_timeout: Duration = Duration(0)
