@@ -343,28 +343,28 @@ def deschedule(
         cluster = Cluster(snapshot, PodIndex(_shuffle(pods.pods, seed)), counts_budgets=counts_budgets, nodes=nodes)
         return run_loop(cluster, read, metrics, moment, judges=False)
 
-    world = ClusterInMotion(snapshot, setup, pods, moment)
+    moving = ClusterInMotion(snapshot, setup, pods, moment)
     loops, landings = [], []
     for number in range(rounds + 1):
         title = f"loop {number + 1} of {rounds + 1}"
         if number or first is None:
-            cluster = world.cluster(counts_budgets=counts_budgets)
+            cluster = moving.cluster(counts_budgets=counts_budgets)
             first = run_loop(cluster, read, metrics, moment, judges=not (number or is_trial), title=title)
         loops.append(first)
         if number == rounds or not loops[-1].evicted:
             break
-        landings.append(world.move(loops[-1].evicted))
+        landings.append(moving.move(loops[-1].evicted))
     return Descheduling(
         snapshot=snapshot,
         policy=read,
         loops=tuple(loops),
         landings=tuple(landings),
         likelihood=None if is_trial else likelihood(loops[0], in_other_order, len(pods.pods)),
-        newly_placed=world.newly_placed,
-        preempted=world.preempted,
-        is_undecided=world.is_undecided,
-        shares=None if is_trial else (_shares(snapshot, pods), _shares(snapshot, world.index)),
-        pods=world.pods,
+        newly_placed=moving.newly_placed,
+        preempted=moving.preempted,
+        is_undecided=moving.is_undecided,
+        shares=None if is_trial else (_shares(snapshot, pods), _shares(snapshot, moving.index)),
+        pods=moving.pods,
     )
 
 

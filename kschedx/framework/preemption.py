@@ -392,12 +392,12 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
         """The potential victims."""
         return self.potential.pod_rows(np.arange(len(self.potential.pods)), self.nodes)
 
-    def without_victims(self, world: NodeTable) -> NodeTable:
-        """Return `world`, a part of the nodes, without any potential victims. Raises `NotPreparedError`."""
-        return self.handle.remove_pods(self.state, self.pod, world, self.everyone)
+    def without_victims(self, table: NodeTable) -> NodeTable:
+        """Return `table`, a part of the nodes, without any potential victims. Raises `NotPreparedError`."""
+        return self.handle.remove_pods(self.state, self.pod, table, self.everyone)
 
-    def reprieve(self, world: NodeTable, fits: TableRows) -> _EvictedPods:
-        """Return the victims on the nodes `fits`, rows of `nodes`; `world` has these nodes without any potential
+    def reprieve(self, table: NodeTable, fits: TableRows) -> _EvictedPods:
+        """Return the victims on the nodes `fits`, rows of `nodes`; `table` has these nodes without any potential
         victims."""
         potential = self.potential
         evicted = np.zeros(len(potential.pods), dtype=np.bool_)
@@ -406,18 +406,18 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
         turn = 0
         while len(fits):
             more = potential.count[fits] > turn
-            fits, world = TableRows(fits[more]), world.take(rows_where(more))
+            fits, table = TableRows(fits[more]), table.take(rows_where(more))
             positions = potential.positions_in_turn(fits, turn)
-            world = self.handle.add_pods(self.state, self.pod, world, potential.pod_rows(positions, self.nodes))
-            evicted[positions] = unfit[positions] = ~self.handle.passes_filters(self.state, self.pod, world).passed
+            table = self.handle.add_pods(self.state, self.pod, table, potential.pod_rows(positions, self.nodes))
+            evicted[positions] = unfit[positions] = ~self.handle.passes_filters(self.state, self.pod, table).passed
             if self.bounds is not None:
-                for node, victim in zip(each_cluster_row(world.rows), positions.tolist(), strict=True):
+                for node, victim in zip(each_cluster_row(table.rows), positions.tolist(), strict=True):
                     answer = self.bounds.stays(node, int(potential.pods[victim]), fits=not unfit[victim])
                     evicted[victim] = answer is not True
                     if isinstance(answer, Status):
                         failed.setdefault(node, answer)
             leaving = potential.pod_rows(positions[evicted[positions]], self.nodes)
-            world = self.handle.remove_pods(self.state, self.pod, world, leaving)
+            table = self.handle.remove_pods(self.state, self.pod, table, leaving)
             turn += 1
         return _EvictedPods(mask=evicted, unfit=unfit, failed=failed)
 
@@ -445,27 +445,27 @@ def _dry_run_results(trial: PreemptionTrial, no_victims: Callable[[str], Status]
     names, unable = nodes.cluster.names, ClusterRows(nodes.rows[potential.count == 0])
     statuses = {node: no_victims(names[node]) for node in each_cluster_row(unable)}
     able = rows_where(potential.count > 0)
-    world = nodes.take(able)
+    table = nodes.take(able)
     try:
-        world = trial.without_victims(world)
+        table = trial.without_victims(table)
     except NotPreparedError as missing:
         # PreFilter rejected the pod before it called a plugin that needs to know the removed pods
         failed = Status(code=Code.ERROR, reasons=(str(missing),))
-        statuses |= dict.fromkeys(each_cluster_row(world.rows), failed)
+        statuses |= dict.fromkeys(each_cluster_row(table.rows), failed)
         return _DryRunResults(candidates={}, statuses=statuses)
-    outcome = handle.passes_filters(state, pod, world)
-    stuck = {world.cluster_row(row): row for row in each_row(rows_where(~outcome.passed))}
+    outcome = handle.passes_filters(state, pod, table)
+    stuck = {table.cluster_row(row): row for row in each_row(rows_where(~outcome.passed))}
     numbers, rejections = outcome.rejections
     verdicts = [_verdict(rejected) for rejected in rejections]
     statuses |= {node: verdicts[numbers[row]] for node, row in stuck.items()}
 
     passed = outcome.passed
     if trial.bounds is not None:
-        refused = {node: trial.bounds.refusal(node) for node in each_cluster_row(world.rows) if node not in stuck}
+        refused = {node: trial.bounds.refusal(node) for node in each_cluster_row(table.rows) if node not in stuck}
         statuses |= {node: status for node, status in refused.items() if status is not None}
-        passed = passed & np.array([refused.get(node) is None for node in each_cluster_row(world.rows)], dtype=np.bool_)
+        passed = passed & np.array([refused.get(node) is None for node in each_cluster_row(table.rows)], dtype=np.bool_)
     fits = TableRows(able[passed])
-    left = world.take(rows_where(passed))
+    left = table.take(rows_where(passed))
     # a plugin that PreFilter has not prepared rejects every node, and has no bounds
     room = handle.room(state, pod, left, trial.everyone) if len(left) and trial.bounds is None else None
     if room is not None:

@@ -430,13 +430,13 @@ def _dry_run(
     protected = partial(_protected_victims, runner.snapshot.disruption_budgets)
     potential = potential_victims(nodes, pod.priority, protected, ranked_by_start=False)
     trial = PreemptionTrial(handle=runner, state=state, pod=pod, nodes=nodes, potential=potential)
-    world = trial.without_victims(nodes)
-    outcome = runner.passes_filters(state, pod, world)
+    emptied = trial.without_victims(nodes)
+    outcome = runner.passes_filters(state, pod, emptied)
     statuses = {nodes.cluster_row(row): outcome.status(row) for row in each_row(rows_where(~outcome.passed))}
     alone = rows_where(~outcome.passed & (potential.count == 0))
     statuses |= {nodes.cluster_row(row): NO_VICTIMS for row in each_row(alone)}
     fits = rows_where(outcome.passed)
-    evicted = trial.reprieve(world.take(fits), fits)
+    evicted = trial.reprieve(emptied.take(fits), fits)
     candidates = [*trial.candidates(fits, evicted, by_rank=False)]
     return candidates, statuses | {candidate.node: SUCCESS for candidate in candidates}
 
