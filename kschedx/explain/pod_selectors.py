@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.hardware import RootCause
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
@@ -336,10 +335,24 @@ def refused_members(cycle: Cycle) -> Iterator[RootCause]:
         raw = snapshot.workloads.get(key)
         if raw is None or key[1] != own.namespace or event.reason != "FailedCreate":
             continue
-        manifest, workload = msgspec.json.decode(raw), Workload(*key)
-        is_member = shared.items() <= map_at(manifest, "spec", "template", "metadata", "labels").items()
-        lacking = wanted_replicas(manifest) - len(Owners(snapshot).members(snapshot.pods, workload))
+        labels = map_at(msgspec.json.decode(raw), "spec", "template", "metadata", "labels")
+        is_member = shared.items() <= labels.items()
+        lacking = _wanted_pods(raw) - _pods_of(snapshot, *key)
         if is_member and lacking > 0 and snapshot.failed_create(key[0], stored_metadata(raw)) is not None:
             pods, why = count(lacking, "pod"), event.message.rpartition(" is forbidden: ")[2]
             text = f"{key[0]} {key[2]} cannot create {pods} of the same {kind.singular}: {why}"
             yield RootCause(text=text)
+
+
+def _wanted_pods(raw: bytes) -> int:
+    """Return how many pods a stored Job runs at a time, or the replicas of another workload."""
+    spec = stored_controller(raw).spec
+    if spec.parallelism is not None:
+        return min(spec.parallelism, spec.parallelism if spec.completions is None else spec.completions)
+    return 1 if spec.replicas is None else spec.replicas
+
+
+def _pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> int:
+    pods = snapshot.pods
+    is_owned = pods.owners.where(lambda owners: any((owner.kind, owner.name) == (kind, name) for owner in owners))
+    return int((is_owned & pods.namespaces.where(lambda other: other == namespace)).sum())
