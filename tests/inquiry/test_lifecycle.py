@@ -1310,7 +1310,11 @@ RULES = "scheduler.alpha.kubernetes.io/"
 def test_a_rule_of_the_namespace_that_the_pod_breaks(
     tmp_path: Path, annotations: Manifest, spec: Manifest, report: str, fix: str
 ) -> None:
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "annotations": annotations}}
+    space: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "default", "annotations": annotations},
+    }
     job = workload("Job", template={"metadata": {}, "spec": {**SMALL, **spec}})
     event = reports("Job", "web", "FailedCreate", f'Error creating: pods "web-" is forbidden: {report}')
     result = why(tmp_path, "job/web", space, job, event, output="json")
