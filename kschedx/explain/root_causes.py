@@ -47,10 +47,11 @@ from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import requested_amount
 from kschedx.kube.scalars import parse_int64
-from kschedx.kube.selectors import Operator
+from kschedx.kube.selectors import Operator, compile_selector
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
+from kschedx.plugins.inter_pod_affinity.plugin import REASON_AFFINITY
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes
@@ -565,6 +566,7 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     yield from unhealthy(snapshot, finding)
     yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
     yield from _never_preempts(diagnosis)
+    yield from _needed_victims(diagnosis)
 
 
 def _claim_causes(cycle: Cycle, finding: f.Finding) -> Iterator[RootCause]:
@@ -654,6 +656,28 @@ def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
         name = pod.spec.priority_class_name
         named = f"PriorityClass {name} has" if name else "the pod has"
         yield RootCause(text=f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted")
+
+
+def _needed_victims(diagnosis: Diagnosis) -> Iterator[RootCause]:
+    """Yield the pods that preemption would evict, and that the pod's own podAffinity requires on their node."""
+    cycle, terms = diagnosis.cycle, diagnosis.cycle.pod.spec.required_pod_affinity
+    tried = cycle.post_filter.dry_run if cycle.post_filter is not None and terms else None
+    if tried is None:
+        return
+    pods, selectors = cycle.snapshot.pods, [compile_selector(term.label_selector) for term in terms]
+    is_lower = pods.labels.where(lambda labels: all(selector.matches(labels) for selector in selectors))
+    is_lower &= pods.priorities < cycle.pod.priority
+    if not any(term.namespaces or term.namespace_selector for term in terms):
+        is_lower &= pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
+    for node in _rejected_nodes(diagnosis, f.InsufficientResource):
+        needed = (
+            np.flatnonzero(is_lower & (pods.node == node)).tolist() if REASON_AFFINITY in tried.reasons[node] else ()
+        )
+        if needed:
+            named = list_names([pods.key(row) for row in needed], 2)
+            where = cycle.all_nodes.cluster.names[node]
+            yield RootCause(text=f"preemption cannot help on {where}: the pod's podAffinity requires {named} there")
+            return
 
 
 def _rejected_nodes(diagnosis: Diagnosis, kind: type[f.Finding]) -> Iterator[ClusterRow]:

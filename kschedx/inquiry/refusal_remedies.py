@@ -29,7 +29,7 @@ from kschedx.apiserver.pod_security import (
     PodSecurityLevel,
     security_view,
 )
-from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_ready, quota_kinds
+from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, closest
 from kschedx.explain.admission import enforced_standard, service_accounts
@@ -42,11 +42,11 @@ from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.raised_quota import format_like, raised_quota
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import Manifest, decode, encode, list_at, map_at
-from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field, with_spec
+from kschedx.kube.documents import Change, Target, pointer, remove_field, set_field, with_spec
 from kschedx.kube.escaping import shell_command, why_command
-from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import toleration_text
@@ -294,8 +294,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 continue
             allowed = request.scaled_value(_MILLI) * most // 10**9
             needed = -(-limit.scaled_value(_MILLI) * 10**9 // most)
-            lower[name] = {"limits": {resource: _format_like(request, allowed)}}
-            higher[name] = {"requests": {resource: _format_like(request, needed)}}
+            lower[name] = {"limits": {resource: format_like(request, allowed)}}
+            higher[name] = {"requests": {resource: format_like(request, needed)}}
         return lower, higher
 
     def _above_limit_fixes(self, resource: str, limit: str) -> Iterator[Fix | None]:
@@ -491,7 +491,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         if any((it.metadata.namespace, it.metadata.name) == (self._namespace, match["quota"]) for it in counts):
             patch = [set_field("/spec/containers/0/resources", {"requests": {"cpu": "100m", "memory": "128Mi"}})]
             yield self._patch_fix("set requests: the quota counts only pods without any (BestEffort)", patch)
-        yield self._raised_quota(match)
+        yield self._raised_quotas(match)
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
@@ -501,44 +501,22 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 title, (self._workload_change([set_field("/spec/strategy", rolling)]),), commands=(command,)
             )
 
-    def _raised_quota(self, match: re.Match[str]) -> Fix | None:
-        """Return the fix that raises a quota to its usage plus the requests of the missing pods."""
-        name = match["quota"]
-        requested, used, limited = (
-            dict(part.split("=", 1) for part in match[key].split(",") if "=" in part)
-            for key in ("requested", "used", "limited")
-        )
-        hard = {
-            resource: _sum(used.get(resource, "0"), requested[resource], self.count)
-            for resource in limited
-            if resource in requested
-        }
-        quotas = self.snapshot.of(ResourceQuota)
-        own = next(
-            (quota for quota in quotas if quota.metadata.name == name and quota.metadata.namespace == self._namespace),
-            None,
-        )
-        phrase = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
-        kinds = quota_kinds(self.snapshot, self._namespace, match[0])
-        if CLUSTER_RESOURCE_QUOTA in kinds:
-            title, patch = f"raise {phrase} in {' or '.join(kinds)} {name}", {"spec": {"quota": {"hard": hard}}}
-            command = merge_patch("clusterresourcequota", "", name, patch)
-            return Fix.untried(title, commands=(command,) if len(kinds) == 1 else (), of_group=FixGroup.CLUSTER)
-        command = merge_patch("resourcequota", self._namespace, name, {"spec": {"hard": hard}})
-        target = Target(api_version="v1", kind="ResourceQuota", namespace=self._namespace, name=name)
-        changes = (target.patched(*merged_fields("/spec/hard", hard)),)
-        snapshot = self.snapshot
-        if own is not None:
-            larger = replace(
-                own,
-                spec=replace(own.spec, hard={**own.spec.hard, **hard}),
-                status=replace(own.status, hard={**own.status.hard, **hard}) if own.status.hard else own.status,
-            )
-            snapshot = snapshot.with_records(ResourceQuota, (larger if quota is own else quota for quota in quotas))
-        scopes = "" if own is None else ", ".join(own.spec.scopes)
-        title = f"raise {phrase} in ResourceQuota {name}{scopes and f' (scope {scopes})'}"
-        fix = self._try(title, changes, snapshot=snapshot, commands=(command,))
-        return fix or Fix.untried(f"{title}; another rule may refuse the pod as well", changes, commands=(command,))
+    def _raised_quotas(self, match: re.Match[str]) -> Fix | None:
+        """Return the fix that raises a quota, and those that would refuse the pod after it. The API server names only
+        the first of them."""
+        last = raised_quota(self.snapshot, self._namespace, match, self.count)
+        raised = {match["quota"]: last}
+        while last.changes and (after := _EXCEEDED.search(self._refusal_in(last.snapshot))):
+            if after["quota"] in raised:
+                break
+            last = raised[after["quota"]] = raised_quota(last.snapshot, self._namespace, after, self.count)
+        title = f"raise {' and '.join(quota.title for quota in raised.values())}"
+        commands = tuple(quota.command for quota in raised.values() if quota.command)
+        changes = tuple(change for quota in raised.values() for change in quota.changes)
+        if not last.changes:
+            return Fix.untried(title, changes, commands=commands, of_group=FixGroup.CLUSTER)
+        fix = self._try(title, changes, snapshot=last.snapshot, commands=commands)
+        return fix or Fix.untried(f"{title}; another rule may refuse the pod as well", changes, commands=commands)
 
     @property
     def _has_all_replicas(self) -> bool:
@@ -594,7 +572,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             request = _amount(container, "requests", resource)
             is_above = request is not None and request.scaled_value(_MILLI) > share
             sides = ("limits", "requests") if is_above else ("limits",)
-            lower[name] = {side: {resource: _format_like(limit, share)} for side in sides}
+            lower[name] = {side: {resource: format_like(limit, share)} for side in sides}
         return lower
 
     def _other_bound(self, match: re.Match[str], side: str) -> Fix | None:
@@ -674,17 +652,21 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     ) -> Fix | None:
         """Return the fix with the pod's answer after it; None if the API server still refuses the pod."""
         try:
-            subject = admit(
-                snapshot or self.snapshot,
-                manifest or self.manifest,
-                self.setup,
-                dependents=self.dependents,
-                maker=self.maker,
-            )
+            subject = self._admit(snapshot or self.snapshot, manifest or self.manifest)
         except (InputError, UndecidableError):
             return None
         fix = replace(Fix.untried(title, changes, commands=commands), apply=apply or changes)
         return fix_with_outcome(fix, self._decide(subject))
+
+    def _admit(self, snapshot: Snapshot, manifest: Manifest) -> Subject:
+        return admit(snapshot, manifest, self.setup, dependents=self.dependents, maker=self.maker)
+
+    def _refusal_in(self, snapshot: Snapshot) -> str:
+        try:
+            self._admit(snapshot, self.manifest)
+        except (InputError, UndecidableError) as error:
+            return str(error)
+        return ""
 
     def _decide(self, subject: Subject) -> Explanation | None:
         try:
@@ -763,18 +745,6 @@ _MILLI = -3
 def _amount(container: Mapping[str, object], side: str, resource: str) -> Quantity | None:
     amount = map_at(container, "resources", side).get(resource)
     return None if amount is None else parse_quantity(str(amount))
-
-
-def _format_like(sample: Quantity, thousandths: int) -> str:
-    return str(replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
-
-
-def _sum(used: str, each: str, count: int) -> str:
-    """Return `used` plus `count` times `each`, in the format of `used`, or of `each` if `used` is 0."""
-    quantity, other = parse_quantity(used), parse_quantity(each)
-    return _format_like(
-        quantity if quantity.mantissa else other, quantity.scaled_value(_MILLI) + count * other.scaled_value(_MILLI)
-    )
 
 
 def _kubelet(manifest: Manifest) -> KubeletSpec:

@@ -135,6 +135,15 @@ NEWER_THAN_3 = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution
 DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes.io/pvc-protection"]}}
 
 
+NEAR_CACHE = {
+    "podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": "kubernetes.io/hostname"}
+        ]
+    }
+}
+
+
 @pytest.mark.parametrize(
     ("objects", "cause", "fix"),
     [
@@ -189,6 +198,16 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             "the pod has preemptionPolicy Never, so that no pod of a lower priority is evicted",
             "add a node like a",
             id="a pod that may not preempt",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}),
+                pod("cache", on="a", labels={"app": "cache"}, containers=at(asking("", cpu="3"), "spec")["containers"]),
+                pod("me", priority=9, affinity=NEAR_CACHE, containers=at(asking("me", cpu="2"), "spec")["containers"]),
+            ],
+            "preemption cannot help on a: the pod's podAffinity requires default/cache there",
+            "lower requests.cpu of container",
+            id="a victim that the pod needs",
         ),
         pytest.param(
             [{**node("a"), "status": UNHEALTHY}, asking("me", **{GPU: "1"})],

@@ -1253,17 +1253,19 @@ def test_a_virtual_machine_that_is_stopped(tmp_path: Path, spec: Manifest, statu
     assert ("start the VirtualMachine" in [fix["title"] for fix in result["fixes"]]) == bool(why_stopped)
 
 
-def test_two_quotas_that_refuse_a_pod(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", ["requests.cpu", "count/pods"])
+def test_all_quotas_that_refuse_a_pod_are_raised(tmp_path: Path, other: str) -> None:
     def full(name: str, resource: str) -> Manifest:
         amounts = {"hard": {resource: "1"}, "used": {resource: "1"}}
         return {**QUOTA, "metadata": {"name": name, "namespace": "default"}, "spec": {"hard": {resource: "1"}}} | {
             "status": amounts
         }
 
-    result = why(tmp_path, "job/web", workload("Job"), full("a", "pods"), full("b", "requests.cpu"), output="json")
+    result = why(tmp_path, "job/web", workload("Job"), full("a", "pods"), full("b", other), output="json")
     (fix,) = json.loads(result.out)["fixes"]
-    assert fix["title"] == "raise pods from 1 to 2 in ResourceQuota a; another rule may refuse the pod as well"
-    assert fix["certainty"] == "untried"
+    assert fix["title"] == f"raise pods from 1 to 2 in ResourceQuota a and {other} from 1 to 2 in ResourceQuota b"
+    assert [change["target"]["name"] for change in fix["changes"]] == ["a", "b"]
+    assert fix["certainty"] == "verified"
 
 
 def test_a_quota_for_pods_without_requests(tmp_path: Path) -> None:

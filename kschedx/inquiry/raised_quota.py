@@ -1,0 +1,75 @@
+"""Larger quotas, for pods that a quota refuses."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, quota_kinds
+from kschedx.kube.documents import Change, Target, merged_fields
+from kschedx.kube.kubectl import merge_patch
+from kschedx.kube.quantity import Quantity, parse_quantity
+from kschedx.kube.resources import ResourceQuota
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class _RaisedQuota(Struct, frozen=True, kw_only=True):
+    title: str  # `pods from 2 to 5 in ResourceQuota q`
+    command: str
+    changes: tuple[Change, ...] = ()
+    """None for a ClusterResourceQuota."""
+    snapshot: Snapshot
+
+
+def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods: int) -> _RaisedQuota:
+    """Return a quota with its usage plus the requests of so many pods, and the snapshot with it."""
+    name = match["quota"]
+    requested, used, limited = (
+        dict(part.split("=", 1) for part in match[key].split(",") if "=" in part)
+        for key in ("requested", "used", "limited")
+    )
+    hard = {
+        resource: _sum(used.get(resource, "0"), requested[resource], pods)
+        for resource in limited
+        if resource in requested
+    }
+    quotas = snapshot.of(ResourceQuota)
+    own = next(
+        (quota for quota in quotas if quota.metadata.name == name and quota.metadata.namespace == namespace),
+        None,
+    )
+    phrase = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
+    kinds = quota_kinds(snapshot, namespace, match[0])
+    if CLUSTER_RESOURCE_QUOTA in kinds:
+        patch = {"spec": {"quota": {"hard": hard}}}
+        command = merge_patch("clusterresourcequota", "", name, patch) if len(kinds) == 1 else ""
+        return _RaisedQuota(title=f"{phrase} in {' or '.join(kinds)} {name}", command=command, snapshot=snapshot)
+    target = Target(api_version="v1", kind="ResourceQuota", namespace=namespace, name=name)
+    if own is not None:
+        larger = replace(
+            own,
+            spec=replace(own.spec, hard={**own.spec.hard, **hard}),
+            status=replace(own.status, hard={**own.status.hard, **hard}) if own.status.hard else own.status,
+        )
+        snapshot = snapshot.with_records(ResourceQuota, (larger if quota is own else quota for quota in quotas))
+    scopes = "" if own is None else ", ".join(own.spec.scopes)
+    return _RaisedQuota(
+        title=f"{phrase} in ResourceQuota {name}{scopes and f' (scope {scopes})'}",
+        command=merge_patch("resourcequota", namespace, name, {"spec": {"hard": hard}}),
+        changes=(target.patched(*merged_fields("/spec/hard", hard)),),
+        snapshot=snapshot,
+    )
+
+
+def _sum(used: str, each: str, count: int) -> str:
+    """Return `used` plus `count` times `each`, in the format of `used`, or of `each` if `used` is 0."""
+    quantity, other = parse_quantity(used), parse_quantity(each)
+    return format_like(
+        quantity if quantity.mantissa else other, quantity.scaled_value(-3) + count * other.scaled_value(-3)
+    )
+
+
+def format_like(sample: Quantity, thousandths: int) -> str:
+    return str(replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
