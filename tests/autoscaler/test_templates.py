@@ -85,7 +85,7 @@ def test_the_output_of_snapshotz_supplements_a_cluster(tmp_path: Path) -> None:
     cluster = ROOT / "fixtures" / "autoscaler-at-maximum"
     snapshotz = tmp_path / "snapshotz.json"
     snapshotz.write_text(
-        json.dumps({"NodeList": [], "TemplateNodes": {"other": {"Node": {"metadata": {}}, "Pods": []}}})
+        json.dumps({"NodeList": [], "TemplateNodes": {"other": {"Node": {"metadata": {"name": "n"}}, "Pods": []}}})
     )
     expected = command("why", cluster / "pod.yaml", "-s", cluster / "cluster.yaml")
     answer = command("why", cluster / "pod.yaml", "-s", cluster / "cluster.yaml", "-s", snapshotz)
