@@ -14,7 +14,7 @@ from kschedx.autoscaler.node_groups import NodeState, TaintRules
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as capi
 from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
-from kschedx.kube.decoding import list_at
+from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.documents import Json
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration
@@ -150,8 +150,6 @@ def _taint(value: object, place: Place) -> dict[str, object]:
 # The status of machine templates is not read.
 
 _MOST_PODS = "110"
-_MANAGED = ("node-role.kubernetes.io", "node-restriction.kubernetes.io", "node.cluster.x-k8s.io")
-"""Domains of the labels that machines copy to their nodes."""
 
 
 def machine_templates(snapshot: Snapshot) -> dict[str, Json]:
@@ -183,14 +181,9 @@ def _capacity(written: Mapping[str, str]) -> dict[str, str]:
 def _node(scalable: capi.Scalable, capacity: Mapping[str, str]) -> Json:
     name = f"{scalable.metadata.name}-asg"
     generic = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name}
-    passed_on = {key: value for key, value in scalable.spec.template.spec.metadata.labels.items() if _is_managed(key)}
+    copied = capi.node_labels(scalable.spec.template.spec.metadata.labels)
     label_values = dict(_pairs(scalable.metadata.annotations.get(capi.LABELS, "")))
-    return _ready_node(name, {**generic, **passed_on, **label_values}, _taints(scalable), capacity)
-
-
-def _is_managed(key: str) -> bool:
-    domain = key.partition("/")[0]
-    return any(domain == managed_domain or domain.endswith(f".{managed_domain}") for managed_domain in _MANAGED)
+    return _ready_node(name, {**generic, **copied, **label_values}, _taints(scalable), capacity)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
@@ -270,9 +263,11 @@ def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemp
         place = Place(object=f"template of {group}")
         if not isinstance(entry, dict) or not isinstance(entry.get("Node"), dict):
             raise InputError("a template is a map with Node and Pods", place=place)
-        pods = entry.get("Pods") or ()
+        node, pods = entry["Node"], entry.get("Pods") or ()
+        metadata = map_at(node, "metadata")
         with place:
-            objects = [{"apiVersion": "v1", "kind": "Node", **entry["Node"]}]
+            named = {**metadata, "name": metadata.get("name") or "template"}
+            objects = [{"apiVersion": "v1", "kind": "Node", **node, "metadata": named}]
             objects += [_without_priority_class({"apiVersion": "v1", "kind": "Pod", **pod}) for pod in pods]
             snapshot = Snapshot.from_objects(objects)
         on_it = tuple(snapshot.pods[row] for row in range(len(snapshot.pods)))

@@ -22,7 +22,7 @@ def stopped_state(workload: Workload, manifest: Mapping[str, object]) -> ScaledT
     """Return the state of a custom resource without pods: it is stopped, or its number of pods is 0."""
     if (stop := stop_of(manifest)) is not None:
         value = stop.value_in(manifest)
-        text = "false" if value is False else str(value)
+        text = "false" if value is False else str(value) or '""'
         return ScaledToZero(subject=workload.reference, field=stop.field, value=text)
     is_own = map_at(manifest, "spec").get("replicas") == 0
     return ScaledToZero(subject=workload.reference, field="spec.replicas" if is_own else "its number of pods")

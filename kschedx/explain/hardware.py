@@ -155,6 +155,9 @@ def names_hardware(key: str) -> bool:
     return key.startswith(prefixes)
 
 
+LABELS_OF_KUBELET = ("kubernetes.io/os", ARCH_LABELS[0])
+
+
 def label_of_kubelet(node: Node, key: str) -> str:
     """Return the value of a label that the kubelet sets when it starts, if the node lacks it; otherwise an empty
     string. Upstream: updateDefaultLabels in pkg/kubelet/kubelet_node_status.go."""

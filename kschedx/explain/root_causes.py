@@ -13,6 +13,7 @@ from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.cycle_notes import unusable_volumes
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
+    LABELS_OF_KUBELET,
     RootCause,
     SharedByHami,
     device_claim_refusal,
@@ -438,10 +439,10 @@ def _contradiction(cycle: Cycle) -> Iterator[RootCause]:
 
 def _unset_labels(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield nodes that lack a label which would match, and with which every kubelet registers its node."""
-    nodes = cycle.snapshot.cluster.nodes
-    for requirement in (requirement for term in finding.terms for requirement in term.requirements):
-        key, values = requirement.key, requirement.values
-        if names := [node.name for node in nodes if label_of_kubelet(node, key) in {*values} - {""}]:
+    requirements = (requirement for term in finding.terms for requirement in term.requirements)
+    for key, values in ((it.key, {*it.values}) for it in requirements if it.operator in (Operator.IN, Operator.EQUALS)):
+        nodes = cycle.snapshot.cluster.nodes if key in LABELS_OF_KUBELET else ()
+        if names := [node.name for node in nodes if label_of_kubelet(node, key) in values - {""}]:
             lacks = f"{list_names(names, 2)} {'lacks' if len(names) == 1 else 'lack'} label {key}"
             yield RootCause(text=f"{lacks}, which the kubelet sets when it starts")
 

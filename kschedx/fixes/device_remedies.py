@@ -280,12 +280,16 @@ def _with_requests(spec: ResourceClaimSpec, change: Callable[[DeviceRequest], De
 
 
 def _change_requests(
-    key: str, change: Callable[[DeviceRequest], DeviceRequest], title: str, place: RemedyCandidate
+    key: str,
+    change: Callable[[DeviceRequest], DeviceRequest],
+    title: str,
+    place: RemedyCandidate,
+    cost: s.Cost = s.Cost.CONSTRAINT,
 ) -> Iterator[s.FixStep]:
     """Yield a claim with changed requests; nothing if other pods use it. `title` has room for the object."""
     claim = _unshared_claim(key, place)
     if claim is not None and (spec := _with_requests(claim.spec, change)) != claim.spec:
-        yield _recreate_step(title, claim, spec, place, s.Cost.CONSTRAINT)
+        yield _recreate_step(title, claim, spec, place, cost)
 
 
 def _with_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimSpec:
@@ -368,59 +372,56 @@ _MISSING_KEY = "no such key: "
 
 
 def _correct_names(failed: f.DeviceSelectorFailed, place: RemedyCandidate) -> Iterator[s.FixStep]:
-    """Yield the claims or the class whose failing selector reads what the devices publish: under another domain, by
+    """Yield the claim or the class whose failing selector reads what the devices publish: under another domain, by
     another name, or only where they publish it."""
-    missing = failed.error.partition(_MISSING_KEY)[2]
-    of_driver = [
-        device
-        for resource_slice in place.snapshot.devices.slices
-        if resource_slice.spec.driver == failed.device.partition("/")[0]
-        for device in resource_slice.spec.devices
-    ]
-    driver, (kind, _, key) = failed.device.partition("/")[0], failed.owner.partition(" ")
-    for table, quote, domain, name in _NAME_OF_DEVICE.findall(failed.expression):
-        if name != missing:
-            continue
-        published = {
-            tuple(item.split("/", 1)) if "/" in item else (driver, item)
-            for device in of_driver
-            for item in (device.attributes if table == "attributes" else device.capacity)
-        }
-        domains = sorted(other for other, item in published if item == name)
-        names = sorted(item for other, item in published if other == domain)
-        read = f"device.{table}[{quote}{domain}{quote}]"
-        if (domain, name) in published:
-            wanted = f"{quote}{name}{quote} in {read} && ({failed.expression})"
-            title = f"check that a device has {name} before it is compared in {{}}"
-        elif len(domains) == 1:
-            wanted = failed.expression.replace(read, f"device.{table}[{quote}{domains[0]}{quote}]")
-            title = f"read {name} of domain {domains[0]} instead of {domain} in {{}}"
-        elif meant := nearest_name(name, names) or _only_longer(name, names):
-            wanted = failed.expression.replace(f"{read}.{name}", f"{read}.{meant}")
-            title = f"read {meant} instead of {name} in {{}}"
-        else:
-            return
-        if kind == "class" and (device_class := place.snapshot.devices.classes.get(key)) is not None:
+    wanted, title = _corrected_expression(failed, place)
+    kind, _, key = failed.owner.partition(" ")
+    if not wanted:
+        return
+    if kind == "class":
+        if (device_class := place.snapshot.devices.classes.get(key)) is not None:
             selectors = _reworded(device_class.spec.selectors, failed.expression, wanted)
-            changed = replace(device_class, spec=replace(device_class.spec, selectors=selectors))
+            changed = with_spec(device_class, selectors=selectors)
             where = title.format(f"device class {key}")
             yield s.ObjectStep(title=where, cost=s.Cost.TYPO, group=s.FixGroup.CLUSTER, objects=(changed,))
-        elif (claim := place.snapshot.devices.claims.get(key)) is not None and not _is_used_by_others(claim, place):
-            requests = tuple(
-                request
-                if request.exactly is None
-                else replace(
-                    request,
-                    exactly=replace(
-                        request.exactly, selectors=_reworded(request.exactly.selectors, failed.expression, wanted)
-                    ),
-                )
-                for request in claim.spec.devices.requests
-            )
-            spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
-            if spec != claim.spec:
-                yield _recreate_step(title, claim, spec, place, s.Cost.TYPO)
         return
+
+    def reworded(request: DeviceRequest) -> DeviceRequest:
+        exactly = request.exactly
+        if exactly is None:
+            return request
+        selectors = _reworded(exactly.selectors, failed.expression, wanted)
+        return replace(request, exactly=replace(exactly, selectors=selectors))
+
+    yield from _change_requests(key, reworded, title, place, s.Cost.TYPO)
+
+
+def _corrected_expression(failed: f.DeviceSelectorFailed, place: RemedyCandidate) -> tuple[str, str]:
+    """Return the expression that reads what the driver's devices publish, and the title of the change, which has room
+    for the object. Both are empty if nothing similar is published."""
+    missing, driver = failed.error.partition(_MISSING_KEY)[2], failed.device.partition("/")[0]
+    slices = (each.spec for each in place.snapshot.devices.slices if each.spec.driver == driver)
+    of_driver = [device for spec in slices for device in spec.devices]
+    read_names = (match for match in _NAME_OF_DEVICE.findall(failed.expression) if match[3] == missing)
+    table, quote, domain, name = next(read_names, ("", "", "", ""))
+    published = {
+        tuple(item.split("/", 1)) if "/" in item else (driver, item)
+        for device in of_driver
+        for item in (device.attributes if table == "attributes" else device.capacity)
+    }
+    domains = sorted(other for other, item in published if item == name)
+    names = sorted(item for other, item in published if other == domain)
+    read = f"device.{table}[{quote}{domain}{quote}]"
+    if (domain, name) in published:
+        wanted = f"{quote}{name}{quote} in {read} && ({failed.expression})"
+        return wanted, f"check that a device has {name} before it is compared in {{}}"
+    if len(domains) == 1:
+        wanted = failed.expression.replace(read, f"device.{table}[{quote}{domains[0]}{quote}]")
+        return wanted, f"read {name} of domain {domains[0]} instead of {domain} in {{}}"
+    if name and (meant := nearest_name(name, names) or _only_longer(name, names)):
+        wanted = failed.expression.replace(f"{read}.{name}", f"{read}.{meant}")
+        return wanted, f"read {meant} instead of {name} in {{}}"
+    return "", ""
 
 
 def _only_longer(name: str, names: Iterable[str]) -> str:

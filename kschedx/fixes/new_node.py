@@ -26,6 +26,7 @@ from kschedx.fixes.trial import Situation
 from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import (
     MACHINE,
+    MAX_SIZES,
     OWNER_NAME,
     OWNER_NAMESPACE,
     MachineDeployment,
@@ -33,6 +34,7 @@ from kschedx.kube.autoscalers import (
     OpenShiftMachine,
     OpenShiftMachineSet,
     Scalable,
+    node_labels,
 )
 from kschedx.kube.devices import (
     MAX_DEVICES_OF_CLAIM,
@@ -330,10 +332,11 @@ def machines_from_zero(situation: Situation) -> Iterator[s.AddNode]:
     for kind, record in (("MachineSet", OpenShiftMachineSet), ("MachineDeployment", MachineDeployment)):
         for item in snapshot.of(record):
             template = item.spec.template
-            if item.spec.replicas == 0 and not any("autoscaler" in key for key in item.metadata.annotations):
+            if item.spec.replicas == 0 and item.metadata.annotations.keys().isdisjoint(MAX_SIZES):
                 name = _free_name(f"{item.metadata.name}-new", situation)
-                labels = {"kubernetes.io/os": "linux", **template.metadata.labels, **template.spec.metadata.labels}
-                step = _node(situation, name, labels, None)
+                is_of_openshift = kind == "MachineSet"
+                copied = template.spec.metadata.labels if is_of_openshift else node_labels(template.metadata.labels)
+                step = _node(situation, name, {"kubernetes.io/os": "linux", **copied}, None)
                 node = replace(step.node, spec=replace(step.node.spec, taints=template.spec.taints))
                 yield replace(step, node=node, scalable=f"{kind} {item.key}", taken=situation.daemon_requests(node))
 

@@ -316,12 +316,10 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         stop = None if self.maker is None else stop_of(self.maker)
         if self.maker is None or stop is None:
             return None
-        kind, patch = str(self.maker.get("kind")), stop.start
-        template = "kubectl patch {}/{} -n {} --type merge -p {}"
-        command = shell_command(template, kind.lower(), self._workload_name, self._namespace, patch)
-        return self._try(
-            f"start the {kind}", (self._workload_change([*merged_fields("", patch)]),), commands=(command,)
-        )
+        kind, group = str(self.maker.get("kind")), str(self.maker.get("apiVersion")).rpartition("/")[0]
+        command = merge_patch(f"{kind.lower()}.{group}", self._namespace, self._workload_name, stop.start)
+        change = self._workload_change([*merged_fields("", stop.start)])
+        return self._try(f"start the {kind}", (change,), commands=(command,))
 
     def _scaled_by_owner(self, owner: str) -> Fix | None:
         """Return what makes the owner create pods; a Deployment keeps its former ReplicaSets at zero."""

@@ -154,7 +154,18 @@ MACHINE = "machine.openshift.io/machine"
 """On OpenShift: namespace and name of the node's Machine, whose name is that of its MachineSet and a suffix."""
 _OF_MACHINES = (OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE, MACHINE)
 """Annotations of nodes."""
-ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS, *_OF_MACHINES)
+MAX_SIZES = tuple(
+    f"{group}/cluster-api-autoscaler-node-group-max-size" for group in (CLUSTER_API_GROUP, OPENSHIFT_GROUP)
+)
+"""Annotations of the objects that an autoscaler scales."""
+ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS, *MAX_SIZES, *_OF_MACHINES)
+_COPIED_DOMAINS = (".node-role.kubernetes.io", ".node-restriction.kubernetes.io", ".node.cluster.x-k8s.io")
+
+
+def node_labels(labels: Labels) -> Labels:
+    """Return the labels of a machine that Cluster API copies to its node: those of some domains and their subdomains
+    (internal/controllers/machine/machine_controller_noderef.go)."""
+    return {key: value for key, value in labels.items() if f".{key.partition('/')[0]}".endswith(_COPIED_DOMAINS)}
 
 
 class _LabelsMeta(Struct, frozen=True, kw_only=True):

@@ -467,7 +467,8 @@ def _workflow(manifest: _Fields) -> Iterator[_BuiltPods]:
     run = [str(_value_at(manifest, "spec.entrypoint"))]
     for name in run:
         _, template = templates.get(name, ("", {}))
-        run += [called for called in _called(template) if called in templates and called not in run]
+        called = dict.fromkeys(_called(template))
+        run += [other for other in called if other in templates and other not in run]
     pods = []
     for where, template in (templates[name] for name in run if name in templates):
         if containers := [*_workflow_containers(template)]:
@@ -498,11 +499,12 @@ def _workflow_containers(template: _Fields) -> Iterator[_Fields]:
 def _task_run(manifest: _Fields) -> Iterator[_BuiltPods]:
     """One pod with a container for each step (tektoncd/pipeline, pkg/pod/pod.go)."""
     placed = _fields_at(manifest, "spec.podTemplate")
-    if containers := [*_step_containers(_fields_at(manifest, "spec.taskSpec"))]:
+    task = _fields_at(manifest, "spec.taskSpec")
+    if steps := [*_step_containers(task)]:
         if shared := _requests(_fields_at(manifest, "spec.computeResources")):  # divided among the steps
-            first, *others = containers
-            containers = [{**first, "resources": {"requests": shared}}, *({**it, "resources": {}} for it in others)]
-        spec = _pod_spec(placed, {}, containers=containers)
+            first, *others = steps
+            steps = [{**first, "resources": {"requests": shared}}, *({**it, "resources": {}} for it in others)]
+        spec = _pod_spec(placed, {}, containers=[*steps, *_sidecar_containers(task)])
         yield _BuiltPods(part="", path="spec.taskSpec", count=1, spec=_name_containers(spec))
 
 
@@ -512,7 +514,8 @@ def _pipeline_run(manifest: _Fields) -> Iterator[_BuiltPods]:
     tasks = [*_items(manifest, "spec.pipelineSpec.tasks")]
     pods = []
     for where, task in tasks:
-        if containers := [*_step_containers(_fields_at(task, "taskSpec"))]:
+        its = _fields_at(task, "taskSpec")
+        if containers := [*_step_containers(its), *_sidecar_containers(its)]:
             spec, part = _name_containers(_pod_spec(placed, {}, containers=containers)), str(task.get("name"))
             count = 1 if len(tasks) == 1 else None
             pods.append(_BuiltPods(part=part, path=f"{where}.taskSpec", count=count, spec=spec))
@@ -520,30 +523,31 @@ def _pipeline_run(manifest: _Fields) -> Iterator[_BuiltPods]:
 
 
 def _step_containers(task: _Fields) -> Iterator[_Fields]:
-    """Yield a task's steps and sidecars as containers; `resources` is the field of v1beta1."""
-    usual = _fields_at(task, "stepTemplate")
-    for path in ("steps", "sidecars"):
-        for _, step in _items(task, path):
-            own = step.get("computeResources") or step.get("resources")
-            common = usual.get("computeResources") or usual.get("resources")
-            yield {**step, "resources": own or (common if path == "steps" else None) or {}}
+    """Yield a task's steps as containers, with the resources of `stepTemplate` for those without their own."""
+    usual = _tekton_resources(_fields_at(task, "stepTemplate"))
+    for _, step in _items(task, "steps"):
+        yield {**step, "resources": _tekton_resources(step) or usual or {}}
+
+
+def _sidecar_containers(task: _Fields) -> Iterator[_Fields]:
+    for _, sidecar in _items(task, "sidecars"):
+        yield {**sidecar, "resources": _tekton_resources(sidecar) or {}}
+
+
+def _tekton_resources(fields: _Fields) -> object:
+    """Return the resources of a step or sidecar; in v1beta1, their field is `resources`."""
+    return fields.get("computeResources") or fields.get("resources")
 
 
 def _largest(pods: Sequence[_BuiltPods]) -> Iterator[_BuiltPods]:
     """Yield the pods that no other one with the same placement covers: they need not run at the same time."""
-    totals = [_total(built.spec) for built in pods]
-    places = [{key: field for key, field in built.spec.items() if key != "containers"} for built in pods]
-    for own, built in enumerate(pods):
-        covering = (
-            other
-            for other in range(len(pods))
-            if other != own
-            and places[other] == places[own]
-            and totals[other] >= totals[own]
-            and (totals[other] != totals[own] or other < own)
-        )
-        if next(covering, None) is None:
-            yield built
+    kept: list[tuple[int, _Fields, Counter[str]]] = []
+    sizes = sorted(((_total(pod.spec), row) for row, pod in enumerate(pods)), key=lambda size: -size[0].total())
+    for total, row in sizes:  # a pod is covered only by one whose sum is at least as large
+        place = {key: field for key, field in pods[row].spec.items() if key != "containers"}
+        if not any(place == other and total <= most for _, other, most in kept):
+            kept.append((row, place, total))
+    yield from (pods[row] for row, _, _ in sorted(kept, key=lambda item: item[0]))
 
 
 def _total(spec: _Fields) -> Counter[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kschedx.errors import InputError
-from kschedx.kube.scalars import earlier, nanoseconds
+from kschedx.kube.scalars import earlier, nanoseconds, parse_int64
 from kschedx.kube.types import Taint, Toleration
 from kschedx.patterns import lazy_pattern
 
@@ -93,10 +93,11 @@ def left_over_since(taint: Taint, taken: str) -> str:
     """Return when cluster-autoscaler set a taint before a scale-down that did not happen; empty for one that may still
     be under way. The taint's value is the time in seconds (cluster-autoscaler/utils/taints/taints.go). `taken` is the
     time of the cluster, as `Snapshot.taken` has it."""
-    if taint.key not in (TO_BE_DELETED, DELETION_CANDIDATE) or not taint.value.isdecimal() or not taken:
+    since = parse_int64(taint.value) if taint.key in (TO_BE_DELETED, DELETION_CANDIDATE) else None
+    if since is None or not taken:
         return ""
     try:
-        age = nanoseconds(taken.removesuffix(" or later")) // 10**9 - int(taint.value)
+        age = nanoseconds(taken.removesuffix(" or later")) // 10**9 - since
         return earlier(taken.removesuffix(" or later"), age) if age > _LONGEST_SCALE_DOWN else ""
     except (InputError, OverflowError):
         return ""

@@ -880,7 +880,9 @@ def test_the_machine_set_of_a_full_node_is_scaled() -> None:
         ({}, [], 0, "owner", False),
         ({"role": "infra"}, [{"key": "gpu", "effect": "NoSchedule"}], 0, "owner", False),
         ({"role": "infra"}, [], 1, "owner", False),
+        ({"role": "infra"}, [], 0, "capacity.cluster-autoscaler.kubernetes.io/labels", True),
         ({"role": "infra"}, [], 0, "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size", False),
+        ({"role": "infra"}, [], 0, "machine.openshift.io/cluster-api-autoscaler-node-group-max-size", False),
     ],
 )
 def test_the_first_machine_of_a_set_that_is_scaled_to_zero(
@@ -895,6 +897,21 @@ def test_the_first_machine_of_a_set_that_is_scaled_to_zero(
     first = titles_of(node("n"), machine_set, pod("me", nodeSelector={"role": "infra"}))[0]
     scaled = "scale MachineSet machines/infra from 0 to 1"
     assert first == (scaled if is_scaled else "label n role=infra")
+
+
+@pytest.mark.parametrize(
+    ("label", "is_copied"),
+    [("node-role.kubernetes.io/infra", True), ("team.node-restriction.kubernetes.io/infra", True), ("infra", False)],
+)
+def test_cluster_api_copies_only_some_labels_of_a_machine_to_its_node(label: str, is_copied: bool) -> None:
+    deployment: Manifest = {
+        "apiVersion": "cluster.x-k8s.io/v1beta1",
+        "kind": "MachineDeployment",
+        "metadata": {"name": "infra", "namespace": "machines"},
+        "spec": {"replicas": 0, "template": {"metadata": {"labels": {label: "yes"}}}},
+    }
+    titles = titles_of(node("n"), deployment, pod("me", nodeSelector={label: "yes"}))
+    assert ("scale MachineDeployment machines/infra from 0 to 1" in titles) is is_copied
 
 
 def test_bytes_are_lowered_to_round_quantities() -> None:
