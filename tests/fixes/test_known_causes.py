@@ -831,6 +831,17 @@ def test_refused_pods_of_others_are_no_cause(workers: list[Manifest]) -> None:
     assert not roots(Diagnosis(result.cycle))
 
 
+def test_a_label_that_a_pod_avoids_is_not_missed() -> None:
+    rules = [
+        {"key": "kubernetes.io/os", "operator": "NotIn", "values": ["linux"]},
+        {"key": "zone", "operator": "In", "values": ["x"]},
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": rules}]}}
+    avoiding = pod("me", affinity={"nodeAffinity": required})
+    result = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), avoiding]), "default/me")
+    assert not roots(Diagnosis(result.cycle))
+
+
 ROLE = "node-role.kubernetes.io/control-plane"
 
 

@@ -141,6 +141,12 @@ DATABASE: Manifest = {
     "metadata": {"name": "web", "namespace": "default", "annotations": {"cnpg.io/hibernation": "on"}},
     "spec": {"instances": 3},
 }
+NOTEBOOK: Manifest = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "Notebook",
+    "metadata": {"name": "web", "namespace": "default", "annotations": {"kubeflow-resource-stopped": ""}},
+    "spec": {"template": {"spec": {"containers": [{"name": "web", "image": "web"}]}}},
+}
 AT_PAUSE: Manifest = {
     **workload("Deployment", replicas=2),
     "apiVersion": "argoproj.io/v1alpha1",
@@ -312,6 +318,7 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "default/cluster/web is stopped: annotation cnpg.io/hibernation is on",
         0,
     ),
+    ("notebook/web", [NOTEBOOK], 'default/notebook/web is stopped: annotation kubeflow-resource-stopped is ""', 0),
     ("job/web", [workload("Job", parallelism=0)], "default/job/web is scaled to zero: spec.parallelism is 0", 0),
     (
         "job/web",
