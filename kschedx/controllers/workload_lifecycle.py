@@ -180,11 +180,12 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     is_short = len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows)
     if is_short or not rows or manifest.get("kind") not in _REPLACED_AT_ONCE:
         return ()
-    unready = sum(not is_ready(pods[row]) for row in rows)
+    unready = [pods[row] for row in rows if not is_ready(pods[row])]
+    reason = next((f" ({reason.rstrip('.')})" for pod in unready if (reason := unready_reason(snapshot, pod))), "")
     if len(rows) == 1:
-        phrase = f"its only replica has a node{', but is not ready' if unready else ''}"
+        phrase = f"its only replica has a node{f', but is not ready{reason}' if unready else ''}"
     else:
-        not_ready = f", {unready:,} of them not ready" if unready else ""
+        not_ready = f", {len(unready):,} of them not ready{reason}" if unready else ""
         phrase = f"all of its {len(rows):,} replicas have nodes{not_ready}"
     assigned = [pods.start_times[row] or "" for row in rows]
     last = max(assigned) if all(assigned) else ""

@@ -99,13 +99,20 @@ def _architecture_of(image: str) -> str:
     return next((_ARCHITECTURES[word] for word in words if word in _ARCHITECTURES), "")
 
 
+def _is_host_process(spec: PodSpec) -> bool:
+    """Return whether the containers are processes of a Windows host."""
+    contexts = (spec.security_context, *(container.security_context for container in spec.containers))
+    return any(context is not None and context.is_host_process for context in contexts)
+
+
 def may_lack_node_support(spec: PodSpec) -> bool:
     """Return whether `start_obstacle` can find anything for a pod with this spec."""
     is_bound = any(volume.csi or is_counted(volume) for volume in spec.volumes)
     images = (container.image for container in (*spec.init_containers, *spec.containers))
     tolerated = {toleration.key for toleration in spec.tolerations}
     is_bound |= not tolerated.isdisjoint(("", *_PRESSURES)) and (spec.priority or 0) < SYSTEM_CRITICAL
-    return is_bound or bool(spec.os and spec.os.name) or any(map(_architecture_of, images))
+    is_bound |= _is_host_process(spec) or bool(spec.os and spec.os.name)
+    return is_bound or any(map(_architecture_of, images))
 
 
 _PRESSURES = {"node.kubernetes.io/disk-pressure": "DiskPressure", "node.kubernetes.io/pid-pressure": "PIDPressure"}
@@ -134,6 +141,9 @@ def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> _StartObstacle | 
     if os is not None and os.name and actual not in (None, os.name):
         why = f"spec.os is {os.name}, and the node runs {actual} (PodOSNotSupported)"
         return _StartObstacle(why=why, label=f"{OS_LABEL}={os.name}")
+    if _is_host_process(pod.spec) and actual not in (None, "windows"):
+        why = f"hostProcess containers need Windows, and the node runs {actual}"
+        return _StartObstacle(why=why, label=f"{OS_LABEL}=windows")
     if (driver := _missing_driver(snapshot, pod, name)) is not None:
         listing = (entry.name for csi_node in snapshot.storage.csi_nodes.values() for entry in csi_node.spec.drivers)
         lacks = f"CSINode {name} does not list" if driver in listing else "no CSINode lists"

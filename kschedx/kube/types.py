@@ -12,6 +12,7 @@ from kschedx.errors import InputError
 from kschedx.kube.conditions import UNSCHEDULABLE, Condition, TimedCondition, condition_of
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
+from kschedx.kube.security_contexts import SecurityContext
 from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm, Selector, compile_selector
 
 # A pod's volumes and their sources. Persistent volumes, claims, and classes are in `kube/storage.py`.
@@ -257,6 +258,7 @@ class Container(Struct, frozen=True, kw_only=True, rename="camel"):
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
     restart_policy_rules: tuple[_ContainerRestartRule, ...] = ()
+    security_context: SecurityContext | None = None
 
     @property
     def is_restartable_init(self) -> bool:
@@ -364,6 +366,7 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     host_users: bool | None = None
     os: PodOS | None = None
     """The kubelet reads it, not kube-scheduler."""
+    security_context: SecurityContext | None = None
 
     @property
     def has_unknown_priority(self) -> bool:

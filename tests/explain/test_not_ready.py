@@ -66,6 +66,7 @@ def test_a_pod_that_may_stay_on_another_chosen_node_has_no_note_about_eviction()
 
 
 IMAGE = {"name": "c", "image": "registry/arm64v8/nginx:1.25"}
+HOST_PROCESS: Manifest = {"windowsOptions": {"hostProcess": True}}
 LINUX = [("linux", "amd64"), ("linux", "amd64")]
 
 
@@ -78,6 +79,10 @@ LINUX = [("linux", "amd64"), ("linux", "amd64")]
         (LINUX, {"os": {"name": "linux"}}, ""),
         (LINUX, {"os": {"name": "windows"}}, "n0 n1 kubernetes.io/os=windows"),
         ([("linux", "amd64"), ("windows", "amd64")], {"os": {"name": "windows"}}, "n0 kubernetes.io/os=windows"),
+        ([("linux", "amd64"), ("windows", "amd64")], {"securityContext": HOST_PROCESS}, "n0 kubernetes.io/os=windows"),
+        (LINUX, {"containers": [{"name": "c", "securityContext": HOST_PROCESS}]}, "n0 n1 kubernetes.io/os=windows"),
+        (LINUX, {"securityContext": {"windowsOptions": {"hostProcess": False}}}, ""),
+        ([("windows", "amd64")], {"securityContext": HOST_PROCESS}, ""),
         (LINUX, {"containers": [IMAGE]}, "n0 n1 kubernetes.io/arch=arm64"),
         (LINUX, {"containers": [{**IMAGE, "image": "app:1.2-arm64"}]}, "n0 n1 kubernetes.io/arch=arm64"),
         (LINUX, {"containers": [{**IMAGE, "image": "app-amd64:1.2"}]}, ""),
