@@ -2375,13 +2375,20 @@ def test_reports_of_kubelets(tmp_path: Path, state: Manifest, report: str) -> No
     assert report in " ".join(why(tmp_path, "pod/x", here, item).out.split())
 
 
-@pytest.mark.parametrize(("message", "why_unready"), [("", ""), ("no readiness gate.", " (no readiness gate)")])
-def test_a_complete_workload_has_its_headline(tmp_path: Path, message: str, why_unready: str) -> None:
-    unready = {"conditions": [{"type": "Ready", "status": "False", "message": message}]}
+GATE = 'corresponding condition of pod readiness gate "x.io/y" does not exist'
+
+
+@pytest.mark.parametrize(
+    ("reported", "why_unready"),
+    [({}, ""), ({"reason": "ReadinessGatesNotReady", "message": f"{GATE}."}, f" ({GATE})")],
+    ids=["no reason", "a readiness gate"],
+)
+def test_a_complete_workload_has_its_headline(tmp_path: Path, reported: Manifest, why_unready: str) -> None:
+    unready: Manifest = {"conditions": [{"type": "Ready", "status": "False", **reported}]}
     only = replica("web-1-a", "ReplicaSet", "web-1", **unready)
     result = why(tmp_path, "deploy/web", workload("Deployment"), ROLLED_OUT, only)
     phrase = f"its only replica has a node, but is not ready{why_unready}; this shows where one more would go"
-    assert phrase in result.out
+    assert phrase in " ".join(result.out.split())
 
 
 def test_nodes_that_joined_after_the_replicas_are_named(tmp_path: Path) -> None:
