@@ -52,7 +52,6 @@ from kschedx.kube.selectors import Operator, compile_selector
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
-from kschedx.plugins.inter_pod_affinity.plugin import REASON_AFFINITY
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes
@@ -665,16 +664,17 @@ def _needed_victims(diagnosis: Diagnosis) -> Iterator[RootCause]:
     tried = cycle.post_filter.dry_run if cycle.post_filter is not None and terms else None
     if tried is None:
         return
+    from kschedx.plugins.inter_pod_affinity.plugin import REASON_AFFINITY
+
     pods, selectors = cycle.snapshot.pods, [compile_selector(term.label_selector) for term in terms]
     is_lower = pods.labels.where(lambda labels: all(selector.matches(labels) for selector in selectors))
     is_lower &= pods.priorities < cycle.pod.priority
     if not any(term.namespaces or term.namespace_selector for term in terms):
         is_lower &= pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
     for node in _rejected_nodes(diagnosis, f.InsufficientResource):
-        needed = (
-            np.flatnonzero(is_lower & (pods.node == node)).tolist() if REASON_AFFINITY in tried.reasons[node] else ()
-        )
-        if needed:
+        if REASON_AFFINITY in tried.reasons[node] and (
+            needed := (is_lower & (pods.node == node)).nonzero()[0].tolist()
+        ):
             named = list_names([pods.key(row) for row in needed], 2)
             where = cycle.all_nodes.cluster.names[node]
             yield RootCause(text=f"preemption cannot help on {where}: the pod's podAffinity requires {named} there")
