@@ -38,12 +38,13 @@ from kschedx.inquiry.document import FixDocument
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import contradiction, explain, no_scheduler
-from kschedx.kube.autoscalers import CAPACITY_TYPE
+from kschedx.kube.autoscalers import CAPACITY_TYPE, DO_NOT_DISRUPT, NODE_POOL
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
+from kschedx.kube.tolerations import TO_BE_DELETED
 from kschedx.kube.types import LOST_TAINTS, Labels, Node, Pod
 from kschedx.parallel import processors, results
 from kschedx.progress import Phase, count_items
@@ -53,6 +54,9 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.words.constraints import fault_text
 from kschedx.words.pod import could_reject
+
+_SET_BY_KARPENTER = ("karpenter.sh/disrupted", "karpenter.sh/disruption")
+"""The taint of a node that Karpenter empties, in its present version and before 1.0."""
 
 
 class ResourceUse(Struct, frozen=True, kw_only=True):
@@ -153,12 +157,28 @@ class NodeAnswer(Shown):
         steps = node_repairs(self.row, self.node, self._scheduler.snapshot)
         return tuple(Fix.untried(step.title, commands=step.commands(), of_group=FixGroup.CAPACITY) for step in steps)
 
+    @property
+    def is_to_be_emptied(self) -> bool:
+        """Whether it is cordoned, being deleted, or being removed by an autoscaler."""
+        taints = any(taint.key.startswith((TO_BE_DELETED, *_SET_BY_KARPENTER)) for taint in self.node.spec.taints)
+        return taints or self.node.spec.unschedulable or bool(self.node.metadata.deletion_timestamp)
+
+    @cached_property
+    def guarded_pods(self) -> tuple[str, ...]:
+        """The pods that an annotation keeps on a node that Karpenter empties."""
+        pods, metadata = self._scheduler.snapshot.pods, self.node.metadata
+        is_tainted = any(taint.key.startswith(_SET_BY_KARPENTER) for taint in self.node.spec.taints)
+        if NODE_POOL not in metadata.labels or not (is_tainted or metadata.deletion_timestamp):
+            return ()
+        rows = (int(row) for row in pods.on_node(self.row) if not pods.terminating[row])
+        return tuple(pods.key(row) for row in rows if pods.annotations[row].get(DO_NOT_DISRUPT) == "true")
+
     @cached_property
     def blocking_budgets(self) -> Mapping[str, BudgetStatus]:
         """The PodDisruptionBudgets that allow no eviction of its pods, with their status, if the node is to be
-        emptied: it is cordoned or being deleted."""
+        emptied."""
         snapshot, blocking = self._scheduler.snapshot, {}
-        if not (self.node.spec.unschedulable or self.node.metadata.deletion_timestamp):
+        if not self.is_to_be_emptied:
             return {}
         rows = [row for row in snapshot.pods.on_node(self.row) if not snapshot.pods.terminating[row]]
         for budget in budgets_of(snapshot, snapshot):
@@ -295,7 +315,7 @@ class NodeReportDocument(Document, frozen=True):
     unschedulable: bool
     taints: tuple[str, ...]
     blocked_by: tuple[str, ...]
-    """PodDisruptionBudgets that allow no eviction of its pods, if it is cordoned or being deleted."""
+    """PodDisruptionBudgets that allow no eviction of its pods, if it is cordoned or being deleted or removed."""
     pods: PodCount
     resources: Mapping[str, ResourceDocument]
     states: tuple[StateDocument, ...]

@@ -17,6 +17,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, ResourceUse
+from kschedx.kube.autoscalers import DO_NOT_DISRUPT
 from kschedx.render.fixes import fix_lines, group_fix
 from kschedx.render.layout import column_lines, head_lines, headline_lines, item_lines, note_lines
 from kschedx.render.lifecycle import rollout_text, state_tone
@@ -37,7 +38,7 @@ from kschedx.render.terminal import (
     snapshot_nodes,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.wording import Fact, amounts, balance, count
+from kschedx.wording import Fact, amounts, balance, count, list_names
 from kschedx.words import describe, headline
 from kschedx.words.causes import because, causes_of
 from kschedx.words.constraints import fault_text, maintenance_text
@@ -330,6 +331,8 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
         yield f"cordoned{maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))}"
     for name, status in islice(answer.blocking_budgets.items(), _SHOWN_BUDGETS):
         yield f"PDB {name} allows no eviction: it {status.text}"
+    if answer.guarded_pods:
+        yield f"Karpenter does not evict {list_names(answer.guarded_pods, _SHOWN_BUDGETS)} ({DO_NOT_DISRUPT})"
     if spec.taints:
         taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
         yield f"taints {', '.join(taints)}"

@@ -83,9 +83,23 @@ def test_pods_that_are_not_running_are_listed_with_their_state(tmp_path: Path) -
     assert (state["name"], state["reason"]) == ("WaitingForKubelet", "ErrImagePull")
 
 
-@pytest.mark.parametrize("leaving", [{"spec.unschedulable": True}, {"metadata.deletionTimestamp": TAKEN}, {}])
+REMOVED: Manifest = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    "leaving",
+    [
+        {"spec.unschedulable": True},
+        {"metadata.deletionTimestamp": TAKEN},
+        {"spec.taints": [REMOVED]},
+        {"spec.taints": [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]},
+        {"spec.taints": [{"key": "DeletionCandidateOfClusterAutoscaler", "effect": "PreferNoSchedule"}]},
+        {},
+    ],
+)
 def test_budgets_that_keep_a_node_from_being_emptied(tmp_path: Path, leaving: dict[str, object]) -> None:
-    """They are named if the node is cordoned or being deleted; pods that are being deleted do not count."""
+    """They are named if the node is cordoned, being deleted, or being removed; pods that are being deleted do not
+    count."""
     machine = node("n1", allocatable=ROOM)
     for path, value in leaving.items():
         machine = changed(machine, path, value)
@@ -102,6 +116,27 @@ def test_budgets_that_keep_a_node_from_being_emptied(tmp_path: Path, leaving: di
     ]
     cluster = write(tmp_path, machine, runs, changed(goes, "metadata.deletionTimestamp", TAKEN), *budgets)
     blocked = json.loads(kschedx("why", "node/n1", "-s", cluster, "-o", "json").out)["blockedBy"]
-    assert blocked == (["default/web"] if leaving else [])
+    is_named = bool(leaving) and "Candidate" not in str(leaving)
+    assert blocked == (["default/web"] if is_named else [])
     text = "PDB default/web allows no eviction: it needs 1 healthy pod and has 1"
-    assert (text in " ".join(kschedx("why", "node/n1", "-s", cluster).out.split())) == bool(leaving)
+    assert (text in " ".join(kschedx("why", "node/n1", "-s", cluster).out.split())) == is_named
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_kept"),
+    [
+        ({"spec.taints": [REMOVED]}, True),
+        ({"metadata.deletionTimestamp": TAKEN}, True),
+        ({"spec.unschedulable": True}, False),
+        ({"metadata.deletionTimestamp": TAKEN, "metadata.labels": {}}, False),
+    ],
+)
+def test_pods_that_karpenter_does_not_evict(tmp_path: Path, changes: dict[str, object], is_kept: bool) -> None:
+    machine = changed(node("n1", allocatable=ROOM), "metadata.labels", {"karpenter.sh/nodepool": "default"})
+    for path, value in changes.items():
+        machine = changed(machine, path, value)
+    runs = changed(small_pod("job-0"), "spec.nodeName", "n1")
+    guarded = changed(runs, "metadata.annotations", {"karpenter.sh/do-not-disrupt": "true"})
+    result = kschedx("why", "node/n1", "-s", write(tmp_path, machine, guarded))
+    text = "Karpenter does not evict default/job-0 (karpenter.sh/do-not-disrupt)"
+    assert (text in " ".join(result.out.split())) == is_kept
