@@ -20,6 +20,7 @@ from kschedx.controllers.pod_lifecycle import (
     is_ready,
     pod_lifecycle,
 )
+from kschedx.controllers.stateful_set import unsure_of_name
 from kschedx.controllers.workload_lifecycle import failing_rollout
 from kschedx.controllers.workloads import (
     SCALED,
@@ -143,7 +144,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from self._rolled_back()
             case states.NotChanged():
                 yield self._recreate_fix()
-            case states.NotRead() if self.maker and len(self._workload_name) > LONGEST_STATEFUL_SET_NAME:
+            case states.NotRead() if self.maker and lifecycle == unsure_of_name(self.snapshot, workload_of(self.maker)):
                 yield Fix.untried(f"choose a name of at most {LONGEST_STATEFUL_SET_NAME} characters")
             case states.NotObserved(kind=kind, message=""):
                 known = "kube-controller-manager" if kind in SCALED else f"the controller of {kind}"

@@ -1260,6 +1260,20 @@ def test_a_virtual_machine_that_is_stopped(tmp_path: Path, spec: Manifest, statu
     assert ("start the VirtualMachine" in [fix["title"] for fix in result["fixes"]]) == bool(why_stopped)
 
 
+def test_a_stopped_resource_is_started_by_its_full_name(tmp_path: Path) -> None:
+    """Cluster API and others also have a kind Cluster."""
+    result = why(tmp_path, "cluster.postgresql.cnpg.io/web", node("n"), DATABASE)
+    assert "$ kubectl patch cluster.postgresql.cnpg.io web -n default --type merge -p" in result.out
+
+
+@pytest.mark.parametrize(("length", "code"), [(52, 0), (53, 3)])
+def test_a_name_that_may_be_too_long_for_a_label_of_pods(tmp_path: Path, length: int, code: int) -> None:
+    name = "s" * length
+    result = why(tmp_path, f"sts/{name}", node("n"), workload("StatefulSet", name))
+    assert result.code == code
+    assert ("fix choose a name of at most 52 characters" in " ".join(result.out.split())) is (code == 3)
+
+
 @pytest.mark.parametrize("other", ["requests.cpu", "count/pods"])
 def test_all_quotas_that_refuse_a_pod_are_raised(tmp_path: Path, other: str) -> None:
     def full(name: str, resource: str) -> Manifest:
