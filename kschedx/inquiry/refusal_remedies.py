@@ -489,7 +489,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _exceeded_quota_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         counts = [quota for quota in self.snapshot.of(ResourceQuota) if "BestEffort" in quota.spec.scopes]
         if any((it.metadata.namespace, it.metadata.name) == (self._namespace, match["quota"]) for it in counts):
-            patch = [set_field("/spec/containers/0/resources", {"requests": {"cpu": "100m", "memory": "128Mi"}})]
+            first = next(iter(list_at(self.manifest, "spec", "containers")), {})
+            own = map_at(first, "resources") if isinstance(first, Mapping) else {}
+            requests = {**map_at(own, "requests"), "cpu": "100m", "memory": "128Mi"}
+            patch = [set_field("/spec/containers/0/resources", {**own, "requests": requests})]
             yield self._patch_fix("set requests: the quota counts only pods without any (BestEffort)", patch)
         yield self._raised_quotas(match)
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:

@@ -260,6 +260,21 @@ def test_the_node(before: Any, step: s.FixStep, after: Any) -> None:
     assert apply_step(step, result, snapshot) == result, "a step is made once"
 
 
+@pytest.mark.parametrize(
+    ("taints", "command"),
+    [
+        (
+            (Taint(key="a", value="b", effect="NoSchedule"), Taint(key="c", effect="NoExecute")),
+            "kubectl taint node n a=b:NoSchedule- c:NoExecute-",
+        ),
+        ((Taint(key="d"),), '# no command: "d:" is not a name that Kubernetes accepts'),
+    ],
+    ids=["with and without a value", "without an effect, which only a dump can have"],
+)
+def test_the_command_that_removes_taints(taints: tuple[Taint, ...], command: str) -> None:
+    assert s.RemoveTaints(row=ROW, node="n", taints=taints).commands() == (command,)
+
+
 def test_the_status_of_a_claim_replaces_the_former_one() -> None:
     old, other = ({"name": name, "resourceClaimName": f"{name}-1"} for name in ("gpu", "nic"))
     before = Snapshot.from_objects([pod("p", status={"resourceClaimStatuses": [old, other]})]).pods[0]

@@ -1292,8 +1292,12 @@ def test_all_quotas_that_refuse_a_pod_are_raised(tmp_path: Path, other: str) -> 
 def test_a_quota_for_pods_without_requests(tmp_path: Path) -> None:
     spec = {"hard": {"pods": "0"}, "scopes": ["BestEffort"]}
     quota = {**QUOTA, "spec": spec, "status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}
-    job = workload("Job", template={"metadata": {}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}})
-    fixes = json.loads(why(tmp_path, "job/web", job, quota, output="json").out)["fixes"]
+    container = {"name": "app", "image": "app:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    job = workload("Job", template={"metadata": {}, "spec": {"containers": [container]}})
+    offering = node("gpu")
+    at(offering, "status")["allocatable"]["nvidia.com/gpu"] = "1"
+    fixes = json.loads(why(tmp_path, "job/web", offering, job, quota, output="json").out)["fixes"]
+    assert {"nvidia.com/gpu": "1"} in [op["value"].get("limits") for op in fixes[0]["changes"][0]["patch"]]
     assert [(fix["title"], fix["certainty"]) for fix in fixes] == [
         ("set requests: the quota counts only pods without any (BestEffort)", "verified"),
         ("raise pods from 0 to 1 in ResourceQuota q (scope BestEffort)", "verified"),

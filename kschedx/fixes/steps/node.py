@@ -101,9 +101,9 @@ class RemoveTaints(NodeStep, frozen=True, kw_only=True):
         if self.is_of_openshift:
             template = "oc patch schedulers.config.openshift.io cluster --type merge -p {}"
             return (shell_command(template, {"spec": {"mastersSchedulable": True}}),)
-        taints = [" {}={}:{}-" if taint.value else " {}:{}-" for taint in self.taints]
-        parts = [part for taint in self.taints for part in (taint.key, taint.value, taint.effect) if part]
-        return (shell_command(f"kubectl taint node {{}}{''.join(taints)}", self.node, *parts),)
+        return (
+            shell_command(f"kubectl taint node {{}}{' {}-' * len(self.taints)}", self.node, *map(str, self.taints)),
+        )
 
 
 class LabelNode(NodeStep, frozen=True, kw_only=True):
