@@ -366,7 +366,7 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     host_users: bool | None = None
     os: PodOS | None = None
     """The kubelet reads it, not kube-scheduler."""
-    security_context: SecurityContext | None = None
+    security_context: SecurityContext = SecurityContext()
 
     @property
     def has_unknown_priority(self) -> bool:

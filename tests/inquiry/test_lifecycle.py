@@ -2402,8 +2402,7 @@ GATE = 'corresponding condition of pod readiness gate "x.io/y" does not exist'
     ids=["no reason", "a readiness gate"],
 )
 def test_a_complete_workload_has_its_headline(tmp_path: Path, reported: Manifest, why_unready: str) -> None:
-    unready: Manifest = {"conditions": [{"type": "Ready", "status": "False", **reported}]}
-    only = replica("web-1-a", "ReplicaSet", "web-1", **unready)
+    only = replica("web-1-a", "ReplicaSet", "web-1", conditions=[{"type": "Ready", "status": "False", **reported}])
     result = why(tmp_path, "deploy/web", workload("Deployment"), ROLLED_OUT, only)
     phrase = f"its only replica has a node, but is not ready{why_unready}; this shows where one more would go"
     assert phrase in " ".join(result.out.split())
