@@ -296,6 +296,7 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     **dict.fromkeys(SYNC_MARKS, changes.text(lambda _, __: "synced")),
     capi.MIRROR: changes.text(lambda _, __: "mirror"),
     capi.DELETION_COST: _number,
+    **dict.fromkeys(capi.MAX_SIZES, _number),
     autoscalers.PAUSED_REPLICAS: _number,
     autoscalers.PAUSED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     **dict.fromkeys((autoscalers.LIMIT_RANGER, autoscalers.VERTICAL_UPDATES), _message),
