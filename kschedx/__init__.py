@@ -80,9 +80,9 @@ def load(*paths: str, whole: bool = False) -> Snapshot:
     try:
         return load_paths([path(item, "path") for item in paths], whole=whole)
     except OSError as error:
-        from kschedx.errors import InputError
+        from kschedx.errors import InputError, system_reason
 
-        raise InputError(f"cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise InputError(f"cannot be read: {system_reason(error)}") from None
 
 
 def explain(

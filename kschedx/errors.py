@@ -143,6 +143,11 @@ def join_fields(parent: str, child: str) -> str:
     return parent + child if child.startswith("[") else f"{parent}.{child}"
 
 
+def system_reason(error: OSError) -> str:
+    """Return the operating system's reason in lower case: `no such file or directory`."""
+    return (error.strerror or "").lower() or str(error)
+
+
 def closest(name: str, candidates: Iterable[str], least_similarity: float = 0.6) -> str:
     """Return the closest of `candidates`, or an empty string if none is close. The similarity is between 0 and 1."""
     import difflib

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.cli.streams import print_note
 from kschedx.controllers.states import ExitCode
-from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
+from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError, system_reason
 from kschedx.explain.causes import PodAnswer, decisive
 from kschedx.explain.difference import Summary
 from kschedx.framework.config.advice import Advice
@@ -126,7 +126,7 @@ class Baseline:
         try:
             sarif = msgspec.json.decode(Path(path).read_bytes(), type=_Sarif)
         except OSError as error:
-            raise InputError((error.strerror or str(error)).lower(), place=Place(source=path)) from None
+            raise InputError(system_reason(error), place=Place(source=path)) from None
         except msgspec.MsgspecError:
             hint = "write one with -o sarif"
             raise InputError("--baseline: this is not a SARIF file", place=Place(source=path), hint=hint) from None

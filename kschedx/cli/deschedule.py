@@ -14,7 +14,7 @@ from kschedx.cli.options import DECIDES, EVICTIONS, NOW, Command
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
-from kschedx.errors import InputError, Place, UndecidableError
+from kschedx.errors import InputError, Place, UndecidableError, system_reason
 from kschedx.sources.live.client import RefusedError
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _read(path: str, question: Question) -> bytes:
     try:
         return standard_input().read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise InputError((error.strerror or "cannot be read").lower(), place=Place(source=path)) from None
+        raise InputError(system_reason(error), place=Place(source=path)) from None
 
 
 def _config_map(connection: Connection, namespace: str, name: str) -> bytes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kschedx.cli.streams import print_note_if_file
-from kschedx.errors import ConfigError, InputError, Place, nearest
+from kschedx.errors import ConfigError, InputError, Place, nearest, system_reason
 from kschedx.sources import yaml as yaml_text
 from kschedx.sources.compression import STDOUT, compression_of, write
 from kschedx.sources.configurations import find_configuration, placed_error, read_configuration, zero_weights
@@ -27,7 +27,7 @@ def single_document(path: str) -> object:
     try:
         text = Path(path).read_bytes()
     except OSError as error:
-        raise InputError((error.strerror or "cannot be read").lower(), place=place) from None
+        raise InputError(system_reason(error), place=place) from None
     loaded = [yaml_text.load(part, source=path) for part in yaml_text.split(text, source=path)]
     documents = [document.value for document in loaded if document is not None]
     if len(documents) != 1:

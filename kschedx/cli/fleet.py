@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from kschedx.cli.options import Command
 from kschedx.cli.output import Answer, ExitCode, Format, Report, answer_to, input_digest, needs, option
 from kschedx.cli.worker import CapturedAnswer, Worker
-from kschedx.errors import InputError, Place, nearest
+from kschedx.errors import InputError, Place, nearest, system_reason
 from kschedx.inquiry.fleet import ClusterAnswerDocument, FleetDocument
 from kschedx.kube import documents
 from kschedx.progress import Phase, ProgressStep, begin, count_items
@@ -364,9 +364,7 @@ def _results(path: str | None) -> Iterator[Callable[[ClusterAnswerDocument], Non
         try:
             file = stack.enter_context(Path(path).open("ab"))
         except OSError as error:
-            raise InputError(
-                f"cannot be written: {(error.strerror or str(error)).lower()}", place=Place(source=path)
-            ) from None
+            raise InputError(f"cannot be written: {system_reason(error)}", place=Place(source=path)) from None
 
         def write(row: ClusterAnswerDocument) -> None:
             file.write(msgspec.json.encode(row) + b"\n")
@@ -493,6 +491,4 @@ def _write_parquet(rows: Sequence[ClusterAnswerDocument], path: str) -> None:
     try:
         pyarrow.parquet.write_table(pyarrow.table(columns), Path(path))
     except OSError as error:
-        raise InputError(
-            f"cannot be written: {(error.strerror or str(error)).lower()}", place=Place(source=path)
-        ) from None
+        raise InputError(f"cannot be written: {system_reason(error)}", place=Place(source=path)) from None

@@ -10,7 +10,7 @@ import typer
 
 from kschedx.cli.options import Command
 from kschedx.cli.output import ExitCode
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError, Place, system_reason
 
 COMMAND = Command(
     "Merge the parts of one answer",
@@ -40,7 +40,7 @@ def merge(
         try:
             document = msgspec.json.decode(Path(file).read_bytes())
         except OSError as error:
-            raise InputError(f"cannot be read: {(error.strerror or str(error)).lower()}", place=place) from None
+            raise InputError(f"cannot be read: {system_reason(error)}", place=place) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
             raise InputError(f"not valid JSON: {reason}", place=place) from None

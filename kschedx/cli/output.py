@@ -20,7 +20,14 @@ from msgspec.structs import replace
 from kschedx import __version__
 from kschedx.cli.streams import OutputError
 from kschedx.controllers.states import ExitCode as ExitCode
-from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
+from kschedx.errors import (
+    InputError,
+    KschedxError,
+    NotAdmittedError,
+    SeveralConfigError,
+    UndecidableError,
+    system_reason,
+)
 from kschedx.kube.escaping import typed_command
 from kschedx.progress import Phase, report_progress
 from kschedx.wording import visible
@@ -85,7 +92,7 @@ def outcome(command: Callable[[], int]) -> int:
         # an error of the system about a file is no defect
         name = str(error.filename) if error.filename else "a file"
         shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-        return print_error(f"{shown}: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
+        return print_error(f"{shown}: {system_reason(error)}", ExitCode.USAGE)
     except MemoryError:
         return print_error("not enough memory for this input", ExitCode.USAGE)
     except Exception as error:  # noqa: BLE001 - a defect: reported in one line that says how to see the traceback

@@ -96,7 +96,9 @@ class _Output(_Stream):
             self._goes_nowhere = True  # else Python would try again at exit, and print an error
             if error.errno == errno.EIO and stat.S_ISCHR(os.fstat(self._descriptor).st_mode):
                 sys.exit(HUNG_UP)  # `isatty` is False for a terminal that is gone
-            raise OutputError((error.strerror or str(error)).lower()) from None
+            from kschedx.errors import system_reason
+
+            raise OutputError(system_reason(error)) from None
 
 
 class _Errors(_Stream):

@@ -23,7 +23,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import replace
 from urllib3 import exceptions
 
-from kschedx.errors import InputError, Place, UndecidableError
+from kschedx.errors import InputError, Place, UndecidableError, system_reason
 from kschedx.framework.config.decoding import ExtenderTLSConfig
 from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, Victims
 from kschedx.kube.documents import API_VERSION, Json
@@ -276,7 +276,7 @@ class _Exchange(threading.Thread):
         try:
             return data or (Path(file).read_bytes() if file else b"")
         except OSError as error:
-            reason = (error.strerror or "cannot be read").lower()
+            reason = system_reason(error)
             text = f"{file}: {reason} (it is a file of kube-scheduler's machine; copy it here)"
             raise InputError(text, place=self._place(field)) from None
 

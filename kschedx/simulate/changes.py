@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.validation import validate_written_node
-from kschedx.errors import InputError, Place, nearest
+from kschedx.errors import InputError, Place, nearest, system_reason
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.selectors import required_node_affinity
@@ -158,7 +158,7 @@ def _lists(path: str) -> Iterator[list[object]]:
     try:
         text = Path(path).read_bytes()
     except OSError as error:
-        raise InputError((error.strerror or "cannot be read").lower(), place=Place(source=path)) from None
+        raise InputError(system_reason(error), place=Place(source=path)) from None
     for part in yaml_text.split(text, source=path):
         document = yaml_text.load(part, source=path)
         if document is None:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from msgspec import Struct
 
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError, Place, system_reason
 from kschedx.patterns import lazy_pattern
 from kschedx.sources import compression as compressed
 from kschedx.sources.compression import Readable, SizeBudget, Stream
@@ -74,7 +74,7 @@ def is_output(name: str) -> bool:
 
 def unreadable(source: str, error: OSError) -> InputError:
     """Return the operating system's error as an InputError."""
-    return InputError(f"cannot be read: {(error.strerror or str(error)).lower()}", place=Place(source=source))
+    return InputError(f"cannot be read: {system_reason(error)}", place=Place(source=source))
 
 
 class Folder:

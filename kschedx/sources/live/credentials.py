@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, Place, nearest
+from kschedx.errors import InputError, Place, nearest, system_reason
 from kschedx.kube.escaping import Url
 from kschedx.patterns import lazy_pattern
 from kschedx.progress import Phase, report_progress
@@ -553,7 +553,7 @@ def _file(path: str, where: Place) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f'"{path}" cannot be read: {(error.strerror or "").lower()}', place=where) from None
+        raise InputError(f'"{path}" cannot be read: {system_reason(error)}', place=where) from None
 
 
 # --- identity

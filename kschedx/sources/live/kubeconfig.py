@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, Place, nearest
+from kschedx.errors import InputError, Place, nearest, system_reason
 from kschedx.kube.decoding import decode
 
 _LARGEST = 10 << 20
@@ -235,7 +235,7 @@ def _read(path: Path) -> _Document:
         with path.open("rb") as file:
             text = file.read(_LARGEST + 1)
     except OSError as error:
-        message = f"cannot be read: {(error.strerror or str(error)).lower()}"
+        message = f"cannot be read: {system_reason(error)}"
         raise InputError(message, place=Place(source=source)) from None
     if len(text) > _LARGEST:
         raise InputError("too large for a kubeconfig", place=Place(source=source))
