@@ -43,15 +43,13 @@ def kubelet_rejection(snapshot: Snapshot, workload: Workload) -> states.Rejected
     """Return the state of a Job without an active pod, of a DaemonSet without one on some node, or of a workload with a
     ReplicaSet that lacks pods, if kubelets failed some of its pods."""
     by_owner, own = rejected_pods(snapshot), (workload.kind, workload.namespace, workload.name)
-    if not by_owner:
-        return None
     makers = {own: snapshot.workloads.get(own, b"{}")}
-    if workload.kind == "Deployment":
+    if workload.kind == "Deployment" and by_owner:
         replica_sets = replica_sets_of(snapshot, workload)
         makers = {("ReplicaSet", workload.namespace, meta.name): raw for meta, raw in replica_sets}
-    members = member_rows(snapshot, workload)
-    for key, raw in makers.items():
-        rows, wanted = by_owner.get(key, ()), stored_controller(raw).spec.replicas
+    for key, raw in ((key, raw) for key, raw in makers.items() if key in by_owner):
+        rows, wanted = by_owner[key], stored_controller(raw).spec.replicas
+        members = member_rows(snapshot, workload)
         active = [row for row in members if is_controlled_by(snapshot, row, key[2])]
         if workload.kind == "DaemonSet":
             names, active = snapshot.pods.node_names, []

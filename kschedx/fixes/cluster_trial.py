@@ -19,7 +19,7 @@ from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import BudgetUse, ReplacementNodes, Shortfall, TrialOutcome
-from kschedx.fixes.steps import AddNode, DeletePods, FixStep, MovePods, TakeOldFirst
+from kschedx.fixes.steps import AddNode, DeletePods, FixStep, MovePods, TakeOldFirst, awaits_preemption
 from kschedx.grouping import group_pairs
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Change, with_spec
@@ -101,7 +101,7 @@ class ClusterTrial:
         There is no shortfall if the pod, or one in its place, gets a node and no other pod loses its own. There is none
         either if the fix cannot be tried.
         """
-        tries = bool(sent) or _awaits_preemption(steps)
+        tries = bool(sent) or awaits_preemption(steps)
         if not tries or not self._is_small or self._setup.scheduler.config.extenders:
             return TrialOutcome()  # extenders are asked only about the pod itself, never about a trial
         try:
@@ -153,7 +153,7 @@ class ClusterTrial:
         decisions = simulator.queue.steps[record.steps :]
         gone = {*proposal.deleted, *(key for step in decisions if step.key in ahead for key in step.victim_keys)}
         preempted: set[str] = set()
-        if _awaits_preemption(steps):  # it is meant to evict pods, for each pod of its own
+        if awaits_preemption(steps):  # it is meant to evict pods, for each pod of its own
             preempted = {key for step in decisions for key in step.victim_keys} - gone
         outcome = TrialOutcome(
             is_tried=True,
@@ -382,10 +382,6 @@ class ClusterTrial:
         rows = () if is_placed else [row for key in ahead if (row := simulator.row(key)) is not None]
         first = tuple(pods.key(row) for row in rows if pods.node[row] >= 0)
         return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal, higher_priority=first)
-
-
-def _awaits_preemption(steps: Sequence[FixStep]) -> bool:
-    return any(isinstance(step, DeletePods) and step.by_preemption for step in steps)
 
 
 def _has_node(simulator: Simulator, key: str) -> bool:

@@ -463,8 +463,7 @@ def _lacks_room_if_corrected(situation: Situation) -> bool:
 
 def _fails_on_a_device(situation: Situation) -> bool:
     """Whether the attempt ends with an error because of a selector for devices, which can be corrected."""
-    findings = (finding for group in situation.groups for finding in group.exemplar.findings)
-    return any(isinstance(finding, f.DeviceSelectorFailed) for finding in findings)
+    return any(isinstance(finding, f.DeviceSelectorFailed) for finding in situation.findings)
 
 
 def _is_of_cordon(finding: f.Finding) -> bool:

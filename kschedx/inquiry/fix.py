@@ -246,7 +246,7 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     @property
     def awaits_preemption(self) -> bool:
-        return any(isinstance(step, s.DeletePods) and step.by_preemption for step in self.steps)
+        return s.awaits_preemption(self.steps)
 
     @property
     def adds_node(self) -> bool:

@@ -14,6 +14,7 @@ from kschedx.fixes.steps.eviction import Victim as Victim
 from kschedx.fixes.steps.eviction import VictimMove as VictimMove
 from kschedx.fixes.steps.eviction import VictimStep as VictimStep
 from kschedx.fixes.steps.eviction import WithdrawResize as WithdrawResize
+from kschedx.fixes.steps.eviction import awaits_preemption as awaits_preemption
 from kschedx.fixes.steps.node import DOMAIN_OF_ITS_OWN as DOMAIN_OF_ITS_OWN
 from kschedx.fixes.steps.node import AddNode as AddNode
 from kschedx.fixes.steps.node import EnlargeNode as EnlargeNode

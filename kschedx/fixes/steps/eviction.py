@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -123,6 +123,11 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
 
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((victim.pod, SCHEDULER if self.by_preemption else "") for victim in self.victims)
+
+
+def awaits_preemption(steps: Iterable[FixStep]) -> bool:
+    """Return whether a fix consists in the evictions that kube-scheduler is about to do, or brings them about."""
+    return any(isinstance(step, DeletePods) and step.by_preemption for step in steps)
 
 
 class VictimMove(Struct, frozen=True, kw_only=True):
