@@ -17,10 +17,8 @@ from kschedx.patterns import lazy_pattern
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
-_LARGEST = 100 << 20
-"""Bytes of a snapshot; with a larger one, completion would take more than a second."""
-_SHRUNK = 20
-"""The assumed compression factor of a snapshot."""
+_LARGEST = 100 << 20  # bytes of a snapshot; with a larger one, completion would take more than a second
+_SHRUNK = 20  # the assumed compression factor of a snapshot
 
 _NAME = lazy_pattern(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9.-]*")
 """A possible name or `kind/name`: other text in a snapshot is no name, and a shell might run it."""
@@ -187,8 +185,7 @@ def documents(incomplete: str) -> list[str]:
 PLUGIN = "kubectl-kschedx"
 COMPLETER = "kubectl_complete-kschedx"
 
-_NO_FILES = ":4"
-"""cobra's ShellCompDirectiveNoFileComp, which kubectl reads from the last line."""
+_NO_FILES = ":4"  # cobra's ShellCompDirectiveNoFileComp, which kubectl reads from the last line
 
 
 def called_as(path: str) -> str:

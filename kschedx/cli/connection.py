@@ -49,8 +49,7 @@ class Connection(Struct, frozen=True, kw_only=True):
 
 class LoadedCluster(Struct, frozen=True, kw_only=True):
     snapshot: Snapshot
-    namespace: str = "default"
-    """The namespace of names without one: that of -n, else the context's."""
+    namespace: str = "default"  # the namespace of names without one: that of -n, else the context's
 
 
 _Load: TypeAlias = "Callable[[Sequence[str], bool, bool | None], Snapshot]"

@@ -45,8 +45,7 @@ Exit codes: 0 every evicted pod finds a node, 1 one stays pending or the next lo
 error or a policy that the descheduler refuses, 3 kschedx cannot decide.
 """,
 )
-_LIVE = ("configmap/", "cm/")
-"""Prefixes of a policy in the live cluster."""
+_LIVE = ("configmap/", "cm/")  # prefixes of a policy in the live cluster
 
 
 def deschedule(

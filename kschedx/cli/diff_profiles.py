@@ -53,8 +53,7 @@ class _ProfileSide(NamedTuple):
 
     name: str
     config: Mapping[str, object] | None
-    version: str | None
-    """The requested version, else that of the profile."""
+    version: str | None  # the requested version, else that of the profile
 
 
 def _named_sides(profiles: Sequence[str], kube_version: str | None) -> tuple[_ProfileSide, _ProfileSide]:
@@ -130,8 +129,7 @@ each is decided as if it were scheduled now. Without any of them, only the confi
 Exit codes: 0 same, 1 different, 2 usage or input error, 3 a pod is undecided, and no other pod differs.
 """,
 )
-_MOST_REPACKED = 5_000
-"""How many running pods are rescheduled by default."""
+_MOST_REPACKED = 5_000  # how many running pods are rescheduled by default
 
 
 def diff_profiles(

@@ -15,8 +15,7 @@ from kschedx.kube.documents import Json
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import Pod
 
-_AMOUNTS = ("requests", "limits", "overhead")
-"""The keys of resource lists in a pod's spec."""
+_AMOUNTS = ("requests", "limits", "overhead")  # the keys of resource lists in a pod's spec
 _CONFLICT = 409
 _OF_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 """Fields of an object's metadata that only a server sets."""

@@ -129,13 +129,10 @@ def _summary_of(program: Callable[[Sequence[str]], int], words: Sequence[str]) -
 
 # The clusters of a fleet: contexts of a kubeconfig, and snapshots.
 
-_LIST = ".list"
-"""The suffix of a file with a snapshot's path, or `context:NAME`, on each line."""
+_LIST = ".list"  # the suffix of a file with a snapshot's path, or `context:NAME`, on each line
 _CONTEXT = "context:"
-_MOST_CITED = 20
-"""Clusters in the footer of a page; its table has all."""
-_TOLD = 0.2
-"""Seconds between updates of the progress."""
+_MOST_CITED = 20  # clusters in the footer of a page; its table has all
+_TOLD = 0.2  # seconds between updates of the progress
 
 
 class _Member(Struct, frozen=True, kw_only=True):

@@ -13,8 +13,7 @@ from kschedx.cli.question import ORDER
 from kschedx.errors import InputError, UndecidableError
 
 _OWN = "Options"
-_PATHS = ("FILE", "PATH", "TARGET")
-"""Words in the metavar of arguments that may be paths."""
+_PATHS = ("FILE", "PATH", "TARGET")  # words in the metavar of arguments that may be paths
 
 
 COMMANDS = {
@@ -28,8 +27,7 @@ COMMANDS = {
 _SHARED = ("Scheduler", "Autoscaler", "Kueue", "Connection (as for kubectl)")
 """The groups of options that `--help` leaves to `--help-all`; Kueue's are `kschedx kueue`'s own options."""
 _HELP_ALL = "--help-all"
-_EXAMPLES = 4
-"""Lines of examples in a usage message."""
+_EXAMPLES = 4  # lines of examples in a usage message
 
 
 class HelpGroup(TyperGroup):

@@ -55,16 +55,11 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_LEAST_WIDTH = 32
-"""Columns of an explanation."""
-_FRAME = 4
-"""The columns around an explanation's text in its tab: padding and scroll bar."""
-_WATCHED = 0.5
-"""Seconds between checks that the terminal still exists."""
-_TOLD = 0.2
-"""Seconds between updates of the progress."""
-_SHOWN = 4
-"""How many nodes are named beside a fix."""
+_LEAST_WIDTH = 32  # columns of an explanation
+_FRAME = 4  # the columns around an explanation's text in its tab: padding and scroll bar
+_WATCHED = 0.5  # seconds between checks that the terminal still exists
+_TOLD = 0.2  # seconds between updates of the progress
+_SHOWN = 4  # how many nodes are named beside a fix
 
 
 Try = Callable[[Explanation, str], Explanation]
@@ -161,8 +156,7 @@ class _TableEntry(Struct, frozen=True):
 
     key: str
     cells: tuple[str | int | None, ...]
-    hidden: tuple[str, ...] = ()
-    """Other words by which the row is found."""
+    hidden: tuple[str, ...] = ()  # other words by which the row is found
 
     def has(self, words: Sequence[str]) -> bool:
         text = " ".join(map(str, (*self.cells, *self.hidden))).lower()
@@ -172,8 +166,7 @@ class _TableEntry(Struct, frozen=True):
 class Listing(DataTable[Text]):
     """Rows that are filtered by words and sorted by one column."""
 
-    AT_ONCE = 200
-    """The rows of the first paint; as many follow after each pause."""
+    AT_ONCE = 200  # the rows of the first paint; as many follow after each pause
     PAUSE = 0.05
 
     def __init__(self, name: str) -> None:

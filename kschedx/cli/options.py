@@ -27,10 +27,8 @@ class OptionGroup(Enum):
     KUEUE = auto()
     EXTENDERS = auto()
     CHANGES = auto()
-    CHANGES_BESIDE_FILES = auto()
-    """The changes of commands in which -f has another meaning."""
-    CHANGES_BESIDE_DRAIN = auto()
-    """The changes of commands in which --drain has another meaning."""
+    CHANGES_BESIDE_FILES = auto()  # the changes of commands in which -f has another meaning
+    CHANGES_BESIDE_DRAIN = auto()  # the changes of commands in which --drain has another meaning
     DRAINING = auto()
     BASELINE = auto()
     CONNECTION = auto()
@@ -43,8 +41,7 @@ class Command(NamedTuple):
     options: tuple[OptionGroup, ...] = ()
     no_args_is_help: bool = False
     allow_interspersed_args: bool = True
-    help: str = ""
-    """The help text with its examples, after `\\b`, and its exit codes."""
+    help: str = ""  # the help text with its examples, after `\b`, and its exit codes
 
 
 # Without `names`, an option is named after its key.

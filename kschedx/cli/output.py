@@ -59,8 +59,7 @@ def needs(extra: str) -> Iterator[None]:
 
 # Errors that end a command: a line on standard error and an exit code.
 
-_LONGEST_NAME = 200
-"""The longest name of a file in an error."""
+_LONGEST_NAME = 200  # the longest name of a file in an error
 
 
 def outcome(command: Callable[[], int]) -> int:
@@ -147,16 +146,13 @@ class Report(Struct, frozen=True, kw_only=True):
     iterator."""
     sample: Callable[[], tuple[Mapping[str, object], int]] | None = None
     """Returns the document with some of its items, and how many it has, if the document may be too large for memory."""
-    yaml: Callable[[], str] | None = None
-    """The YAML output, if it is not the document."""
+    yaml: Callable[[], str] | None = None  # the YAML output, if it is not the document
     names: Callable[[], Iterable[str]] | None = None
-    patch: Callable[[], str] | None = None
-    """Returns commands that apply what was found."""
+    patch: Callable[[], str] | None = None  # returns commands that apply what was found
     page: Callable[[bool], Page] | None = None
     """Returns a page to share, as Markdown, one HTML file, or a picture; with True, it includes everything that a
     reader may open."""
-    checks: Callable[[], Sequence[Check]] | None = None
-    """Returns the checks for CI systems."""
+    checks: Callable[[], Sequence[Check]] | None = None  # returns the checks for CI systems
 
     @classmethod
     def of(
@@ -253,8 +249,7 @@ def show(answer: Answer | int, output: Format | None = None) -> int:
     return answer.exit_code
 
 
-_DIGESTED = 2**20
-"""The bytes of an input that are read at once for its digest."""
+_DIGESTED = 2**20  # the bytes of an input that are read at once for its digest
 MANY = 1_000_000
 """The characters of a document that are computed before the first is printed."""
 

@@ -70,10 +70,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     node_groups: str | None = None
     instance_types: str | None = None
     karpenter_flag: Sequence[str] = ()
-    what_if: Sequence[tuple[str, str]] = ()
-    """Changes as typed, in their order: the name of the option and its value."""
-    force: bool = False
-    """Whether a drain deletes pods that no controller recreates."""
+    what_if: Sequence[tuple[str, str]] = ()  # changes as typed, in their order: the name of the option and its value
+    force: bool = False  # whether a drain deletes pods that no controller recreates
     delete_emptydir_data: bool = False
     extenders: str | None = None
     kueue_config: str | None = None

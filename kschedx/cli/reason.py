@@ -12,8 +12,7 @@ from kschedx.cli.options import Command
 from kschedx.cli.output import Answer
 from kschedx.errors import InputError
 
-_LONGEST_INPUT = 1 << 20
-"""Bytes of standard input that are read."""
+_LONGEST_INPUT = 1 << 20  # bytes of standard input that are read
 COMMAND = Command(
     "Explain a reason or an event's text",
     help="""Explain a reason: what it means, its usual causes, how to confirm it, and what fixes it.

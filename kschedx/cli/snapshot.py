@@ -190,10 +190,8 @@ class _SnapshotRequest(Struct, frozen=True, kw_only=True):
 
 class _SnapshotContent(Struct, frozen=True, kw_only=True):
     header: SnapshotHeader
-    objects: Iterable[bytes]
-    """One line each."""
-    others: int
-    """The number of objects that are neither nodes nor pods."""
+    objects: Iterable[bytes]  # one line each
+    others: int  # the number of objects that are neither nodes nor pods
 
 
 def _source(cluster: Snapshot, namespace: str | None, paths: Sequence[str], begun: datetime) -> Source:

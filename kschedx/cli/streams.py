@@ -145,14 +145,11 @@ def reader_left() -> bool:
     return isinstance(raw, _Output) and raw.reader_left
 
 
-_AGAIN = 3.0
-"""Seconds after which a process that should have ended is ended again."""
+_AGAIN = 3.0  # seconds after which a process that should have ended is ended again
 
-_SOON = 0.05
-"""Seconds after which a process is ended again if Python ignored the first time."""
+_SOON = 0.05  # seconds after which a process is ended again if Python ignored the first time
 
-_LAST = 10.0
-"""Seconds after which the system ends a process that has cleaned up and still runs."""
+_LAST = 10.0  # seconds after which the system ends a process that has cleaned up and still runs
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -22,11 +22,9 @@ from kschedx.progress import Phase, report_progress
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import visible
 
-_SHARE = 4
-"""The least time between two reads, in durations of a read: a large cluster has other work to do."""
+_SHARE = 4  # the least time between two reads, in durations of a read: a large cluster has other work to do
 
-_QUIET = (Effect.SCORES,)
-"""Effects that alone are not worth a line: scores change whenever any pod is added or removed."""
+_QUIET = (Effect.SCORES,)  # effects that alone are not worth a line: scores change whenever any pod is added or removed
 
 
 class Clock:

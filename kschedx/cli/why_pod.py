@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 class WhyArguments(Struct, frozen=True, kw_only=True):
     """The arguments on the command line, besides the cluster and its scheduler."""
 
-    names: list[str] = []
-    """Names of objects that the cluster has, or will have with `files` applied."""
+    names: list[str] = []  # names of objects that the cluster has, or will have with `files` applied
     files: list[str] = []
     """Manifests. Without `names`, the question is about everything in them."""
     snapshot: Sequence[str] = ()
@@ -51,10 +50,8 @@ class WhyArguments(Struct, frozen=True, kw_only=True):
     dry_run: str | None = None
     watch: bool = False
     interactive: bool = False
-    fix: int | None = None
-    """The number of the fix to apply, from 1."""
-    tries: list[str] = []
-    """Changes of the pod."""
+    fix: int | None = None  # the number of the fix to apply, from 1
+    tries: list[str] = []  # changes of the pod
     shard: str | None = None
 
     @classmethod

@@ -25,24 +25,18 @@ if TYPE_CHECKING:
 
 _Q = TypeVar("_Q")
 
-_INTERVAL = 1.0
-"""Seconds between two reports of an answer's progress."""
+_INTERVAL = 1.0  # seconds between two reports of an answer's progress
 
 
 class CapturedAnswer(Struct, frozen=True, kw_only=True):
     """The result of a question."""
 
     exit_code: int
-    screen: str = ""
-    """The first screen, as in a pipe."""
-    headline: str = ""
-    """The headline of the screen, in one line."""
-    document: Mapping[str, object] | None = None
-    """None if the command has none, or failed."""
-    errors: str = ""
-    """The other output: errors and notes."""
-    taken: str = ""
-    """When the cluster was read; empty if that is not known."""
+    screen: str = ""  # the first screen, as in a pipe
+    headline: str = ""  # the headline of the screen, in one line
+    document: Mapping[str, object] | None = None  # None if the command has none, or failed
+    errors: str = ""  # the other output: errors and notes
+    taken: str = ""  # when the cluster was read; empty if that is not known
 
 
 def capture(command: Callable[[], Answer | int]) -> CapturedAnswer:

@@ -65,8 +65,7 @@ from kschedx.snapshot.columns import distinct
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
-_FIRST = 23
-"""The first minor version that enforces the labels by default."""
+_FIRST = 23  # the first minor version that enforces the labels by default
 _OWN_USERS = "UserNamespacesPodSecurityStandards"
 
 

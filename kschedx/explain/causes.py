@@ -37,36 +37,23 @@ class NodeIfFirst(Struct, frozen=True, kw_only=True):
     """The node that a pod would get if it were first."""
 
     node: str
-    by: tuple[str, ...]
-    """The pods that are assigned to it before."""
+    by: tuple[str, ...]  # the pods that are assigned to it before
 
 
 class PodAnswer(Struct, frozen=True, kw_only=True):
-    pod: str
-    """`namespace/name`."""
-    owner: str = ""
-    """The controller of the pod: `Deployment web`; empty without one."""
+    pod: str  # `namespace/name`
+    owner: str = ""  # the controller of the pod: `Deployment web`; empty without one
     priority: int
-    outcome: Outcome | None
-    """None if kschedx cannot decide."""
-    nodes: tuple[str, ...] = ()
-    """The nodes among which kube-scheduler chooses."""
-    message: str = ""
-    """kube-scheduler's message, or what kschedx needs to decide."""
-    cause: Hashable = ()
-    """The key of the pod's group."""
-    preempts: bool = False
-    """Whether kube-scheduler evicts other pods for this one."""
-    headlines: tuple[str, ...] = ()
-    """One headline for each kind of rejection, by number of nodes."""
-    reasons: tuple[str, ...] = ()
-    """The ids of these rejections, without duplicates."""
-    wants: str = ""
-    """Labels that the pod requires and no node has, with the nearest ones."""
-    command: str = ""
-    """The command for the complete answer."""
-    state: str = ""
-    """The row in the table of states, if kube-scheduler does not decide about the pod."""
+    outcome: Outcome | None  # None if kschedx cannot decide
+    nodes: tuple[str, ...] = ()  # the nodes among which kube-scheduler chooses
+    message: str = ""  # kube-scheduler's message, or what kschedx needs to decide
+    cause: Hashable = ()  # the key of the pod's group
+    preempts: bool = False  # whether kube-scheduler evicts other pods for this one
+    headlines: tuple[str, ...] = ()  # one headline for each kind of rejection, by number of nodes
+    reasons: tuple[str, ...] = ()  # the ids of these rejections, without duplicates
+    wants: str = ""  # labels that the pod requires and no node has, with the nearest ones
+    command: str = ""  # the command for the complete answer
+    state: str = ""  # the row in the table of states, if kube-scheduler does not decide about the pod
 
 
 class CauseGroup(Struct, frozen=True, kw_only=True):

@@ -348,8 +348,7 @@ def _failure_note(trace: Trace, extender: int, error: str, then: str) -> Note:
     return note("extender-failed", text, extender=extender, error=error)
 
 
-_MIN_FEASIBLE_NODES = 100
-"""kube-scheduler evaluates all nodes of a smaller cluster."""
+_MIN_FEASIBLE_NODES = 100  # kube-scheduler evaluates all nodes of a smaller cluster
 _MIN_PERCENTAGE = 5
 
 

@@ -28,22 +28,17 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, clamp_int6
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 
-_MOST_NEAR = 100
-"""The maximum number of requirements for which a near name is searched."""
+_MOST_NEAR = 100  # the maximum number of requirements for which a near name is searched
 
 
 class LabelHint(Struct, frozen=True, kw_only=True):
     """A requirement that no node of the cluster meets."""
 
     key: str
-    values: tuple[str, ...]
-    """The required values; empty if no node has the key."""
-    nearest: str
-    """The nearest label key or value in use; empty if none is near."""
-    nearest_count: int
-    """The number of nodes with it."""
-    in_use: tuple[tuple[str, int], ...]
-    """The values of the key with their number of nodes, most frequent first."""
+    values: tuple[str, ...]  # the required values; empty if no node has the key
+    nearest: str  # the nearest label key or value in use; empty if none is near
+    nearest_count: int  # the number of nodes with it
+    in_use: tuple[tuple[str, int], ...]  # the values of the key with their number of nodes, most frequent first
 
 
 def label_hints(
@@ -96,11 +91,9 @@ def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
 class Holder(Document, frozen=True, kw_only=True, omit_defaults=True):
     """A pod on a node."""
 
-    pod: str
-    """`namespace/name`."""
+    pod: str  # `namespace/name`
     priority: int
-    amount: int
-    """The amount in plugins' integers; 0 if the pod is in the way for another reason than a resource."""
+    amount: int  # the amount in plugins' integers; 0 if the pod is in the way for another reason than a resource
     has_unknown_priority: bool = False
 
     @property
@@ -111,28 +104,20 @@ class Holder(Document, frozen=True, kw_only=True, omit_defaults=True):
 class EvictionVerdict(StrEnum):
     """Whether evicting pods from a node helps."""
 
-    HELPS = "helps"
-    """The node is a preemption candidate."""
-    UNRESOLVABLE = "unresolvable"
-    """The node itself is unsuitable, whatever runs there."""
-    NOT_ALLOWED = "not-allowed"
-    """The pod's preemptionPolicy is Never."""
+    HELPS = "helps"  # the node is a preemption candidate
+    UNRESOLVABLE = "unresolvable"  # the node itself is unsuitable, whatever runs there
+    NOT_ALLOWED = "not-allowed"  # the pod's preemptionPolicy is Never
     NO_LOWER_PRIORITY = "no-lower-priority"
-    NOT_ENOUGH = "not-enough"
-    """The pod would not fit even without all pods of lower priority."""
-    NOT_TRIED = "not-tried"
-    """No PostFilter plugin evaluated the node."""
+    NOT_ENOUGH = "not-enough"  # the pod would not fit even without all pods of lower priority
+    NOT_TRIED = "not-tried"  # no PostFilter plugin evaluated the node
 
 
 class PreemptionOutcome(Struct, frozen=True, kw_only=True):
     answer: EvictionVerdict
-    plugin: str = ""
-    """The plugin for which the node is unresolvable."""
-    victims: tuple[Holder, ...] = ()
-    """The victims if eviction helps, most important first."""
+    plugin: str = ""  # the plugin for which the node is unresolvable
+    victims: tuple[Holder, ...] = ()  # the victims if eviction helps, most important first
     pdb_violations: int = 0
-    lower: int = 0
-    """The number of pods on the node with a lower priority."""
+    lower: int = 0  # the number of pods on the node with a lower priority
     enough: tuple[Holder, ...] = ()
     """Pods of any priority, each of which alone frees enough; only if nothing but resources is missing."""
 
@@ -239,10 +224,8 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
 
     account: NodeAccount
     pods: int
-    parts: Mapping[str, tuple[RequestPart, ...]]
-    """The parts of the request for each missing resource."""
-    holders: Mapping[str, tuple[Holder, ...]]
-    """The pods that use each missing resource."""
+    parts: Mapping[str, tuple[RequestPart, ...]]  # the parts of the request for each missing resource
+    holders: Mapping[str, tuple[Holder, ...]]  # the pods that use each missing resource
     eviction: PreemptionOutcome
     capacity: Mapping[str, int]
     """The node's capacity of each missing resource, if only the reserved amounts make the request too large."""
@@ -251,8 +234,7 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
 class Stop(Struct, frozen=True, kw_only=True):
     """A status about the whole pod that rejects all nodes."""
 
-    point: str
-    """`PreEnqueue` or `PreFilter`."""
+    point: str  # `PreEnqueue` or `PreFilter`
     status: Status
 
 
@@ -260,8 +242,7 @@ class ExcludedNodes(Struct, frozen=True, kw_only=True):
     """Nodes that PreFilter excludes, so that Filter does not evaluate them."""
 
     plugins: tuple[str, ...]
-    names: tuple[str, ...]
-    """The nodes that all of them allow, in the cluster or not."""
+    names: tuple[str, ...]  # the nodes that all of them allow, in the cluster or not
     count: int
 
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 _KIND = "Story"
 
 _FITS = -1
-_UNSEEN = -2
-"""Filter did not evaluate the node: PreFilter excluded it, or rejected the pod."""
+_UNSEEN = -2  # Filter did not evaluate the node: PreFilter excluded it, or rejected the pod
 
 
 class Rejection(Document, frozen=True):
@@ -81,29 +80,20 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
 
     pod: str
     version: str
-    profile: str
-    """The schedulerName."""
+    profile: str  # the schedulerName
     outcome: Outcome
     message: str
-    chosen: tuple[str, ...]
-    """The nodes among which kube-scheduler chooses."""
-    stops: tuple[Rejection, ...]
-    """The rejections of the pod before Filter."""
+    chosen: tuple[str, ...]  # the nodes among which kube-scheduler chooses
+    stops: tuple[Rejection, ...]  # the rejections of the pod before Filter
     nodes: tuple[str, ...]
-    verdicts: IntArray
-    """Index into `rejections`, `_FITS`, or `_UNSEEN`."""
+    verdicts: IntArray  # index into `rejections`, `_FITS`, or `_UNSEEN`
     rejections: tuple[Rejection, ...]
-    weights: Mapping[str, int]
-    """The weight of each scoring plugin."""
-    scores: Mapping[str, IntArray]
-    """Plugin to its weighted scores; 0 without scores."""
-    totals: IntArray
-    """-1 without scores."""
-    preemptions: tuple[Preemption, ...] = ()
-    """The best candidates."""
+    weights: Mapping[str, int]  # the weight of each scoring plugin
+    scores: Mapping[str, IntArray]  # plugin to its weighted scores; 0 without scores
+    totals: IntArray  # -1 without scores
+    preemptions: tuple[Preemption, ...] = ()  # the best candidates
     candidates: int = 0
-    index: Mapping[str, int] | None = None
-    """Rows by node name, if known."""
+    index: Mapping[str, int] | None = None  # rows by node name, if known
 
     @property
     def fits(self) -> BoolArray:
@@ -340,13 +330,10 @@ class Filling(Document, frozen=True):
     nodes: int
     in_use: int
     unused: tuple[str, ...]
-    requested: Mapping[str, int]
-    """The requests of all pods on the nodes in use: resource to amount, cpu in milli-units."""
+    requested: Mapping[str, int]  # the requests of all pods on the nodes in use: resource to amount, cpu in milli-units
     allocatable: Mapping[str, int]
-    fullest: Mapping[str, int] = field(name="fullestPercent")
-    """Resource to the highest percentage of any node."""
-    pending: tuple[str, ...]
-    """`namespace/name`."""
+    fullest: Mapping[str, int] = field(name="fullestPercent")  # resource to the highest percentage of any node
+    pending: tuple[str, ...]  # `namespace/name`
 
     def percent(self, resource: str) -> int:
         """Return the requested percentage of the nodes in use."""
@@ -359,10 +346,8 @@ class Repacking(Struct, frozen=True, kw_only=True):
 
     pods: int
     now: Filling
-    before: Filling
-    """The placement by the first profile."""
-    after: Filling
-    """The placement by the second profile."""
+    before: Filling  # the placement by the first profile
+    after: Filling  # the placement by the second profile
     moves: Mapping[tuple[str, str], int] = {}
     """The number of pods by the nodes that the first and the second profile choose; empty for none."""
 
@@ -381,11 +366,9 @@ class Repacking(Struct, frozen=True, kw_only=True):
 
 # The difference of two stories of one pod, and its sum over many pods.
 
-_ZERO: IntArray = np.zeros(1, dtype=np.int64)
-"""The scores of a plugin that did not score."""
+_ZERO: IntArray = np.zeros(1, dtype=np.int64)  # the scores of a plugin that did not score
 
-_SHOWN_NODES = 4
-"""The maximum number of names for a tie."""
+_SHOWN_NODES = 4  # the maximum number of names for a tie
 
 
 class Effect(StrEnum):
@@ -395,8 +378,7 @@ class Effect(StrEnum):
     STARTS = "becomes-schedulable"
     OUTCOME = "other-outcome"
     MOVES = "other-node"
-    TIES = "other-tie"
-    """The set of nodes with the highest total changes partly: the pod may go elsewhere."""
+    TIES = "other-tie"  # the set of nodes with the highest total changes partly: the pod may go elsewhere
     PREEMPTS = "other-preemption"
     FITS = "other-feasible-nodes"
     MESSAGE = "other-message"
@@ -407,12 +389,10 @@ class Side(Document, frozen=True):
     """A summary of one of the two stories."""
 
     outcome: Outcome
-    nodes: tuple[str, ...]
-    """The first of the nodes among which kube-scheduler chooses."""
+    nodes: tuple[str, ...]  # the first of the nodes among which kube-scheduler chooses
     node_count: int
     total: int | None
-    margin: int | None
-    """The best total minus the runner-up's."""
+    margin: int | None  # the best total minus the runner-up's
     runner_up: str | None
     feasible: int
     message: str
@@ -447,31 +427,26 @@ class ScoreChange(Document, frozen=True):
     """How a plugin's weighted scores change on nodes that are feasible on both sides."""
 
     nodes: int
-    largest: int
-    """The change with the largest magnitude."""
+    largest: int  # the change with the largest magnitude
 
 
 class Difference(Document, frozen=True):
     """The different outcomes of one pod."""
 
     pod: str
-    effects: tuple[Effect, ...]
-    """Largest first; never empty."""
+    effects: tuple[Effect, ...]  # largest first; never empty
     before: Side
     after: Side
     old_node: str | None
-    new_node: str | None
-    """The nodes that `turned` compares: the pod moves from one to the other."""
+    new_node: str | None  # the nodes that `turned` compares: the pod moves from one to the other
     turned: tuple[Turn, ...] = field(name="turnedBy")
     """The plugins whose scores for the two nodes differ between the sides, largest difference first."""
-    filtered_by: str | None
-    """The Filter plugin that allows one of the two nodes on only one side."""
+    filtered_by: str | None  # the Filter plugin that allows one of the two nodes on only one side
     lost: Mapping[str, int]
     """Nodes that are feasible only on the first side, by the plugin that rejects them on the second."""
     gained: Mapping[str, int]
     """Nodes that are feasible only on the second side, by the plugin that rejects them on the first."""
-    reworded: tuple[str, ...]
-    """Plugins that reject the same nodes with another message."""
+    reworded: tuple[str, ...]  # plugins that reject the same nodes with another message
     rescored: Mapping[str, ScoreChange] = field(name="scores")
 
     @property
@@ -652,8 +627,7 @@ class DifferenceGroup(Struct, frozen=True, kw_only=True):
 
     effect: Effect
     causes: tuple[str, ...]
-    differences: tuple[Difference, ...]
-    """Largest first."""
+    differences: tuple[Difference, ...]  # largest first
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -661,14 +635,10 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     compared: int
     differences: tuple[Difference, ...]
-    undecided: Mapping[str, str] = field(default_factory=dict)
-    """Pods that kschedx cannot decide, with what it needs."""
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    """Requested pods that were not compared."""
-    repacking: Repacking | None = None
-    """None if it was not requested."""
-    not_repacked: int = 0
-    """The number of running pods that exceed the limit for repacking."""
+    undecided: Mapping[str, str] = field(default_factory=dict)  # pods that kschedx cannot decide, with what it needs
+    left_out: Mapping[str, int] = field(default_factory=dict)  # requested pods that were not compared
+    repacking: Repacking | None = None  # None if it was not requested
+    not_repacked: int = 0  # the number of running pods that exceed the limit for repacking
 
     @property
     def same(self) -> int:

@@ -27,25 +27,19 @@ from kschedx.wording import list_names
 class Stage(StrEnum):
     """The part of the message with a reason."""
 
-    FILTER = "filter"
-    """About `count` nodes, or from PreFilter about the whole pod."""
-    PREEMPTION = "preemption"
-    """A reason of preemption, about `count` nodes or the pod."""
+    FILTER = "filter"  # about `count` nodes, or from PreFilter about the whole pod
+    PREEMPTION = "preemption"  # a reason of preemption, about `count` nodes or the pod
 
 
 class EventPart(Struct, frozen=True, kw_only=True):
     """One reason in a message."""
 
     stage: Stage
-    count: int | None
-    """Nodes; None for a reason about the whole pod."""
+    count: int | None  # nodes; None for a reason about the whole pod
     text: str
-    plugin: str
-    """Empty for an unknown reason."""
-    reason: str
-    """The id for `kschedx reason`; empty if there is none."""
-    subject: str = ""
-    """What the text names: a resource, a taint, or a claim."""
+    plugin: str  # empty for an unknown reason
+    reason: str  # the id for `kschedx reason`; empty if there is none
+    subject: str = ""  # what the text names: a resource, a taint, or a claim
 
     @property
     def is_known(self) -> bool:
@@ -56,8 +50,7 @@ class _FailedExtender(Struct, frozen=True, kw_only=True):
     """An extender whose request failed, so that kube-scheduler gave up the pod's attempt."""
 
     url: str
-    why: str
-    """`does not answer: connection refused`."""
+    why: str  # `does not answer: connection refused`
 
     @property
     def advice(self) -> str:
@@ -87,8 +80,7 @@ def extender_failure(message: str) -> _FailedExtender | None:
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    nodes: int | None
-    """The number of nodes in the cluster; None if the text lacks it."""
+    nodes: int | None  # the number of nodes in the cluster; None if the text lacks it
     parts: tuple[EventPart, ...]
 
     @property
@@ -113,14 +105,11 @@ class Event(Struct, frozen=True, kw_only=True):
         return sum(part.count or 0 for part in self.parts if part.stage is Stage.FILTER)
 
 
-_LONGEST = 32 << 10
-"""The maximum characters of a message; API servers store a thousand."""
+_LONGEST = 32 << 10  # the maximum characters of a message; API servers store a thousand
 _LONGEST_OF_COMPONENTS = 2 << 10
 """The maximum characters of a message that is not split into counted reasons; events hold a thousand."""
-_LONGEST_OUTPUT = 1 << 20
-"""The maximum characters of a command's output."""
-_MOST_WRAPPED = 12
-"""The number of lines of a wrapped message."""
+_LONGEST_OUTPUT = 1 << 20  # the maximum characters of a command's output
+_MOST_WRAPPED = 12  # the number of lines of a wrapped message
 _ROW = lazy_pattern(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
 """An empty line, or the next row of `kubectl get events` or `kubectl describe`."""
 _DOUBLE_QUOTED = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
@@ -374,8 +363,7 @@ _ELSEWHERE = "recorded at another time"
 """The usual reason for a difference: the pod stays pending while the cluster changes."""
 _NO_CLAIMS = "no new claims to deallocate"
 _MOST_TEXTS = 3
-_MOST_LETTERS = 100
-"""The maximum number of characters of one text: other schedulers and extenders write arbitrary ones."""
+_MOST_LETTERS = 100  # the maximum number of characters of one text: other schedulers and extenders write arbitrary ones
 AFTER_THE_CHOICE = lazy_pattern(r"^(running \S+ plugin|binding )")
 """The start of an event that does not reject nodes, because a node was chosen (pkg/scheduler/schedule_one.go)."""
 

@@ -40,8 +40,7 @@ class RootCause(Struct, frozen=True, kw_only=True):
 
 
 class _NoDevicesPublished(RootCause, frozen=True, kw_only=True):
-    driver: str
-    """Empty if the class does not name one."""
+    driver: str  # empty if the class does not name one
 
 
 class DeviceDriverMissing(RootCause, frozen=True, kw_only=True):
@@ -53,41 +52,30 @@ class DeviceDriverMissing(RootCause, frozen=True, kw_only=True):
 class DeviceClaimRefused(RootCause, frozen=True, kw_only=True):
     """Why kube-controller-manager creates no ResourceClaim from the pod's template."""
 
-    lacks_admin_label: bool = False
-    """Whether the namespace lacks the label that requests with admin access need."""
-    lacking: str = ""
-    """The name of the template that does not exist; empty if it exists."""
-    meant: str = ""
-    """The template of the namespace with nearly this name."""
+    lacks_admin_label: bool = False  # whether the namespace lacks the label that requests with admin access need
+    lacking: str = ""  # the name of the template that does not exist; empty if it exists
+    meant: str = ""  # the template of the namespace with nearly this name
 
 
 class PartitionedResource(RootCause, frozen=True, kw_only=True):
     """Nodes offer other resources of the same vendor instead of the requested one."""
 
     others: tuple[str, ...]
-    profile: str = ""
-    """The requested MIG profile, `mig-3g.40gb`; empty if no node has GPUs that can be divided."""
-    node: str = ""
-    """The first node with such GPUs."""
-    layout: str = ""
-    """The value of its label nvidia.com/mig.config."""
+    profile: str = ""  # the requested MIG profile, `mig-3g.40gb`; empty if no node has GPUs that can be divided
+    node: str = ""  # the first node with such GPUs
+    layout: str = ""  # the value of its label nvidia.com/mig.config
 
 
 class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     """Why a node's device plugin publishes nothing."""
 
-    pod: str = ""
-    """The plugin's pod, `namespace/name`, which is not ready; empty if the node has none."""
+    pod: str = ""  # the plugin's pod, `namespace/name`, which is not ready; empty if the node has none
     blocker: str = ""
     """The failing pod of the same namespace on the node, such as that of the driver, for which the plugin waits."""
-    daemon_set: str = ""
-    """The DaemonSet, `namespace/name`, which creates no pod for the node."""
-    taint: str = ""
-    """The taint that keeps it off a node that it selects; empty if it does not select the node."""
-    layout: str = ""
-    """The MIG configuration that NVIDIA's MIG manager has not applied."""
-    is_failed: bool = False
-    """Whether the MIG manager has given up."""
+    daemon_set: str = ""  # the DaemonSet, `namespace/name`, which creates no pod for the node
+    taint: str = ""  # the taint that keeps it off a node that it selects; empty if it does not select the node
+    layout: str = ""  # the MIG configuration that NVIDIA's MIG manager has not applied
+    is_failed: bool = False  # whether the MIG manager has given up
 
 
 class SharedByHami(RootCause, frozen=True, kw_only=True):
@@ -168,8 +156,7 @@ def label_of_kubelet(node: Node, key: str) -> str:
 
 class HardwareHint(Struct, frozen=True, kw_only=True):
     resource: str
-    nodes: tuple[tuple[str, str], ...]
-    """Node and its hardware label, `key=value`."""
+    nodes: tuple[tuple[str, str], ...]  # node and its hardware label, `key=value`
 
 
 def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | None:

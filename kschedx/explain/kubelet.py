@@ -29,10 +29,8 @@ OS_LABEL, ARCH_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
 class BoundByHand(Struct, frozen=True, kw_only=True):
     node: str
     exists: bool
-    refusals: tuple[str, ...] = ()
-    """Reasons for which the node's kubelet would refuse the pod."""
-    claim: str = ""
-    """A claim such as `shop/data` without a selected node, which therefore gets no volume."""
+    refusals: tuple[str, ...] = ()  # reasons for which the node's kubelet would refuse the pod
+    claim: str = ""  # a claim such as `shop/data` without a selected node, which therefore gets no volume
 
     @property
     def is_taken(self) -> bool:
@@ -74,14 +72,10 @@ def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
 
 class _StartObstacle(Struct, frozen=True, kw_only=True):
     why: str
-    label: str = ""
-    """The label of nodes that the pod needs, such as `kubernetes.io/os=windows`."""
-    driver: str = ""
-    """The CSI driver that the node lacks."""
-    claim: str = ""
-    """The claim whose volume is attached to another node."""
-    pressure: str = ""
-    """The node's condition for which its kubelet rejects the pod."""
+    label: str = ""  # the label of nodes that the pod needs, such as `kubernetes.io/os=windows`
+    driver: str = ""  # the CSI driver that the node lacks
+    claim: str = ""  # the claim whose volume is attached to another node
+    pressure: str = ""  # the node's condition for which its kubelet rejects the pod
 
 
 _ARCHITECTURES = {

@@ -43,10 +43,8 @@ class Blocker(Struct, frozen=True, kw_only=True):
     plugin: str
     code: Code
     findings: tuple[Finding, ...]
-    is_verdict: bool
-    """Whether kube-scheduler stops here and does not run the plugins after it."""
-    with_nominated: bool = False
-    """Whether it rejects the node only because nominated pods count as if they ran there."""
+    is_verdict: bool  # whether kube-scheduler stops here and does not run the plugins after it
+    with_nominated: bool = False  # whether it rejects the node only because nominated pods count as if they ran there
 
 
 class NodeAccount(Struct, frozen=True, kw_only=True):
@@ -111,8 +109,7 @@ def only_repeats_cordon(finding: Finding) -> bool:
 class NodeGroup(Struct, frozen=True, kw_only=True):
     """Nodes with the same blockers, the nearest first."""
 
-    rows: tuple[TableRow, ...]
-    """Rows of `cycle.nodes`, nearest first."""
+    rows: tuple[TableRow, ...]  # rows of `cycle.nodes`, nearest first
     exemplar: NodeAccount
     is_uniform: bool = False
     """Whether all of them are equally far from passing, so that the amounts of the first one are those of all."""

@@ -19,12 +19,10 @@ AFTER_CHANGES, TRIED = "after-changes", "tried"
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    id: str
-    """Stable; notes about the same matter share it."""
+    id: str  # stable; notes about the same matter share it
     text: str
     """One line, in lower case, without a full stop. The renderer escapes it."""
-    facts: Mapping[str, object] = {}
-    """The content of the text for programs: JSON types, keys in camelCase."""
+    facts: Mapping[str, object] = {}  # the content of the text for programs: JSON types, keys in camelCase
 
     @property
     def document(self) -> dict[str, object]:
@@ -49,20 +47,14 @@ class RunsAlready(Note, frozen=True, kw_only=True):
 
     id: str = "runs-already"
     node: str = ""
-    not_ready: str = ""
-    """Why the pod is not ready, according to its kubelet; empty if it is."""
-    rejected_by: tuple[Finding, ...] = ()
-    """Why its node would reject it now."""
+    not_ready: str = ""  # why the pod is not ready, according to its kubelet; empty if it is
+    rejected_by: tuple[Finding, ...] = ()  # why its node would reject it now
     behind: int | None = None
     """The points by which its node is behind the best one; None if it is the best or rejects the pod."""
-    joined_later: tuple[str, ...] = ()
-    """The best nodes that joined the cluster after the pod was assigned."""
-    ready_later: tuple[str, ...] = ()
-    """The best nodes that became ready after that."""
-    recreated_by: str = ""
-    """The controller, such as `ReplicaSet web-1`, if deleting the pod moves it to the best node."""
-    assigned: str = ""
-    """When the last of a workload's replicas was assigned; empty for a note about one pod."""
+    joined_later: tuple[str, ...] = ()  # the best nodes that joined the cluster after the pod was assigned
+    ready_later: tuple[str, ...] = ()  # the best nodes that became ready after that
+    recreated_by: str = ""  # the controller, such as `ReplicaSet web-1`, if deleting the pod moves it to the best node
+    assigned: str = ""  # when the last of a workload's replicas was assigned; empty for a note about one pod
 
     @property
     def document(self) -> dict[str, object]:

@@ -42,8 +42,7 @@ class MatchingPodPending(RootCause, frozen=True, kw_only=True):
     """The pod that a podAffinity term selects is itself pending."""
 
     pod: str
-    is_mutual: bool = False
-    """Whether that pod requires the one in question in turn, so that neither can be first."""
+    is_mutual: bool = False  # whether that pod requires the one in question in turn, so that neither can be first
 
 
 class MatchingWorkload(RootCause, frozen=True, kw_only=True):
@@ -58,21 +57,17 @@ class MatchingWorkload(RootCause, frozen=True, kw_only=True):
 class GroupsWaiting(RootCause, frozen=True, kw_only=True):
     """Groups of pods that are useful only together, of which each holds room and lacks pods."""
 
-    groups: str = ""
-    """What they are: `Spark applications`."""
-    headless: str = ""
-    """The Ray cluster whose workers hold room, if the pod is its head."""
+    groups: str = ""  # what they are: `Spark applications`
+    headless: str = ""  # the Ray cluster whose workers hold room, if the pod is its head
     leader_worker_set: str = ""
-    whole: int = 0
-    """The number of its groups for which the room that all of them hold suffices."""
+    whole: int = 0  # the number of its groups for which the room that all of them hold suffices
 
 
 class ExclusiveTopology(RootCause, frozen=True, kw_only=True):
     """A JobSet or LeaderWorkerSet gives each of its groups a topology domain of its own."""
 
     key: str
-    is_empty: bool = False
-    """Whether the pod selects an empty value, which no node has."""
+    is_empty: bool = False  # whether the pod selects an empty value, which no node has
 
     @property
     def leaves_no_node(self) -> bool:
@@ -245,8 +240,7 @@ def exclusive_topology(pod: Pod, findings: Iterable[Finding]) -> Iterator[Exclus
 class _GangKind(Struct, frozen=True, kw_only=True):
     """Pods that are useful only together and that no gang scheduler starts together."""
 
-    keys: tuple[str, ...]
-    """The labels that the pods of a group share."""
+    keys: tuple[str, ...]  # the labels that the pods of a group share
     plural: str
     singular: str
     leader: tuple[str, str] | None = None

@@ -35,12 +35,9 @@ WEIGHED = frozenset({"score", "priorities"})
 class ProfileChange(Struct, frozen=True, kw_only=True):
     """One changed setting; a side without it is empty."""
 
-    profile: str
-    """The schedulerName; empty for settings of all profiles."""
-    place: str
-    """An extension point, `args`, `release`, `gate`, `message`, `behaviour`, or `scheduler`."""
-    subject: str
-    """The plugin, the gate, or the setting."""
+    profile: str  # the schedulerName; empty for settings of all profiles
+    place: str  # an extension point, `args`, `release`, `gate`, `message`, `behaviour`, or `scheduler`
+    subject: str  # the plugin, the gate, or the setting
     setting: str = ""
     """`weight`, `position`, or the path of an argument; empty if the subject itself is added or removed."""
     before: str = ""
@@ -211,8 +208,7 @@ def _text(value: object) -> str:
 
 # Two scheduler setups, tried on the same pods of the same snapshot.
 
-_FEW = 16
-"""The number of pods in a part that have nothing in common."""
+_FEW = 16  # the number of pods in a part that have nothing in common
 MANY = 256
 """The maximum number of identical pods in a part."""
 

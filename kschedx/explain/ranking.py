@@ -56,12 +56,9 @@ class _Lead(Struct, frozen=True, kw_only=True):
 class Ranking(Struct, frozen=True, kw_only=True):
     """The feasible nodes, best first."""
 
-    nodes: tuple[ScoredNode, ...]
-    """Up to the requested number, always including the winners."""
-    count: int
-    """The number of scored nodes."""
-    winners: int
-    """The number of nodes with the highest total."""
+    nodes: tuple[ScoredNode, ...]  # up to the requested number, always including the winners
+    count: int  # the number of scored nodes
+    winners: int  # the number of nodes with the highest total
     leads: tuple[_Lead, ...]
     """The winner against the runner-up, largest lead first, without plugins that score both equally."""
 

@@ -59,8 +59,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
 RESIZE_PENDING = "PodResizePending"
-_MOST_NODES = 50
-"""The maximum number of nodes of a group that are searched for a cause."""
+_MOST_NODES = 50  # the maximum number of nodes of a group that are searched for a cause
 
 
 class _ResizePending(RootCause, frozen=True, kw_only=True):
@@ -73,16 +72,14 @@ class _ResizePending(RootCause, frozen=True, kw_only=True):
 class MembersNotCreated(RootCause, frozen=True, kw_only=True):
     """Why the controller of a gang's pods creates no more of them."""
 
-    message: str
-    """What the API server refuses them with."""
+    message: str  # what the API server refuses them with
 
 
 class NodeGone(RootCause, frozen=True, kw_only=True):
     """The pod is for one node alone, which does not exist."""
 
     node: str
-    daemon_set: str = ""
-    """The DaemonSet that created the pod for this node."""
+    daemon_set: str = ""  # the DaemonSet that created the pod for this node
 
     @property
     def leaves_no_node(self) -> bool:
@@ -93,8 +90,7 @@ class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
     """Admission adds the node selector of a namespace's annotation, or OpenShift's default, to each of its pods."""
 
     namespace: str
-    annotation: str
-    """The annotation with the selector, or the one that replaces the default."""
+    annotation: str  # the annotation with the selector, or the one that replaces the default
 
 
 class SharedClaim(RootCause, frozen=True, kw_only=True):
@@ -107,10 +103,8 @@ class PortOfService(RootCause, frozen=True, kw_only=True):
     """Pods of k3s' load balancer use a host port for each port of a Service."""
 
     ports: tuple[int, ...]
-    service: str
-    """`namespace/name`."""
-    own_service: str
-    """The pending pod's own Service, if the pod belongs to the load balancer as well."""
+    service: str  # `namespace/name`
+    own_service: str  # the pending pod's own Service, if the pod belongs to the load balancer as well
 
 
 class VirtualNode(RootCause, frozen=True, kw_only=True):
@@ -119,10 +113,8 @@ class VirtualNode(RootCause, frozen=True, kw_only=True):
     key: str
     value: str
     provider: str
-    node: str = ""
-    """The node for which a DaemonSet created the pod; empty if the cluster has no other nodes."""
-    kept_off: bool = False
-    """Whether an annotation of the pod, with the same key, keeps it off these nodes."""
+    node: str = ""  # the node for which a DaemonSet created the pod; empty if the cluster has no other nodes
+    kept_off: bool = False  # whether an annotation of the pod, with the same key, keeps it off these nodes
 
     @property
     def leaves_no_node(self) -> bool:
@@ -139,8 +131,7 @@ class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
 class ClassRaised(RootCause, frozen=True, kw_only=True):
     """The pod keeps the priority that its PriorityClass had when the pod was created."""
 
-    priority: int
-    """The value of the class now."""
+    priority: int  # the value of the class now
 
 
 class HostNameDiffers(RootCause, frozen=True, kw_only=True):
@@ -197,12 +188,9 @@ class NewerTemplate(Struct, frozen=True, kw_only=True):
 
     kind: str
     name: str
-    why: str
-    """`replaces this pod only once it is ready (OrderedReady)`."""
-    is_deleted: bool = True
-    """Whether the pod has to be deleted for the newer template."""
-    partition: int = 0
-    """The partition that keeps the pod at its revision; 0 if none does."""
+    why: str  # `replaces this pod only once it is ready (OrderedReady)`
+    is_deleted: bool = True  # whether the pod has to be deleted for the newer template
+    partition: int = 0  # the partition that keeps the pod at its revision; 0 if none does
 
     @property
     def owner(self) -> str:

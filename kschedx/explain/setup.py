@@ -36,8 +36,7 @@ _SERVER = "the API server is"
 class _VersionSource(Struct, frozen=True, kw_only=True):
     """A version that the cluster reports."""
 
-    teller: str
-    """The source: `most kubelets are`."""
+    teller: str  # the source: `most kubelets are`
     version: str
 
     @property
@@ -126,17 +125,12 @@ def _minor(version: str) -> tuple[int, int]:
 class Setup(Struct, frozen=True, kw_only=True):
     """A scheduler, and how the API server admits a manifest."""
 
-    name: str = ""
-    """The name of the setup in comparisons."""
+    name: str = ""  # the name of the setup in comparisons
     scheduler: Scheduler
-    snapshot: Snapshot | None = None
-    """The cluster as it was loaded; None for an empty cluster."""
-    forced_profile: str | None = None
-    """The profile for every pod, whatever its `spec.schedulerName`."""
-    admission_plugins: tuple[str, ...] = ()
-    """The API server's enabled plugins besides the default ones."""
-    notes: tuple[Note, ...] = ()
-    """How the version was determined."""
+    snapshot: Snapshot | None = None  # the cluster as it was loaded; None for an empty cluster
+    forced_profile: str | None = None  # the profile for every pod, whatever its `spec.schedulerName`
+    admission_plugins: tuple[str, ...] = ()  # the API server's enabled plugins besides the default ones
+    notes: tuple[Note, ...] = ()  # how the version was determined
 
     @classmethod
     def of(
@@ -234,8 +228,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 # none; kube-scheduler sees it after they are created. Upstream: pkg/controller/resourceclaim,
 # pkg/controller/volume/ephemeral, pkg/controller/statefulset.
 
-_NEW_UID = "new"
-"""The uid of a new pod, to which its own claims refer."""
+_NEW_UID = "new"  # the uid of a new pod, to which its own claims refer
 
 
 def _with_dependents(
@@ -347,15 +340,11 @@ def with_claims_of_templates(
 class Subject(Struct, frozen=True, kw_only=True):
     """A pod of the cluster, or of a manifest that was admitted once for all questions."""
 
-    snapshot: Snapshot
-    """The cluster with what controllers create for the pod."""
+    snapshot: Snapshot  # the cluster with what controllers create for the pod
     pod: Pod
-    notes: tuple[Note, ...] = ()
-    """What the API server and controllers do before kube-scheduler sees the pod."""
-    is_new: bool = False
-    """Whether it comes from a manifest."""
-    first: Subject | None = None
-    """The pod before controllers create its claims, if they create any."""
+    notes: tuple[Note, ...] = ()  # what the API server and controllers do before kube-scheduler sees the pod
+    is_new: bool = False  # whether it comes from a manifest
+    first: Subject | None = None  # the pod before controllers create its claims, if they create any
 
 
 def stored_subject(snapshot: Snapshot, pod: str | Pod) -> Subject:

@@ -33,12 +33,9 @@ from kschedx.snapshot.edits import with_only_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-_MOST_REPLICAS = 500
-"""A larger rollout takes longer than an answer may."""
-_MOST_AHEAD = 200
-"""Pending pods of a higher priority that are scheduled in each trial."""
-_MOST_COMPETING = 10
-"""Pending pods of an equal priority, or later in the queue, that are scheduled in each trial."""
+_MOST_REPLICAS = 500  # a larger rollout takes longer than an answer may
+_MOST_AHEAD = 200  # pending pods of a higher priority that are scheduled in each trial
+_MOST_COMPETING = 10  # pending pods of an equal priority, or later in the queue, that are scheduled in each trial
 
 
 class ClusterTrial:

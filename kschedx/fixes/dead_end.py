@@ -32,8 +32,7 @@ _CONTROLLERS: Mapping[str, str] = {
 
 class _DeadEnd(Struct, frozen=True, kw_only=True):
     text: str
-    findings: tuple[f.Finding, ...] = ()
-    """Their headlines complete the text."""
+    findings: tuple[f.Finding, ...] = ()  # their headlines complete the text
     is_untold: bool = False
     """Whether the cause is unknown: after every change that was tried, something still rejects the pod."""
 

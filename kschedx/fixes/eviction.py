@@ -209,8 +209,7 @@ def _controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
 # Moving pods, as `simulate.moves` finds moves.
 
 _MOST_NODES = 3
-_MOST_TRIALS = 60
-"""The limit counts sets of pods."""
+_MOST_TRIALS = 60  # the limit counts sets of pods
 
 
 def moves(situation: Situation) -> Iterator[s.MovePods]:
@@ -247,8 +246,7 @@ def _move(victim: s.Victim, source: str, to: str, snapshot: Snapshot) -> s.Victi
 # node. If that node is full of pods with no lower priority, another node does not help.
 
 _NODE_CRITICAL = BUILT_IN_CLASSES["system-node-critical"]
-_MOST_CLASSES = 3
-"""Priority classes, the lowest first."""
+_MOST_CLASSES = 3  # priority classes, the lowest first
 
 
 def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
@@ -316,8 +314,7 @@ def _classes(start: Situation) -> tuple[PriorityClass, ...]:
 
 # Remedies for a pending pod of a rollout that needs what the old pods use: room on their node, a port, or a volume.
 
-_MOST_OLD = 4
-"""Old pods, each on a different node."""
+_MOST_OLD = 4  # old pods, each on a different node
 
 
 def taking_old_first(situation: Situation) -> Iterator[tuple[s.FixStep, ...]]:

@@ -61,8 +61,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 _MOST_KINDS = 6
 _MOST_OF_A_KIND = 2 * MAX_DEVICES_OF_CLAIM
-_MOST_OF_A_SLICE = 128
-"""The most devices that the API server accepts in one ResourceSlice."""
+_MOST_OF_A_SLICE = 128  # the most devices that the API server accepts in one ResourceSlice
 
 
 class _DeviceKind:
@@ -262,11 +261,9 @@ def _base(driver: str, wanted: Sequence[_DeviceNeed], situation: Situation) -> D
 # are read from the pod and its volumes. The zone is taken from existing nodes, and the trial decides which one is
 # right.
 
-_MOST_MODELS = 6
-"""Existing nodes that serve as models: each is in another domain, or has other devices."""
+_MOST_MODELS = 6  # existing nodes that serve as models: each is in another domain, or has other devices
 _MOST_COPIES = 4
-_PODS = "110"
-"""The kubelet's default for the number of pods on a node."""
+_PODS = "110"  # the kubelet's default for the number of pods on a node
 
 
 _FULLNESS = (

@@ -438,8 +438,7 @@ def _requirement_match(requirement: NodeSelectorRequirement, operator: str) -> R
 
 # Remedies for a node's cordon and taints, and for host ports.
 
-_MOST_TAINTS = 50
-"""A sentence with more is no advice."""
+_MOST_TAINTS = 50  # a sentence with more is no advice
 
 
 def uncordon(place: RemedyCandidate) -> s.FixStep:

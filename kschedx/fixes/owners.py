@@ -27,8 +27,7 @@ _MAKE_REPLICA_SETS = frozenset({("argoproj.io", "Rollout")})
 """Groups and kinds of custom resources that work like a Deployment."""
 _NAMED = lazy_pattern(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
 """Paths to entries of lists, which are matched by name."""
-_OF_CLASS = ("/spec/priority", "/spec/preemptionPolicy")
-"""Fields that admission sets from the priority class."""
+_OF_CLASS = ("/spec/priority", "/spec/preemptionPolicy")  # fields that admission sets from the priority class
 
 
 class Owner(Struct, frozen=True, kw_only=True):
@@ -39,8 +38,7 @@ class Owner(Struct, frozen=True, kw_only=True):
     """The path of the pod template in the manifest, for a kind that is not in the table."""
     above: str = ""
     """The source that overwrites the manifest: `Prometheus k8s`, whose controller writes it, or `Git for Argo CD`."""
-    job: Owner | None = None
-    """A CronJob's Job with the pod: a change of the CronJob reaches only its next Jobs."""
+    job: Owner | None = None  # a CronJob's Job with the pod: a change of the CronJob reaches only its next Jobs
 
     @property
     def template(self) -> tuple[str | int, ...]:
@@ -194,8 +192,7 @@ class ClaimTemplate(Struct, frozen=True, kw_only=True):
         return Change(target=target, delete=True, orphan=True), Change(target=target, create=created)
 
 
-_OF_TEMPLATE = ("accessModes", "resources", "storageClassName")
-"""Fields of a claim that fixes change."""
+_OF_TEMPLATE = ("accessModes", "resources", "storageClassName")  # fields of a claim that fixes change
 
 
 _SHOWN_DELETED = 2
@@ -204,15 +201,11 @@ _SHOWN_DELETED = 2
 class _UndeliveredCause(Enum):
     """Why a change of the template alone does not reach the pod."""
 
-    ORDERED_READY = "OrderedReady"
-    """A StatefulSet does not replace a pod that is not ready."""
-    PARTITION = "partition"
-    """A StatefulSet updates only ordinals from its partition on."""
+    ORDERED_READY = "OrderedReady"  # a StatefulSet does not replace a pod that is not ready
+    PARTITION = "partition"  # a StatefulSet updates only ordinals from its partition on
     ON_DELETE = "OnDelete"
-    NO_ROLLOUT = "NoRollout"
-    """A ReplicaSet or ReplicationController uses its template only for new pods."""
-    PAUSED = "paused"
-    """A paused Deployment creates no pods from a new template."""
+    NO_ROLLOUT = "NoRollout"  # a ReplicaSet or ReplicationController uses its template only for new pods
+    PAUSED = "paused"  # a paused Deployment creates no pods from a new template
 
 
 class _Delivery(Struct, frozen=True, kw_only=True):

@@ -78,15 +78,13 @@ def _with_pod_request(pod: Pod, resource: str, amount: int) -> Pod:
 class ContainerRequest(Struct, frozen=True, kw_only=True):
     """The request of a container before and after a change; milli-units of cpu, units of everything else."""
 
-    container: str
-    """Empty for the request of the pod as a whole."""
+    container: str  # empty for the request of the pod as a whole
     resource: str
     before: int
     after: int
     source: str = ""
     """`LimitRange defaults` or `VerticalPodAutoscaler web`, if the pod's template does not set the request."""
-    is_init: bool = False
-    """Whether it is an init container, sidecars included."""
+    is_init: bool = False  # whether it is an init container, sidecars included
 
 
 VERTICAL = "VerticalPodAutoscaler"

@@ -53,35 +53,23 @@ _API_VERSIONS: Mapping[type[Struct], str] = {
 class Cost(IntEnum):
     """The cost of a fix, in the order in which an expert tries fixes if no node suits the pod."""
 
-    WAITING = 0
-    """The cluster does it by itself."""
-    TYPO = 1
-    """The pod has almost the same value as a node."""
-    REPAIR = 2
-    """Something broken is repaired, or a node is put back into service."""
-    ROLLOUT = 3
-    """The workload's update strategy changes, not its pods."""
-    POD = 4
-    """A change of the pod that gives up nothing."""
-    LABEL = 5
-    """A node gets a label that the pod selects and that no node has."""
-    REQUEST = 6
-    """The pod requests less."""
-    CONSTRAINT = 7
-    """The pod gives up a constraint."""
-    AROUND = 8
-    """Claims, volumes, and classes are created or recreated."""
+    WAITING = 0  # the cluster does it by itself
+    TYPO = 1  # the pod has almost the same value as a node
+    REPAIR = 2  # something broken is repaired, or a node is put back into service
+    ROLLOUT = 3  # the workload's update strategy changes, not its pods
+    POD = 4  # a change of the pod that gives up nothing
+    LABEL = 5  # a node gets a label that the pod selects and that no node has
+    REQUEST = 6  # the pod requests less
+    CONSTRAINT = 7  # the pod gives up a constraint
+    AROUND = 8  # claims, volumes, and classes are created or recreated
     NODE = 9
     NEW_NODE = 10
-    MOVE = 11
-    """Running pods are evicted, and each of them fits another node."""
+    MOVE = 11  # running pods are evicted, and each of them fits another node
     STOPGAP = 12
     """A stopgap if no node can be added: far lower requests, no hardware that the pod selects, or a volume created by
     hand."""
-    OTHER_PODS = 13
-    """Running pods are deleted."""
-    DATA = 14
-    """Stored data is lost."""
+    OTHER_PODS = 13  # running pods are deleted
+    DATA = 14  # stored data is lost
 
 
 class FixGroup(StrEnum):
@@ -176,22 +164,15 @@ class Proposal(Struct, frozen=True, kw_only=True):
     steps: tuple[FixStep, ...] = ()
     pod: Pod
     nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)
-    deleted: frozenset[str] = frozenset()
-    """`namespace/name`."""
-    moved: Mapping[str, str] = {}
-    """Evicted pods, to the nodes of their replacements."""
+    deleted: frozenset[str] = frozenset()  # `namespace/name`
+    moved: Mapping[str, str] = {}  # evicted pods, to the nodes of their replacements
     resized: Mapping[str, Pod] = {}
-    twins: Mapping[str, Pod] = {}
-    """Pods of the same template, as they are after it has changed."""
-    replicas: tuple[Pod, ...] = ()
-    """Pods that other workloads create, on their nodes."""
+    twins: Mapping[str, Pod] = {}  # pods of the same template, as they are after it has changed
+    replicas: tuple[Pod, ...] = ()  # pods that other workloads create, on their nodes
     added: Node | None = None
-    taken: Mapping[str, int] = {}
-    """Requests of DaemonSets' pods on the new node."""
-    objects: tuple[ClusterObject, ...] = ()
-    """Other objects that are created or changed."""
-    untainted: frozenset[str] = frozenset()
-    """DeviceTaintRules that are deleted."""
+    taken: Mapping[str, int] = {}  # requests of DaemonSets' pods on the new node
+    objects: tuple[ClusterObject, ...] = ()  # other objects that are created or changed
+    untainted: frozenset[str] = frozenset()  # DeviceTaintRules that are deleted
     deallocated_claims: Mapping[str, ResourceClaim | None] = {}
     """Device claims, by `namespace/name`, as kube-scheduler leaves them for its next attempt; None if it deletes the
     claim."""

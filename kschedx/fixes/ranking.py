@@ -27,10 +27,8 @@ _SHOWN_LOST = 3
 
 
 class FixCertainty(StrEnum):
-    VERIFIED = "verified"
-    """The pod passes every filter on the named nodes, with all changes applied."""
-    PARTIAL = "partial"
-    """The fix removes this cause; the title names those that remain."""
+    VERIFIED = "verified"  # the pod passes every filter on the named nodes, with all changes applied
+    PARTIAL = "partial"  # the fix removes this cause; the title names those that remain
     UNTRIED = "untried"
     """Nothing in a snapshot shows whether it helps: a webhook's service, a registry, a finalizer's controller."""
 
@@ -39,8 +37,7 @@ class Shortfall(Struct, frozen=True, kw_only=True):
     """The unsolved part of a fix on the whole cluster, once every controller has reacted to it."""
 
     pending: int = 0  # pending pods of the pod's workload
-    lost: tuple[str, ...] = ()
-    """Other pods, `namespace/name`, that lose their node; not those that the fix names."""
+    lost: tuple[str, ...] = ()  # other pods, `namespace/name`, that lose their node; not those that the fix names
     refusal: str = ""  # why the API server refuses pods of the changed template
     higher_priority: tuple[str, ...] = ()  # pods of a higher priority, `namespace/name`, that take the room first
 
@@ -63,8 +60,7 @@ class ReplacementNodes(Struct, frozen=True, kw_only=True):
     controller: str  # `ReplicaSet web-5d7b9`
     nodes: tuple[str, ...]
     pending: int
-    is_assumed: bool = False
-    """Whether the cluster lacks the controller, whose template may differ from its pods."""
+    is_assumed: bool = False  # whether the cluster lacks the controller, whose template may differ from its pods
 
 
 class BudgetUse(Struct, frozen=True, kw_only=True):
@@ -102,12 +98,9 @@ class TriedFix(Struct, frozen=True, kw_only=True):
     feasible_nodes: tuple[str, ...]
     remaining: Mapping[str, int]
     """The number of nodes that each plugin still rejects after a partial fix, even if another rejects them first."""
-    deciding: tuple[str, ...] = ()
-    """Plugins that kschedx does not have and that could still reject the feasible nodes."""
-    extender_decides: bool = False
-    """Whether an extender could still reject the feasible nodes; no trial asks extenders."""
-    architecture: str = ""
-    """The architecture of all feasible nodes, if most nodes of the cluster have another one."""
+    deciding: tuple[str, ...] = ()  # plugins that kschedx does not have and that could still reject the feasible nodes
+    extender_decides: bool = False  # whether an extender could still reject the feasible nodes; no trial asks extenders
+    architecture: str = ""  # the architecture of all feasible nodes, if most nodes of the cluster have another one
     trial: TrialOutcome = TrialOutcome()  # with a shortfall, the fix is partial
 
     @property
@@ -200,11 +193,9 @@ def adding_nodes(fix: TriedFix, number: int) -> TriedFix:
 # The selection and order of the fixes that are shown.
 
 _MOST_FIXES = 6
-_MOST_OF_A_COST = 2
-"""The fixes shown are alternatives, not variations."""
+_MOST_OF_A_COST = 2  # the fixes shown are alternatives, not variations
 _MOST_PARTIAL = 2
-_MOST_NODES_AHEAD = 3
-"""New nodes for other pods; each is tried in the whole cluster."""
+_MOST_NODES_AHEAD = 3  # new nodes for other pods; each is tried in the whole cluster
 CAPACITY_FIRST = (
     s.Cost.WAITING,
     s.Cost.TYPO,

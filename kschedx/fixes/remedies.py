@@ -101,8 +101,7 @@ def _known_topologies(key: str, place: RemedyCandidate) -> Iterator[tuple[str, s
         yield HOSTNAME, s.Cost.POD
 
 
-_EACH_NODE = frozenset({"host", "node", "nodename"})
-"""Topology keys without a label that mean a domain for each node."""
+_EACH_NODE = frozenset({"host", "node", "nodename"})  # topology keys without a label that mean a domain for each node
 
 
 def _own_labels(selector: LabelSelector | None, place: RemedyCandidate) -> LabelSelector | None:

@@ -38,8 +38,7 @@ from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, clamp_int64
 
 _HUGE_PAGES = "hugepages-"
-_MOST_NODES = 4
-"""The limit is for each of these causes."""
+_MOST_NODES = 4  # the limit is for each of these causes
 _OF_OTHER_PODS = (
     ExistingAntiAffinityConflict | HostPortConflict | InsufficientResource | PodAntiAffinityConflict | TooManyPods
 )
@@ -116,11 +115,9 @@ def _set_aside(more: s.NodeAmount, place: RemedyCandidate) -> Iterator[s.OfferRe
 
 # Remedies for resources that are used up: lower the requests, or delete other pods.
 
-_LEAST_REQUEST_SHARE = 10
-"""The divisor of a request below which no fix lowers it."""
+_LEAST_REQUEST_SHARE = 10  # the divisor of a request below which no fix lowers it
 MOST_VICTIMS = 5
-_WITH_FIXED_LIMIT = ("gce:", "azure:")
-"""Providers that set the limit of pods when they create a node pool."""
+_WITH_FIXED_LIMIT = ("gce:", "azure:")  # providers that set the limit of pods when they create a node pool
 
 
 def resource_remedies(

@@ -41,29 +41,19 @@ from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.daemon_sets import daemon_pods
 
-_MOST_PLACES = 16
-"""Groups of nodes in which a fix is tried, the nearest first."""
+_MOST_PLACES = 16  # groups of nodes in which a fix is tried, the nearest first
 _MOST_TRIALS = 32
-_FEWER_TRIALS = 12
-"""The most trials in a cluster of a thousand nodes or more, where each takes longer."""
-_MOST_NEW_NODES = 12
-"""They are tried only if no other fix helps."""
-_MOST_STARTS = 8
-"""Situations for which a new node is tried."""
+_FEWER_TRIALS = 12  # the most trials in a cluster of a thousand nodes or more, where each takes longer
+_MOST_NEW_NODES = 12  # they are tried only if no other fix helps
+_MOST_STARTS = 8  # situations for which a new node is tried
 _OF_THE_NODE = plugins_with(Trait.ABOUT_THE_NODE)
 """Plugins that reject a node for its properties or its free resources: a new node may differ."""
-_MOST_THROUGH = 3
-"""The most ways past PreFilter from which the search continues."""
-_MOST_LARGER = 4
-"""The most nodes on which the last remedies are tried."""
-_MOST_DEPTH = 5
-"""The most rounds of further steps before only a new node is tried."""
-_MOST_WRONG = 50
-"""Findings on a node for which remedies are tried."""
-_SHARES = 1000
-"""Parts in which progress is reported."""
-_MOST_COMBINED = 24
-"""Combinations of remedies that are tried on a node."""
+_MOST_THROUGH = 3  # the most ways past PreFilter from which the search continues
+_MOST_LARGER = 4  # the most nodes on which the last remedies are tried
+_MOST_DEPTH = 5  # the most rounds of further steps before only a new node is tried
+_MOST_WRONG = 50  # findings on a node for which remedies are tried
+_SHARES = 1000  # parts in which progress is reported
+_MOST_COMBINED = 24  # combinations of remedies that are tried on a node
 
 
 def find_fixes(

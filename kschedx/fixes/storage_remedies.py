@@ -52,8 +52,7 @@ from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, v
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
-_LEAST_CLAIM_SHARE = 10
-"""The divisor of a claim's request below which no fix lowers it."""
+_LEAST_CLAIM_SHARE = 10  # the divisor of a claim's request below which no fix lowers it
 
 _Unmade = f.NoMatchingVolume | f.InsufficientStorageCapacity | f.ProvisioningTopologyMismatch
 
@@ -258,10 +257,8 @@ def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Itera
 
 # Remedies for the claims of a pod: create or recreate the claim, or bind it to a volume.
 
-_PROVISIONER = "<provisioner>"
-"""A placeholder to fill in: no API server accepts it."""
-_DEFAULT_CLAIM_SIZE = "1Gi"
-"""The size of a claim of which only the name is known."""
+_PROVISIONER = "<provisioner>"  # a placeholder to fill in: no API server accepts it
+_DEFAULT_CLAIM_SIZE = "1Gi"  # the size of a claim of which only the name is known
 
 _ClaimProblem = (
     f.ClaimNotFound

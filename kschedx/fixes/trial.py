@@ -29,19 +29,14 @@ from kschedx.snapshot.snapshot import Snapshot
 class Situation(Struct, frozen=True, kw_only=True, dict=True):
     """A proposal, and the result of filtering its pod in its cluster."""
 
-    scheduler: Scheduler
-    """The scheduler on the proposal's cluster."""
+    scheduler: Scheduler  # the scheduler on the proposal's cluster
     profile: Profile
     proposal: Proposal
-    status: Status
-    """The status of PreFilter."""
-    nodes: NodeTable
-    """The nodes that PreFilter left."""
+    status: Status  # the status of PreFilter
+    nodes: NodeTable  # the nodes that PreFilter left
     outcome: FilterOutcome
-    refused: frozenset[str] = frozenset()
-    """Nodes that extenders rejected when they were asked."""
-    daemons: tuple[DaemonPod, ...] = ()
-    """DaemonSets' pods that run on a new node before the pod."""
+    refused: frozenset[str] = frozenset()  # nodes that extenders rejected when they were asked
+    daemons: tuple[DaemonPod, ...] = ()  # DaemonSets' pods that run on a new node before the pod
 
     @property
     def snapshot(self) -> Snapshot:

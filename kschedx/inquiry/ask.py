@@ -43,12 +43,9 @@ if TYPE_CHECKING:
 class Clusters(Struct, frozen=True, kw_only=True):
     """The clusters of a question; the subject is in the last one."""
 
-    read: Snapshot
-    """The cluster as it was loaded."""
-    before: Snapshot
-    """The cluster with the changes that come first."""
-    applied: Snapshot
-    """The cluster with the manifests in question."""
+    read: Snapshot  # the cluster as it was loaded
+    before: Snapshot  # the cluster with the changes that come first
+    applied: Snapshot  # the cluster with the manifests in question
 
 
 class Inquiry(Struct, frozen=True, kw_only=True):
@@ -57,10 +54,8 @@ class Inquiry(Struct, frozen=True, kw_only=True):
     clusters: Clusters
     setup: Setup
     autoscaling: AutoscalingOptions | None = None
-    is_alone: bool = False
-    """Whether each pod is evaluated as if it were next in the queue, whatever other pods request."""
-    is_written: bool = False
-    """Whether the pod differs from the cluster's, wherever it comes from."""
+    is_alone: bool = False  # whether each pod is evaluated as if it were next in the queue, whatever other pods request
+    is_written: bool = False  # whether the pod differs from the cluster's, wherever it comes from
 
     def answer(self, target: Pod | WrittenPod, admit: Admit, queue: Sequence[Pod | WrittenPod]) -> Explanation:
         """Return the state of a pod or workload, or kube-scheduler's decision about it and its replicas.

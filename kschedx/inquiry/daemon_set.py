@@ -44,8 +44,7 @@ class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
     runs: tuple[str, ...]
     waits: tuple[tuple[str, ...], ...]
     left_out: tuple[tuple[str, ...], ...]
-    cannot_start: Mapping[str, str] = {}
-    """Node to the reason."""
+    cannot_start: Mapping[str, str] = {}  # node to the reason
     refused: int = 0
     refusal: str = ""
     rollout: RolloutDocument | None = None
@@ -54,19 +53,14 @@ class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
 class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     """The outcome of a DaemonSet's pods that do not run yet."""
 
-    name: str
-    """`namespace/name`."""
-    explanation: Explanation
-    """The answer about a pod that is not tied to a node."""
+    name: str  # `namespace/name`
+    explanation: Explanation  # the answer about a pod that is not tied to a node
     subject: Subject
     setup: Setup
-    has_pod: frozenset[str] = frozenset()
-    """The nodes on which a pod of the DaemonSet runs, which quotas count."""
-    awaited: frozenset[str] = frozenset()
-    """The nodes for which a pod of the DaemonSet is pending."""
+    has_pod: frozenset[str] = frozenset()  # the nodes on which a pod of the DaemonSet runs, which quotas count
+    awaited: frozenset[str] = frozenset()  # the nodes for which a pod of the DaemonSet is pending
     rollout: Rollout | None = None
-    node: str = ""
-    """The node whose pod is shown; empty if all are."""
+    node: str = ""  # the node whose pod is shown; empty if all are
 
     def __repr__(self) -> str:
         where = f" on {self.node}" if self.node else ""

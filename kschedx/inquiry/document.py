@@ -74,8 +74,7 @@ class PluginStatusDocument(Document, frozen=True):
 
 
 class PreFilterDocument(PluginStatusDocument, frozen=True):
-    nodes: tuple[str, ...] | None
-    """The allowed nodes; None for all."""
+    nodes: tuple[str, ...] | None  # the allowed nodes; None for all
 
 
 class VerdictDocument(Document, frozen=True):
@@ -159,10 +158,8 @@ _NoteDocument = Annotated[
 class FixCoverage(Document, frozen=True):
     """The number of pending replicas that a fix of one of them covers."""
 
-    title: str
-    """The fix for all of them, if it takes more than one node."""
-    pods: int
-    """The number of replicas with a node then, placed one after the other."""
+    title: str  # the fix for all of them, if it takes more than one node
+    pods: int  # the number of replicas with a node then, placed one after the other
     of: int
 
 

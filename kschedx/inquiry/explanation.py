@@ -57,8 +57,7 @@ class ReplicasDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     kubelet: str = ""
     """The node in spec.nodeName, whose kubelet admits or rejects them; empty if kube-scheduler decides."""
     undecided: str = ""  # why there may be more pods than these, or pods with larger requests
-    refused: tuple[str, ...] = ()
-    """Replicas that the API server refuses, so that kube-scheduler never sees them."""
+    refused: tuple[str, ...] = ()  # replicas that the API server refuses, so that kube-scheduler never sees them
     refusal: str = ""  # as the event about the first of `refused` reports it
 
 
@@ -97,12 +96,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     scheduler: Scheduler
     first_notes: tuple[Note, ...] = ()
     """How the question was understood, and how the API server would change the pod's manifest."""
-    autoscalers: tuple[NodeAutoscaler, ...] = ()
-    """The cluster's autoscalers that have a decision to make about the pod."""
+    autoscalers: tuple[NodeAutoscaler, ...] = ()  # the cluster's autoscalers that have a decision to make about the pod
     fix_search: Callable[[Explanation], Iterable[Fix]] | None = None
     """Tries fixes of this answer, in the order in which they are shown; None if only the outcome matters."""
-    replicas: Replicas | None = None
-    """The outcome of the workload's other replicas, if there were several in question."""
+    replicas: Replicas | None = None  # the outcome of the workload's other replicas, if there were several in question
     covering: Callable[[Explanation, Fix], FixCoverage | None] | None = None
     """Tries a fix of this pod for the other pending replicas; None for a single pod."""
     lifecycle: Lifecycle | None = None

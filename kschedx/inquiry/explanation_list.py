@@ -214,10 +214,8 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
     growths: Sequence[Growth] = ()  # what each autoscaler adds for all pending pods
     shared_fix: Callable[[Sequence[str]], SharedFix | None] | None = None
     """Tries a fix for several pending pods, one after the other."""
-    jobs: int = 1
-    """How many processes may share the work."""
-    if_empty: str = "no pod is pending"
-    """The headline if there are no such pods."""
+    jobs: int = 1  # how many processes may share the work
+    if_empty: str = "no pod is pending"  # the headline if there are no such pods
 
     def answer(self, index: int) -> tuple[PodAnswer, ...]:
         """Return the answers about one item, one for each of its pods."""
@@ -369,8 +367,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
     admit: Callable[[Pod | WrittenPod, Snapshot], Subject]  # returns a pod as the API server would store it
     command: Callable[[str, str, str], str]
     """Returns the command that explains a pod of a namespace by its owner and name, or, without a name, its owner."""
-    jobs: int = 1
-    """How many processes may share the work."""
+    jobs: int = 1  # how many processes may share the work
 
     def explain_manifests(
         self, targets: Sequence[Pod | WrittenPod], queue: Sequence[Pod | WrittenPod]

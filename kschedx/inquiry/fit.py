@@ -34,15 +34,13 @@ from kschedx.snapshot.daemon_sets import daemon_pods, overhead, with_less_alloca
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
-_MOST_COPIES = 5_000
-"""The maximum number of pods that are tried by default; if all fit, the answer is "or more"."""
+_MOST_COPIES = 5_000  # the maximum number of pods that are tried by default; if all fit, the answer is "or more"
 
 
 class MissingNodes(Document, frozen=True):
     """Nodes that would make the wanted number fit."""
 
-    like: str
-    """An existing node of that kind."""
+    like: str  # an existing node of that kind
     nodes: int
 
 
@@ -69,25 +67,20 @@ class FitDocument(Document, frozen=True, omit_defaults=True):
 class Fit(Shown, Struct, frozen=True, kw_only=True):
     """The number of further pods that fit, by node."""
 
-    pod: Pod
-    """One of the pods, as the API server would store it."""
+    pod: Pod  # one of the pods, as the API server would store it
     title: str
     setup: Setup
     snapshot: Snapshot
-    nodes: Mapping[str, int]
-    """Each node with the number of pods that go there."""
+    nodes: Mapping[str, int]  # each node with the number of pods that go there
     wanted: int | None
-    stopped: Explanation | None
-    """Why the next pod does not fit; None if that was not requested."""
-    missing: tuple[MissingNodes, ...]
-    """The fewest nodes first."""
+    stopped: Explanation | None  # why the next pod does not fit; None if that was not requested
+    missing: tuple[MissingNodes, ...]  # the fewest nodes first
     usage_before: NodeUsage
     usage_after: NodeUsage
     fill: Callable[[], Snapshot]
     refusal: str = ""
     """Why the API server admits no more than `count` pods, or fewer than wanted, as their controller reports it."""
-    lifecycle: states.Lifecycle | None = None
-    """Why no such pod is created or assigned, whatever the nodes have free."""
+    lifecycle: states.Lifecycle | None = None  # why no such pod is created or assigned, whatever the nodes have free
 
     def __repr__(self) -> str:
         return f"<Fit of {self.title}: {self.count} more>"

@@ -36,10 +36,8 @@ if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict
 
 _MOST_PREEMPTED = 3
-_MOST_UNCORDONED = 8
-"""Cordoned nodes that are tried besides the first one."""
-_OF_CLAIM = (ClassedClaim, s.CreateVolume, s.NextAttempt, s.ObjectStep)
-"""Steps about the claim itself and its volume."""
+_MOST_UNCORDONED = 8  # cordoned nodes that are tried besides the first one
+_OF_CLAIM = (ClassedClaim, s.CreateVolume, s.NextAttempt, s.ObjectStep)  # steps about the claim itself and its volume
 _NO_CLASS = '""'
 _OF_ADMINISTRATORS = frozenset({"LimitRange", "Namespace", "PriorityClass", "ResourceQuota", "RuntimeClass"})
 
@@ -112,18 +110,15 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     title: str
     certainty: FixCertainty
-    changes: tuple[Change, ...]
-    """The changes in the order in which they are made."""
+    changes: tuple[Change, ...]  # the changes in the order in which they are made
     feasible_nodes: tuple[str, ...]
     steps: tuple[s.FixStep, ...]
-    commands: tuple[str, ...] = ()
-    """Empty if the fix takes a patch."""
+    commands: tuple[str, ...] = ()  # empty if the fix takes a patch
 
     apply: tuple[Change, ...] = ()
     """The changes that a user would send. Changes of the pod are made to its owner's template, if that is known."""
 
-    of_group: s.FixGroup | None = None
-    """The group of a fix without steps."""
+    of_group: s.FixGroup | None = None  # the group of a fix without steps
     costs: tuple[str, ...] = ()
     """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
     left: int | None = None
@@ -131,10 +126,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     tried."""
     helps: frozenset[str] | None = None
     """The pending pods, `namespace/name`, for which an autoscaler adds nodes after the fix; None if unknown."""
-    reshapes_pool: bool = False
-    """Whether Karpenter's nodes get other labels or types than a NodePool has now."""
-    then: FixedCluster | None = None
-    """The cluster after a fix that its steps do not describe."""
+    reshapes_pool: bool = False  # whether Karpenter's nodes get other labels or types than a NodePool has now
+    then: FixedCluster | None = None  # the cluster after a fix that its steps do not describe
 
     @classmethod
     def of(

@@ -13,13 +13,10 @@ class ClusterAnswerDocument(Document, frozen=True):
     question: tuple[str, ...]
     exit_code: int
     seconds: float
-    summary: str
-    """The headline of the answer, or the first line of the error."""
+    summary: str  # the headline of the answer, or the first line of the error
     errors: str
-    taken: str
-    """When the cluster was read; empty if that is not known."""
-    document: Mapping[str, object] | None
-    """The command's document for this cluster."""
+    taken: str  # when the cluster was read; empty if that is not known
+    document: Mapping[str, object] | None  # the command's document for this cluster
 
     @property
     def is_answered(self) -> bool:

@@ -51,8 +51,7 @@ from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-_MOST_MODELS = 3
-"""The maximum number of existing groups after which a new group is modeled."""
+_MOST_MODELS = 3  # the maximum number of existing groups after which a new group is modeled
 _PLENTY = 1000
 
 
@@ -377,10 +376,8 @@ class _UndeclaredNeed(Struct, frozen=True, kw_only=True):
     nodes would have it."""
 
     group: str
-    need: str
-    """`disk=nvme`, `hugepages-2Mi`."""
-    how: str
-    """How the group declares it."""
+    need: str  # `disk=nvme`, `hugepages-2Mi`
+    how: str  # how the group declares it
 
 
 def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> _UndeclaredNeed | None:
@@ -446,8 +443,7 @@ class GroupVerdictDocument(Document, frozen=True, omit_defaults=True):
     fits: bool
     skipped: tuple[str, ...] = ()
     detail: str = ""
-    template: Json | None = field(default_factory=dict)
-    """Null for a group without a template, else left out."""
+    template: Json | None = field(default_factory=dict)  # null for a group without a template, else left out
     rejected_by: Mapping[str, StatusDocument] = {}
 
 

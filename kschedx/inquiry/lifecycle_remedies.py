@@ -71,8 +71,7 @@ from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
 
 _MOST_FIXES = 3
-_MOST_OF_ANOTHER = 2
-"""Fixes of the pending pod for which another waits."""
+_MOST_OF_ANOTHER = 2  # fixes of the pending pod for which another waits
 _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?attached|already used by pod")
 _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
 _NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
@@ -82,8 +81,7 @@ _ON_LOST_NODE = lazy_pattern(r"the kubelet of (?P<node>\S+) does not respond and
 _OTHER_PLATFORM = lazy_pattern(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
-_KILLED = lazy_pattern(r"exit code (?:0|137|143)\b")
-"""How a container ends that its kubelet stops."""
+_KILLED = lazy_pattern(r"exit code (?:0|137|143)\b")  # how a container ends that its kubelet stops
 _NO_FINALIZERS: Mapping[str, object] = {"metadata": {"finalizers": None}}
 _KINDS_OF_PODS = {
     "secret": "Secret",

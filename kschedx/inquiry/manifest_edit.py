@@ -27,10 +27,8 @@ _BY_NAME = ("containers", "initContainers", "volumes", "ephemeralContainers")
 
 
 class Edit(Struct, frozen=True):
-    text: str
-    """`spec.nodeSelector.disk=ssd`, or the name of a file."""
-    patch: object = None
-    """The file's content."""
+    text: str  # `spec.nodeSelector.disk=ssd`, or the name of a file
+    patch: object = None  # the file's content
 
     def apply(self, pod: Json, source: str) -> Json:
         """Return the changed manifest. Raises `InputError` for a field that no API server would accept, also in a

@@ -108,23 +108,18 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
     """A pod that is not in the cluster: its manifest, or the one created from a workload's template."""
 
     manifest: Json
-    title: str = ""
-    """The name in errors, if it is not the pod's: that of the file's workload."""
+    title: str = ""  # the name in errors, if it is not the pod's: that of the file's workload
     workload: Json | None = None
-    dependents: tuple[Json, ...] = ()
-    """The objects that its controller creates before the pod."""
-    document: ManifestDocument | None = None
-    """None if it comes from no file."""
-    template: str = ""
-    """The path of the pod template in the document."""
+    dependents: tuple[Json, ...] = ()  # the objects that its controller creates before the pod
+    document: ManifestDocument | None = None  # None if it comes from no file
+    template: str = ""  # the path of the pod template in the document
     is_one_of_several: bool = False
     """Whether the workload has other templates as well, so that its pods are not identical."""
     count: TemplatePodCount | None = None
     """The number of pods that a custom resource creates from the template; None for Kubernetes' own workloads."""
     notes: tuple[Note, ...] = ()
     beside: tuple[ManifestDocument, ...] = ()
-    refused: InputError | None = None
-    """Why the API server refuses the object in the file."""
+    refused: InputError | None = None  # why the API server refuses the object in the file
 
     @property
     def is_daemon(self) -> bool:
@@ -646,8 +641,7 @@ def _version_notes(manifest: Json) -> Iterator[Note]:
         yield note("old-api-version", text, api_version=version, since=since)
 
 
-_CRON_JOB_SYNC = 10
-"""Seconds between two looks of the CronJob controller at its CronJobs."""
+_CRON_JOB_SYNC = 10  # seconds between two looks of the CronJob controller at its CronJobs
 
 
 def _deadline_notes(workload: Json) -> Iterator[Note]:

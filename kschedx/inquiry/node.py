@@ -66,8 +66,7 @@ class ResourceUse(Struct, frozen=True, kw_only=True):
     unit: Unit
     allocatable: int
     requested: int
-    holders: tuple[Holder, ...]
-    """Largest first."""
+    holders: tuple[Holder, ...]  # largest first
 
     @property
     def free(self) -> int:
@@ -79,15 +78,11 @@ class PendingPodVerdict(Struct, frozen=True, kw_only=True):
 
     pod: str
     priority: int
-    findings: tuple[Finding, ...] = ()
-    """Empty if the pod fits."""
+    findings: tuple[Finding, ...] = ()  # empty if the pod fits
     plugins: tuple[str, ...] = ()
-    undecided: str = ""
-    """What is unknown and could change the result."""
-    state: StateDocument | None = None
-    """Why kube-scheduler does not assign the pod, although the pod fits the node."""
-    standing: str = ""
-    """The text of `state`, without its subject."""
+    undecided: str = ""  # what is unknown and could change the result
+    state: StateDocument | None = None  # why kube-scheduler does not assign the pod, although the pod fits the node
+    standing: str = ""  # the text of `state`, without its subject
 
     @property
     def fits(self) -> bool:
@@ -351,15 +346,12 @@ class Use(Struct, frozen=True, kw_only=True):
 
 class NodeRow(Struct, frozen=True, kw_only=True):
     name: str
-    status: str
-    """The status as `kubectl get nodes` prints it: `Ready,SchedulingDisabled`."""
+    status: str  # the status as `kubectl get nodes` prints it: `Ready,SchedulingDisabled`
     zone: str = ""
     pool: str = ""
     type: str = ""
-    capacity_type: str = ""
-    """`on-demand` or `spot`; empty if no label has it."""
-    price: float | None = None
-    """The price per hour; None without a catalog of instance types."""
+    capacity_type: str = ""  # `on-demand` or `spot`; empty if no label has it
+    price: float | None = None  # the price per hour; None without a catalog of instance types
     taints: tuple[str, ...] = ()
     pods: Use
     resources: Mapping[str, Use]
@@ -451,8 +443,7 @@ class Sort(StrEnum):
     TYPE = "type"
     PRICE = "price"
     PODS = "pods"
-    FREE = "free"
-    """Sorts by the largest pod that fits."""
+    FREE = "free"  # sorts by the largest pod that fits
 
 
 def sorted_rows(rows: Sequence[NodeRow], column: str) -> tuple[NodeRow, ...]:

@@ -48,12 +48,10 @@ def limit_flag(resource: str) -> str:
 
 
 class StepKind(Enum):
-    OF_POD = auto()
-    """The pod tolerates taints or requests less."""
+    OF_POD = auto()  # the pod tolerates taints or requests less
     ROOM = auto()
     """A larger group or pool, or a pod that the autoscaler considers: ranked before other changes of the pod."""
-    CORRECTION = auto()
-    """The pod says what it probably means: it comes first too."""
+    CORRECTION = auto()  # the pod says what it probably means: it comes first too
     RESHAPED = auto()
     """A NodePool for other nodes than now, ranked after more nodes of a pool that needs no such change."""
     NEW_GROUP = auto()
@@ -61,8 +59,7 @@ class StepKind(Enum):
 
 
 class RemedyStep(Struct, frozen=True):
-    title: str
-    """`raise the maximum of node group workers from 3 to 4`."""
+    title: str  # `raise the maximum of node group workers from 3 to 4`
     kind: StepKind = StepKind.OTHER
 
 
@@ -70,20 +67,16 @@ class NodeRemedy(Struct, frozen=True, kw_only=True):
     """A change and the autoscaler's reaction to it."""
 
     step: RemedyStep
-    place: str
-    """The node group or NodePool that gets nodes."""
+    place: str  # the node group or NodePool that gets nodes
     pod: Pod
     node: Node | None
     """The template of a group's new nodes, or what a NodePool gives a new node for the pod; its size is open."""
     nodes: int = 1
     """The number of nodes added to the group; 0 if the pod fits the group, but nodes for other pods come first."""
-    types: tuple[str, ...] = ()
-    """Possible instance types of a NodePool's node; empty if unknown."""
+    types: tuple[str, ...] = ()  # possible instance types of a NodePool's node; empty if unknown
     changed: NodePool | None = None
-    helps: frozenset[str] = frozenset()
-    """The pending pods, `namespace/name`, for which the nodes are added."""
-    is_likely: bool = False
-    """Whether nodes are added only if the place has an instance type that is not known."""
+    helps: frozenset[str] = frozenset()  # the pending pods, `namespace/name`, for which the nodes are added
+    is_likely: bool = False  # whether nodes are added only if the place has an instance type that is not known
 
     @property
     def is_of_pod(self) -> bool:
@@ -101,8 +94,7 @@ class ScalingTrial(Struct, frozen=True, kw_only=True):
 
     step: RemedyStep
     pod: Pod
-    limited: str = ""
-    """The node group or NodePool whose limit it raises."""
+    limited: str = ""  # the node group or NodePool whose limit it raises
 
     def run(self) -> NodeRemedy | None:
         """Return the autoscaler's reaction; None if it adds no node."""
@@ -145,12 +137,9 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
     scheduler: Scheduler
     cycle: Cycle
     owner: Owner | None
-    stored_in: Snapshot | None
-    """The cluster, if it has the pod."""
-    autoscaler: str
-    """`cluster-autoscaler` or `Karpenter`."""
-    event: RecordedEvent | None
-    """The event of the cluster's own cluster-autoscaler about the pod."""
+    stored_in: Snapshot | None  # the cluster, if it has the pod
+    autoscaler: str  # `cluster-autoscaler` or `Karpenter`
+    event: RecordedEvent | None  # the event of the cluster's own cluster-autoscaler about the pod
 
     def fix(
         self,

@@ -42,14 +42,12 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import NodeAutoscaler
 
-_MOST_SHARED_FIXES = 4
-"""Fixes of one pod that are tried for the others."""
+_MOST_SHARED_FIXES = 4  # fixes of one pod that are tried for the others
 _MOST_CLASSES = 200
 """The limit counts equivalence classes. At least one fix is tried, however many there are."""
 _MOST_PODS_TRIED = 40_000
 """The limit is over all fixes. At least one fix is tried, however many pods there are."""
-_MANY_PODS = 50_000
-"""The number of pods above which a cluster's memory is freed after a fix was tried in it."""
+_MANY_PODS = 50_000  # the number of pods above which a cluster's memory is freed after a fix was tried in it
 _SEARCHES_PER_COLLECTION = 4
 _MOST_ADDED_NODES = 100
 
@@ -70,10 +68,8 @@ class SharedFix(Struct, frozen=True, kw_only=True):
     """The number of pods with a node after the fix, placed one after the other, including the first. No pod is
     evicted."""
     of: int
-    nodes: int = 1
-    """The number of added nodes, if the fix adds a node."""
-    zones: tuple[str, ...] = ()
-    """The zones of the added nodes, if there are several."""
+    nodes: int = 1  # the number of added nodes, if the fix adds a node
+    zones: tuple[str, ...] = ()  # the zones of the added nodes, if there are several
 
     @property
     def is_enough(self) -> bool:

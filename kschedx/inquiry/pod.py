@@ -180,13 +180,11 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     """A pod or workload for which kube-scheduler may make no decision, and why."""
 
     written: WrittenPod
-    before: Snapshot
-    """The cluster before the manifest is applied."""
+    before: Snapshot  # the cluster before the manifest is applied
     snapshot: Snapshot
     setup: Setup
     autoscaling: AutoscalingOptions | None = None
-    recorded: Snapshot | None = None
-    """The cluster in which controllers recorded refusals, if changes followed."""
+    recorded: Snapshot | None = None  # the cluster in which controllers recorded refusals, if changes followed
 
     @classmethod
     def of_stored(
@@ -497,8 +495,7 @@ def contradiction(
     )
 
 
-_REPEATED = 3600 * 10**9
-"""Nanoseconds after which an event is repeated if it still applies."""
+_REPEATED = 3600 * 10**9  # nanoseconds after which an event is repeated if it still applies
 
 
 def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> RecordedEvent | None:

@@ -95,8 +95,7 @@ from kschedx.wording import count, list_names
 _SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
 """Kinds whose controllers delete pods without nodes first."""
 _MOST_GATED = 2
-_MOST_QUEUES = 3
-"""The maximum number of pods of a group with scheduling gates that a title names."""
+_MOST_QUEUES = 3  # the maximum number of pods of a group with scheduling gates that a title names
 
 
 def _fargate_text(cause: VirtualNode, namespace: str) -> str:

@@ -70,10 +70,8 @@ from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import count, list_names
 
-_MOST_TYPES = 4
-"""Instance types for which a limit is raised, smallest first."""
-_OF_TYPES = lazy_pattern(r"/(instance-|sku-)")
-"""Keys of requirements that restrict the instance types of a NodePool."""
+_MOST_TYPES = 4  # instance types for which a limit is raised, smallest first
+_OF_TYPES = lazy_pattern(r"/(instance-|sku-)")  # keys of requirements that restrict the instance types of a NodePool
 
 
 class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
@@ -306,10 +304,8 @@ def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
 
 class _PoolTrial(ScalingTrial, frozen=True, kw_only=True):
     scaling: PoolScaling
-    pool: NodePool | None = None
-    """The changed NodePool."""
-    is_evident: bool = False
-    """Whether the NodePool has the missing value in another field."""
+    pool: NodePool | None = None  # the changed NodePool
+    is_evident: bool = False  # whether the NodePool has the missing value in another field
 
     def order(self) -> tuple[bool, bool]:
         return self.pool is not None, not self.is_evident

@@ -158,8 +158,7 @@ class ProfileDifferenceDocument(Document, frozen=True):
     before: SetupDocument
     after: SetupDocument
     configuration: tuple[SettingDocument, ...]
-    pods: PodsDocument | None
-    """None if only the configurations were compared."""
+    pods: PodsDocument | None  # None if only the configurations were compared
 
 
 def _setup(setup: Setup) -> SetupDocument:
@@ -185,8 +184,7 @@ def _pods_document(summary: Summary) -> PodsDocument:
 _T = TypeVar("_T")
 _PartDocument = Mapping[str, Any]
 
-_KEY = "shard"
-"""The key in the document of a part; a complete document lacks it."""
+_KEY = "shard"  # the key in the document of a part; a complete document lacks it
 
 
 class Shard(Struct, frozen=True, kw_only=True):

@@ -18,8 +18,7 @@ from kschedx.snapshot.snapshot import Snapshot
 class _RaisedQuota(Struct, frozen=True, kw_only=True):
     title: str  # `pods from 2 to 5 in ResourceQuota q`
     command: str
-    changes: tuple[Change, ...] = ()
-    """None for a ClusterResourceQuota."""
+    changes: tuple[Change, ...] = ()  # None for a ClusterResourceQuota
     snapshot: Snapshot
 
 

@@ -75,8 +75,7 @@ _BOUND = lazy_pattern(
 _NO_CLASS = lazy_pattern(r"no PriorityClass with name (?P<name>\S+) was found")
 _NO_ACCOUNT = lazy_pattern(r'serviceaccount "(?P<name>[^"]+)" not found')
 _NO_NAMESPACE = lazy_pattern(r'namespaces "(?P<name>[^"]+)" not found')
-_Resources = dict[str, dict[str, dict[str, str]]]
-"""Container to `requests` and `limits` to resource to amount."""
+_Resources = dict[str, dict[str, dict[str, str]]]  # container to `requests` and `limits` to resource to amount
 _RATIO = lazy_pattern(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
 _INVALID = lazy_pattern(r" is invalid: \[?(?P<field>[a-z]\S*): ")
 _ABOVE_LIMIT = lazy_pattern(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)")
@@ -117,8 +116,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     manifest: Manifest
     maker: Manifest | None = None
     dependents: Sequence[Manifest] = ()
-    count: int = 1
-    """The number of missing pods."""
+    count: int = 1  # the number of missing pods
     file: str = ""
 
     @cached_property
@@ -741,8 +739,7 @@ def _unready_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
     return tuple(pods.key(row) for row in rows if pods.phases[row] not in ended and not is_ready(pods[row]))
 
 
-_MILLI = -3
-"""The scale of milli-units: an int64 can hold petabytes of them."""
+_MILLI = -3  # the scale of milli-units: an int64 can hold petabytes of them
 
 
 def _amount(container: Mapping[str, object], side: str, resource: str) -> Quantity | None:

@@ -25,14 +25,11 @@ class NodeRemovals(Shown, Struct, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     setup: Setup
-    scale_down: ScaleDown | None = None
-    """None if cluster-autoscaler has none of the nodes."""
+    scale_down: ScaleDown | None = None  # None if cluster-autoscaler has none of the nodes
     removals: Sequence[Removal] = ()
-    disruptions: Sequence[NodeDisruption] = ()
-    """Karpenter's nodes."""
+    disruptions: Sequence[NodeDisruption] = ()  # Karpenter's nodes
     consolidation: Consolidation | None = None
-    together: EmptiedNodes | None = None
-    """None if fewer than two nodes can be removed."""
+    together: EmptiedNodes | None = None  # None if fewer than two nodes can be removed
 
     def to_dict(self) -> Json:
         autoscaler = None if self.scale_down is None else self.scale_down.autoscaler

@@ -62,8 +62,7 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, SourceDocument
 
-_MOST_BOUND = 100
-"""The number of different pods in a row of a node that are tried against its kubelet."""
+_MOST_BOUND = 100  # the number of different pods in a row of a node that are tried against its kubelet
 
 
 # The results of pending pods after the queue has ended.
@@ -119,22 +118,15 @@ class WorkloadResultDocument(Document, frozen=True, kw_only=True, omit_defaults=
     kind: str
     namespace: str
     name: str
-    pods: int
-    """All final pods of the workload, on any node or pending."""
-    placed: tuple[str, ...]
-    """Pods that the queue placed, and that have their node in the end."""
-    nodes: Mapping[str, int]
-    """Each node, with the number of these pods on it."""
+    pods: int  # all final pods of the workload, on any node or pending
+    placed: tuple[str, ...]  # pods that the queue placed, and that have their node in the end
+    nodes: Mapping[str, int]  # each node, with the number of these pods on it
     pending: tuple[str, ...]
     evicted: tuple[str, ...]
-    to_come: int = 0
-    """Pods that a StatefulSet's controller creates only once others are ready."""
-    message: str
-    """Why the first pending pod is pending."""
-    refused: int = 0
-    """Replicas, not included in `pods`, that the API server refuses."""
-    refusal: str = ""
-    """Why the first of them is refused, in their controller's message."""
+    to_come: int = 0  # pods that a StatefulSet's controller creates only once others are ready
+    message: str  # why the first pending pod is pending
+    refused: int = 0  # replicas, not included in `pods`, that the API server refuses
+    refusal: str = ""  # why the first of them is refused, in their controller's message
 
 
 class WorkloadResult(OfWorkload, Struct, frozen=True, kw_only=True):

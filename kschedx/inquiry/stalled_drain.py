@@ -30,8 +30,7 @@ from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-_MOST_DRAINED_NODES = 10
-"""Each trial repeats the whole drain."""
+_MOST_DRAINED_NODES = 10  # each trial repeats the whole drain
 _MOST_BUDGETS = 4
 _MOST_WAYS = 2
 
@@ -45,8 +44,7 @@ class _BudgetStep(Struct, frozen=True, kw_only=True):
     title: str
     command: str = ""
     changes: tuple[SimulatedChange, ...]
-    is_release: bool = False
-    """Whether a pod of the node may stay pending then."""
+    is_release: bool = False  # whether a pod of the node may stay pending then
 
 
 class _Budget(Struct, frozen=True, kw_only=True):
@@ -192,11 +190,9 @@ class DrainPreview(Shown, Struct, frozen=True, kw_only=True):
     """Drains, and what unblocks them."""
 
     simulation: Simulation
-    each: bool = False
-    """Whether each node is drained by itself."""
+    each: bool = False  # whether each node is drained by itself
     fixes: tuple[DrainFix, ...] = ()
-    forced: Sequence[DrainResult] = ()
-    """The drains that kubectl refuses, with the flags that it requires."""
+    forced: Sequence[DrainResult] = ()  # the drains that kubectl refuses, with the flags that it requires
 
     def to_dict(self) -> Json:
         fixes = {"budgetFixes": [to_json(fix.document) for fix in self.fixes]} if self.fixes else {}

@@ -49,10 +49,8 @@ from kschedx.snapshot.snapshot import Snapshot
 
 ZONE, _NODE_POOL, _NODE = "zone", "nodepool", "node"
 _LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, _NODE_POOL: POOL_LABELS}
-_MOST_ADVISED = 12
-"""The number of failures for which nodes are added until every pod has one."""
-_SPREAD = "pod topology spread constraints"
-"""Part of kube-scheduler's message if such a constraint rejects a node."""
+_MOST_ADVISED = 12  # the number of failures for which nodes are added until every pod has one
+_SPREAD = "pod topology spread constraints"  # part of kube-scheduler's message if such a constraint rejects a node
 
 
 # --- failures
@@ -80,8 +78,7 @@ def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
     return tuple(Failure(name=f"{key} {value}", nodes=tuple(by_value[value])) for value in sorted(by_value))
 
 
-_MOST_NAMED = 3
-"""The maximum number of the busiest nodes that a title names."""
+_MOST_NAMED = 3  # the maximum number of the busiest nodes that a title names
 
 
 def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Failure:
@@ -121,21 +118,16 @@ def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
 
 
 class OutageMode(StrEnum):
-    OUTAGE = "outage"
-    """Pods are lost at once, and so are volumes that only lost nodes reach."""
-    DRAIN = "drain"
-    """Pods are evicted within their budgets."""
+    OUTAGE = "outage"  # pods are lost at once, and so are volumes that only lost nodes reach
+    DRAIN = "drain"  # pods are evicted within their budgets
 
 
 class OutageOutcome(StrEnum):
     RESCHEDULED = "rescheduled"
     PENDING = "pending"
-    NOT_CREATED = "not created"
-    """The controller does not create the replacement yet, or the API server refuses it."""
-    NOT_RECREATED = "not recreated"
-    """The pod has no controller."""
-    BLOCKED = "blocked"
-    """A budget does not allow the eviction."""
+    NOT_CREATED = "not created"  # the controller does not create the replacement yet, or the API server refuses it
+    NOT_RECREATED = "not recreated"  # the pod has no controller
+    BLOCKED = "blocked"  # a budget does not allow the eviction
     UNDECIDED = "undecided"
 
 
@@ -160,15 +152,11 @@ class LostPod(LostPodDocument, frozen=True, gc=False):
 class WorkloadImpact(StrEnum):
     """What a failure does to a workload, the worst first."""
 
-    DOWN = "down"
-    """It had ready replicas, and has none now."""
-    PENDING = "pending"
-    """It runs with fewer replicas."""
-    BLOCKED = "blocked"
-    """A budget keeps pods on nodes that should be drained."""
+    DOWN = "down"  # it had ready replicas, and has none now
+    PENDING = "pending"  # it runs with fewer replicas
+    BLOCKED = "blocked"  # a budget keeps pods on nodes that should be drained
     UNDECIDED = "undecided"
-    INTERRUPTED = "interrupted"
-    """All ready replicas are lost at once, and run again on other nodes."""
+    INTERRUPTED = "interrupted"  # all ready replicas are lost at once, and run again on other nodes
     RESCHEDULED = "rescheduled"
 
 

@@ -45,12 +45,10 @@ from kschedx.snapshot.pods import PodTable, group_name
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.tree import SUFFIXES
 
-_NODE_NAMES = ("node", "nodes", "no")
-"""kubectl's names for a node."""
+_NODE_NAMES = ("node", "nodes", "no")  # kubectl's names for a node
 
 
-_ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")
-"""Kinds whose pods differ only in their names."""
+_ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")  # kinds whose pods differ only in their names
 
 
 def is_file(target: str) -> bool:
@@ -210,8 +208,7 @@ def _orphan_pods_text(snapshot: Snapshot, name: str, namespace: str) -> str:
     )
 
 
-_NOT_CREATED = lazy_pattern(r".+-new\d*")
-"""The names that answers give to pods that a controller has yet to create."""
+_NOT_CREATED = lazy_pattern(r".+-new\d*")  # the names that answers give to pods that a controller has yet to create
 
 
 def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
@@ -534,8 +531,7 @@ class _NewPod(Struct, frozen=True, kw_only=True):
     """The pod in question and its workload."""
 
     subject: Subject
-    workload: Json | None = None
-    """The workload that creates the pod, if that was given."""
+    workload: Json | None = None  # the workload that creates the pod, if that was given
 
 
 def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -> _NewPod:

@@ -240,25 +240,20 @@ def _require_nodes(simulator: Simulator, nodes: Sequence[str], before: Snapshot)
 # Whether the result depends on how ties are broken: all other ways are tried if they are few, otherwise a random
 # sample.
 
-_MOST_WAYS = 64
-"""The maximum number of outcomes that are all tried; of more, a random sample is tried."""
+_MOST_WAYS = 64  # the maximum number of outcomes that are all tried; of more, a random sample is tried
 _LOTS = 8
-_MOST_FIXED = 8
-"""How many workloads have a fix in the document: those with the most pending pods."""
+_MOST_FIXED = 8  # how many workloads have a fix in the document: those with the most pending pods
 
 
 class OtherOutcomes(Struct, frozen=True, kw_only=True):
     """The results of the same queue with ties broken in other ways."""
 
-    ties: int
-    """Decisions in which several nodes are equally good, for the pod or for preemption."""
+    ties: int  # decisions in which several nodes are equally good, for the pod or for preemption
     outcomes: int
     """The number of different assignments of pods to nodes among the tried ways, including the one by name."""
-    placed: Mapping[int, int]
-    """Numbers of placed pods to how many of those outcomes have it."""
+    placed: Mapping[int, int]  # numbers of placed pods to how many of those outcomes have it
     tried: int
-    is_all: bool
-    """Whether there is no other way."""
+    is_all: bool  # whether there is no other way
 
     @property
     def text(self) -> str:
@@ -281,11 +276,9 @@ class SimulationAnswer(Shown, Struct, frozen=True, kw_only=True):
     """A simulation, and what the user asks about it besides."""
 
     simulation: Simulation
-    growths: Sequence[Growth] = ()
-    """What the autoscalers added first."""
+    growths: Sequence[Growth] = ()  # what the autoscalers added first
     other_outcomes: OtherOutcomes | None = None
-    has_steps: bool = False
-    """Whether the screen lists every decision."""
+    has_steps: bool = False  # whether the screen lists every decision
 
     @property
     def ties(self) -> str | None:

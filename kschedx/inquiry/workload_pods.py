@@ -58,8 +58,7 @@ _Explain = Callable[[Subject], Explanation]
 class _KubeletAdmission(Struct, frozen=True, kw_only=True):
     """The outcome of the replicas that a workload lacks, on the node that their template names."""
 
-    explanation: Explanation
-    """The answer about the first pod that the kubelet rejects, else about the last one."""
+    explanation: Explanation  # the answer about the first pod that the kubelet rejects, else about the last one
     pods: tuple[Pod, ...]
 
 
@@ -202,26 +201,18 @@ class ReplicaGroup(Struct, frozen=True, kw_only=True):
     """Identical pods in question, and their workload. It keeps no cluster: with one for each of many groups, memory
     would grow with the size of the cluster for each."""
 
-    pod: Pod
-    """One of the pods."""
-    notes: tuple[Note, ...] = ()
-    """About it."""
-    is_new: bool = False
-    """Whether it comes from a manifest."""
+    pod: Pod  # one of the pods
+    notes: tuple[Note, ...] = ()  # about it
+    is_new: bool = False  # whether it comes from a manifest
     workload: Workload | None = None
-    manifest: Manifest | None = None
-    """The manifest of a workload with a number of replicas."""
-    waited: frozenset[int] = frozenset()
-    """Rows of its pods that were pending before."""
+    manifest: Manifest | None = None  # the manifest of a workload with a number of replicas
+    waited: frozenset[int] = frozenset()  # rows of its pods that were pending before
     own: tuple[int, ...] = ()
     """Rows of pods that no controller creates here: a single pod, or those of a custom resource that lack a node."""
-    running: int = 0
-    """The other pods of a custom resource."""
-    refused: tuple[str, ...] = ()
-    """Pods of a custom resource that the API server refuses."""
+    running: int = 0  # the other pods of a custom resource
+    refused: tuple[str, ...] = ()  # pods of a custom resource that the API server refuses
     refusal: str = ""
-    undecided: str = ""
-    """Why the number of its pods, or some of their requests, are unknown."""
+    undecided: str = ""  # why the number of its pods, or some of their requests, are unknown
 
 
 def _group_of(subject: Subject) -> ReplicaGroup:
@@ -235,15 +226,11 @@ class _GroupState(Struct, frozen=True, kw_only=True):
     """The pods that are or were pending, and those that their controller creates only once others are ready."""
     wanted: int = 1
     running: int = 0
-    replaced: int = 0
-    """Pods of older templates that a rollout replaces."""
-    outdated: int = 0
-    """The number of replaced pods that still exist."""
+    replaced: int = 0  # pods of older templates that a rollout replaces
+    outdated: int = 0  # the number of replaced pods that still exist
     has_ordinals: bool = False
-    rest: int = 0
-    """The number of `pods` that their controller has not created."""
-    kept: Mapping[str, str] = {}
-    """A DaemonSet's pods that stay, with their nodes."""
+    rest: int = 0  # the number of `pods` that their controller has not created
+    kept: Mapping[str, str] = {}  # a DaemonSet's pods that stay, with their nodes
     refused: tuple[str, ...] = ()
     refusal: str = ""
 
@@ -458,8 +445,7 @@ def _subject(group: ReplicaGroup, snapshot: Snapshot, pod: Pod) -> Subject:
 class BoundPods(Struct, frozen=True, kw_only=True):
     """Pods whose manifest names their node, so that they are in no queue."""
 
-    subject: Subject
-    """One of the pods."""
+    subject: Subject  # one of the pods
     explanation: Explanation
 
 

@@ -88,20 +88,16 @@ def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, every
 
 # What rejects the pod: a block for each group of nodes, and one for what rejects the pod as a whole.
 
-_NEIGHBOURS = 3
-"""The number of a group's other nodes that are named in one line, besides the exemplar."""
+_NEIGHBOURS = 3  # the number of a group's other nodes that are named in one line, besides the exemplar
 _SHOWN_PODS = 3
 
 
 class Level(IntEnum):
     """How much of a block is shown."""
 
-    LINE = 0
-    """The verdict's headline, with the number of further blockers."""
-    BRIEF = 1
-    """One line for each fact with numbers."""
-    FACTS = 2
-    """Every fact."""
+    LINE = 0  # the verdict's headline, with the number of further blockers
+    BRIEF = 1  # one line for each fact with numbers
+    FACTS = 2  # every fact
     FULL = 3
     ALL = 4
 

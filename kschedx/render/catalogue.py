@@ -20,8 +20,7 @@ from kschedx.wording import count, list_names
 from kschedx.words.reasons import KUBERNETES_DOCS, Reason, reason_page, reasons
 
 _LONGEST_VALUE = 40
-_GOOD = frozenset({"scale-up", "claim-waits-for-pod"})
-"""Reasons that are not errors."""
+_GOOD = frozenset({"scale-up", "claim-waits-for-pod"})  # reasons that are not errors
 
 
 def list_lines(title: str, rows: Sequence[tuple[str, str]], width: int) -> list[StyledLine]:

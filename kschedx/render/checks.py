@@ -33,16 +33,11 @@ class Check(Struct, frozen=True, kw_only=True):
 
     name: str
     result: Result
-    rule: str
-    """An identifier: `unschedulable`."""
-    text: str = ""
-    """Why it failed; may have several lines."""
-    place: Place = Place()
-    """Its position in a file, if it comes from one."""
-    reasons: tuple[str, ...] = ()
-    """IDs that `kschedx reason` explains."""
-    since: Since | None = None
-    """Whether the baseline has it; None without a baseline."""
+    rule: str  # an identifier: `unschedulable`
+    text: str = ""  # why it failed; may have several lines
+    place: Place = Place()  # its position in a file, if it comes from one
+    reasons: tuple[str, ...] = ()  # IDs that `kschedx reason` explains
+    since: Since | None = None  # whether the baseline has it; None without a baseline
 
     @property
     def fingerprint(self) -> str:

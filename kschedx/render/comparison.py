@@ -257,14 +257,11 @@ def _repack_note(summary: Summary) -> str:
 _MOST_CHANGES = 14
 _MOST_CHANGE_LINES = 21
 _MOST_SCREEN_LINES = 40
-_SHOWN = 3
-"""Changes of a group, each with all pods that have it."""
-_MOST_LINES = 2
-"""Lines about one pod, below its first."""
+_SHOWN = 3  # changes of a group, each with all pods that have it
+_MOST_LINES = 2  # lines about one pod, below its first
 
 
-_LEAST_ROOM = 28
-"""The minimum number of columns for what a change does, next to its place."""
+_LEAST_ROOM = 28  # the minimum number of columns for what a change does, next to its place
 
 
 def _node_names(comparison: SetupComparison) -> Sequence[str]:
@@ -507,8 +504,7 @@ def _nodes_in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -
 
 # Two accounts of one pod side by side, with differences marked.
 
-_MOST_NODES = 4
-"""Nodes whose scores are shown: both sides' winners and the nodes behind them."""
+_MOST_NODES = 4  # nodes whose scores are shown: both sides' winners and the nodes behind them
 _NOTHING = "–"
 _MARK = "≠ "
 _LONGEST_PLUGIN = len("NodeResourcesBalancedAllocation")

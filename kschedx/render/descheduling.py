@@ -40,13 +40,11 @@ from kschedx.wording import Fact, count, list_names
 class _Most(Struct, frozen=True, kw_only=True):
     """How many entries of each type the screen lists; the others are counted."""
 
-    pods: int
-    """Pods of one plugin."""
+    pods: int  # pods of one plugin
     nodes: int
     reasons: int
     plugins: int
-    rows: int | None = None
-    """Lines of a fact; None for all."""
+    rows: int | None = None  # lines of a fact; None for all
 
 
 _SIZES = (
@@ -61,8 +59,7 @@ _SIZES = (
     _Most(pods=0, nodes=0, reasons=0, plugins=0, rows=1),
 )
 """Largest first; the first that fits the screen is used."""
-_Reasons: TypeAlias = list[tuple[str, list[str]]]
-"""Most common first, with their pods."""
+_Reasons: TypeAlias = list[tuple[str, list[str]]]  # most common first, with their pods
 _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
 
 

@@ -297,8 +297,7 @@ def _file(place: Place) -> str:
 # The screen of `kschedx doctor`: the inventory, the findings, and how to complete the dump.
 
 _MOST_LINES = 40
-_FACT_LINES = 3
-"""Lines of one fact without `-o wide`."""
+_FACT_LINES = 3  # lines of one fact without `-o wide`
 _KINDS = 4
 _MISSING_KIND = "missing kind"
 _SNAPSHOT = "cluster.json"

@@ -15,8 +15,7 @@ from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, line, paragrap
 from kschedx.render.view import ItemList, TableView, Tone, View, ViewItem
 from kschedx.wording import Fact, count, list_names
 
-_SHOWN = 5
-"""Pending Workloads of a queue without `-o wide`."""
+_SHOWN = 5  # pending Workloads of a queue without `-o wide`
 
 
 def _overview_view(overview: Overview) -> View:

@@ -130,8 +130,7 @@ def _scalar(value: object) -> str:
 
 # A fix as kubectl commands or as patched manifests. kschedx itself never sends anything.
 
-_END = "EOF"
-"""The delimiter of a manifest in the script."""
+_END = "EOF"  # the delimiter of a manifest in the script
 
 _MADE_AGAIN: Mapping[str, str] = {
     "Pod": "",

@@ -21,12 +21,9 @@ from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, count, price_text
 
-_MOST_NODES = 16
-"""Rows of the first screen."""
-_MOST_BROKEN = 10
-"""Rows of the first screen if each has two lines."""
-_ALWAYS = ("cpu", "memory", "largest pod")
-"""The columns that stay in the table."""
+_MOST_NODES = 16  # rows of the first screen
+_MOST_BROKEN = 10  # rows of the first screen if each has two lines
+_ALWAYS = ("cpu", "memory", "largest pod")  # the columns that stay in the table
 _FIRST_OUT, _LAST_OUT = ("taints", "type", "bought as", "pool", "zone"), ("pods",)
 """The columns that leave the table first and last if there is no room; extended resources leave between them."""
 _GAP = 2

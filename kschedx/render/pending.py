@@ -39,8 +39,7 @@ from kschedx.render.terminal import (
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.wording import Fact, count, list_names
 
-_LEAST_LINES = 3
-"""Lines of the shortest block."""
+_LEAST_LINES = 3  # lines of the shortest block
 _SHOWN = 3
 _SHOWN_OTHERS = 2
 _EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
@@ -213,8 +212,7 @@ def cause_title(group: CauseGroup) -> str:
 _PLURALS = {"has": "have", "is": "are"}
 
 
-_MOST_OTHERS = 2
-"""Causes of other nodes that are named."""
+_MOST_OTHERS = 2  # causes of other nodes that are named
 
 
 def cause_text(answer: PodAnswer) -> str:

@@ -168,16 +168,12 @@ def _utilization_text(used: UtilizationResult) -> str:
 
 # The screen of `kschedx scale-down`.
 
-_MOST_BLOCKERS = 5
-"""Pods on the first screen."""
-_MOST_BLOCKS = 5
-"""Karpenter's nodes that have a block each; more are rows."""
+_MOST_BLOCKERS = 5  # pods on the first screen
+_MOST_BLOCKS = 5  # Karpenter's nodes that have a block each; more are rows
 MOST_NODES = 20
-_MOST_COMMANDS = 3
-"""Commands that remove one node each."""
+_MOST_COMMANDS = 3  # commands that remove one node each
 _MOST_CAUSES = 5
-_MOST_ITEMS = 10**9
-"""Enough for all names."""
+_MOST_ITEMS = 10**9  # enough for all names
 
 
 @shortens(snapshot_nodes)

@@ -61,14 +61,11 @@ from kschedx.words.constraints import label_hint_text
 from kschedx.words.resources import hardware_text
 
 _MOST_GROUPS = 8
-_MOST_FIXES = 9
-"""Lines of fixes."""
+_MOST_FIXES = 9  # lines of fixes
 _MOST_NOTES = 3
-_MOST_ROWS = 5
-"""Rows of an autoscaler."""
+_MOST_ROWS = 5  # rows of an autoscaler
 _MOST_VICTIMS = 3
-_MOST_LABELS = 4
-"""Lines about labels that no node has."""
+_MOST_LABELS = 4  # lines about labels that no node has
 
 _MORE = "more: --node NAME, --nodes all, -o wide"
 _SAID = frozenset(

@@ -34,14 +34,11 @@ from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewIt
 from kschedx.wording import Fact, count, list_names, visible
 from kschedx.words.causes import because
 
-_MOST_FAILURES = 12
-"""Rows of the table on the first screen."""
+_MOST_FAILURES = 12  # rows of the table on the first screen
 _MOST_DETAILS = 1
 _MOST_WORKLOADS = 3
-_MOST_LISTED = 200
-"""The number of workloads of a failure that a page lists in each state."""
-_GONE = ("unreachable", "cordoned", "unschedulable")
-"""Endings of causes that only repeat the failure itself."""
+_MOST_LISTED = 200  # the number of workloads of a failure that a page lists in each state
+_GONE = ("unreachable", "cordoned", "unschedulable")  # endings of causes that only repeat the failure itself
 _MOST_HEAT_COLUMNS = 60
 _MOST_HEAT_ROWS = 2_000
 _LABELS = {

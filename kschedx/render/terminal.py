@@ -122,10 +122,8 @@ def _with_note(lines: list[StyledLine], names: Sequence[str]) -> list[StyledLine
 
 
 class StyledLine(Struct, frozen=True):
-    parts: tuple[tuple[str, str], ...] = ()
-    """Text and its style: words of `_CODES`, of which the last color counts."""
-    headline: str = ""
-    """The whole headline that begins with this line."""
+    parts: tuple[tuple[str, str], ...] = ()  # text and its style: words of `_CODES`, of which the last color counts
+    headline: str = ""  # the whole headline that begins with this line
 
     @property
     def plain(self) -> str:
@@ -159,8 +157,7 @@ def line(*parts: str | tuple[str, str] | StyledLine) -> StyledLine:
 BLANK = StyledLine()
 
 
-_LONGEST_ITEM = 3
-"""Lines of a fact with a single item, which is not cut where it has no more."""
+_LONGEST_ITEM = 3  # lines of a fact with a single item, which is not cut where it has no more
 
 
 def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[StyledLine]:
@@ -350,8 +347,7 @@ def fits(content: str, width: int) -> bool:
 # Where the text goes: whether it has colors, as kubectl decides it, and its width.
 
 _FORCED_BY = ("FORCE_COLOR", "CLICOLOR_FORCE")
-_DEFAULT_WIDTH = 100
-"""The width if standard output is not a terminal and COLUMNS is not set."""
+_DEFAULT_WIDTH = 100  # the width if standard output is not a terminal and COLUMNS is not set
 
 
 def wants_colour(is_terminal: bool, environment: Mapping[str, str]) -> bool:

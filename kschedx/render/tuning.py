@@ -16,8 +16,7 @@ from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.simulate.tuning import ProfileTrial, Tuning, TuningGoal
 from kschedx.wording import Fact, count, price_text
 
-_SHOWN_TRIALS = 8
-"""Rows: the cluster now, today's profile, and the Pareto front."""
+_SHOWN_TRIALS = 8  # rows: the cluster now, today's profile, and the Pareto front
 _HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 

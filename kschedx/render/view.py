@@ -51,14 +51,10 @@ class FixView(Struct, frozen=True, kw_only=True):
     """A change that was tried."""
 
     title: str
-    seen: str = ""
-    """The result of trying it: `fits node-1 and 2 more`, `adds 1 node to workers`."""
-    commands: tuple[str, ...] = ()
-    """kubectl commands that apply the whole fix."""
-    changes: tuple[Mapping[str, object], ...] = ()
-    """Patches and manifests to copy if there are no commands."""
-    group: str = ""
-    """`capacity`; empty if all fixes have the same one."""
+    seen: str = ""  # the result of trying it: `fits node-1 and 2 more`, `adds 1 node to workers`
+    commands: tuple[str, ...] = ()  # kubectl commands that apply the whole fix
+    changes: tuple[Mapping[str, object], ...] = ()  # patches and manifests to copy if there are no commands
+    group: str = ""  # `capacity`; empty if all fixes have the same one
 
     @property
     def text(self) -> str:
@@ -75,10 +71,8 @@ class DeciderRow(Struct, frozen=True, kw_only=True):
 
     text: str
     facts: tuple[Fact, ...] = ()
-    is_brief: bool = True
-    """Whether details are omitted unless everything is shown or the row comes first."""
-    is_cause: bool = False
-    """Whether the reason is a cause of the answer, which the first screen does not repeat."""
+    is_brief: bool = True  # whether details are omitted unless everything is shown or the row comes first
+    is_cause: bool = False  # whether the reason is a cause of the answer, which the first screen does not repeat
 
     @property
     def names(self) -> str:
@@ -92,10 +86,8 @@ class Decider(Struct, frozen=True, kw_only=True):
     sentence: str
     rows: tuple[DeciderRow, ...] = ()
     event: str = ""
-    recorded: str = ""
-    """The event that it recorded in the cluster, or that it is the same."""
-    reports: tuple[str, ...] = ()
-    """The autoscaler's own reports, if kschedx cannot determine what it does."""
+    recorded: str = ""  # the event that it recorded in the cluster, or that it is the same
+    reports: tuple[str, ...] = ()  # the autoscaler's own reports, if kschedx cannot determine what it does
     fixes: tuple[FixView, ...] = ()
     basis: tuple[str, ...] = ()
 
@@ -105,17 +97,14 @@ class ViewItem(Struct, frozen=True, kw_only=True):
 
     title: str
     tone: Tone = Tone.PLAIN
-    kind: str = ""
-    """The group in which rows are counted and shown: `pending`, `blocked`."""
+    kind: str = ""  # the group in which rows are counted and shown: `pending`, `blocked`
     values: tuple[str | int, ...] = ()
     facts: tuple[Fact, ...] = ()
-    own: tuple[Fact, ...] = ()
-    """Facts in which identical rows may differ."""
+    own: tuple[Fact, ...] = ()  # facts in which identical rows may differ
     event: str = ""
     fixes: tuple[FixView, ...] = ()
     no_fix: str = ""
-    members: tuple[str, ...] = ()
-    """Identical pods or nodes that this row stands for."""
+    members: tuple[str, ...] = ()  # identical pods or nodes that this row stands for
 
     @property
     def group_key(self) -> tuple[object, ...]:
@@ -141,8 +130,7 @@ class ItemList(Struct, frozen=True, kw_only=True):
 
     title: str = ""
     noun: str = "row"
-    columns: tuple[tuple[str, bool], ...] = ()
-    """The label of each of an item's values, and whether it is a number."""
+    columns: tuple[tuple[str, bool], ...] = ()  # the label of each of an item's values, and whether it is a number
     items: tuple[ViewItem, ...]
     identical_rows: bool = False
     """Whether rows that differ only in title, numbers, and members are one row until each is wanted."""
@@ -152,8 +140,7 @@ class TableView(Struct, frozen=True, kw_only=True):
     """Short texts in columns."""
 
     title: str
-    columns: tuple[tuple[str, bool], ...]
-    """The label of each column, and whether it is a number."""
+    columns: tuple[tuple[str, bool], ...]  # the label of each column, and whether it is a number
     rows: tuple[tuple[str | int, ...], ...]
 
 
@@ -180,16 +167,14 @@ class UsageView(Struct, frozen=True, kw_only=True):
 class Timeline(Struct, frozen=True, kw_only=True, tag="timeline", tag_field="kind"):
     """The queue, decision by decision."""
 
-    pending: tuple[int, ...]
-    """(decision,) the number of pods that are still pending after it."""
+    pending: tuple[int, ...]  # (decision,) the number of pods that are still pending after it
     placed: tuple[int, ...]
     evicted: tuple[int, ...]
     pods: tuple[str, ...]
     texts: tuple[tuple[str, str], ...]
     """What a decision says before and after the pod's name. Thousands of decisions share a text."""
     pod_of: tuple[int, ...]
-    text_of: tuple[int, ...]
-    """(decision,) indices into `pods` and `texts`."""
+    text_of: tuple[int, ...]  # (decision,) indices into `pods` and `texts`
 
     @property
     def decisions(self) -> Iterator[str]:
@@ -202,22 +187,17 @@ class Timeline(Struct, frozen=True, kw_only=True, tag="timeline", tag_field="kin
 class View(Struct, frozen=True, kw_only=True):
     """An answer: headline, causes, fixes, facts, and event, then the autoscalers' decisions, the rows, and tables."""
 
-    command: str
-    """`kschedx why`."""
+    command: str  # `kschedx why`
     subject: str = ""
     headline: str
     tone: Tone
-    details: tuple[str, ...] = ()
-    """Sentences below the headline."""
-    because: tuple[str, ...] = ()
-    """Causes, most common first."""
-    roots: tuple[str, ...] = ()
-    """Root causes, one sentence each."""
+    details: tuple[str, ...] = ()  # sentences below the headline
+    because: tuple[str, ...] = ()  # causes, most common first
+    roots: tuple[str, ...] = ()  # root causes, one sentence each
     facts: tuple[Fact, ...] = ()
     fixes: tuple[FixView, ...] = ()
     no_fix: str = ""
-    event: str = ""
-    """kube-scheduler's exact text."""
+    event: str = ""  # kube-scheduler's exact text
     deciders: tuple[Decider, ...] = ()
     lists: tuple[ItemList, ...] = ()
     tables: tuple[TableView, ...] = ()

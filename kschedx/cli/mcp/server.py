@@ -37,8 +37,7 @@ from kschedx.progress import Phase, ProgressStep
 class KnownClusters(Struct, frozen=True, kw_only=True):
     """The clusters that questions may name. The default is the first snapshot, else the first context."""
 
-    snapshots: tuple[str, ...] = ()
-    """Snapshot files and folders, or folders whose files may be named."""
+    snapshots: tuple[str, ...] = ()  # snapshot files and folders, or folders whose files may be named
     contexts: tuple[str, ...] = ()
     kubeconfig: str | None = None
 
@@ -100,8 +99,7 @@ def _files_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))[:_MOST_FILES]
 
 
-_MOST_FILES = 100
-"""Files of a folder in the list of clusters."""
+_MOST_FILES = 100  # files of a folder in the list of clusters
 
 
 # The tools over the Model Context Protocol, with its Python SDK: standard input and output, or HTTP on the loopback.
@@ -119,10 +117,8 @@ class _Bounds(Struct, frozen=True):
     text: int
     """Characters of the screen, which an answer contains twice: clients read either its text or its structured
     content."""
-    notes: int
-    """Characters."""
-    whole: int
-    """Bytes of the answer as JSON; the document gets what the screen and the notes leave."""
+    notes: int  # characters
+    whole: int  # bytes of the answer as JSON; the document gets what the screen and the notes leave
 
 
 BOUNDS = {
@@ -130,8 +126,7 @@ BOUNDS = {
     Detail.NODES: _Bounds(text=6_000, notes=2_000, whole=24_000),
     Detail.FULL: _Bounds(text=16_000, notes=2_000, whole=MOST),
 }
-_FRAME = 500
-"""Bytes of an answer besides the screen and the document."""
+_FRAME = 500  # bytes of an answer besides the screen and the document
 _DETAIL: dict[str, object] = {
     "type": "string",
     "enum": [detail.value for detail in Detail],

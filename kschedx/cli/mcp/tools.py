@@ -28,12 +28,9 @@ from kschedx.errors import InputError, nearest
 from kschedx.patterns import lazy_pattern
 from kschedx.sources.tree import SUFFIXES
 
-_FEWEST = 3
-"""Entries left in a map or list that is cut."""
-_MOST_FIELDS = 40
-"""The most fields that an object has."""
-_LEAST = 100
-"""Bytes of an entry, assumed for a document that is too large."""
+_FEWEST = 3  # entries left in a map or list that is cut
+_MOST_FIELDS = 40  # the most fields that an object has
+_LEAST = 100  # bytes of an entry, assumed for a document that is too large
 SUMMARY = "summary"
 """The detail without a document."""
 FULL = "full"
@@ -45,8 +42,7 @@ MOST = 60_000
 class Truncation(Struct, frozen=True, kw_only=True):
     """A map or list of which only the first entries are kept."""
 
-    path: str
-    """The JSON Pointer into the document."""
+    path: str  # the JSON Pointer into the document
     kept: int
     of: int
 
@@ -102,8 +98,7 @@ def _left_out(short: dict[str, Any], whole: Mapping[str, int]) -> Iterator[Trunc
             yield Truncation(path=path, kept=len(part), of=count)
 
 
-_Found = tuple[int, str, dict[str, Any] | list[Any]]
-"""How many bytes halving saves, the path, and the map or list."""
+_Found = tuple[int, str, dict[str, Any] | list[Any]]  # how many bytes halving saves, the path, and the map or list
 
 
 def _largest(value: dict[str, Any] | list[Any], path: str, largest: _Found) -> _Found:
@@ -164,8 +159,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     properties: Mapping[str, Mapping[str, object]]
     """The JSON Schema of each argument, besides those that choose the cluster."""
     required: tuple[str, ...] = ()
-    document: str | None = None
-    """The kind of the answer's document; None for text alone."""
+    document: str | None = None  # the kind of the answer's document; None for text alone
     reads_cluster: bool = True
     answer: Callable[[Question, _Arguments, Path], Answer | int] | None
     """Returns the answer about the question's cluster; the folder is for files that it needs. Raises `InputError`. None

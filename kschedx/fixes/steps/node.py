@@ -234,8 +234,7 @@ class EnlargeNode(NodeStep, frozen=True, kw_only=True):
     _group = FixGroup.CAPACITY
     amounts: tuple[NodeAmount, ...]
     is_of_kubelet: bool = False  # whether only the kubelet's limit of pods is too low
-    has_prefixes: bool = False
-    """Whether its CNI plugin allows more pods with prefix delegation, as Amazon's does."""
+    has_prefixes: bool = False  # whether its CNI plugin allows more pods with prefix delegation, as Amazon's does
 
     @property
     def cost(self) -> Cost:

@@ -286,8 +286,7 @@ class CreateDeviceClaim(FixStep, frozen=True, kw_only=True):
     new_template: ResourceClaimTemplate | None = None
     """The template, if it does not exist and you only have to create it."""
     wrong_template: str = ""
-    status: PodResourceClaimStatus | None = None
-    """The entry that kube-controller-manager writes to the pod's status."""
+    status: PodResourceClaimStatus | None = None  # the entry that kube-controller-manager writes to the pod's status
 
     @property
     def cost(self) -> Cost:

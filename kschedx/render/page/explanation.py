@@ -43,8 +43,7 @@ MOST_OF_STORIES = 2_000_000
 """Characters of all nodes' accounts together."""
 LEFT_OUT = (("more", "kschedx why with --node NAME"),)
 """The facts of a node whose own ones would make the page too large."""
-_NOT_EVALUATED = "not evaluated"
-"""The cell of a node that PreFilter excludes, or of a plugin that skips this pod."""
+_NOT_EVALUATED = "not evaluated"  # the cell of a node that PreFilter excludes, or of a plugin that skips this pod
 
 
 def explanation_page(explanation: Explanation, *, nodes: Sequence[str] = (), every_node: bool = False) -> Page:

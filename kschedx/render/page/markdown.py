@@ -13,12 +13,9 @@ from kschedx.render.page import model
 from kschedx.render.view import Timeline
 from kschedx.wording import count, list_names
 
-_MOST_ROWS = 20
-"""Rows of a table, because a comment has to stay readable."""
-_MOST_MEMBERS = 4
-"""Pods of a row."""
-_MOST_CHARACTERS = 60_000
-"""A GitHub comment holds 65,536."""
+_MOST_ROWS = 20  # rows of a table, because a comment has to stay readable
+_MOST_MEMBERS = 4  # pods of a row
+_MOST_CHARACTERS = 60_000  # a GitHub comment holds 65,536
 
 _MARKUP = lazy_pattern(r"([\\`*_{}\[\]<>#|~])")
 

@@ -37,8 +37,7 @@ _MOST_CHARACTERS = 1_200_000
 """Characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
 _MOST_OF_PAGE = 2_700_000
 """Characters of all tables and of the rows that open, with their details: the rows have what the tables leave."""
-_OF_A_DETAIL = 30
-"""Characters of a row's details besides their texts."""
+_OF_A_DETAIL = 30  # characters of a row's details besides their texts
 SCREEN_WIDTH = 100
 """Columns of the screen that a page holds as text."""
 
@@ -57,20 +56,14 @@ class VerdictSection(Struct, frozen=True, kw_only=True, tag="verdicts", tag_fiel
 
     plugins: tuple[str, ...]
     nodes: tuple[str, ...]
-    codes: tuple[str, ...]
-    """The possible texts of a cell; a cell is an index into them."""
-    patterns: tuple[tuple[int, ...], ...]
-    """(pattern, plugin) cells."""
-    pattern_of: tuple[int, ...]
-    """(node,) an index into `patterns`."""
-    verdict_of: tuple[int, ...]
-    """(node,) the plugin at which kube-scheduler stops, -1 if the node passes."""
+    codes: tuple[str, ...]  # the possible texts of a cell; a cell is an index into them
+    patterns: tuple[tuple[int, ...], ...]  # (pattern, plugin) cells
+    pattern_of: tuple[int, ...]  # (node,) an index into `patterns`
+    verdict_of: tuple[int, ...]  # (node,) the plugin at which kube-scheduler stops, -1 if the node passes
     stories: tuple[tuple[Line, ...], ...]
-    story_of: tuple[int, ...]
-    """(node,) an index into `stories`."""
+    story_of: tuple[int, ...]  # (node,) an index into `stories`
     facets: tuple[Facet, ...]
-    groups: tuple[tuple[int, ...], ...]
-    """The nodes of each row, nearest first; each node is in one row."""
+    groups: tuple[tuple[int, ...], ...]  # the nodes of each row, nearest first; each node is in one row
 
 
 class ScoreSection(Struct, frozen=True, kw_only=True, tag="scores", tag_field="kind"):
@@ -79,10 +72,8 @@ class ScoreSection(Struct, frozen=True, kw_only=True, tag="scores", tag_field="k
     plugins: tuple[str, ...]
     weights: tuple[int, ...]
     nodes: tuple[str, ...]
-    best: int
-    """The number of nodes with the highest total, which come first."""
-    raw: tuple[tuple[int, ...], ...]
-    """(node, plugin)."""
+    best: int  # the number of nodes with the highest total, which come first
+    raw: tuple[tuple[int, ...], ...]  # (node, plugin)
     normalized: tuple[tuple[int, ...], ...]
     totals: tuple[int, ...]
 
@@ -90,8 +81,7 @@ class ScoreSection(Struct, frozen=True, kw_only=True, tag="scores", tag_field="k
 class CandidateRow(Struct, frozen=True, kw_only=True):
     node: str
     best: bool
-    violations: int
-    """The number of PodDisruptionBudgets that the evictions would violate."""
+    violations: int  # the number of PodDisruptionBudgets that the evictions would violate
     victims: tuple[str, ...]
 
 
@@ -123,8 +113,7 @@ class Usage(Struct, frozen=True, kw_only=True, tag="usage", tag_field="kind"):
     before: tuple[tuple[int | None, ...], ...]
     """(node, resource); None if the node does not exist or has none of the resource."""
     after: tuple[tuple[int | None, ...], ...]
-    told: tuple[tuple[str, ...], ...]
-    """(node, resource) the amounts in words."""
+    told: tuple[tuple[str, ...], ...]  # (node, resource) the amounts in words
 
 
 class HeatMap(Struct, frozen=True, kw_only=True, tag="heatmap", tag_field="kind"):
@@ -132,22 +121,17 @@ class HeatMap(Struct, frozen=True, kw_only=True, tag="heatmap", tag_field="kind"
 
     columns: tuple[str, ...]
     rows: tuple[str, ...]
-    replicas: tuple[int, ...]
-    """(row,)"""
-    states: tuple[str, ...]
-    """The possible texts of a cell, worst first; the first one means that nothing is lost."""
-    state: tuple[tuple[int, ...], ...]
-    """(row, column) an index into `states`."""
+    replicas: tuple[int, ...]  # (row,)
+    states: tuple[str, ...]  # the possible texts of a cell, worst first; the first one means that nothing is lost
+    state: tuple[tuple[int, ...], ...]  # (row, column) an index into `states`
     lost: tuple[tuple[int, ...], ...]
-    after: tuple[tuple[int, ...], ...]
-    """(row, column) the number of replicas in the end."""
+    after: tuple[tuple[int, ...], ...]  # (row, column) the number of replicas in the end
 
 
 class Plot(Struct, frozen=True, kw_only=True):
     label: str
     buckets: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]
-    """(series, bucket)."""
+    counts: tuple[tuple[int, ...], ...]  # (series, bucket)
 
 
 class Histogram(Struct, frozen=True, kw_only=True, tag="histogram", tag_field="kind"):
@@ -164,10 +148,8 @@ class Flow(Struct, frozen=True, kw_only=True, tag="flow", tag_field="kind"):
     title: str
     sides: tuple[str, str]
     pools: tuple[str, ...]
-    in_use: tuple[tuple[str, str], ...]
-    """(pool,) the nodes in use with either profile; empty if that is not known."""
-    moves: tuple[tuple[int, int, int], ...]
-    """Pool before, pool after, and number of pods; most pods first."""
+    in_use: tuple[tuple[str, str], ...]  # (pool,) the nodes in use with either profile; empty if that is not known
+    moves: tuple[tuple[int, int, int], ...]  # pool before, pool after, and number of pods; most pods first
 
 
 class Facet(Struct, frozen=True, kw_only=True):
@@ -175,8 +157,7 @@ class Facet(Struct, frozen=True, kw_only=True):
 
     label: str
     values: tuple[str, ...]
-    of: tuple[int, ...]
-    """(node,) an index into `values`."""
+    of: tuple[int, ...]  # (node,) an index into `values`
 
 
 class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
@@ -184,18 +165,14 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
 
     title: str
     noun: str
-    columns: tuple[_TableColumn, ...]
-    """The columns after the first, which is the row's title."""
+    columns: tuple[_TableColumn, ...]  # the columns after the first, which is the row's title
     kinds: tuple[str, ...]
-    rows: tuple[tuple[str | int, ...], ...]
-    """Tone, an index into `kinds`, title, then the columns' values."""
+    rows: tuple[tuple[str | int, ...], ...]  # Tone, an index into `kinds`, title, then the columns' values
     details: tuple[_RowDetail, ...]
     detail_of: tuple[int, ...]
     left_out: int
-    omitted: tuple[str, str]
-    """What the names of all nodes begin and end with, which the browser omits from the rows."""
-    groups: tuple[_Group, ...] = ()
-    """The rows, as long as not every row is shown; empty if no rows are identical."""
+    omitted: tuple[str, str]  # what the names of all nodes begin and end with, which the browser omits from the rows
+    groups: tuple[_Group, ...] = ()  # the rows, as long as not every row is shown; empty if no rows are identical
 
     def shown(self) -> Iterator[tuple[Tone, str, tuple[str | int, ...], _RowDetail]]:
         """Yield tone, title, values, and details of each group, or of each row if there are no groups."""
@@ -215,33 +192,27 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
 class _Group(Struct, frozen=True, kw_only=True, array_like=True):
     """Identical rows."""
 
-    rows: tuple[int, ...]
-    """Indices of the rows on the page."""
-    size: int
-    """The number of identical rows, including those that the page has no room for."""
-    values: tuple[str | int, ...]
-    """What all of them have: the same text, or a range of numbers."""
+    rows: tuple[int, ...]  # indices of the rows on the page
+    size: int  # the number of identical rows, including those that the page has no room for
+    values: tuple[str | int, ...]  # what all of them have: the same text, or a range of numbers
     detail: int
     """The index of the details that all of them have. Their members are the titles of the rows."""
 
 
 class _RowDetail(Struct, frozen=True, kw_only=True):
     facts: tuple[tuple[str, str], ...] = ()
-    commands: tuple[str, ...] = ()
-    """Commands with which facts end."""
+    commands: tuple[str, ...] = ()  # commands with which facts end
     event: str = ""
     fixes: tuple[PageFix, ...] = ()
     no_fix: str = ""
     members: tuple[str, ...] = ()
-    left_out: int = 0
-    """Members that do not fit on a page."""
+    left_out: int = 0  # members that do not fit on a page
 
 
 class PageFix(Struct, frozen=True, kw_only=True):
     title: str
     seen: str
-    copy: str
-    """kubectl commands, or, if there are none, the changes as patches and manifests."""
+    copy: str  # kubectl commands, or, if there are none, the changes as patches and manifests
 
 
 class _PageDecider(Struct, frozen=True, kw_only=True):
@@ -281,10 +252,8 @@ class Page(Struct, frozen=True, kw_only=True):
     title: str
     head: _PageHead
     sections: tuple[Section, ...]
-    screen: str
-    """The first screen as text."""
-    footer: tuple[tuple[str, str], ...] = ()
-    """What a citation needs: command, cluster, time, versions, and digest."""
+    screen: str  # the first screen as text
+    footer: tuple[tuple[str, str], ...] = ()  # what a citation needs: command, cluster, time, versions, and digest
 
 
 def page_of(
