@@ -21,14 +21,14 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.kubelet import may_lack_node_support, start_obstacle
 from kschedx.explain.node_groups import Blocker, NodeGroup
 from kschedx.explain.root_causes import is_virtual
-from kschedx.explain.setup import Setup, Subject
+from kschedx.explain.setup import Setup, Subject, stored_subject
 from kschedx.findings import UntoleratedTaint
 from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.pod import explain, no_scheduler, with_first_profile
+from kschedx.inquiry.pod import explain, no_scheduler, start_failure, with_first_profile
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.tolerations import NO_SCHEDULE
 from kschedx.kube.workloads import pin_to_node, pinned_to
@@ -58,7 +58,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     subject: Subject
     setup: Setup
     has_pod: frozenset[str] = frozenset()  # the nodes on which a pod of the DaemonSet runs, which quotas count
-    awaited: frozenset[str] = frozenset()  # the nodes for which a pod of the DaemonSet is pending
+    awaited: Mapping[str, Subject] = {}  # the nodes for which a pod of the DaemonSet is pending, with the pod
     rollout: Rollout | None = None
     node: str = ""  # the node whose pod is shown; empty if all are
 
@@ -116,7 +116,14 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         pod, snapshot = self.subject.pod, self.subject.snapshot
         names = self._feasible if may_lack_node_support(pod.spec) else ()
         obstacles = ((name, start_obstacle(snapshot, pod, name)) for name in names if name not in self.has_pod)
-        return {name: obstacle.why for name, obstacle in obstacles if obstacle is not None}
+        return {name: obstacle.why for name, obstacle in obstacles if obstacle is not None} | self._start_failures
+
+    @cached_property
+    def _start_failures(self) -> dict[str, str]:
+        """The nodes whose pending pod fits and does not start, according to the cluster's own reports."""
+        pending = ((name, self.awaited[name]) for name in self._feasible if name in self.awaited)
+        failures = ((name, start_failure(subject.snapshot, subject.pod, name)) for name, subject in pending)
+        return {name: why for name, why in failures if why}
 
     @cached_property
     def runs(self) -> tuple[str, ...]:
@@ -164,7 +171,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         """Return the answer about the pod that the controller creates for one node."""
         if node not in self._answers_by_node:
             subject = replace(self.subject, pod=pin_to_node(self.subject.pod, node), first=None)
-            answer = explain(subject, self.setup)
+            answer = explain(self.awaited[node] if node in self._start_failures else subject, self.setup)
             runs = node in self.has_pod  # whatever would keep another pod from starting
             self._answers_by_node[node] = replace(answer, lifecycle=None, remedies=None) if runs else answer
         return self._answers_by_node[node]
@@ -263,7 +270,11 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
         subject=alone,
         setup=setup,
         has_pod=frozenset(pods.node_names[row] for row in rows if pods.node[row] >= 0),
-        awaited=frozenset(pinned_to(pods.specs[row]) for row in rows if not pods.node_names[row]),
+        awaited={
+            pinned_to(pods.specs[row]): stored_subject(subject.snapshot, pods[row])
+            for row in rows
+            if not pods.node_names[row]
+        },
     )
     if answer.outcome is not Outcome.UNDECIDED:
         return answer

@@ -466,7 +466,10 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             nodes = answer.names(group)
             waiting = tuple(_Replica(pod=whole.pod) for _ in nodes)
             yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.answer_on, nodes[0]))
-        if not answer.runs and not answer.waits:
+        for unable in answer.unable.values():
+            waiting = tuple(_Replica(pod=whole.pod) for _ in unable)
+            yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.answer_on, unable[0]))
+        if not answer.runs and not answer.waits and not answer.unable:
             yield whole
 
     def _explain_queue(self, targets: Sequence[Pod | WrittenPod], queue: Sequence[Pod | WrittenPod]) -> ExplanationList:
@@ -519,13 +522,19 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         """Yield the group's pods, and the replicas that no controller can create."""
         item = self._item(self.inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
         item = replace(item, open_count=group.undecided)
-        nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
+        disputed = together.disputed(group)
+        nodes = {
+            pod: "" if together.preempts(pod) or pod in disputed else node
+            for pod, node in together.nodes(group).items()
+        }
         replicas = tuple(_Replica(pod=pod, node=node) for pod, node in nodes.items())
         state = together.state(group)
         if isinstance(target, WrittenPod) and target.is_daemon and group.workload is not None:
             name = group.workload.key
             if placed := tuple(replica for replica in replicas if replica.node):
                 yield replace(item, replicas=placed, workload=name)
+            if unstarted := tuple(replica for replica in replicas if replica.pod in disputed):
+                yield replace(item, replicas=unstarted, workload=name)
             for pods in together.pending_groups(group):
                 waiting = tuple(replica for replica in replicas if replica.pod in pods)
                 story = partial(together.explanation, pods[0])

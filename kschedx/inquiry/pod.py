@@ -467,10 +467,13 @@ def contradiction(
     changes = (*setup.notes, *subject.notes)
     if not pod.spec.node_name and (group := lacking_group(snapshot, pod, setup)):
         return states.NotBound(subject=pod.key, message="", group=group)
-    if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
+    is_stored = not subject.is_new and pod.key in snapshot.pods.rows
+    if subject.pod.spec.node_name:
         return None
-    if (unbound := _not_bound_state(snapshot, pod)) is not None:
+    if (unbound := _not_bound_state(snapshot, pod, recorded_event(snapshot, pod) if is_stored else None)) is not None:
         return unbound
+    if not is_stored:
+        return None
     if (down := scheduler_down(snapshot, subject.pod)) is not None:
         return down
     if any(change.id in (AFTER_CHANGES, TRIED) for change in changes):
@@ -542,14 +545,21 @@ def _is_outdated(snapshot: Snapshot, since: str, nodes: Iterable[Node]) -> bool:
 def objection(snapshot: Snapshot, pod: Pod, setup: Setup, node: str) -> str:
     """Return the cluster's message that a pod which fits this node has no node, or that its kubelet rejects such pods;
     empty if there is none."""
+    if why := start_failure(snapshot, pod, node):
+        return why
+    event = _objection(snapshot, pod, setup)
+    return "" if event is None else event.message
+
+
+def start_failure(snapshot: Snapshot, pod: Pod, node: str) -> str:
+    """Return why a pod of the cluster that fits this node does not start there; empty if nothing is known."""
     if (unfit := cannot_start(snapshot, pod, (node,))) is not None:
         return unfit.why
     if (rejected := next_rejected(snapshot, pod, (node,))) is not None:
         return rejected.message or rejected.reason
-    if (unbound := _not_bound_state(snapshot, pod)) is not None:
-        return unbound.message or unbound.report
-    event = _objection(snapshot, pod, setup)
-    return "" if event is None else event.message
+    if (unbound := _not_bound_state(snapshot, pod, recorded_event(snapshot, pod))) is not None:
+        return f"{unbound.why}: {unbound.message or unbound.report}"
+    return ""
 
 
 def contradicted(snapshot: Snapshot, placed: Mapping[str, str], setup: Setup, *, is_changed: bool) -> Iterator[str]:
@@ -583,9 +593,9 @@ def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
     return "" if (namespace, name) in known else f"{namespace}/{name}"
 
 
-def _not_bound_state(snapshot: Snapshot, pod: Pod) -> states.NotBound | None:
-    """Return the state of a pod whose claim cannot be provisioned, or that cannot be bound to the chosen node."""
-    event = recorded_event(snapshot, pod)
+def _not_bound_state(snapshot: Snapshot, pod: Pod, event: RecordedEvent | None) -> states.NotBound | None:
+    """Return the state of a pod whose claim cannot be provisioned or, according to its event, that cannot be bound to
+    the chosen node."""
     message = event.message if event is not None and AFTER_THE_CHOICE.match(event.message) else ""
     for claim, report in provisioning_reports(snapshot, pod):
         storage_class = snapshot.storage.classes.get(claim.storage_class)

@@ -35,7 +35,7 @@ from kschedx.inquiry.document import FixCoverage
 from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pending_pods import SharedFix, SharedFixes
-from kschedx.inquiry.pod import explain
+from kschedx.inquiry.pod import explain, objection
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
 from kschedx.kube.custom_resources import TemplatePodCount
@@ -321,6 +321,7 @@ class Together(QueueOutcome):
         super().__init__(simulation)
         self._setup = simulation.setup
         self._states: dict[int, _GroupState] = {}
+        self._disputed: dict[int, tuple[str, ...]] = {}
 
     def state(self, group: ReplicaGroup) -> _GroupState:
         if id(group) not in self._states:
@@ -335,6 +336,20 @@ class Together(QueueOutcome):
         """Return each admitted pod of the group with its node; the node is empty if there is none."""
         state = self.state(group)
         return {**state.kept, **{key: self.node(key) for key in state.pods}}
+
+    def disputed(self, group: ReplicaGroup) -> tuple[str, ...]:
+        """Return the group's pods of the cluster that get a node here without preemption, and about which the cluster
+        reports otherwise."""
+        if id(group) not in self._disputed:
+            start, nodes = self._simulation.start, self.nodes(group)
+            keys = (self._simulation.simulator.pods.key(row) for row in group.waited)
+            stored = ((key, start.pods.rows.get(key)) for key in keys if nodes.get(key) and not self.preempts(key))
+            self._disputed[id(group)] = tuple(
+                key
+                for key, row in stored
+                if row is not None and objection(start, start.pods[row], self._setup, nodes[key])
+            )
+        return self._disputed[id(group)]
 
     def daemon_set(self, group: ReplicaGroup) -> DaemonSetAnswer:
         """Return the answer about a DaemonSet's nodes, after the queue."""
@@ -379,6 +394,7 @@ class Together(QueueOutcome):
             refused=state.refused,
             refusal=state.refusal,
             undecided=group.undecided,
+            disputed=self.disputed(group),
         )
 
     def explain(self, group: ReplicaGroup, autoscaling: AutoscalingOptions | None = None) -> Explanation:
@@ -404,6 +420,8 @@ class Together(QueueOutcome):
             snapshot, key = self._simulation.run.cluster.frozen(), pending[0]
         elif evicting:
             snapshot, key = self._simulation.cluster_before(evicting[0]), self._simulation.steps[evicting[0]].key
+        elif disputed := self.disputed(group):  # by reports about the cluster as it is
+            snapshot, key = self._simulation.start, disputed[0]
         else:
             key = next(iter(nodes))
             last = max(number for number, step in enumerate(self._simulation.steps) if step.key == key)
@@ -412,7 +430,9 @@ class Together(QueueOutcome):
         claims = self._simulation.simulator.manager.refused_claims
         own = (claim_refusal_note(*claims[key]),) if key in claims else ()
         subject = _subject(group, snapshot, pod)
-        subject = replace(subject, notes=(*subject.notes, *own))
+        subject = replace(
+            subject, notes=(*subject.notes, *own), is_new=subject.is_new and key not in self.disputed(group)
+        )
         explanation = explain(subject, self._setup, autoscaling)
         lacking = tuple(key for key, node in nodes.items() if not node)
         covering = partial(self.coverage, lacking) if len(lacking) > 1 else None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _INDENT = LABEL + 2
 _SHOWN_NODES = 2
 _GROUPS = {"capacity": "capacity", "workload": "this workload", "cluster": "cluster configuration"}
-_PARTIAL, _UNTRIED = "partial", "untried"
+_PARTIAL, UNTRIED = "partial", "untried"
 """Certainties, repeated here because `kschedx.fixes` is loaded only for a pod that needs it."""
 
 
@@ -134,7 +134,7 @@ def _trial_result(fix: Fix, known: list[str], for_whom: str) -> str:
     nodes = [name for name in known if name not in fix.title]
     phrases = [f"fits {list_names(nodes, _SHOWN_NODES)}"] if nodes else []
     phrases += ["not enough alone"] if _is_only_part(fix) else []
-    phrases += ["not tried"] if fix.certainty == _UNTRIED and fix.of_group is None else []
+    phrases += ["not tried"] if fix.certainty == UNTRIED and fix.of_group is None else []
     phrases += [for_whom] if for_whom else []
     return SEPARATOR.join(filter(None, (", ".join(phrases), *fix.costs)))
 

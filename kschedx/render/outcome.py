@@ -68,8 +68,8 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
         single = "one pod" if replicas.undecided else "its only pod"
         every = {1: single, 2: "both"}.get(wanted, f"all {wanted:,}")
         verb = "can be scheduled after preemption" if replicas.evicted else "can be scheduled"
-        if overall is Outcome.UNSCHEDULABLE and not replicas.evicted:
-            verb = f"{'has' if wanted == 1 else 'have'} room, but {'does' if wanted == 1 else 'do'} not start"
+        if overall is not Outcome.SCHEDULED and not replicas.evicted and not replicas.undecided:
+            verb = f"{'has' if wanted == 1 else 'have'} room, but {_unstarted_text(replicas, overall)}"
         phrase = f"{every}{which.partition(f'{wanted:,}')[2] if wanted > 1 else ''} {verb}"
         phrase += f"; {replicas.undecided}" if replicas.undecided else ""
     elif overall is Outcome.UNDECIDED:
@@ -90,6 +90,16 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     elif replicas.outdated:
         phrase += f"; the rollout stalls with {count(replicas.outdated, 'pod')} of the previous template left"
     return f"{replicas.workload}: {phrase}"
+
+
+def _unstarted_text(replicas: Replicas, overall: Outcome) -> str:
+    """Return `2 do not start`, without the number if it applies to all of them."""
+    number = len(replicas.disputed) or replicas.total
+    if overall is Outcome.UNDECIDED:
+        verb = "is undecided" if number == 1 else "are undecided"
+    else:
+        verb = "does not start" if number == 1 else "do not start"
+    return verb if number == replicas.total else f"{number:,} {verb}"
 
 
 def _kubelet_sentence(replicas: Replicas) -> str:

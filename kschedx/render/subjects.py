@@ -18,7 +18,7 @@ from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, ResourceUse
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT
-from kschedx.render.fixes import fix_lines, group_fix
+from kschedx.render.fixes import UNTRIED, fix_lines, group_fix
 from kschedx.render.layout import column_lines, head_lines, headline_lines, item_lines, note_lines
 from kschedx.render.lifecycle import rollout_text, state_tone
 from kschedx.render.page.explanation import explanation_sections
@@ -154,7 +154,8 @@ def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone
 
 
 def _fix_on(fix: Fix, node: str) -> FixView:
-    seen = "" if node in fix.title else f"tried on {node}"
+    tried = "not tried" if fix.certainty == UNTRIED else f"tried on {node}"
+    seen = "" if node in fix.title and fix.certainty != UNTRIED else tried
     return replace(group_fix(fix, for_one=False), seen=seen, changes=())
 
 

@@ -64,6 +64,41 @@ GOING: Manifest = {**RUNS, "metadata": {**at(RUNS, "metadata"), "deletionTimesta
 HIGH = pod("high", priority=1000, spec=SMALL)
 NOMINATED: Manifest = {**HIGH, "status": {"phase": "Pending", "nominatedNodeName": "n"}}
 
+REPLICATED = {"rs": "ReplicaSet", "sts": "StatefulSet", "job": "Job"}
+FAILING = [
+    *(claim("d", storage_class="late"), LATE, csi_node("n")),
+    reports("PersistentVolumeClaim", "d", "ProvisioningFailed", "disk full"),
+]
+PINNED: Manifest = {
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]
+            }
+        }
+    }
+}
+
+
+def replicas_using(kind: str, spec: Manifest, status: Manifest | None = None) -> list[Manifest]:
+    """Return a workload with two pending pods; a DaemonSet has one."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, **spec}}
+    counts = {"Job": {"parallelism": 2, "completions": 2}, "DaemonSet": {}}.get(kind, {"replicas": 2})
+    made = workload(kind, **counts, template=template)
+    names = [f"web-{number}" for number in range(1 if kind == "DaemonSet" else 2)]
+    pods = [
+        pod(
+            name,
+            labels={"app": "web"},
+            metadata=owned(kind, "web"),
+            spec={**SMALL, **spec},
+            status={"phase": "Pending", **(status or {})},
+        )
+        for name in names
+    ]
+    return [made, *pods]
+
+
 DECIDED: list[tuple[str, str, list[Manifest]]] = [
     ("Schedulable", "pod/x", [pod("x", spec=SMALL)]),
     ("Unschedulable", "pod/x", [pod("x", spec=LARGE)]),
@@ -95,6 +130,12 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
             *(claim("d", storage_class="late"), LATE, csi_node("n"), pod("x", spec=USING)),
             reports("Pod", "x", "FailedScheduling", 'running PreBind plugin "VolumeBinding": timed out'),
         ],
+    ),
+    *(("NotBound", f"{short}/web", [*FAILING, *replicas_using(kind, USING)]) for short, kind in REPLICATED.items()),
+    ("NotBound", "ds/web", [*FAILING, *replicas_using("DaemonSet", {**USING, **PINNED})]),
+    *(
+        ("Contradicted", f"{short}/web", replicas_using(kind, SMALL, {"conditions": [UNFIT]}))
+        for short, kind in REPLICATED.items()
     ),
     (
         "CannotStart",

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import Manifest, at, node, pod
 from tests.command import CommandResult, kschedx
-from tests.storage_builders import claim
+from tests.storage_builders import claim, csi_node, storage_class
 
 SMALL: Manifest = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}]}
 LARGE: Manifest = {"containers": [{"name": "app", "resources": {"requests": {"cpu": "40"}}}]}
@@ -1718,6 +1718,55 @@ def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> N
     at(failed, "involvedObject")["uid"] = "of-an-earlier-claim"
     at(claim, "metadata")["uid"] = "of-this-claim"
     assert why(tmp_path, "pod/x", *objects, failed).out.startswith("✓ default/x")
+
+
+SLOW_CLAIM = [
+    *(claim("d", storage_class="late"), storage_class("late", provisioner="disk.example.com"), csi_node("n")),
+    reports("PersistentVolumeClaim", "d", "ProvisioningFailed", "disk full"),
+]
+
+
+@pytest.mark.parametrize(
+    ("volumes", "sentence"),
+    [
+        (("d", "d"), "both replicas have room, but do not start"),
+        (("d", "none"), "both replicas have room, but 1 does not start"),
+        (("none", "none"), "both replicas can be scheduled"),
+    ],
+)
+def test_replicas_whose_claim_waits_for_its_volume(tmp_path: Path, volumes: tuple[str, str], sentence: str) -> None:
+    pods = [
+        pod(f"web-{number}", metadata=owned("ReplicaSet", "web"), spec=USING if volume == "d" else SMALL)
+        for number, volume in enumerate(volumes)
+    ]
+    result = why(tmp_path, "rs/web", *SLOW_CLAIM, workload("ReplicaSet", replicas=2), *pods)
+    assert f"default/rs/web: {sentence}\n" in result.out
+    is_stuck = "d" in volumes
+    assert (result.code, "disk.example.com reports: ProvisioningFailed: disk full" in result.out) == (
+        is_stuck,
+        is_stuck,
+    )
+
+
+def test_a_new_pod_whose_claim_waits_for_its_volume(tmp_path: Path) -> None:
+    (tmp_path / "pod.json").write_text(json.dumps(pod("new", spec={**SMALL, **USING})))
+    result = why(tmp_path, "pod.json", *SLOW_CLAIM)
+    assert (result.code, result.out.partition(";")[0]) == (
+        1,
+        "✗ default/new is not bound: claim default/d waits for its volume",
+    )
+
+
+def test_pods_of_a_daemon_set_whose_claim_waits_for_its_volume(tmp_path: Path) -> None:
+    on_n = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [on_n]}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, **USING}}
+    pending = pod("web-0", metadata=owned("DaemonSet", "web"), spec={**USING, "affinity": {"nodeAffinity": required}})
+    result = why(tmp_path, "ds/web", *SLOW_CLAIM, workload("DaemonSet", template=template), pending)
+    assert result.out.startswith("✗ DaemonSet default/web fits 0 of 1 eligible node; 1 pod cannot start")
+    assert "repair disk.example.com, so that it provisions the volume for claim default/d · not tried" in " ".join(
+        result.out.split()
+    )
 
 
 def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path) -> None:
