@@ -23,6 +23,7 @@ from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_rea
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.kubectl import dump_objects
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.scalars import earlier
@@ -293,8 +294,7 @@ def _unread_node(snapshot: Snapshot, pod: Pod) -> states.NotRead | None:
         return None
     runs = "the pod runs on" if pod.status.phase == "Running" else "the pod waits for the kubelet of"
     because = f"{runs} {node}, which the dump does not hold"
-    command = "kubectl get nodes -o yaml > missing.yaml"
-    return states.NotRead(subject=pod.key, unknown=f"node {node}", because=because, command=command)
+    return states.NotRead(subject=pod.key, unknown=f"node {node}", because=because, command=dump_objects(["Node"]))
 
 
 def _assigned_since(snapshot: Snapshot, pod: Pod) -> states.NotRead | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from kschedx.controllers import states
+from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.kube.types import JOB_TRACKING
 from kschedx.kube.workloads import MAKING_PODS
@@ -154,14 +155,14 @@ def _difference(pod: states.Contradicted) -> Iterator[str]:
     if pod.counted > pod.known:
         has = "has" if pod.known == 1 else "have"
         yield f"the event is about {count(pod.counted, 'node')}, of which {pod.known:,} {has} been dumped"
-        yield "kubectl get nodes -o yaml > missing.yaml, and add -s missing.yaml"
+        yield add_to_dump("Node")
     elif pod.finished:
         have = "has" if len(pod.finished) == 1 else "have"
         yield f"{list_names(pod.finished, 3)} {have} finished, perhaps after the event, and made room there"
     elif pod.namespaces:
         spaces = "namespace" if len(pod.namespaces) == 1 else "namespaces"
         yield f"the dump has pods of {spaces} {list_names(pod.namespaces, 3)} only; those of others use the nodes too"
-        yield "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
+        yield add_to_dump("Pod")
     else:
         yield "the dump lacks objects that decide, or they changed since the event"
 

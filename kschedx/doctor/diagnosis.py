@@ -12,10 +12,10 @@ from kschedx.doctor import findings as f
 from kschedx.doctor.contents import Copy, DumpContents, DumpNode, DumpObject, DumpPod, key_of, minor_of
 from kschedx.doctor.gaps import autoscaler_findings, missing_kinds, pod_findings, pointed_to
 from kschedx.errors import InputError
-from kschedx.explain.missing_kinds import ADDED, get_command
 from kschedx.grouping import group_pairs
 from kschedx.kube.documents import document
 from kschedx.kube.kinds import KINDS, kind_of
+from kschedx.kube.kubectl import ADDED, dump_objects
 from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.results import Shown
 
@@ -464,10 +464,10 @@ def _completion(findings: Sequence[f.Finding], contents: DumpContents, paths: Se
     if all(isinstance(item, f.MissingKind) and not item.present for item in amiss):
         perhaps = (kind for finding in findings if isinstance(finding, f.PerhapsNone) for kind in finding.kinds)
         kinds = [*whole, *(kind for kind in perhaps if not KINDS[kind].is_optional)]
-        return Completion(way=Way.ADD, command=get_command(kinds, ADDED), snapshots=(*paths, ADDED))
+        return Completion(way=Way.ADD, command=dump_objects(kinds), snapshots=(*paths, ADDED))
     used = {*whole, *(key for key, objects in contents.objects.items() if objects), *pointed_to(contents)}
     kinds = [key for key, kind in KINDS.items() if key in used or (kind.leaves and not kind.is_optional)]
-    return Completion(way=Way.ANEW, command=get_command(kinds, _ANEW), snapshots=(_ANEW,))
+    return Completion(way=Way.ANEW, command=dump_objects(kinds, _ANEW), snapshots=(_ANEW,))
 
 
 def _is_repaired_in_files(finding: f.Finding) -> bool:

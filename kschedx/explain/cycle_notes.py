@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from kschedx.errors import InputError, nearest
-from kschedx.explain.events import contrasts, recorded_event
+from kschedx.explain.events import contrasts, parse, recorded_event
 from kschedx.explain.kubelet import ARCH_LABEL, bound_by_hand, start_obstacle
 from kschedx.explain.missing_kinds import missing_notes
 from kschedx.explain.notes import Note, note, unknown_plugins
@@ -19,6 +19,7 @@ from kschedx.framework.extenders import Trace
 from kschedx.grouping import group_pairs
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
+from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.scalars import nanoseconds
@@ -29,6 +30,7 @@ from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.plugins.node_volume_limits.attachments import is_counted
 from kschedx.releases import Release
+from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -408,7 +410,11 @@ def _scheduler_notes(cycle: Cycle) -> Iterator[Note]:
 
 def _event_notes(cycle: Cycle) -> Iterator[Note]:
     event = recorded_event(cycle.snapshot, cycle.pod)
-    if event is not None and not cycle.snapshot.source.may_lack("Node"):
+    if event is None or cycle.snapshot.source.may_lack("Node"):
+        return
+    if cycle.outcome is Outcome.UNSCHEDULABLE and (lacking := _lacking_nodes(cycle.snapshot, event)) is not None:
+        yield lacking
+    else:
         held = (status.message for status in cycle.pre_enqueue if not status.is_success)
         ours = event.message if cycle.outcome is Outcome.GATED and event.message in held else cycle.message
         different = contrasts(event, ours, nominated=bool(cycle.pod.status.nominated_node_name))
@@ -423,6 +429,22 @@ def _event_notes(cycle: Cycle) -> Iterator[Note]:
         yield note(
             RECORDED, f"the recorded event{seen} {differs}", message=event.message, differences=different, **when
         )
+
+
+LACKS_NODES = "lacks-nodes"
+"""The id of the note about a dump that lacks a part of the nodes that kube-scheduler's event counts."""
+
+
+def _lacking_nodes(snapshot: Snapshot, event: RecordedEvent) -> Note | None:
+    """Return how many of the event's nodes a dump has, if it lacks some: pods run there, or it has less than half."""
+    counted, known = parse(event.message).nodes or 0, len(snapshot.cluster.nodes)
+    pods = snapshot.pods
+    if not snapshot.source.is_dump or counted <= known:
+        return None
+    if 2 * known >= counted and not any(snapshot.left_out_node(pods[row]) for row in snapshot.orphans):
+        return None
+    text = f"the dump has {known:,} of the {counted:,} nodes that kube-scheduler's event counts"
+    return note(LACKS_NODES, f"{text}: {add_to_dump('Node')}", message=event.message, counted=counted, known=known)
 
 
 def _untried_note(cycle: Cycle) -> Iterator[Note]:

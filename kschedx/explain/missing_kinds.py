@@ -23,6 +23,7 @@ from kschedx.framework.status import Code
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import with_spec
 from kschedx.kube.kinds import EVENTS, KINDS, READ_LIVE
+from kschedx.kube.kubectl import add_to_dump, dump_objects
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name, own_claims
@@ -35,9 +36,6 @@ from kschedx.wording import count, list_names, with_article
 
 # Kinds that a snapshot could not read: which answers depend on them, and how to make them readable. A kind that the API
 # server does not serve has no objects. A forbidden kind may have any.
-
-ADDED = "missing.yaml"
-"""The output file of a command that completes a dump."""
 
 
 def require_nodes_and_pods(snapshot: Snapshot) -> None:
@@ -95,7 +93,7 @@ def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
 def _refuse_dump(kinds: Sequence[str], leaves: str, pod: str = "") -> NoReturn:
     """Raise the `NotReadError` for kinds without objects in a dump."""
     because = f"the dump holds no {' and no '.join(KINDS[kind].plural for kind in kinds)}"
-    raise NotReadError(pod, leaves, because, f"{get_command(kinds, ADDED)}, and add -s {ADDED}")
+    raise NotReadError(pod, leaves, because, add_to_dump(*kinds))
 
 
 def require_for_decision(cycle: Cycle) -> None:
@@ -116,12 +114,6 @@ def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -
     besides = f", and so is listing {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
     allow = f"kubectl create clusterrole {role} --verb=get,list --resource={','.join((name, *others))}"
     raise NotReadError(about, leaves, f"listing {name} is forbidden{besides}", f"{allow}, bound to you, allows it")
-
-
-def get_command(kinds: Collection[str], file: str) -> str:
-    """Use plain names, which are shorter; with a group if older servers have another kind with that name."""
-    listed = ",".join(KINDS[kind].resource if KINDS[kind].is_optional else KINDS[kind].plural for kind in kinds)
-    return f"kubectl get {listed} -A -o yaml > {file}"
 
 
 # --- notes
@@ -472,7 +464,7 @@ def _completing_command(snapshot: Snapshot, kinds: Sequence[str]) -> str:
     readers = {plugin for kind in kinds for plugin in KINDS[kind].read_by}
     absent = (key for key in KINDS if not snapshot.source.kinds.get(key) and _can_be_listed(key, kinds))
     more = (key for key in absent if readers & set(KINDS[key].read_by))
-    return get_command(tuple(dict.fromkeys((*kinds, *more))), ADDED)
+    return dump_objects(tuple(dict.fromkeys((*kinds, *more))))
 
 
 def _is_read_by_profile(kind: str, profile: Profile) -> bool:

@@ -9,6 +9,7 @@ from kschedx.explain.cycle_notes import claim_expansions
 from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle
+from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.snapshot import Snapshot
@@ -94,7 +95,6 @@ def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecy
         fact = f"class {claim.storage_class} binds it where its pod is scheduled (WaitForFirstConsumer)"
         lifecycle = states.ObjectState(subject=subject, does="is pending until a pod uses it", facts=(fact,))
         if snapshot.source.may_lack("Pod", namespace):
-            command = "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
             because = f"{fact}; the dump holds no pods"
-            lifecycle = states.NotRead(subject=subject, unknown="its pod", because=because, command=command)
+            lifecycle = states.NotRead(subject=subject, unknown="its pod", because=because, command=add_to_dump("Pod"))
     return lifecycle

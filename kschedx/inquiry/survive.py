@@ -35,7 +35,7 @@ from kschedx.inquiry.what_if import settle
 from kschedx.kube.documents import Document, Json, camel, document, with_spec
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
-from kschedx.kube.types import LOST_TAINTS, UNREACHABLE, Node, Taint
+from kschedx.kube.types import LOST_TAINTS, UNREACHABLE, Node, NodeCondition, Taint
 from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
@@ -544,10 +544,15 @@ class _Trial:
 
 
 def _unreachable(node: Node) -> Node:
-    """Return the node with the taints that the node lifecycle controller sets once the node stops reporting."""
+    """Return the node with the taints and the condition that the node lifecycle controller sets once the node stops
+    reporting."""
     taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS)
     taints += tuple(Taint(key=UNREACHABLE, effect=effect) for effect in ("NoSchedule", "NoExecute"))
-    return with_spec(node, taints=taints)
+    conditions = tuple(
+        NodeCondition(type="Ready", status="Unknown") if condition.type == "Ready" else condition
+        for condition in node.status.conditions
+    )
+    return replace(with_spec(node, taints=taints), status=replace(node.status, conditions=conditions))
 
 
 class _Account:

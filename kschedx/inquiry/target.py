@@ -35,6 +35,7 @@ from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_pod
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import kind_of
+from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
@@ -219,7 +220,7 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
     if elsewhere is not None:
         return f"there is one in namespace {elsewhere}: -n {elsewhere}"
     if not len(pods) and snapshot.source.may_lack("Pod"):
-        return "the dump has no pods: kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
+        return f"the dump has no pods: {add_to_dump('Pod')}"
     here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
     if not here and namespace not in snapshot.namespaces:
         known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.kinds import KINDS
+
+ADDED = "missing.yaml"
+"""The file for objects that a dump lacks."""
+
+
+def dump_objects(kinds: Collection[str], file: str = ADDED) -> str:
+    """Return the command that writes all objects of these kinds to a file. It uses plain names, which are shorter; with
+    a group if older servers have another kind with that name."""
+    listed = ",".join(KINDS[kind].resource if KINDS[kind].is_optional else KINDS[kind].plural for kind in kinds)
+    everywhere = " -A" if any(KINDS[kind].is_namespaced for kind in kinds) else ""
+    return f"kubectl get {listed}{everywhere} -o yaml > {file}"
+
+
+def add_to_dump(*kinds: str) -> str:
+    """Return how to add all objects of these kinds to a dump, as a phrase."""
+    return f"{dump_objects(kinds)}, and add -s {ADDED}"
 
 
 def delete_pod(key: str) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, nearest
-from kschedx.explain.cycle_notes import UNTRIED
+from kschedx.explain.cycle_notes import LACKS_NODES, UNTRIED
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import ROUTINE, RunsAlready
@@ -69,7 +69,17 @@ _MOST_LABELS = 4  # lines about labels that no node has
 
 _MORE = "more: --node NAME, --nodes all, -o wide"
 _SAID = frozenset(
-    {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE, UNTRIED}
+    {
+        "bound-by-hand",
+        "gated",
+        "nominated-node-first",
+        "runs-already",
+        "single-feasible-node",
+        "tie",
+        LACKS_NODES,
+        ROUTINE,
+        UNTRIED,
+    }
 )
 """Ids of notes whose text the outcome's line already has, or that add nothing."""
 
@@ -167,7 +177,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *filter(None, (now,)),
             *outcome_details(cycle, ranked, explanation.holding),
             *_running_facts(explanation),
-            *(note.text for note in explanation.notes if note.id == UNTRIED),
+            *(note.text for note in explanation.notes if note.id in (LACKS_NODES, UNTRIED)),
         ),
         because=causes(diagnosis),
         roots=(
@@ -179,7 +189,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
-        event=event_text(cycle, explanation.holding) or _own_event(explanation),
+        event=_own_event(explanation) or event_text(cycle, explanation.holding),
         deciders=tuple(_with_causes(explanation, deciders)),
         notes=(*lacking_notes(cycle), *(note.text for note in explanation.notes if note.id not in _SAID)),
     )
@@ -237,10 +247,11 @@ def _running_cause(note: RunsAlready) -> str:
 
 
 def _own_event(explanation: Explanation) -> str:
-    """Return the message of the cluster's own kube-scheduler about a pod that kschedx cannot decide."""
-    if explanation.outcome is not Outcome.UNDECIDED or explanation.holding.scheduler is not None:
-        return ""
-    event = recorded_event(explanation.cycle.snapshot, explanation.cycle.pod)
+    """Return the message of the cluster's own kube-scheduler about a pod that kschedx cannot decide, or whose event
+    counts nodes that a dump lacks."""
+    lacks_nodes = any(note.id == LACKS_NODES for note in explanation.notes)
+    is_open = explanation.outcome is Outcome.UNDECIDED and explanation.holding.scheduler is None
+    event = recorded_event(explanation.cycle.snapshot, explanation.cycle.pod) if lacks_nodes or is_open else None
     return "" if event is None else event.message
 
 

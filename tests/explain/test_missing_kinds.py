@@ -71,7 +71,7 @@ def test_a_fit_without_a_kind_is_undecided(kind: str, names: list[str], me: Mani
     assert explanation.to_dict()["bestNodes"]
     command = texts[kind].completed_by
     assert command.startswith("kubectl get ")
-    assert command.endswith(" -A -o yaml > missing.yaml")
+    assert command.endswith(" -o yaml > missing.yaml")
 
 
 @pytest.mark.parametrize(("attached", "stake"), [([], None), (ON_EACH[:3], Stake.NODE), (ON_EACH, Stake.FIT)])

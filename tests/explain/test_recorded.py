@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 import kschedx
 from kschedx.explain.events import contrasts
@@ -242,3 +243,22 @@ def test_the_first_screen_shows_it() -> None:
         '            cpu" there, 2 here: recorded at another time',
         lines[first + 3],
     ]
+
+
+# --- a dump with a part of the nodes
+
+
+@pytest.mark.parametrize(
+    ("counted", "on", "lacks"),
+    [(2, "gone", False), (3, None, False), (3, "gone", True), (4, None, False), (5, None, True)],
+)
+def test_a_dump_lacks_nodes_that_the_event_counts(counted: int, on: str | None, lacks: bool) -> None:
+    """Pods that run elsewhere show it, or a dump with less than half of them; a node may have been removed since."""
+    theirs = f"0/{counted} nodes are available: {counted} Insufficient cpu."
+    running = [pod("other", on=on, status={"phase": "Running"}, metadata={"creationTimestamp": NOON})] if on else []
+    snapshot = kschedx.Snapshot.from_objects([*FULL, pending(theirs), *running])
+    snapshot = replace(snapshot, source=replace(snapshot.source, is_dump=True))
+    result = kschedx.explain(snapshot, "default/new", kube_version="1.36")
+    shown = "\n".join(line.plain for line in why_lines(result, width=200))
+    phrase = f"the dump has 2 of the {counted} nodes that kube-scheduler's event counts: kubectl get nodes -o yaml"
+    assert (phrase in shown, f"event     {theirs}\n" in shown) == (lacks, lacks)

@@ -174,6 +174,16 @@ def test_nodes_to_add() -> None:
     assert (outcome.needed.pods, outcome.needed.not_helped) == (2, ())
 
 
+def test_a_lost_node_reports_no_readiness() -> None:
+    reporting = nodes(["8"] * 5)
+    for item in reporting:
+        at(item, "status")["conditions"] = [{"type": "Ready", "status": "True"}]
+    full = deployment("big", "5", ["node-1", "node-2", "node-3", "node-4", "node-5"])
+    snapshot = Snapshot.from_objects([*reporting, *full])
+    survival = survive(snapshot, Setup.of_cluster(snapshot), each_failure(snapshot, "zone"))
+    assert "; node-5 is unreachable<br>" in markdown(survival_page(survival))
+
+
 def test_a_hard_spread_counts_the_lost_zone_until_its_nodes_are_deleted() -> None:
     spread = {
         "maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
