@@ -88,6 +88,11 @@ class PodScaling(Struct, frozen=True, kw_only=True):
     is_waiting: bool
     """Whether it fits a group, but the group of another pod is chosen first."""
 
+    @property
+    def unknown_groups(self) -> tuple[str, ...]:
+        """The groups whose templates only the autoscaler knows."""
+        return tuple(group.name for group in self.groups if group.is_unknown and group.skipped == (NOT_READY,))
+
     def node_of(self, group: str) -> Node | None:
         """Of which the autoscaler makes the new nodes of a group."""
         templates = (verdict.template for verdict in self.groups if verdict.name == group)
@@ -142,9 +147,8 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         autoscaler says that no group does."""
         pods, row = self.snapshot.pods, scaling.pod.row
         said = self.snapshot.autoscaler_events.get(pods.key(row)) if row < len(pods) else None
-        if said is not None and not said.message.startswith("pod triggered"):
-            return ()
-        return tuple(group.name for group in scaling.groups if group.is_unknown and group.skipped == (NOT_READY,))
+        is_ruled_out = said is not None and not said.message.startswith("pod triggered")
+        return () if is_ruled_out else scaling.unknown_groups
 
     @cached_property
     def behaviour(self) -> AutoscalerBehaviour:
@@ -212,8 +216,10 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     @cached_property
     def flags(self) -> Flags:
-        """Raises `ConfigError`."""
-        return self.changed_flags or Flags.read(self.written_flags, self.behaviour)
+        """Raises `ConfigError`. A managed autoscaler, whose flags are not in the cluster, has the API of
+        ProvisioningRequests if a pod uses it."""
+        known = {} if self.flags_are_known else {"enable-provisioning-requests": ["true"]}
+        return self.changed_flags or Flags.read({**known, **self.written_flags}, self.behaviour)
 
     def loop(self, snapshot: Snapshot | None = None, now: str | None = None) -> Loop:
         """Return a loop over the cluster, or over one with other pods. The default time is that of the snapshot."""

@@ -90,6 +90,8 @@ class Flags(Struct, frozen=True, kw_only=True):
     check_skipped_groups: bool = False
     bypassed_schedulers: tuple[str, ...] = ()
     allowed_schedulers: tuple[str, ...] = ()
+    provisioning_requests: bool = False
+    """Whether pods that consume a ProvisioningRequest are left to it."""
 
     @classmethod
     def read(cls, written: Mapping[str, FlagValue], behaviour: AutoscalerBehaviour) -> Flags:
@@ -180,6 +182,7 @@ _FLAGS: Mapping[str, tuple[str, Callable[[tuple[str, ...]], object]]] = {
     "scaleup-simulation-for-skipped-node-groups-enabled": ("check_skipped_groups", _last(_boolean)),
     "bypassed-scheduler-names": ("bypassed_schedulers", _commas),
     "allowed-scheduler-names": ("allowed_schedulers", _commas),
+    "enable-provisioning-requests": ("provisioning_requests", _last(_boolean)),
 }
 """Flag to its field and parser."""
 

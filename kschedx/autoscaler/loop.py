@@ -28,7 +28,7 @@ from kschedx.autoscaler.estimate import (
     verdict_alone,
 )
 from kschedx.autoscaler.node_groups import cluster_is_healthy
-from kschedx.autoscaler.pods import PodOutcome, are_all_new, old_enough, without_place
+from kschedx.autoscaler.pods import PodOutcome, are_all_new, consumed_request, old_enough, without_place
 from kschedx.autoscaler.sandbox import AddedNode, NewNodeResult, Sandbox, TemplateVerdict, sandbox_of
 from kschedx.autoscaler.sizes import (
     Limits,
@@ -304,6 +304,11 @@ class Loop:
         for row in left:
             if self.state.equivalence.is_of_daemon_set(row):
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.DAEMON_SET)
+            elif (
+                self.state.flags.provisioning_requests
+                and consumed_request(self.state.pods.annotations[row]) is not None
+            ):
+                self._answers[row] = PodResult(row=row, outcome=PodOutcome.CONSUMES_REQUEST)
             elif not old_enough(self.state.pods, row, self.state.flags, self.state.now):
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.TOO_YOUNG)
             else:
@@ -437,8 +442,13 @@ class Loop:
         outside = [
             self.state.nodes[state.row] for state in self.state.states if state.is_usable and state.group not in known
         ]
+        groups = [
+            group
+            for group in self.state.groups
+            if group.name in self.state.templates or self.state.cloud_is_known or group.status.target
+        ]
         return Limits.of_targets(
-            self.state.groups, self.state.templates, outside, self.state.flags, machines, self.state.behaviour
+            groups, self.state.templates, outside, self.state.flags, machines, self.state.behaviour
         )
 
     def _parts(self, first: int, fitting: tuple[str, ...] = ()) -> tuple[str, ...]:

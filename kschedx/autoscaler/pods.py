@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.sandbox import Sandbox
 from kschedx.autoscaler.templates import is_of_daemon_set
-from kschedx.kube.autoscalers import SCALE_UP_DELAY
+from kschedx.kube.autoscalers import CONSUMED_REQUESTS, SCALE_UP_DELAY
 from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.scalars import Duration, nanoseconds
@@ -123,6 +123,7 @@ class PodOutcome(StrEnum):
     EXPENDABLE = "expendable"
     SCHEDULABLE = "schedulable"
     DAEMON_SET = "daemonset"
+    CONSUMES_REQUEST = "consumes-provisioning-request"
     TOO_YOUNG = "too-young"
     ALL_NEW = "all-new"
     NOT_MARKED = "not-marked-unschedulable"
@@ -190,6 +191,12 @@ def is_expendable(pods: PodTable, row: int, flags: Flags) -> bool:
     """Return whether the priority is below the cutoff; a pod without a priority is not expendable."""
     code = int(pods.specs.codes[row])
     return code not in pods.without_priority and int(pods.priorities[row]) < flags.expendable_pods_priority_cutoff
+
+
+def consumed_request(annotations: Mapping[str, str]) -> str | None:
+    """Return the name of the ProvisioningRequest that a pod consumes; None if it consumes none. Upstream:
+    processors/provreq/pods_filter.go."""
+    return next((annotations[key] for key in CONSUMED_REQUESTS if key in annotations), None)
 
 
 def without_place(

@@ -230,4 +230,4 @@ def setup_of(
     if autoscaler is None:
         raise InputError(f"the snapshot has no ConfigMap {AUTOSCALER_STATUS}, which the cluster-autoscaler writes")
     read = Flags.read(flags or {}, autoscaler.behaviour)
-    return replace(autoscaler, changed_flags=read).loop(now=now).state
+    return replace(replace(autoscaler, changed_flags=read).loop(now=now).state, cloud_is_known=True)

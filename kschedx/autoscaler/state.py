@@ -42,6 +42,8 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
     """Nanoseconds since 1970."""
     counts: bool = True
     """Whether estimates are made by counting if the result is the same."""
+    cloud_is_known: bool = False
+    """Whether the cloud has no other templates than `cloud`: a group without one then fails the autoscaler."""
 
     @property
     def snapshot(self) -> Snapshot:

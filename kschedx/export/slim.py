@@ -65,6 +65,9 @@ ANNOTATIONS = frozenset({
     other_schedulers.TOLERATION_SECONDS,
     *(MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, COMPUTE_TYPE, PAUSED, PAUSED_REPLICAS),
     *EXCLUSIVE_TOPOLOGY,
+    *autoscalers.CONSUMED_REQUESTS,
+    *(autoscalers.SAFE_TO_EVICT, autoscalers.SAFE_TO_EVICT_LOCAL_VOLUMES),
+    *(autoscalers.DAEMON_SET_POD, autoscalers.SCALE_UP_DELAY),
     *descheduling.ANNOTATIONS,
     *SYNC_MARKS,
 })  # fmt: skip

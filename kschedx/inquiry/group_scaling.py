@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, resolve_priority
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.node_groups import group_title
-from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.pods import PodOutcome, consumed_request
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF, Resize, not_triggered_text
 from kschedx.autoscaler.state import LoopOutcome
 from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
@@ -34,6 +34,7 @@ from kschedx.inquiry.node_scaling import (
     RemedyStep,
     ScalingTrial,
     StepKind,
+    autoscaler_fix,
     edit_step,
     find_remedies,
     limit_flag,
@@ -84,11 +85,17 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         return "" if match is None else match["group"]
 
     @property
+    def consumed_request(self) -> str:
+        """The ProvisioningRequest that the pod consumes, `namespace/name`; empty if it consumes none."""
+        name = consumed_request(self.pod.metadata.annotations)
+        return "" if name is None else f"{self.pod.metadata.namespace}/{name}"
+
+    @property
     def event(self) -> str:
         """The event about the pod; empty if there is none, or if it is not known."""
         if self.decision.choice is not None:
             return self.decision.choice.event
-        is_known = self.decision.pod.remains and not self.autoscaler.open_groups(self.decision)
+        is_known = self.decision.pod.remains and not self.decision.unknown_groups
         return not_triggered_text(self.decision.pod.parts) if is_known else ""
 
     @property
@@ -135,14 +142,18 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         elif scaling.pod.is_on_upcoming:
             title = f"wait for the node of node group {group_title(self._starting_group)} that is starting"
             yield trial.fix(title, scaling.node_of(self._starting_group))
+        elif scaling.pod.outcome is PodOutcome.CONSUMES_REQUEST:
+            yield autoscaler_fix(*_request_repair(self.consumed_request))
         yield from self._without_template(trial)
+        failing = [group for group in scaling.groups if group.fails_to_register and (group.fits or group.is_unknown)]
+        for group in failing:
+            number = f": {count(group.unregistered, 'instance')} did not become nodes" if group.unregistered else ""
+            yield trial.fix(f"repair how nodes of {group.title} join the cluster{number}", None)
         for remedy in self.remedies:
             if with_changes_of_pod or remedy.makes_room:
                 yield trial.remedy_fix(remedy, f"to {group_title(remedy.place)}")
         for group in scaling.groups:
-            if group.fails_to_register and (group.fits or group.is_unknown):
-                number = f": {count(group.unregistered, 'instance')} did not become nodes" if group.unregistered else ""
-                yield trial.fix(f"repair how nodes of {group.title} join the cluster{number}", None)
+            if group in failing:
                 continue
             reason = group.detail.partition(":")[0]
             is_backed_off = trial.event is not None and BACKED_OFF in trial.event.message
@@ -163,6 +174,13 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         if full and not any(group.fits for group in self.decision.groups):
             names = list_names([group.title for group in full], 2)
             yield trial.fix(f"raise the maximum of node group {names}, which is reached", None)
+
+
+def _request_repair(request: str) -> tuple[str, str]:
+    """Return the title and the command of a fix: only the ProvisioningRequest provisions nodes for its pods."""
+    namespace, _, name = request.partition("/")
+    title = f"find out why ProvisioningRequest {request}, on which the pod depends, provisions no node"
+    return title, f"kubectl describe provisioningrequest {name} -n {namespace}"
 
 
 class _GroupTrial(ScalingTrial, frozen=True, kw_only=True):

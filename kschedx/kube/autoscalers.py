@@ -26,6 +26,11 @@ DAEMON_SET_POD = f"{_AUTOSCALER}daemonset-pod"
 """`true`: cluster-autoscaler treats the pod as a DaemonSet's."""
 SCALE_UP_DELAY = f"{_AUTOSCALER}pod-scale-up-delay"
 """How long cluster-autoscaler ignores a pending pod, as a Go duration."""
+CONSUMED_REQUESTS = (
+    "autoscaling.x-k8s.io/consume-provisioning-request",
+    f"{_AUTOSCALER}consume-provisioning-request",
+)
+"""The ProvisioningRequest whose nodes the pod uses, by precedence."""
 SAFE_TO_EVICT = f"{_AUTOSCALER}safe-to-evict"
 SAFE_TO_EVICT_LOCAL_VOLUMES = f"{_AUTOSCALER}safe-to-evict-local-volumes"
 """Names of local volumes that may be lost, separated by commas."""
@@ -104,7 +109,14 @@ NOT_FOR_FARGATE = "Pod not supported on Fargate: "
 
 ANNOTATION_MARKS = (
     *(LIMIT_RANGER.encode(), VERTICAL_UPDATES.encode(), COMPUTE_TYPE.encode()),
-    *(_AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), _KARPENTER.encode(), GROUP_SIZE.encode()),
+    *(
+        _AUTOSCALER.encode(),
+        CONSUMED_REQUESTS[0].encode(),
+        MIRROR.encode(),
+        DELETION_COST.encode(),
+        _KARPENTER.encode(),
+        GROUP_SIZE.encode(),
+    ),
     b"exclusive-topology",
     *(name.encode() for name in (*OTHER_SCHEDULERS, *descheduling.ANNOTATIONS)),
 )
@@ -131,6 +143,7 @@ def is_read(key: str) -> bool:
         or key in descheduling.ANNOTATIONS
         or key in OTHER_SCHEDULERS
         or key in EXCLUSIVE_TOPOLOGY
+        or key in CONSUMED_REQUESTS
         or key.startswith((_AUTOSCALER, _KARPENTER))
     )
 
@@ -260,7 +273,7 @@ SCALE_UP = frozenset({
     "new-pod-scale-up-delay", "startup-taint", "ignore-taint", "startup-taint-prefix", "status-taint", "force-ds",
     "scale-from-unschedulable", "scale-up-from-zero", "fastpath-binpacking-enabled",
     "scaleup-simulation-for-skipped-node-groups-enabled", "bypassed-scheduler-names", "allowed-scheduler-names",
-    SCHEDULER_CONFIG,
+    "enable-provisioning-requests", SCHEDULER_CONFIG,
 })  # fmt: skip
 
 SCALE_DOWN = frozenset({
@@ -283,6 +296,7 @@ _SWITCHES = frozenset({
     "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
     "scale-down-enabled", "scale-down-unready-enabled", "scale-down-delay-type-local",
     "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization", "enable-dynamic-resource-allocation",
+    "enable-provisioning-requests",
 })  # fmt: skip
 """Boolean flags, which need no value."""
 

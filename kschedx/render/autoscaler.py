@@ -23,8 +23,9 @@ from kschedx.words.growth import MOST_NAMES, OUTCOMES, DecisionWords, GrowthWord
 _UNKNOWN_TEMPLATE = "its template is not in the cluster"
 
 
-def _sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
+def _sentence(of_groups: GroupScaling) -> str:
     """Return the pod's outcome."""
+    autoscaler, scaling = of_groups.autoscaler, of_groups.decision
     pod, flags = scaling.pod, autoscaler.flags
     match pod.outcome:
         case PodOutcome.CONSIDERED:
@@ -34,6 +35,8 @@ def _sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
             priority = int(row.priorities[pod.row]) if pod.row < len(row) else 0
             cutoff = flags.expendable_pods_priority_cutoff
             return f"ignores the pod: priority {priority} is below --expendable-pods-priority-cutoff={cutoff}"
+        case PodOutcome.CONSUMES_REQUEST:
+            return f"ignores the pod: it consumes ProvisioningRequest {of_groups.consumed_request}"
         case PodOutcome.SCHEDULABLE:
             coming = ", a node that is starting" if pod.is_on_upcoming else ""
             return f"adds no node: by its own simulation the pod fits {pod.node}{coming}"
@@ -96,6 +99,8 @@ def _clauses(group: GroupVerdict) -> Iterator[str]:
         sizes = f": {group.target} of {group.max_size} nodes" if group.target >= group.max_size else ""
         detail = f" ({group.detail})" if group.detail else ""
         yield f"✗ {', '.join(group.skipped)}{sizes}{detail}"
+        if group.unregistered:
+            yield f"{count(group.unregistered, 'instance')} did not become nodes"
         if group.fits:
             yield "the pod would fit"
     elif group.detail:
@@ -192,7 +197,7 @@ def decision_words(of_groups: GroupScaling, recorded: RecordedEvent | None) -> D
     event = of_groups.event if scaling.choice is not None or scaling.pod.is_event_sent else ""
     message = "" if recorded is None else recorded.message
     lacking = undeclared_need(autoscaler, scaling, of_groups.pod)
-    sentence = _sentence(autoscaler, scaling)
+    sentence = _sentence(of_groups)
     return DecisionWords(
         sentence=sentence,
         places=(words for words in map(_words, scaling.groups if is_considered else ()) if words.text),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
@@ -389,6 +390,15 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
             yield FixView(
                 title=f"lower the minimum of node group {removal.group.name} from {least} to {least - 1}", seen=seen
             )
+        elif (
+            reason is Unremovable.NOT_UNDERUTILIZED
+            and not others
+            and len(removal.places) == len(removal.of(RemovalFate.MOVES))
+            and (used := removal.utilization) is not None
+        ):
+            flag = "scale-down-gpu-utilization-threshold" if used.is_gpu else "scale-down-utilization-threshold"
+            threshold = (math.floor(100 * used.share) + 1) / 100
+            yield FixView(title=f"raise --{flag} from {used.threshold:g} to {threshold:g}", seen=seen)
     spent = dict.fromkeys(budget for fate in removal.of(RemovalFate.BLOCKS) for budget in fate.budgets)
     if spent:
         yield _spared(removal.node, [*spent])
@@ -396,9 +406,12 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
     if after is None:
         return
     left = {fate.pod for fate in after.of(RemovalFate.BLOCKS)}
-    pods = [fate.pod for fate in removal.of(RemovalFate.BLOCKS) if fate.pod not in left]
+    released = [fate for fate in removal.of(RemovalFate.BLOCKS) if fate.pod not in left]
     does = "the node is removed" if after.is_removable else f"then {_unremovable_text(after, after.reasons[0])}"
-    yield FixView(title=f"annotate {list_names(pods, _NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
+    names = list_names([fate.pod for fate in released], _NAMES)
+    if {fate.blocker for fate in released} == {RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD}:
+        yield FixView(title=f"create a PodDisruptionBudget that allows a disruption for {names}", seen=does)
+    yield FixView(title=f"annotate {names} with {SAFE_TO_EVICT}=true", seen=does)
 
 
 def _spared(node: str, budgets: Sequence[str]) -> FixView:

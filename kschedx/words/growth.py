@@ -16,6 +16,9 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     ),
     "nominated": ("adds no node: the pod has a nominated node", "nominated for a node"),
     "daemonset": ("adds no node: a DaemonSet pod is bound to its own node", "of DaemonSets, ignored"),
+    "consumes-provisioning-request": (
+        "ignores the pod: it consumes a ProvisioningRequest", "consuming a ProvisioningRequest"
+    ),
     "static": ("adds no node: a static pod belongs to its kubelet", "static"),
     "deleting": ("adds no node: the pod is being deleted", "being deleted"),
     "expendable": ("", "ignored for low priority"),

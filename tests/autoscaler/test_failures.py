@@ -31,6 +31,23 @@ def test_a_failed_loop_reports_its_error_and_the_pods() -> None:
     assert scaling["pods"]["shop/web"]["outcomes"][0]["outcome"] == "considered"
 
 
+@pytest.mark.parametrize("release", ["1.28", "1.34", "1.36"])
+def test_an_empty_group_whose_template_only_the_cloud_knows_is_no_failure(release: str) -> None:
+    """The autoscaler reads the template of such a group from the cloud, for its limits as well."""
+    worker = node()
+    worker["metadata"]["labels"]["eks.amazonaws.com/nodegroup"] = "workers"
+    objects = [
+        status(group(), group("empty", target=0)),
+        worker,
+        pod("busy", nodeName="workers-0"),
+        pod("web", cpu="2"),
+    ]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "shop/web", kube_version=release)
+    scaling: Any = result.to_dict()["autoscaler"]
+    assert (scaling["result"], scaling.get("error", "")) == ("ScaleUpSuccessful", "")
+    assert [resize["group"] for resize in scaling["scaleUps"]] == ["workers"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

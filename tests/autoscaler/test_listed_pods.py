@@ -33,6 +33,23 @@ def test_pods_of_other_schedulers_are_ignored() -> None:
     assert outcome(document, "batch") == "not-looked-at"
 
 
+@pytest.mark.parametrize("prefix", ["autoscaling.x-k8s.io", "cluster-autoscaler.kubernetes.io"])
+@pytest.mark.parametrize(("flag", "expected"), [("true", "consumes-provisioning-request"), ("false", "considered")])
+def test_a_pod_is_left_to_the_provisioning_request_that_it_consumes(prefix: str, flag: str, expected: str) -> None:
+    train = pod("train", cpu="4")
+    train["metadata"]["annotations"] = {f"{prefix}/consume-provisioning-request": "four-nodes"}
+    objects = [status(group()), node(), train, pod("web", cpu="4")]
+    document = autoscale(objects, flags={"enable-provisioning-requests": flag})
+    assert (outcome(document, "train"), outcome(document, "web")) == (expected, "considered")
+
+
+def test_a_pod_that_consumes_a_provisioning_request_may_fit_a_node() -> None:
+    train = pod("train", cpu="1")
+    train["metadata"]["annotations"] = {"autoscaling.x-k8s.io/consume-provisioning-request": "four-nodes"}
+    document = autoscale([status(group()), node(), train], flags={"enable-provisioning-requests": "true"})
+    assert outcome(document, "train") == "schedulable"
+
+
 @pytest.mark.parametrize(("release", "expected"), [("1.36", "schedulable"), ("1.33", "not-looked-at")])
 def test_a_nomination_for_a_starting_node_fails_in_old_versions(release: str, expected: str) -> None:
     """An upcoming node replaces the starting one, and old versions fail to place the pod on the missing node."""

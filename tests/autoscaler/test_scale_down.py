@@ -218,6 +218,33 @@ def test_a_fix_for_a_budget_points_to_drain(tmp_path: Path) -> None:
     assert "$ kschedx drain a -s cluster.json" in answer.out
 
 
+@pytest.mark.parametrize(
+    ("manifest", "fixes"),
+    [
+        (
+            running_pod("web", cpu="2500m"),
+            ["fix       raise --scale-down-utilization-threshold from 0.5 to 0.63 · nothing else keeps the node"],
+        ),
+        (running_pod("web", cpu="2500m", labels={"app": "web"}), ["fix       let PDB shop/web allow a disruption"]),
+        (
+            running_pod("dns", namespace="kube-system", metadata={"creationTimestamp": "2999-01-01T00:00:00Z"}),
+            [
+                "fix 1     create a PodDisruptionBudget that allows a disruption for kube-system/dns",
+                "2     annotate kube-system/dns with",
+            ],
+        ),
+    ],
+    ids=["utilization", "utilization and a budget", "system pod"],
+)
+def test_fixes_for_a_node_that_stays(manifest: Manifest, fixes: list[str], tmp_path: Path) -> None:
+    objects = [status_config_map(), *TWO_NODES, manifest, BUDGET]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    answer = command("scale-down", "a", "-s", "cluster.json", "--node-group-label", "group", cwd=tmp_path, columns=200)
+    lines = [line for line in answer.out.splitlines() if line.startswith(("  fix", "      2 "))]
+    assert len(lines) == len(fixes)
+    assert all(line.strip().startswith(fix.strip()) for line, fix in zip(lines, fixes, strict=True))
+
+
 def test_a_missing_controller_blocks_where_its_kind_is_recorded() -> None:
     controller: Manifest = {
         "apiVersion": "apps/v1",

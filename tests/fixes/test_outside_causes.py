@@ -278,6 +278,25 @@ def test_a_node_group_whose_template_is_not_known(group: dict[str, int], request
     assert titles(of_aws, status, waiting)[0] == fix
 
 
+def test_instances_that_do_not_join_come_before_a_larger_maximum() -> None:
+    health = {"status": "Healthy", "cloudProviderTarget": 2, "maxSize": 2, "nodeCounts": {"longUnregistered": 1}}
+    groups = [{"name": "new", "health": health, "scaleUp": {"status": "NoActivity"}}]
+    status: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+        "data": {"status": json.dumps({"autoscalerStatus": "Running", "nodeGroups": groups})},
+    }
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waiting = {**asking("me", cpu="3"), "status": {"phase": "Pending", "conditions": [unschedulable]}}
+    labels = {"eks.amazonaws.com/nodegroup": "new"}
+    of_group = node("a", labels=labels, allocatable={"cpu": "4", "pods": "9"}, providerID="aws:///eu-1a/i-0")
+    assert titles(of_group, status, asking("busy", "a", cpu="2"), waiting)[:2] == [
+        "repair how nodes of new join the cluster: 1 instance did not become nodes",
+        "raise the maximum of node group new from 2 to 3",
+    ]
+
+
 def test_a_resize_that_is_not_complete_counts() -> None:
     given = {"name": "main", "allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "3"}}}
     shrunk = asking("shrunk", "a", cpu="500m") | {"status": {"phase": "Running", "containerStatuses": [given]}}

@@ -143,6 +143,28 @@ def test_names_in_annotations_are_replaced() -> None:
     }
 
 
+def test_annotations_of_an_autoscaler_keep_their_effect() -> None:
+    prefix = "cluster-autoscaler.kubernetes.io"
+    written = {
+        f"{prefix}/safe-to-evict": "false",
+        f"{prefix}/safe-to-evict-local-volumes": "canary,canary",
+        f"{prefix}/pod-scale-up-delay": "10m0s",
+        f"{prefix}/daemonset-pod": "canary",
+        "autoscaling.x-k8s.io/consume-provisioning-request": "canary",
+    }
+    mine = pod("web", metadata={"annotations": written}, volumes=[{"name": "canary", "emptyDir": {}}])
+    [result] = anonymize([mine])
+    [volume] = at(result, "spec.volumes")
+    assert at(result, "metadata.annotations") == {
+        f"{prefix}/safe-to-evict": "false",
+        f"{prefix}/safe-to-evict-local-volumes": f"{volume['name']},{volume['name']}",
+        f"{prefix}/pod-scale-up-delay": "10m0s",
+        f"{prefix}/daemonset-pod": "",
+        "autoscaling.x-k8s.io/consume-provisioning-request": volume["name"],
+    }
+    assert "canary" not in str(result)
+
+
 def test_kinds_without_effect_on_scheduling_are_left_out() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "canary"}}
     foreign = {"apiVersion": "acme.example/v1", "kind": "Pod", "metadata": {"name": "canary"}}

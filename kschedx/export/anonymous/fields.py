@@ -270,6 +270,7 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
     **dict.fromkeys((capi.CPU, capi.MEMORY, capi.DISK, capi.GPU_COUNT, capi.MAX_PODS), _quantity),
     autoscalers.GROUP_SIZE: _number,
+    **dict.fromkeys(autoscalers.CONSUMED_REQUESTS, changes.name()),
     **dict.fromkeys(autoscalers.EXCLUSIVE_TOPOLOGY, _key),
     capi.GPU_TYPE: changes.text(changes.resource),
     capi.LABELS: changes.text(changes.label_pairs),
@@ -304,8 +305,17 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     **dict.fromkeys(
         (other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), changes.json_text(changes.amounts)
     ),
-    autoscalers.SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
-    autoscalers.DO_NOT_DISRUPT: changes.text(lambda text, _: text if text in ("true", "false") else ""),
+    **dict.fromkeys(
+        (
+            *(autoscalers.SCALE_DOWN_DISABLED, autoscalers.DO_NOT_DISRUPT),
+            *(autoscalers.SAFE_TO_EVICT, autoscalers.DAEMON_SET_POD),
+        ),
+        changes.text(lambda text, _: text if text in ("true", "false", "on-completion") else ""),
+    ),
+    autoscalers.SAFE_TO_EVICT_LOCAL_VOLUMES: changes.text(
+        lambda text, names: ",".join(map(names.name, text.split(",")))
+    ),
+    autoscalers.SCALE_UP_DELAY: changes.text(lambda text, _: text if re.fullmatch(r"[0-9.hmsnuµ]{1,19}", text) else ""),
     autoscalers.COMPUTE_TYPE: changes.text(lambda text, _: text if text in ("ec2", "fargate") else ""),
     **dict.fromkeys(MAINTENANCE_ANNOTATIONS, _message),
     **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
