@@ -6,10 +6,12 @@ import gc
 import io
 import multiprocessing
 import os
+import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -81,7 +83,8 @@ class Worker(Generic[_Q]):
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(answer, other, folder, os.getpid()), daemon=True)
-        self._process.start()
+        with _holding_interrupts():
+            self._process.start()
         other.close()
 
     def ask(self, question: _Q, limit: float, see: Callable[[ProgressStep], None] = lambda _: None) -> CapturedAnswer:
@@ -116,11 +119,34 @@ class Worker(Generic[_Q]):
         self._process.join()
 
 
+@contextmanager
+def _holding_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back from this thread and from a process that it starts, which would print a traceback while it
+    loads its modules."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # its first start would end the hold
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(answer: Callable[[_Q], Answer | int], pipe: Pipe, folder: str | None, parent: int) -> None:
-    """Answer questions in the worker process."""
+    """Answer questions in the worker process, until the parent ends it or Ctrl-C does."""
     from kschedx.parallel import end_with
 
-    end_with(parent)
+    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
+        end_with(parent)
+        _answer_questions(answer, pipe, folder)
+
+
+def _answer_questions(answer: Callable[[_Q], Answer | int], pipe: Pipe, folder: str | None) -> None:
+    """Answer until the pipe ends; raises `EOFError` then."""
     if folder is not None:
         files = os.environ.get("KUBECONFIG", "").split(os.pathsep)
         os.environ["KUBECONFIG"] = os.pathsep.join(str(Path(file).absolute()) for file in files if file)
@@ -136,11 +162,7 @@ def _serve(answer: Callable[[_Q], Answer | int], pipe: Pipe, folder: str | None,
 
     with cached_files(_CachedSnapshot().load), listen_to_progress(see):
         while True:
-            try:
-                question = pipe.recv()
-            except (EOFError, KeyboardInterrupt):
-                return
-            pipe.send(capture(partial(answer, question)))
+            pipe.send(capture(partial(answer, pipe.recv())))
             gc.collect()  # answers have cycles, and large ones would pile up
 
 

@@ -34,7 +34,7 @@ from kschedx.render.terminal import (
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.wording import Fact, count, list_names
+from kschedx.wording import Fact, count, list_names, visible
 
 
 class _Most(Struct, frozen=True, kw_only=True):
@@ -503,7 +503,7 @@ def _usage_section(before: Shares, after: Shares) -> Usage:
 
     return Usage(
         resources=resources,
-        nodes=tuple(ordered),
+        nodes=tuple(map(visible, ordered)),
         before=side(before),
         after=side(after),
         told=tuple(tuple(shares_text(node, name) for name in resources) for node in ordered),

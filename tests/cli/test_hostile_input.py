@@ -118,3 +118,48 @@ def test_documents_keep_the_text_and_terminals_get_no_escape(raw: str, shown: st
     printed = kschedx("why", *files, "-o", "json").out
     assert json.loads(printed)["bestNodes"] == [raw]
     assert not set(control_characters(printed)) - set("\u202e")
+
+
+PAGES = {
+    "why": ("why", "pod.json"),
+    "why --all-pending": ("why", "--all-pending"),
+    "nodes": ("nodes",),
+    "doctor": ("doctor",),
+    "simulate": ("simulate", "--remove-node", "b"),
+    "drain": ("drain", "--each"),
+    "survive": ("survive", "--each", "node"),
+    "fit": ("fit", "pod.json"),
+    "scale-down": ("scale-down",),
+    "deschedule": ("deschedule", "--policy", "policy.yaml"),
+    "diff-profiles": ("diff-profiles", "default", "binpack", "--all"),
+}
+POLICY = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: all
+  pluginConfig:
+  - {name: DefaultEvictor, args: {}}
+  - name: LowNodeUtilization
+    args: {thresholds: {cpu: 20, memory: 20, pods: 20}, targetThresholds: {cpu: 50, memory: 50, pods: 50}}
+  plugins: {balance: {enabled: [LowNodeUtilization]}}
+"""
+
+
+@pytest.mark.parametrize("question", PAGES.values(), ids=PAGES)
+def test_no_form_of_an_answer_has_control_characters(question: tuple[str, ...], tmp_path: Path) -> None:
+    raw = "".join(text for text, _ in HOSTILE.values())
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": raw, "uid": "r", "controller": True}
+    running = [
+        changed(pod(f"p{number}{raw}", on=raw, containers=[{"name": raw}]), "metadata.ownerReferences", [owner])
+        for number in range(4)
+    ]
+    taint = {"key": raw, "value": raw, "effect": "NoSchedule"}
+    nodes = node(raw, labels={"a": raw}), changed(node("b"), "spec.taints", [taint])
+    cluster = write(tmp_path, *nodes, *running)
+    write(tmp_path, small_pod("p"), name="pod.json")
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    for form in ("wide", "html", "markdown", "svg"):
+        result = kschedx(*question, "-s", cluster, "-o", form, cwd=tmp_path)
+        assert result.code in (0, 1, 3), result.err
+        assert not set(control_characters(result.out)), form

@@ -175,6 +175,31 @@ def test_workers_end_quietly_with_their_parent() -> None:
     assert process.returncode == 128 + signal.SIGTERM
 
 
+INTERRUPTED = """
+import os, signal, sys, time
+from kschedx.cli.worker import Worker
+worker = Worker(len)
+time.sleep(float(sys.argv[1]))
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.killpg(0, signal.SIGINT)
+worker._process.join()
+"""
+
+
+@pytest.mark.parametrize("after", [0, 0.05, 0.1, 0.15, 0.2, 0.3, 1])
+def test_a_worker_ends_quietly_with_an_early_interrupt(after: float) -> None:
+    """Ctrl-C reaches every process of the terminal, also one that loads its modules."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(after)],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=30,
+        check=False,
+        start_new_session=True,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_an_incomplete_file_is_removed(tmp_path: Path) -> None:
     def parts() -> Iterator[bytes]:
         yield b"x" * (2 << 20)

@@ -1,4 +1,4 @@
-"""A page as Markdown, for a ticket or a pull request."""
+"""A page as Markdown, for a ticket or a pull request. Every text of a page is harmless to terminals already."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import assert_never
 
-from kschedx.kube.escaping import visible
 from kschedx.patterns import lazy_pattern
 from kschedx.render.page import model
 from kschedx.render.view import Timeline
@@ -95,7 +94,7 @@ def _section(section: model.Section) -> Iterator[str]:
             ]
             yield from _with_heading("Preemption", _table(("node", "budget violations", "victims"), candidates))
         case model.Table():
-            cells = [[_plain(visible(str(cell))) for cell in row] for row in section.rows]
+            cells = [[_plain(str(cell)) for cell in row] for row in section.rows]
             labels = [_plain(column.label) for column in section.columns]
             yield from _with_heading(section.title, _table(labels, cells, section.left_out))
         case model.Usage():
