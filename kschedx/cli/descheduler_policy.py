@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.help import HelpCommand
+from kschedx.cli.help import HelpCommand, HelpGroup
 from kschedx.cli.options import DECIDES, EVICTIONS, NOW, Command
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, asks
@@ -43,7 +43,7 @@ Examples:
 Exit codes: 0 a policy reaches the goal, 1 none does, 2 usage or input error.
 """
 
-app = typer.Typer(help=COMMAND.help, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=HelpGroup, help=COMMAND.help, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -11,6 +12,7 @@ from kschedx.cli.options import TITLE_OF
 from kschedx.cli.output import Format, print_error_as_checks
 from kschedx.cli.question import ORDER
 from kschedx.errors import InputError, UndecidableError
+from kschedx.patterns import lazy_pattern
 
 _OWN = "Options"
 _PATHS = ("FILE", "PATH", "TARGET")  # words in the metavar of arguments that may be paths
@@ -30,12 +32,51 @@ _HELP_ALL = "--help-all"
 _EXAMPLES = 4  # lines of examples in a usage message
 
 
-class HelpGroup(TyperGroup):
-    """The program, whose help lists its commands in groups."""
+_HYPHEN, _SPACE = "\u2011", "\u00a0"
+"""Characters at which no line breaks."""
+_QUOTED = lazy_pattern(r"`[^`]{1,40}`")
+
+
+def _unbroken(text: str) -> str:
+    """Return text whose lines break neither at hyphens, as in kube-scheduler and --dry-run, nor in short commands."""
+    return _QUOTED.sub(lambda command: command[0].replace(" ", _SPACE), text).replace("-", _HYPHEN)
+
+
+class _Formatter(typer.Context.formatter_class):  # type: ignore[misc, valid-type] # typer exports no such class
+    def write(self, string: str) -> None:
+        super().write(string.replace(_HYPHEN, "-").replace(_SPACE, " "))
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        super().write_usage(prog, _unbroken(args), prefix)
+
+    def write_text(self, text: str) -> None:
+        super().write_text(_unbroken(text))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], *_: int) -> None:
+        super().write_dl([(term, _unbroken(text)) for term, text in rows])
+
+
+class _Help:
+    """A command or group of commands whose help has whole words."""
+
+    def get_help(self, ctx: Any) -> str:
+        formatter = _Formatter(width=ctx.terminal_width, max_width=ctx.max_content_width)
+        self.format_help(ctx, formatter)  # type: ignore[attr-defined] # the class beside this one has it
+        text: str = formatter.getvalue()
+        return text.rstrip("\n")
+
+
+class HelpGroup(_Help, TyperGroup):
+    """The program, whose help lists its commands in groups, or a command with commands."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for title, names in COMMANDS.items():
-            commands = {name: command for name in names if (command := self.get_command(ctx, name))}
+        groups = {
+            title: {name: command for name in names if (command := self.get_command(ctx, name))}
+            for title, names in COMMANDS.items()
+        }
+        if not any(groups.values()):
+            super().format_commands(ctx, formatter)
+        for title, commands in groups.items():
             if commands:
                 width = formatter.width - 6 - max(map(len, commands))
                 with formatter.section(title):
@@ -44,7 +85,7 @@ class HelpGroup(TyperGroup):
                     )
 
 
-class HelpCommand(TyperCommand):
+class HelpCommand(_Help, TyperCommand):
     """A command whose help has its options in groups."""
 
     def usage(self, ctx: Any) -> str:

@@ -25,10 +25,10 @@ from msgspec import Struct
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Container, Vertical, VerticalScroll
 from textual.events import Print
-from textual.screen import Screen
-from textual.widgets import DataTable, Footer, HelpPanel, Input, OptionList, Static, TabbedContent, TabPane
+from textual.screen import ModalScreen, Screen
+from textual.widgets import DataTable, Footer, Input, OptionList, Static, TabbedContent, TabPane
 
 from kschedx.cli.output import command_line
 from kschedx.cli.streams import HUNG_UP
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_LEAST_WIDTH = 32  # columns of an explanation
+_LEAST_WIDTH = 20  # columns of an explanation
+_WIDE = 110  # columns from which the answer is beside the nodes instead of below them
 _FRAME = 4  # the columns around an explanation's text in its tab: padding and scroll bar
 _WATCHED = 0.5  # seconds between checks that the terminal still exists
 _TOLD = 0.2  # seconds between updates of the progress
@@ -109,6 +110,8 @@ def browse(work: Callable[[], _T]) -> _T:
         browser.run()
     for note in browser.notes:
         sys.stderr.write(note)
+    if browser.error is not None:
+        raise browser.error
     if not done.done():  # the user quit before the answer
         raise KeyboardInterrupt
     return done.result()
@@ -163,9 +166,22 @@ class _TableEntry(Struct, frozen=True):
         return all(word in text for word in words)
 
 
+_LETTERS: list[BindingType] = [
+    Binding("j", "cursor_down", "down", show=False),
+    Binding("k", "cursor_up", "up", show=False),
+]
+
+
+class FixList(OptionList):
+    """The titles of fixes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _LETTERS
+
+
 class Listing(DataTable[Text]):
     """Rows that are filtered by words and sorted by one column."""
 
+    BINDINGS: ClassVar[list[BindingType]] = _LETTERS
     AT_ONCE = 200  # the rows of the first paint; as many follow after each pause
     PAUSE = 0.05
 
@@ -246,10 +262,10 @@ class TablePage(Screen[None]):
     """A screen with a table that can be filtered and sorted, and something to copy."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "filter"),
-        Binding("s", "sort", "sort"),
-        Binding("c", "copy", "copy"),
-        Binding("escape", "back", "back"),
+        Binding("slash", "filter", "filter", tooltip="Show only rows with the words that you type"),
+        Binding("s", "sort", "sort", tooltip="Sort by the next column"),
+        Binding("c", "copy", "copy", tooltip="Copy a command, or the name of the node"),
+        Binding("escape", "back", "back", tooltip="Back to the table, or to the page before"),
     ]
 
     @property
@@ -272,6 +288,14 @@ class TablePage(Screen[None]):
         if event.input.id == "filter":
             self.listing.focus()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether an action has an effect; the footer shows only those that have one."""
+        return action != "back" or self._can_go_back
+
+    @property
+    def _can_go_back(self) -> bool:
+        return self.focused is not self.listing or len(self.app.screen_stack) > 2  # the first is the app's own, empty
+
     def action_filter(self) -> None:
         self.query_one("#filter", Input).focus()
 
@@ -288,8 +312,34 @@ class TablePage(Screen[None]):
     def action_back(self) -> None:
         if self.focused is not self.listing:
             self.listing.focus()
-        elif len(self.app.screen_stack) > 2:  # the first is the app's own, empty screen
+        else:
             self.app.pop_screen()
+
+
+_MOVES = (
+    ("↑ ↓ j k", "Move to another row"),
+    ("enter", "Open the row, or try the fix"),
+    ("tab", "Go to the next part of the page"),
+)
+_TEXTUALS_QUIT = "ctrl+q"
+
+
+class Keys(ModalScreen[None]):
+    """The keys of a page, over it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q,enter", "dismiss", "close")]
+
+    def __init__(self, page: Screen[object]) -> None:
+        super().__init__()
+        known = (active.binding for key, active in page.active_bindings.items() if key != _TEXTUALS_QUIT)
+        uses = ((page.app.get_key_display(binding), binding.tooltip) for binding in known if binding.tooltip)
+        self._rows = (*_MOVES, *uses)
+
+    def compose(self) -> ComposeResult:
+        room = max(len(key) for key, _ in self._rows)
+        with VerticalScroll(id="keys"):
+            yield Static("\n".join(f"{key:{room}}  {use}" for key, use in self._rows), markup=False)
+        yield Footer(compact=True)
 
 
 class Browser(App[None]):
@@ -297,18 +347,27 @@ class Browser(App[None]):
 
     ENABLE_COMMAND_PALETTE = False
     TITLE = "kschedx why"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE, "-wide")]  # noqa: RUF012 - textual declares no class variable
     CSS = """
+    #panes { layout: horizontal; }
     #nodes { width: 2fr; }
     #side { width: 3fr; border-left: solid $primary; padding: 0 1; }
+    .-narrow #panes { layout: vertical; }
+    .-narrow #nodes { width: 1fr; height: auto; max-height: 40%; }
+    .-narrow #side { width: 1fr; height: 1fr; border-left: none; border-top: solid $primary; }
     #filter { dock: top; }
+    #filter, #change { background: $surface-lighten-1; padding: 0 1; }
+    Keys { align: center middle; }
+    #keys { width: auto; max-width: 100%; height: auto; max-height: 100%; border: round $primary; padding: 0 1; }
+    #keys Static { width: auto; }
     Listing { height: 1fr; }
     #tried, #head, #step, #cause { height: auto; padding: 0 1; background: $boost; }
     #fixes-list { height: auto; max-height: 50%; }
     #fix { height: 1fr; padding: 1 1 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "help", "help"),
-        Binding("q", "quit", "quit"),
+        Binding("question_mark", "help", "help", tooltip="Show these keys"),
+        Binding("q", "quit", "quit", tooltip="Quit"),
     ]
 
     def __init__(self, first: TablePage | None = None) -> None:
@@ -322,12 +381,20 @@ class Browser(App[None]):
         """Starts the work that makes the pages."""
         self.notes: list[str] = []
         """What the work printed on stderr, to be printed when the terminal is free."""
+        self.error: Exception | None = None
 
     def on_mount(self) -> None:
         self.begin_capture_print(self, stdout=False)
         self.push_screen(self._first)
         self.set_interval(_TOLD, self._show_step)
         self.call_after_refresh(self.begin)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """End with an error of the program itself, which `browse` raises, instead of printing all variables."""
+        self.error = error
+        if self.is_headless:
+            super()._handle_exception(error)
+        self.exit()
 
     def on_print(self, event: Print) -> None:
         self.notes.append(event.text)
@@ -361,10 +428,8 @@ class Browser(App[None]):
             widget.display = bool(self._step.phase)
 
     def action_help(self) -> None:
-        if self.screen.query(HelpPanel):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
+        if not isinstance(self.screen, Keys):
+            self.push_screen(Keys(self.screen))
 
 
 def _step_text(step: ProgressStep, seconds: float) -> str:
@@ -379,7 +444,7 @@ class Start(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Static(visible(command_line()), id="head")
         yield Static(id="step")
-        yield Footer()
+        yield Footer(compact=True)
 
 
 class PendingPage(TablePage):
@@ -397,10 +462,10 @@ class PendingPage(TablePage):
     def compose(self) -> ComposeResult:
         yield Static(id="head")
         yield Static(id="step")
-        yield Input(placeholder="filter", id="filter")
+        yield Input(placeholder="filter", id="filter", compact=True)
         yield Listing("causes")
         yield Static(id="cause")
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self._show()
@@ -451,9 +516,9 @@ class Pods(TablePage):
 
     def compose(self) -> ComposeResult:
         yield Static(self.title_text(cause_title(self._group), cause_tone(self._group)), id="head")
-        yield Input(placeholder="filter", id="filter")
+        yield Input(placeholder="filter", id="filter", compact=True)
         yield Listing("pods")
-        yield Footer()
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         rows = [
@@ -525,7 +590,7 @@ class _AnswerView:
 
 
 class _Side(TabbedContent):
-    """The tabs beside the nodes. They are narrower while the help is open."""
+    """The tabs beside the nodes, or below them in a narrow terminal."""
 
     def on_resize(self) -> None:
         if isinstance(self.screen, Why):
@@ -539,11 +604,11 @@ class Why(TablePage):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "show('answer')", "answer", show=False),
-        Binding("n", "show('node')", "node", show=False),
-        Binding("f", "fixes", "fixes"),
-        Binding("t", "change", "try"),
-        Binding("u", "undo", "undo"),
+        Binding("a", "show('answer')", "answer", show=False, tooltip="Show the answer about the pod"),
+        Binding("n", "show('node')", "node", show=False, tooltip="Show the verdict on the chosen node"),
+        Binding("f", "fixes", "fixes", tooltip="List the fixes"),
+        Binding("t", "change", "try", tooltip="Type a change of the pod and try it"),
+        Binding("u", "undo", "undo", tooltip="Undo the last change that was tried"),
     ]
 
     def __init__(self, explanation: Explanation, tried: Try) -> None:
@@ -553,9 +618,9 @@ class Why(TablePage):
         self._chosen = ""
 
     def compose(self) -> ComposeResult:
-        yield Input(placeholder="filter: name, plugin or reason", id="filter")
+        yield Input(placeholder="filter: name, plugin, or reason", id="filter", compact=True)
         yield Static(id="tried")
-        with Horizontal():
+        with Container(id="panes"):
             yield Listing("nodes")
             with _Side(id="side", initial="answer"):
                 with TabPane("answer", id="answer"), VerticalScroll():
@@ -563,11 +628,11 @@ class Why(TablePage):
                 with TabPane("node", id="node"), VerticalScroll():
                     yield Static(id="story")
                 with TabPane("fixes", id="fixes"), Vertical():
-                    yield OptionList(id="fixes-list")
+                    yield FixList(id="fixes-list", compact=True)
                     with VerticalScroll(id="fix"):
                         yield Static(id="fix-text")
-                    yield Input(placeholder="try: spec.nodeSelector.disk=ssd", id="change")
-        yield Footer()
+                    yield Input(placeholder="try: spec.nodeSelector.disk=ssd", id="change", compact=True)
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self._show_view()
@@ -586,9 +651,17 @@ class Why(TablePage):
         banner = self.query_one("#tried", Static)
         banner.display = bool(self._view.changes)
         banner.update(_text(f"tried: {', '.join(self._view.changes)} · {self._view.explanation.outcome.value}", "bold"))
+        self._shorten_nodes()
         self.listing.show(self._view.labels, self._view.rows())
         self._list_fixes()
         self.show_texts()
+
+    def _shorten_nodes(self) -> None:
+        """Shorten the names of nodes that a change or fix adds, too."""
+        if isinstance(self.app, Browser) and self.app.short_names:
+            added = (node for fix in self._view.fixes for node in fix.feasible_nodes)
+            names = dict.fromkeys((*self._view.explanation.cycle.all_nodes.cluster.names, *added))
+            self.app.short_names.update(short_names(tuple(names)))
 
     def _list_fixes(self) -> None:
         offered = self.query_one("#fixes-list", OptionList)
@@ -607,7 +680,7 @@ class Why(TablePage):
         else:
             nodes = ", ".join(fix.feasible_nodes[:_SHOWN]) + (", …" if len(fix.feasible_nodes) > _SHOWN else "")
             lines = [text(f"enter tries it; it fits {nodes}" if nodes else "enter tries it"), text("")]
-            lines += [text(visible(line), "dim") for line in kubectl_commands(fix.apply).splitlines()]
+            lines += [text(line, "dim", exact=True) for line in kubectl_commands(fix.apply).splitlines()]
         self.query_one("#fix-text", Static).update(_join_lines(lines))
 
     def _show_node(self) -> None:
@@ -671,6 +744,9 @@ class Why(TablePage):
     def action_change(self) -> None:
         self.action_show("fixes")
         self.query_one("#change", Input).focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return len(self._views) > 1 if action == "undo" else super().check_action(action, parameters)
 
     def action_undo(self) -> None:
         if len(self._views) > 1:

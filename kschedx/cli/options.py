@@ -72,7 +72,7 @@ CHANGES: Mapping[str, object] = {
     "remove_node": _values("NODE", "Remove a node; controllers recreate its pods."),
     "taint": _values("NODE:KEY=VALUE:EFFECT", "Add a taint; NODE:KEY- removes it."),
     "label": _values("NODE:KEY=VALUE", "Set a label; NODE:KEY- removes it."),
-    "set": _values("KIND/NAME:PATH=VALUE", "Set one field: deploy/web:spec.template.spec.priorityClassName=high."),
+    "set": _values("KIND/NAME:PATH=VALUE", "Set one field: sts/db:spec.template.spec.hostNetwork=true."),
     "changes": _values("FILE", "Read a YAML list of changes: `- scale: deploy/web=10`."),
 }
 """Each change's name, with underscores for the dashes of `simulate.changes.ChangeVerb`, to its option. All can be

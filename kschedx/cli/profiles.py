@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion, connection
-from kschedx.cli.help import HelpCommand
+from kschedx.cli.help import HelpCommand, HelpGroup
 from kschedx.cli.options import DECIDES, Command, OptionGroup
 from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
@@ -75,7 +75,7 @@ Examples:
 Exit codes: 0 a profile is better than today's, 1 none is, 2 usage or input error.
 """
 
-app = typer.Typer(help=COMMAND.help, invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(cls=HelpGroup, help=COMMAND.help, invoke_without_command=True, rich_markup_mode=None)
 
 
 _Name = Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False, autocompletion=completion.profiles)]
@@ -87,7 +87,7 @@ def profiles(context: typer.Context) -> int:
     return ExitCode.SCHEDULABLE if context.invoked_subcommand else _list_profiles()
 
 
-@app.command(name="list", help="List profiles and what each is for.")
+@app.command(name="list", help="List profiles and what each is for.", cls=HelpCommand)
 @asks()
 def _list_profiles() -> Answer:
     from kschedx.cli.files import DEFAULT, purposes

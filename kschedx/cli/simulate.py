@@ -35,9 +35,9 @@ Examples:
   kschedx simulate --drain node-7 --out after.json.gz
   kschedx simulate --goal 'fits big-pod.yaml'    # which pods to move
 
-Options of "What if" change the cluster first, in the order given. Controllers recreate pods that preemption or a drain
-evicts. If nodes tie, the first name is taken. A pod that fits no node is retried after each change; a queue that has
-not ended after 1,000 rounds is an error.
+The options under "What if" change the cluster first, in the order given. Controllers recreate pods that preemption
+or a drain evicts. If nodes tie, the first name is taken. A pod that fits no node is retried after each change; a queue
+that has not ended after 1,000 rounds is an error.
 
 If the cluster has Workloads of Kueue, Kueue admits them in its order and evicts victims, cycle by cycle. The pods of
 admitted Workloads are created, or their gates removed, and scheduled. Kueue's configuration is that of --kueue-config,

@@ -48,7 +48,7 @@ if it were scheduled now.
 For a workload, kschedx places the replicas that are missing, one after the other, and explains the first one that
 does not fit. A new manifest lacks all replicas; a complete workload gets one more. --alone looks at one pod only.
 
-Options of "What if" change the cluster first. Pods that they evict or create are placed before the
+The options under "What if" change the cluster first. Pods that they evict or create are placed before the
 question; a pending pod keeps its turn before a drain.
 
 --watch prints what changes until the pod has a node (exit code 0) or is gone (1).

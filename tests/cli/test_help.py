@@ -23,6 +23,15 @@ def test_every_command_has_an_example_and_a_summary_that_fits(name: str) -> None
     assert not [line for line in result.splitlines() if len(line) > 80]
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("name", ["", *COMMANDS, "profiles", "profiles tune", "descheduler-policy advise"])
+def test_no_line_breaks_within_a_name_or_a_short_command(name: str, columns: int) -> None:
+    lines = kschedx(*name.split(), "--help-all" if name in COMMANDS else "--help", columns=columns).out.splitlines()
+    removal = "spec.nodeSelector.disk-"
+    assert not [line for line in lines if re.search(r"[a-z]-$", line) and not line.endswith(removal)]
+    assert not [line for line in lines if re.search(r"`(kubectl|kschedx)$", line)]
+
+
 @pytest.mark.parametrize("name", ["", "show", "check", "list"])
 def test_help_about_profiles_fits(name: str) -> None:
     result = kschedx("profiles", *filter(None, (name,)), "--help", columns=80).out

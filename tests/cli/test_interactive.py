@@ -16,10 +16,10 @@ import yaml
 from msgspec.structs import replace
 from textual.coordinate import Coordinate
 from textual.pilot import Pilot
-from textual.widgets import DataTable, HelpPanel, Input, Static, TabbedContent
+from textual.widgets import DataTable, Input, Static, TabbedContent
 
 import kschedx as library
-from kschedx.cli.interactive import Browser, Listing, PendingPage, TablePage, Why
+from kschedx.cli.interactive import Browser, Listing, PendingPage, TablePage, Why, browse
 from kschedx.errors import UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.framework.cycle import Outcome
@@ -35,15 +35,17 @@ def changed(before: Explanation, change: str) -> Explanation:
     return library.explain(before.cycle.snapshot, trying.with_change(trying.pod_manifest(before.cycle.pod), change))
 
 
-def walked(name: str, walk: Callable[[Browser, Pilot[None]], Awaitable[None]]) -> None:
-    """Return a function that runs a session with the answer of a fixture."""
+def walked(
+    name: str, walk: Callable[[Browser, Pilot[None]], Awaitable[None]], size: tuple[int, int] = (140, 40)
+) -> None:
+    """Run a session with the answer of a fixture."""
     folder = ROOT / "fixtures" / name
     cluster = next(path for path in (folder / "cluster", folder / "cluster.yaml") if path.exists())
     manifest = yaml.safe_load((folder / "pod.yaml").read_text())
 
     async def run() -> None:
         app = Browser(Why(library.explain(library.load(str(cluster)), manifest), changed))
-        async with app.run_test(size=(140, 40)) as pilot:
+        async with app.run_test(size=size) as pilot:
             await pilot.pause()
             await walk(app, pilot)
 
@@ -137,23 +139,72 @@ def test_a_row_is_sorted_copied_and_explained() -> None:
         assert app.clipboard == names(app)[0]
         await pilot.press("f", "c")
         assert app.clipboard.startswith("# create a node like this")
-        await pilot.press("question_mark")
-        await pilot.pause()
-        assert app.screen.query(HelpPanel)
 
     walked("zone-full", walk)
 
 
-def test_the_answer_is_as_wide_as_its_tab() -> None:
+def test_the_keys_are_listed_over_the_page() -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
+        for close in ("escape", "question_mark", "q"):
+            await pilot.press("question_mark")
+            await pilot.pause()
+            listed = shown(app, "#keys Static")
+            assert "Show the verdict on the chosen node" in listed
+            assert "Undo" not in listed, "nothing was tried"
+            await pilot.press(close)
+            await pilot.pause()
+            assert page(app) == "Why"
+
+    walked("zone-full", walk)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 110, 200])
+def test_no_line_of_an_answer_is_broken_twice(width: int) -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
+        nodes, side = app.screen.query_one("#nodes").region, app.screen.query_one("#side").region
+        is_below = width < 110
+        assert (side.y >= nodes.bottom, side.x >= nodes.right) == (is_below, not is_below)
+        assert side.width == (width if is_below else pytest.approx(width * 3 / 5, abs=1))
+        for key, selector in (("a", "#whole"), ("n", "#story")):
+            await pilot.press(key)
+            await pilot.pause()
+            content = app.screen.query_one(selector, Static)
+            assert content.size.height == len(shown(app, selector).splitlines())
+
+    walked("zone-full", walk, (width, 24))
+
+
+def test_the_answer_is_wrapped_again_in_another_window() -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:
         lines = shown(app, "#whole").splitlines()
-        await pilot.press("question_mark")
+        await pilot.resize_terminal(60, 24)
         await pilot.pause()
         narrow = shown(app, "#whole").splitlines()
-        room = app.screen.query_one("#side").size.width
-        assert max(map(len, narrow)) <= room < max(map(len, lines))
+        assert max(map(len, narrow)) <= 60 < max(map(len, lines))
 
     walked("zone-full", walk)
+
+
+def test_letters_move_and_commands_have_full_names() -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
+        await pilot.press("j", "j", "k", "enter")
+        await pilot.pause()
+        assert names(app)[1].removeprefix("gke-prod-euw4-") in shown(app, "#story")
+        await pilot.press("f", "j")
+        await pilot.pause()
+        assert "kubectl cordon gke-prod-euw4-general-a6794389-5xcb" in shown(app, "#fix-text")
+
+    with short_node_names(library.load(str(ROOT / "fixtures/zone-full/cluster")).cluster.names) as short:
+        assert short
+        walked("zone-full", walk)
+
+
+def test_an_error_of_the_program_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual prints the variables of every function instead."""
+    monkeypatch.setattr(Browser, "run", lambda self: self._handle_exception(ZeroDivisionError()))
+    monkeypatch.setattr("kschedx.cli.interactive._end_with_terminal", lambda: None)
+    with pytest.raises(ZeroDivisionError):
+        browse(lambda: None)
 
 
 def test_node_names_stay_short_after_each_key() -> None:
