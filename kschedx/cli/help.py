@@ -32,8 +32,7 @@ _HELP_ALL = "--help-all"
 _EXAMPLES = 4  # lines of examples in a usage message
 
 
-_HYPHEN, _SPACE = "\u2011", "\u00a0"
-"""Characters at which no line breaks."""
+_HYPHEN, _SPACE = "\u2011", "\u00a0"  # characters at which no line breaks
 _QUOTED = lazy_pattern(r"`[^`]{1,40}`")
 
 
