@@ -186,7 +186,7 @@ def _is_readded(requirement: RequirementMatch, source: str, place: RemedyCandida
 # Remedies for nodeSelector and node affinity: the value that was meant, one requirement fewer, or the label on the
 # node.
 
-_MADE_FOR = (*ARCH_LABELS, "kubernetes.io/os", "beta.kubernetes.io/os")
+_MADE_FOR = (*ARCH_LABELS, "kubernetes.io/os", "beta.kubernetes.io/os", "node.kubernetes.io/windows-build")
 """Labels for which the image was built: a pod that requires one runs on no other node."""
 
 _MARKS = frozenset({"", "true", "yes"})

@@ -379,7 +379,10 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
     keys = _selected_keys(pod)
     if any(key in keys and key in node.metadata.labels for key in OF_CONTROL_PLANE):
         return False
-    if taint.key in keys or (taint.key.startswith(_OF_VIRTUAL_NODES) and _selects_virtual(pod)):
+    platform = f"kubernetes.io/{taint.key.rpartition('/')[2]}"  # of node.kubernetes.io/os=windows
+    if not keys.isdisjoint({taint.key, platform}) or (
+        taint.key.startswith(_OF_VIRTUAL_NODES) and _selects_virtual(pod)
+    ):
         return False
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):
         return True

@@ -190,6 +190,12 @@ def test_a_label_that_the_kubelet_sets(system: str, wanted: str, is_restored: bo
     assert (titles[0] == restored) == is_restored
 
 
+@pytest.mark.parametrize("key", ["kubernetes.io/os", "node.kubernetes.io/windows-build"])
+def test_a_pod_is_not_moved_to_nodes_for_which_its_image_was_not_built(key: str) -> None:
+    titles = titles_of(node("n", labels={key: "a"}), pod("me", nodeSelector={key: "b"}))
+    assert [title for title in titles if not title.startswith("add a node")] == []
+
+
 def test_a_taint_named_after_the_requested_resource() -> None:
     gpu = node("n", taints=["example.com/gpu=present:NoSchedule"], allocatable={**SMALL, "example.com/gpu": "1"})
     limits = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
@@ -197,6 +203,7 @@ def test_a_taint_named_after_the_requested_resource() -> None:
     assert first == "tolerate example.com/gpu=present:NoSchedule"
     for key, value, taint in (
         ("kubernetes.io/arch", "arm64", "kubernetes.io/arch=arm64:NoSchedule"),
+        ("kubernetes.io/os", "windows", "node.kubernetes.io/os=windows:NoSchedule"),
         ("type", "virtual-kubelet", "virtual-kubelet.io/provider=azure:NoSchedule"),
     ):
         selected = titles_of(node("n", taints=[taint], labels={key: value}), pod("me", nodeSelector={key: value}))
