@@ -451,7 +451,7 @@ def _pod_conditions(snapshot: Snapshot, pod: Pod) -> Iterator[Condition]:
     """Yield why the pod has no node, from its scheduler's conditions, annotations, and events."""
     event = snapshot.failed_scheduling.get(pod.key)
     if event is not None and all(event.message != condition.message for condition in pod.status.conditions):
-        yield Condition(type=FAILED_SCHEDULING, status="", message=event.message)
+        yield Condition(type=event.reason or FAILED_SCHEDULING, status="", message=event.message)
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False" and (condition.message or condition.reason):
             yield condition.brief

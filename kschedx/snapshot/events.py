@@ -11,6 +11,8 @@ from kschedx.snapshot.pods import PodTable
 
 KIND = "Event"
 FAILED_SCHEDULING = "FailedScheduling"
+_YUNIKORN, _INFORMATIONAL = "yunikorn", "Informational"
+"""YuniKorn's name as the reporter of events, and their reason: why its core allocates nothing for a pending pod."""
 _SCHEDULED = "Scheduled"
 """From a scheduler: it has assigned the pod to a node."""
 KARPENTER = "karpenter"
@@ -57,7 +59,7 @@ _UNMADE = {
 }
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset(
-    {FAILED_SCHEDULING, _SCHEDULED, _FAILED_CREATE, *_OF_AUTOSCALER, *_BY_KUBELET, *OF_EVICTION}.union(
+    {FAILED_SCHEDULING, _INFORMATIONAL, _SCHEDULED, _FAILED_CREATE, *_OF_AUTOSCALER, *_BY_KUBELET, *OF_EVICTION}.union(
         *_UNMADE.values()
     )
 )
@@ -197,7 +199,8 @@ class RecordedEvents:
         if event.reason == _FAILED_CREATE or event.reason in _UNMADE.get(about.kind, ()):
             key = (about.kind, namespace, about.name or "")
             _keep(self._unmade, key, event, prefix="" if event.reason == _FAILED_CREATE else event.reason or "")
-        if event.reason == FAILED_SCHEDULING and pod:
+        is_of_yunikorn = event.reason == _INFORMATIONAL and event.reporter == _YUNIKORN
+        if pod and (event.reason == FAILED_SCHEDULING or is_of_yunikorn):
             _keep(self._scheduling, (pod, event.reporter), event)
 
     def of_unread_pods(self) -> dict[str, tuple[str, RecordedEvent]]:

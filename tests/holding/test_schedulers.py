@@ -310,6 +310,19 @@ def test_invalid_yunikorn_queues(queues: str) -> None:
     assert "queueShares" not in texts
 
 
+@pytest.mark.parametrize(("by", "is_shown"), [("yunikorn", True), ("other", False)])
+def test_events_of_yunikorn(by: str, is_shown: bool) -> None:
+    target = pod(gates=(), labels={"applicationId": "a"}, schedulerName="yunikorn")
+    about = {"kind": "Pod", **{key: target["metadata"][key] for key in ("name", "namespace")}}
+    message = "Request 'x' does not fit in queue 'root.a' (requested map[vcore:2000], available map[vcore:1000])"
+    event = {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": about["namespace"]},
+        "reason": "Informational", "involvedObject": about, "message": message, "source": {"component": by},
+    }  # fmt: skip
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), target, event]), f"ml/{about['name']}")
+    assert (f"Informational: {message}" in " ".join(str(explanation).split())) == is_shown
+
+
 def test_the_option_profile_shows_kube_schedulers_answer() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("n")])
     target = pod(gates=(), labels={}, schedulerName="volcano")
