@@ -443,7 +443,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             side, _, name = resource.partition(".")
             side, name = (side, name) if name else ("requests", side)
             for container in names.split(","):
-                wanted.setdefault(container, {}).setdefault(side, {})[name] = _USUAL.get(name, "1")
+                amount = self._usual_amount(container, side, name)
+                wanted.setdefault(container, {}).setdefault(side, {})[name] = amount
         patch, phrases = self._resources(wanted)
         added = sorted(wanted.keys() - {name for _, name, _ in self._containers()})
         if not added:
@@ -451,7 +452,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         limits: dict[str, dict[str, str]] = {}
         for sides in wanted.values():
             for side, least in sides.items():
-                limits.setdefault("defaultRequest" if side == "requests" else "default", {}).update(least)
+                defaults = limits.setdefault("defaultRequest" if side == "requests" else "default", {})
+                defaults.update(
+                    {name: max(amount, defaults.get(name, amount), key=_milli) for name, amount in least.items()}
+                )
         spec = {"limits": [{"type": "Container", **limits}]}
         amounts = " and ".join(sorted({side for sides in wanted.values() for side in sides}))
         title = f"create a LimitRange with default {amounts}"
@@ -461,6 +465,13 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             title = f"{title} for {which}, which a webhook adds"
             fix = Fix.untried(title, fix.changes)
         yield fix
+
+    def _usual_amount(self, name: str, side: str, resource: str) -> str:
+        """Return what a container without this request or limit gets; a limit is at least the container's request."""
+        usual = _USUAL.get(resource, "1")
+        container = next((container for _, own, container in self._containers() if own == name), {})
+        requested = map_at(container, "resources", "requests").get(resource) if side == "limits" else None
+        return usual if requested is None else max(usual, str(requested), key=_milli)
 
     def _resources(self, wanted: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[Patch, list[str]]:
         """Return a patch that sets requests and limits of containers, and `requests.cpu of container app to 100m` for
@@ -749,3 +760,7 @@ def _amount(container: Mapping[str, object], side: str, resource: str) -> Quanti
 
 def _kubelet(manifest: Manifest) -> KubeletSpec:
     return decode(msgspec.json.encode(manifest), KubeletFields).spec
+
+
+def _milli(amount: str) -> int:
+    return parse_quantity(amount).scaled_value(_MILLI)
