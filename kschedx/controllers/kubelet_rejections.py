@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from kschedx.controllers import states
 from kschedx.controllers.workloads import (
@@ -12,11 +14,13 @@ from kschedx.controllers.workloads import (
     replica_sets_of,
 )
 from kschedx.errors import InputError
+from kschedx.explain.notes import Note, note
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 _REJECTED = lazy_pattern(
     r"Pod was rejected|The node had condition|(?:TopologyAffinity|SMTAlignment|UnexpectedAdmission)Error|OutOf"
@@ -24,19 +28,32 @@ _REJECTED = lazy_pattern(
 """The first words in the status of a pod that its kubelet fails before it starts (pkg/kubelet: lifecycle, eviction)."""
 
 
-def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[int]]:
-    """Return the rows of pods that a kubelet failed before they started, by the kind, namespace, and name of their
-    controllers. They are computed once for a snapshot."""
-    rejected: dict[tuple[str, str, str], list[int]] | None = vars(snapshot).get("_rejected_pods")
-    if rejected is not None:
-        return rejected
-    pods, rejected = snapshot.pods, {}
+_Owned: TypeAlias = Mapping[tuple[str, str, str], Sequence[int]]
+"""Rows of pods by the kind, namespace, and name of their controllers."""
+
+
+def rejected_pods(snapshot: Snapshot) -> _Owned:
+    """Return the pods that a kubelet failed before they started. They are computed once for a snapshot."""
+    return _failed_pods(snapshot)[1]
+
+
+def _failed_pods(snapshot: Snapshot) -> tuple[_Owned, _Owned]:
+    """Return all failed pods, and those that a kubelet failed before they started."""
+    known: tuple[_Owned, _Owned] | None = vars(snapshot).get("_failed_pods")
+    if known is not None:
+        return known
+    pods = snapshot.pods
+    failed: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    rejected: dict[tuple[str, str, str], list[int]] = {}
     for row in pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist():
         status, owner = pods[row].status, pods[row].metadata.controller
-        if owner is not None and any(map(_REJECTED.match, (status.reason, status.message))):
-            rejected.setdefault((owner.kind, pods.namespaces[row], owner.name), []).append(row)
-    vars(snapshot)["_rejected_pods"] = rejected
-    return rejected
+        if owner is not None:
+            key = owner.kind, pods.namespaces[row], owner.name
+            failed[key].append(row)
+            if any(map(_REJECTED.match, (status.reason, status.message))):
+                rejected.setdefault(key, []).append(row)
+    vars(snapshot)["_failed_pods"] = dict(failed), rejected
+    return failed, rejected
 
 
 def kubelet_rejection(snapshot: Snapshot, workload: Workload) -> states.RejectedByKubelet | None:
@@ -95,10 +112,44 @@ def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.
         return None
     rows = [row for each in on.values() for row in each]
     last = max(pods.creation_timestamps[row] or "" for row in rows)
-    siblings = pods.owners.where(lambda owners: owner in owners) & pods.phases.where(lambda phase: phase != "Failed")
+    siblings = pods.owners.where(lambda owners: (owner.kind, owner.name) in ((it.kind, it.name) for it in owners))
+    siblings &= pods.namespaces.where(lambda name: name == own[1]) & pods.phases.where(lambda phase: phase != "Failed")
     siblings &= pods.node_names.where(on.__contains__)
     if any((pods.creation_timestamps[row] or "") > last for row in siblings.nonzero()[0].tolist()):
         return None
     if _is_longer(last, pod.metadata.creation_timestamp or ""):
         return None
     return _rejection(snapshot, rows, pod.key, f"{owner.kind} {owner.name}")
+
+
+REJECTED_THERE = "rejected-there"
+"""The id of the note about a node of the choice whose kubelet failed earlier pods of the same controller."""
+_KEEPS_FAILED = ("ReplicaSet", "ReplicationController")
+"""Controllers that replace failed pods, whose objects stay."""
+
+
+def failed_before(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> Iterator[Note]:
+    """Yield a note about the other failed pods of a pod's controller; `nodes` are those to which it would be
+    assigned."""
+    owner, pods = pod.metadata.controller, snapshot.pods
+    if owner is None or owner.kind not in _KEEPS_FAILED:
+        return
+    failed, rejected = (
+        each.get((owner.kind, pod.metadata.namespace, owner.name), ()) for each in _failed_pods(snapshot)
+    )
+    rows = [row for row in failed if pods.names[row] != pod.metadata.name]
+    by_node = {node: [row for row in rejected if pods.node_names[row] == node] for node in nodes}
+    there = [row for node, each in by_node.items() if each and next_rejected(snapshot, pod, [node]) for row in each]
+    if not (shown := there or rows):
+        return
+    reasons = list_names(dict.fromkeys(pods[row].status.reason or "Failed" for row in shown), 2)
+    where = list_names(sorted({pods.node_names[row] for row in shown} - {""}), 3)
+    which = f"{count(len(shown), 'pod')} of {owner.kind} {owner.name}"
+    keys = [pods.key(row) for row in shown]
+    if there:
+        text = f"kubelets have rejected {which} on {where} before, such as {keys[0]}: {reasons}"
+        yield note(REJECTED_THERE, text, pods=keys)
+    else:
+        on = f" on {where}" if where else ""
+        text = f"{which} failed{on}: {reasons}; their objects stay until they are deleted"
+        yield note("failed-before", text, pods=keys)

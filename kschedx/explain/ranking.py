@@ -12,16 +12,18 @@ from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.explain.hardware import VENDOR_LABELS
 from kschedx.explain.node_groups import account
 from kschedx.explain.notes import RunsAlready
+from kschedx.findings import TopologySpreadSkew
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import ranks
-from kschedx.framework.status import Candidate
+from kschedx.framework.status import Candidate, Code
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.names import HOSTNAME
-from kschedx.kube.selectors import compile_node_selector, compile_selector
+from kschedx.kube.selectors import CompiledTerm, compile_node_selector, compile_preferred_terms, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
-from kschedx.kube.types import Affinity, Node, Pod, PodAffinityTerm
+from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodAffinityTerm
+from kschedx.kube.typos import nearest_name
 from kschedx.releases.plugins import Trait, plugins_with
-from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row
+from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row, rows_where
 from kschedx.snapshot.pods import PodTable
 from kschedx.wording import count, list_names
 
@@ -167,6 +169,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
             tolerates(toleration, taint, comparison=comparison) for toleration in spec.tolerations
         ):
             yield f"the taint {taint} of {node.name} only lowers its score; effect NoSchedule would reject the pod"
+    yield from _unmet_preference(cycle, winners)
     yield from _either_term(cycle, node)
     if len(winners) == 1:
         yield from _loose_spread(cycle, node)
@@ -247,6 +250,39 @@ def _either_term(cycle: Cycle, node: Node) -> Iterator[str]:
         yield f"one of the {len(terms)} nodeSelectorTerms is enough: {which}"
 
 
+def _unmet_preference(cycle: Cycle, winners: Sequence[Node]) -> Iterator[str]:
+    """Yield the node affinity term of the highest weight that no winner meets, if no node that meets it fits."""
+    affinity = (cycle.pod.spec.affinity or Affinity()).node_affinity or NodeAffinity()
+    terms = compile_preferred_terms(affinity.preferred_during_scheduling_ignored_during_execution).terms
+    unmet = [each for each in terms if not any(each.term.matches(it.metadata.labels, it.name) for it in winners)]
+    if not unmet or cycle.feasible is None or cycle.nodes is None:
+        return
+    first = max(unmet, key=lambda each: each.weight)
+    if any(each.weight >= first.weight for each in terms if each not in unmet):
+        return
+    matching = [it.name for it in cycle.all_nodes.cluster.nodes if first.term.matches(it.metadata.labels, it.name)]
+    prefers = f"preferred node affinity ({', '.join(map(str, (*first.term.expressions, *first.term.fields)))})"
+    if not matching:
+        yield f"{prefers} matches no node: it has no effect{_meant(cycle, first.term)}"
+    elif not set(matching) & {cycle.nodes.name(row) for row in each_row(cycle.feasible)}:
+        unfit = "which does not fit" if len(matching) == 1 else "none of which fits"
+        yield f"{prefers} matches {list_names(matching, 3)}, {unfit}"
+
+
+def _meant(cycle: Cycle, term: CompiledTerm) -> str:
+    """Return a question for the label whose key or value the term probably misspells; empty if there is none."""
+    cluster = cycle.all_nodes.cluster
+    for requirement in term.expressions:
+        if requirement.key not in cluster.label_keys:
+            meant = nearest_name(requirement.key, cluster.label_keys)
+        else:
+            known = [value for value in cluster.label(requirement.key).values if value is not None]
+            meant = next((near for value in requirement.values if (near := nearest_name(value, known))), "")
+        if meant:
+            return f"; did you mean {meant}?"
+    return ""
+
+
 def _loose_spread(cycle: Cycle, node: Node) -> Iterator[str]:
     pod, pods, cluster = cycle.pod, cycle.snapshot.pods, cycle.all_nodes.cluster
     for constraint in pod.spec.topology_spread_constraints:
@@ -317,28 +353,20 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     cluster, pod = cycle.all_nodes.cluster, cycle.pod
     runs = "is assigned to" if pod.status.phase == "Pending" else "runs on"
     text = f"it {runs} {node}{state}; this shows what scheduling it now would give"
-    if MIRROR in pod.metadata.annotations:
+    is_static = MIRROR in pod.metadata.annotations
+    if is_static:
         text = f"it is a static pod, which the kubelet of {node} runs without kube-scheduler{state}"
     row = cluster.index[node]
     assigned = pod.status.start_time or pod.metadata.creation_timestamp or ""
     at = None if cycle.nodes is None else cycle.nodes.row_of(row)
     if row in (*cycle.choice, *cycle.best) or at is None or cycle.filter is None:
-        return RunsAlready(text=text, node=node, not_ready=not_ready)
+        return RunsAlready(text=text, node=node, not_ready=not_ready, is_static=is_static)
     findings = account(cycle, at).findings
     behind = None
     if cycle.scores is not None and (scored_at := cycle.scores.nodes.row_of(row)) is not None:
         behind = int(cycle.scores.totals.max() - cycle.scores.totals[scored_at])
     better = [cluster.nodes[cluster_row] for cluster_row in cycle.choice] if assigned else []
     later = joined_later(better, assigned)
-    ready = tuple(
-        node.name
-        for node in better
-        if node.name not in later
-        and any(
-            condition.type == "Ready" and (condition.last_transition_time or "") > assigned
-            for condition in node.status.conditions
-        )
-    )
     owner = pod.metadata.controller
     moves = bool(cycle.choice) and owner is not None and owner.kind in RECREATING
     return RunsAlready(
@@ -348,20 +376,56 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
         rejected_by=findings[:1],
         behind=behind,
         joined_later=later,
-        ready_later=ready,
+        ready_later=_ready_later(better, assigned),
         recreated_by=f"{owner.kind} {owner.name}" if moves and owner is not None else "",
+        is_static=is_static,
     )
 
 
 def replicas_verdict(cycle: Cycle, verdict: RunsAlready) -> RunsAlready:
-    """Add the best nodes for one more replica that joined after all others were assigned."""
-    chosen = (cycle.all_nodes.cluster.nodes[row] for row in cycle.choice)
-    return replace(verdict, joined_later=joined_later(chosen, verdict.assigned))
+    """Add the best nodes for one more replica that joined or became ready after all others were assigned, and a spread
+    constraint that the replicas exceed."""
+    chosen, since = [cycle.all_nodes.cluster.nodes[row] for row in cycle.choice], verdict.assigned
+    joined, ready = joined_later(chosen, since), _ready_later(chosen, since)
+    return replace(verdict, joined_later=joined, ready_later=ready, uneven=_uneven_spread(cycle))
+
+
+def _uneven_spread(cycle: Cycle) -> TopologySpreadSkew | None:
+    """Return a constraint whose skew is above maxSkew even without the pod."""
+    outcome, unseen = cycle.filter, len(cycle.pod.spec.topology_spread_constraints)
+    seen: set[int] = set()
+    for plugin, verdicts in () if outcome is None else zip(outcome.plugins, outcome.verdicts, strict=True):
+        if plugin != "PodTopologySpread":
+            continue
+        for row in each_row(rows_where(verdicts.codes != Code.SUCCESS)):
+            for finding in verdicts.status(row, plugin).findings:
+                if not isinstance(finding, TopologySpreadSkew):
+                    continue
+                if finding.min_domains is None and finding.domains[0].matching - finding.minimum > finding.max_skew:
+                    return finding
+                seen.add(finding.constraint)
+            if len(seen) == unseen:
+                break
+    return None
 
 
 def joined_later(nodes: Iterable[Node], since: str) -> tuple[str, ...]:
     """Return the nodes that were created after a time; none if the time is unknown."""
     return tuple(node.name for node in nodes if since and (node.metadata.creation_timestamp or "") > since)
+
+
+def _ready_later(nodes: Iterable[Node], since: str) -> tuple[str, ...]:
+    """Return the nodes that became ready after a time, though they were created before."""
+    return tuple(
+        node.name
+        for node in nodes
+        if since
+        and (node.metadata.creation_timestamp or "") <= since
+        and any(
+            condition.type == "Ready" and (condition.last_transition_time or "") > since
+            for condition in node.status.conditions
+        )
+    )
 
 
 RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.pod_security import KubeletFields
 from kschedx.controllers import states
-from kschedx.controllers.kubelet_rejections import next_rejected, rejected_pods
+from kschedx.controllers.kubelet_rejections import failed_before, next_rejected, rejected_pods
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
     component_down,
@@ -371,8 +371,10 @@ def _explain(
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
         notes = (running_verdict(cycle, node, why), *notes)
     notes = tuple(
-        replicas_verdict(cycle, each) if isinstance(each, RunsAlready) and each.assigned else each for each in notes
+        replicas_verdict(cycle, each) if isinstance(each, RunsAlready) and not each.node else each for each in notes
     )
+    chosen = [cycle.all_nodes.cluster.names[row] for row in cycle.choice]
+    notes = (*notes, *failed_before(snapshot, pod, chosen))
     autoscalers: tuple[NodeAutoscaler, ...] = ()
     if cycle.outcome is Outcome.UNSCHEDULABLE:
         autoscalers, unread = autoscalers_of(subject.snapshot, autoscaling, scheduler)

@@ -12,6 +12,8 @@ from kschedx.explain.kubelet import bound_by_hand
 from kschedx.explain.ranking import Ranking, indecisive
 from kschedx.explain.root_causes import root_causes
 from kschedx.findings import VolumeNodeAffinityMismatch, VolumeZoneMismatch
+from kschedx.framework.args import LEAST_ALLOCATED, NodeResourcesFitArgs
+from kschedx.framework.config.decoding import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.holding.headlines import gang_cause, holder_text
@@ -142,7 +144,7 @@ def outcome_tone(outcome: Outcome) -> Tone:
 def outcome_details(cycle: Cycle, ranking: Ranking | None, holding: Holding | None) -> tuple[str, ...]:
     """Return sentences below the headline: the node's margin, and what is missing to decide."""
     is_chosen = cycle.nominated is None and not _lacks_room(cycle, holding)
-    details = [_margin(ranking)] if ranking and ranking.margin is not None and is_chosen else []
+    details = [_margin(ranking, cycle.profile)] if ranking and ranking.margin is not None and is_chosen else []
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unevaluated) is Stake.NODE and not cycle.has_no_choice:
         details.append(could_prefer(cycle.unevaluated))
     if cycle.outcome is Outcome.UNDECIDED and (commands := how_to_complete(cycle.unevaluated)):
@@ -267,11 +269,16 @@ def _goes(cycle: Cycle, ranking: Ranking | None) -> str:
     return f"would be assigned to {names[0]}{only}"
 
 
-def _margin(ranking: Ranking) -> str:
+def _margin(ranking: Ranking, profile: Profile) -> str:
     assert ranking.runner_up is not None
     winner = "they lead" if ranking.winners > 1 else f"total {ranking.nodes[0].total:,} leads"
     points = count(ranking.margin or 0, "point")
-    leads = list_names([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
+    args = profile.args.get("NodeResourcesFit")
+    strategy = args.scoring_strategy.type if isinstance(args, NodeResourcesFitArgs) else LEAST_ALLOCATED
+    unusual = {} if strategy == LEAST_ALLOCATED else {"NodeResourcesFit": f" ({strategy})"}
+    leads = list_names(
+        [f"{lead.plugin}{unusual.get(lead.plugin, '')} {lead.difference:+,}" for lead in ranking.leads], 4
+    )
     return f"{winner} {ranking.runner_up.name} by {points}: {leads}"
 
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from kschedx.controllers.kubelet_rejections import REJECTED_THERE
 from kschedx.errors import InputError, nearest
 from kschedx.explain.cycle_notes import LACKS_NODES, UNTRIED
 from kschedx.explain.diagnosis import Diagnosis
@@ -68,6 +69,7 @@ _MOST_VICTIMS = 3
 _MOST_LABELS = 4  # lines about labels that no node has
 
 _MORE = "more: --node NAME, --nodes all, -o wide"
+_IN_DETAILS = (LACKS_NODES, UNTRIED, REJECTED_THERE)  # ids of notes below the headline
 _SAID = frozenset(
     {
         "bound-by-hand",
@@ -76,9 +78,8 @@ _SAID = frozenset(
         "runs-already",
         "single-feasible-node",
         "tie",
-        LACKS_NODES,
         ROUTINE,
-        UNTRIED,
+        *_IN_DETAILS,
     }
 )
 """Ids of notes whose text the outcome's line already has, or that add nothing."""
@@ -155,7 +156,10 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     headline, tone = _headline(explanation, diagnosis, ranked), outcome_tone(explanation.alone)
     unready = next((note for note in explanation.first_notes if isinstance(note, RunsAlready) and note.not_ready), None)
     now = ""
-    if unready is not None:
+    if static := next((it for it in explanation.first_notes if isinstance(it, RunsAlready) and it.is_static), None):
+        now = f"scheduled now, it {headline.removeprefix(f'{cycle.pod.key} ')}"
+        headline = f"{cycle.pod.key}{static.text.removeprefix('it')}"
+    elif unready is not None:
         now = f"scheduled now, it {headline.removeprefix(f'{cycle.pod.key} ')}"
         headline = f"{cycle.pod.key} runs on {unready.node} and is not ready: {unready.not_ready}"
         tone = Tone.HELD if tone is Tone.GOOD else tone
@@ -177,7 +181,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *filter(None, (now,)),
             *outcome_details(cycle, ranked, explanation.holding),
             *_running_facts(explanation),
-            *(note.text for note in explanation.notes if note.id in (LACKS_NODES, UNTRIED)),
+            *(note.text for note in explanation.notes if note.id in _IN_DETAILS),
         ),
         because=causes(diagnosis),
         roots=(
@@ -202,11 +206,12 @@ def _running_facts(explanation: Explanation) -> Iterator[str]:
     for note in explanation.first_notes:
         if not isinstance(note, RunsAlready):
             continue
-        if not note.not_ready:
+        if not note.not_ready and not note.is_static:
             yield note.text
         if phrase := _running_cause(note):
             yield phrase
-        if rule := next((text for finding in note.rejected_by if (text := _rule_of_running(finding, pod))), ""):
+        broken = note.rejected_by if note.uneven is None else (note.uneven,)
+        if not note.is_static and (rule := next((it for each in broken if (it := _rule_of_running(each, pod))), "")):
             yield rule
         if note.recreated_by:
             yield f"to move it, delete it; {note.recreated_by} creates it again:"
@@ -230,17 +235,23 @@ def _rule_of_running(finding: Finding, pod: Pod) -> str:
 
 
 def _running_cause(note: RunsAlready) -> str:
-    """Return why a pod is on a node that it would not be assigned to now; empty if it would."""
+    """Return why a pod is on a node that it would not be assigned to now; empty if it would. The kubelet asks no
+    scheduler about its static pods."""
+    if note.is_static:
+        return ""
+    if (skew := note.uneven) is not None:
+        most = f"{skew.domains[0].domain} has {count(skew.domains[0].matching, 'matching pod')}"
+        return f"{most}, the least of all domains is {skew.minimum:,}: above maxSkew {skew.max_skew} already"
     if note.rejected_by:
         phrase = f"{note.node} would reject it now: {describe(note.rejected_by[0]).headline}"
         return f"{phrase}; the cluster has changed since, or spec.nodeName was written by hand"
+    whose = "its pods were" if note.assigned else "the pod was"
     if note.joined_later:
-        whose = "its pods were" if note.assigned else "the pod was"
         cause = f"{list_names(note.joined_later, 3)} joined after {whose} assigned"
+    elif note.ready_later:
+        cause = f"{list_names(note.ready_later, 3)} became ready after {whose} assigned"
     elif note.behind is None:
         return ""
-    elif note.ready_later:
-        cause = f"{list_names(note.ready_later, 3)} became ready after the pod was assigned"
     else:
         cause = f"{note.node} is {count(note.behind, 'point')} behind"
     return f"{cause}; kube-scheduler does not move pods that have a node"

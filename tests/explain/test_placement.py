@@ -16,7 +16,7 @@ TOLERATES: Manifest = {"tolerations": [{"key": "dedicated", "operator": "Exists"
 REQUESTS = [{"name": "main", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
 
 
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+REQUIRED, PREFERRED = (f"{way}DuringSchedulingIgnoredDuringExecution" for way in ("required", "preferred"))
 ZONE_X, SSD = (
     {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
     for key, value in (("zone", "x"), ("disk", "ssd"))
@@ -26,6 +26,11 @@ SPREAD: Manifest = {
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"app": "x"}},
 }
+
+
+def prefers(*terms: tuple[int, Manifest]) -> Manifest:
+    preferred = [{"weight": weight, "preference": term} for weight, term in terms]
+    return {"nodeAffinity": {PREFERRED: preferred}}
 
 
 def apart(app: str, **term: object) -> Manifest:
@@ -79,6 +84,27 @@ def apart(app: str, **term: object) -> Manifest:
             [node("a", labels={"zone": "x"})],
             pod("me", affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [ZONE_X, SSD]}}}),
             "one of the 2 nodeSelectorTerms is enough: a matches term 1, not all of them",
+        ),
+        (
+            [node("a", labels={"disks": "ssd"}), node("b")],
+            pod("me", affinity=prefers((1, SSD))),
+            "preferred node affinity (disk In [ssd]) matches no node: it has no effect; did you mean disks?",
+        ),
+        (
+            [node("a", labels={"disk": "sssd"}), node("b")],
+            pod("me", affinity=prefers((1, SSD))),
+            "preferred node affinity (disk In [ssd]) matches no node: it has no effect; did you mean sssd?",
+        ),
+        (
+            [node("a", labels={"disk": "ssd"}, allocatable={"pods": "0"}), node("b", labels={"zone": "x"})],
+            pod("me", affinity=prefers((1, ZONE_X), (2, SSD))),
+            "preferred node affinity (disk In [ssd]) matches a, which does not fit",
+        ),
+        ([node("a", labels={"zone": "x"})], pod("me", affinity=prefers((2, ZONE_X), (2, SSD))), None),
+        (
+            [node("a", labels={"disk": "ssd"}), node("b", labels={"zone": "x"})],
+            pod("me", affinity=prefers((1, SSD), (100, ZONE_X))),
+            None,
         ),
         (
             [
@@ -190,6 +216,14 @@ def test_the_rule_that_lets_a_running_pod_stay(spec: Manifest, taints: list[str]
 def test_a_node_that_is_still_the_best() -> None:
     lines = undecided_fields(node("a"), pod("me", on="a", status=RUNS, metadata=OWNED))
     assert not any("does not move" in line or "kubectl" in line for line in lines)
+
+
+def test_a_static_pod_is_not_what_kube_scheduler_decides() -> None:
+    metadata: Manifest = {"annotations": {"kubernetes.io/config.mirror": "x"}}
+    lines = undecided_fields(node("a", taints=[ML]), node("b"), pod("me", on="a", status=RUNS, metadata=metadata))
+    assert lines[0].endswith("default/me is a static pod, which the kubelet of a runs without kube-scheduler")
+    assert lines[1].startswith("scheduled now, it would be assigned to b")
+    assert not any("would reject it now" in line or "evicts no running pods" in line for line in lines)
 
 
 def test_a_large_cluster_is_sampled() -> None:

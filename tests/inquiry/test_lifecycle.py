@@ -1068,6 +1068,7 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         {},
         "create a LimitRange with default limits and requests for container injected, which a webhook adds · not tried",
     ),
+    ("failed quota: q: must specify limits.cpu for: app", {}, "set limits.cpu of container app to 1"),
     (
         "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical]}]",
         {"priorityClassName": "system-node-critical"},
@@ -2467,6 +2468,69 @@ def test_nodes_that_joined_after_the_replicas_are_named(tmp_path: Path) -> None:
     for name, is_new in (("late", True), ("n", False)):
         result = kschedx("why", "pod/web-1-a", "-s", "cluster.json", "--node", name, cwd=tmp_path, columns=400)
         assert (f"  {name} joined after the pod was assigned; kube-scheduler does not move" in result.out) == is_new
+
+
+def test_nodes_that_became_ready_after_the_replicas_are_named(tmp_path: Path) -> None:
+    moments = [f"2026-01-0{day}T00:00:00Z" for day in (1, 2, 3)]
+    other = node("other")
+    at(other, "status")["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": moments[2]}]
+    other["metadata"] = {**at(other, "metadata"), "creationTimestamp": moments[0]}
+    full = replica("web-1-a", "ReplicaSet", "web-1", startTime=moments[1])
+    full["spec"] = {**at(full, "spec"), "containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}
+    result = why(tmp_path, "deploy/web", other, workload("Deployment"), ROLLED_OUT, full)
+    assert "  other became ready after its pods were assigned; kube-scheduler does not move pods" in result.out
+
+
+@pytest.mark.parametrize(
+    ("keys", "counts", "is_uneven"),
+    [((), (3, 0), True), ((), (1, 0), False), (("pod-template-hash",), (3, 0), True)],
+)
+def test_replicas_that_exceed_their_own_spread_constraint(
+    tmp_path: Path, keys: tuple[str, ...], counts: tuple[int, int], is_uneven: bool
+) -> None:
+    """A rollout counts the pods of the former template as well; afterwards, the new pods are uneven."""
+    labels = {"app": "web", "pod-template-hash": "1"}
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "matchLabelKeys": [*keys],
+    }
+    template: Manifest = {"metadata": {"labels": labels}, "spec": {**SMALL, "topologySpreadConstraints": [spread]}}
+    spec = {"replicas": sum(counts), "template": template}
+    makers = [workload("Deployment", **spec), {**ROLLED_OUT, "spec": {**at(ROLLED_OUT, "spec"), **spec}}]
+    names = [name for name, number in zip("ab", counts, strict=True) for _ in range(number)]
+    pods = [replica(f"web-1-{number}", "ReplicaSet", "web-1", on=name) for number, name in enumerate(names)]
+    for each in pods:
+        at(each, "metadata")["labels"] = labels
+    hosts = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
+    text = " ".join(why(tmp_path, "deploy/web", *hosts, *makers, *pods).out.split())
+    exceeds = "a has 3 matching pods, the least of all domains is 0: above maxSkew 1 already"
+    assert (exceeds in text) == is_uneven
+    assert ("a rollout counts the pods of the former template as well" in text) == (is_uneven and not keys)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ((), "1 pod of ReplicaSet web-1 failed on n: OutOfcpu; their objects stay until they are deleted"),
+        (
+            (node("m"),),
+            "kubelets have rejected 1 pod of ReplicaSet web-1 on n before, such as default/web-1-b: OutOfcpu",
+        ),
+    ],
+    ids=["replaced", "one of two nodes"],
+)
+def test_failed_pods_of_the_same_controller(tmp_path: Path, nodes: tuple[Manifest, ...], expected: str) -> None:
+    """The pod may be assigned to either of two nodes, and the kubelet of one has rejected its predecessor."""
+    pending = [] if not nodes else [pod("web-1-c", metadata=owned("ReplicaSet", "web-1"))]
+    running = replica("web-1-a", "ReplicaSet", "web-1") if not nodes else workload("ReplicaSet", "other")
+    at(running, "metadata")["creationTimestamp"] = SINCE
+    failed = pod("web-1-b", on="n", metadata=owned("ReplicaSet", "web-1"), status=REJECTED)
+    makers = [workload("Deployment"), ROLLED_OUT]
+    text = " ".join(why(tmp_path, "deploy/web", node("n"), *nodes, *makers, running, failed, *pending).out.split())
+    assert expected in text
 
 
 VERTICAL = {"vpaUpdates": "Pod resources updated by vpa: container 0: cpu request, memory request"}
