@@ -10,6 +10,7 @@ from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.kube.types import JOB_TRACKING
 from kschedx.kube.workloads import MAKING_PODS
+from kschedx.snapshot.events import EXTERNAL_PROVISIONING
 from kschedx.wording import count, list_names
 
 _MOST_PODS = 3
@@ -84,7 +85,9 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             yield from facts
         case states.NotBound(report=report, provisioner=provisioner):
             if report:
-                yield f"{provisioner or 'the storage driver'} reports: {report}"
+                is_of_driver = not report.startswith(EXTERNAL_PROVISIONING)
+                by = (provisioner or "the storage driver") if is_of_driver else "kube-controller-manager"
+                yield f"{by} reports: {report}"
         case states.ComponentDown():
             yield from _component_facts(lifecycle)
         case states.StillActive() | states.ManagedElsewhere() | states.KeptBySidecar():

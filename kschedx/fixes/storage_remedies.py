@@ -49,6 +49,7 @@ from kschedx.kube.storage import (
 from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, Volume, VolumeResourceRequirements
 from kschedx.kube.typos import nearest_name
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, volume_to_bind
+from kschedx.snapshot.events import EXTERNAL_PROVISIONING
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
@@ -615,8 +616,10 @@ def _provisioning_text(
             text = advice.format(claim=claim, driver=driver, name=name, storage_class=storage_class)
             return text if claim in text else f"{text}, so that {driver} provisions {volume}"
     behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""
-    verb = "install or repair" if nowhere and not behind and "csi" in driver else "repair"
-    behind = behind or (", which no CSINode lists" if verb != "repair" else "")
+    is_unlisted = nowhere and not behind and "csi" in driver
+    may_lack = is_unlisted or (report.startswith(EXTERNAL_PROVISIONING) and not behind)
+    verb = "install or repair" if may_lack else "repair"
+    behind = behind or (", which no CSINode lists" if is_unlisted else "")
     return f"{verb} {driver}{behind}, so that it provisions {volume}"
 
 

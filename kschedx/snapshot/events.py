@@ -29,6 +29,10 @@ PROVISIONING_FAILED = "ProvisioningFailed"
 """From a driver that creates no volume for a claim; the message is the storage system's."""
 _OF_CLAIMS = frozenset({PROVISIONING_FAILED, "FailedBinding"})
 """Why a claim has no volume."""
+EXTERNAL_PROVISIONING = "ExternalProvisioning"
+"""From kube-controller-manager: a claim waits for the driver of its class."""
+_MOST_SYNCS = 5
+"""Reports of `EXTERNAL_PROVISIONING` after which the driver counts as missing: one every 15 seconds."""
 ALREADY_ACTIVE = "JobAlreadyActive"
 OF_CRON_JOBS = frozenset(
     {ALREADY_ACTIVE, "InvalidSchedule", "MissSchedule", "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule"}
@@ -59,9 +63,10 @@ _UNMADE = {
 }
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset(
-    {FAILED_SCHEDULING, _INFORMATIONAL, _SCHEDULED, _FAILED_CREATE, *_OF_AUTOSCALER, *_BY_KUBELET, *OF_EVICTION}.union(
-        *_UNMADE.values()
-    )
+    {
+        *(FAILED_SCHEDULING, _INFORMATIONAL, _SCHEDULED, _FAILED_CREATE, EXTERNAL_PROVISIONING),
+        *(*_OF_AUTOSCALER, *_BY_KUBELET, *OF_EVICTION),
+    }.union(*_UNMADE.values())
 )
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both groups, with different field names."""
@@ -180,6 +185,8 @@ class RecordedEvents:
         self._unmade: _Newest[tuple[str, str, str]] = {}
         """Events of controllers about an object that they could not create: a pod, a claim's volume, a CronJob's Job,
         a PodGroup's pods, or a pod's copy in the host cluster. By kind, namespace, and name of the owner."""
+        self._awaited: _Newest[tuple[str, str, str]] = {}
+        """Events about claims for which no driver acts, by the same key."""
 
     def add(self, event: EventItem) -> None:
         """Add an event with any reason."""
@@ -199,6 +206,8 @@ class RecordedEvents:
         if event.reason == _FAILED_CREATE or event.reason in _UNMADE.get(about.kind, ()):
             key = (about.kind, namespace, about.name or "")
             _keep(self._unmade, key, event, prefix="" if event.reason == _FAILED_CREATE else event.reason or "")
+        if event.reason == EXTERNAL_PROVISIONING and event.times >= _MOST_SYNCS:
+            _keep(self._awaited, (about.kind, namespace, about.name or ""), event, prefix=EXTERNAL_PROVISIONING)
         is_of_yunikorn = event.reason == _INFORMATIONAL and event.reporter == _YUNIKORN
         if pod and (event.reason == FAILED_SCHEDULING or is_of_yunikorn):
             _keep(self._scheduling, (pod, event.reporter), event)
@@ -212,8 +221,9 @@ class RecordedEvents:
         }
 
     def of_controllers(self) -> dict[tuple[str, str, str], RecordedEvent]:
-        """Return the last event of a controller by kind, namespace, and name of the owner."""
-        return {key: event for key, (_, event) in sorted(self._unmade.items())}
+        """Return the last event of a controller by kind, namespace, and name of the owner. A driver's own event about a
+        claim goes first."""
+        return {key: event for key, (_, event) in sorted({**self._awaited, **self._unmade}.items())}
 
     def of_kubelets(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the newest kubelet warning by pod, for pods with a node."""

@@ -1758,6 +1758,18 @@ def test_a_new_pod_whose_claim_waits_for_its_volume(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("count", "code"), [(1, 0), (40, 1)])
+def test_a_claim_whose_driver_may_not_run(tmp_path: Path, count: int, code: int) -> None:
+    """kube-controller-manager reports a claim that waits for its driver every 15 seconds."""
+    waits = reports("PersistentVolumeClaim", "d", "ExternalProvisioning", "Waiting for a volume")
+    result = why(tmp_path, "pod/x", *SLOW_CLAIM[:-1], {**waits, "count": count}, pod("x", spec=USING))
+    assert result.code == code
+    assert ("kube-controller-manager reports: ExternalProvisioning: Waiting" in result.out) is bool(code)
+    assert ("install or repair disk.example.com, so that it provisions" in result.out) is bool(code)
+    both = why(tmp_path, "pod/x", *SLOW_CLAIM, {**waits, "count": 40}, pod("x", spec=USING))
+    assert "disk.example.com reports: ProvisioningFailed: disk full" in both.out
+
+
 def test_pods_of_a_daemon_set_whose_claim_waits_for_its_volume(tmp_path: Path) -> None:
     on_n = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [on_n]}}
