@@ -34,12 +34,12 @@ from kschedx.explain.pod_selectors import (
     covered_namespace,
     exclusive_topology,
     misses_pod,
-    more_pods_text,
     others_counted,
     refused_members,
     unselected_namespaces,
     waiting_groups,
 )
+from kschedx.explain.preemption_causes import counted_nominees, lost_nomination, preempted_before
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
@@ -165,12 +165,12 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     findings += diagnosis.findings
     found_causes = [cause for finding in findings for cause in _of(diagnosis, finding)]
     cycle = diagnosis.cycle
-    nominees = _counted_nominees(diagnosis)
+    nominees = (*counted_nominees(diagnosis), *preempted_before(cycle, findings))
     causes: list[RootCause] = [
         *_missing_node(diagnosis),
         *_newer_revision(cycle),
         *(RootCause(text=why) for _, why in attached_elsewhere(snapshot, pod, "") if "ReadWriteOncePod" not in why),
-        *_lost_nomination(cycle),
+        *lost_nomination(cycle),
         *nominees,
         *_services(cycle, findings),
         *failed,
@@ -346,19 +346,6 @@ def _newer_revision(cycle: Cycle) -> Iterator[RootCause]:
         yield RootCause(text=f"{template.owner} has a newer revision, and {template.why}")
     if is_stored and (name := superseding(cycle.snapshot, cycle.pod)):
         yield RootCause(text=f"Deployment {name} has a newer template: its rollout deletes this pod of an earlier one")
-
-
-def _lost_nomination(cycle: Cycle) -> Iterator[RootCause]:
-    node, pods = cycle.pod.status.nominated_node_name, cycle.snapshot.pods
-    if not node or node not in cycle.snapshot.cluster.index or not cycle.pod.metadata.creation_timestamp:
-        return
-    is_kept = (pods.node == cycle.snapshot.cluster.index[node]) & (pods.priorities >= cycle.pod.priority)
-    since = cycle.pod.metadata.creation_timestamp
-    rows = [row for row in np.flatnonzero(is_kept).tolist() if (pods.creation_timestamps[row] or "") > since]
-    if rows:
-        first = max(rows, key=lambda row: (int(pods.priorities[row]), pods.creation_timestamps[row] or ""))
-        by = f"{pods.key(first)} (priority {pods.priorities[first]}){more_pods_text(len(rows) - 1)}"
-        yield RootCause(text=f"nominated node {node} was taken: {by} runs there and is newer")
 
 
 _SERVICE_LABELS = ("svccontroller.k3s.cattle.io/svcnamespace", "svccontroller.k3s.cattle.io/svcname")
@@ -752,34 +739,3 @@ def _unused_attachments(diagnosis: Diagnosis) -> Iterator[RootCause]:
                     text=f"{text} {'has' if len(unused) == 1 else 'have'} no pod there: {list_names(unused, 3)}"
                 )
                 return
-
-
-def _counted_nominees(diagnosis: Diagnosis) -> Iterator[RootCause]:
-    """Yield the nominated pods without which a node would have room."""
-    cycle = diagnosis.cycle
-    pods = cycle.snapshot.pods
-    counting = [
-        group for group in diagnosis.groups if any(blocker.with_nominated for blocker in group.exemplar.blockers)
-    ]
-    names = (
-        {cycle.nodes.node(row).name for node_group in counting for row in node_group.rows}
-        if cycle.nodes is not None
-        else set()
-    )
-    rows = [
-        row
-        for row in pods.pending
-        if pods.nominated_node_names[row] in names
-        and pods.priorities[row] >= cycle.pod.priority
-        and pods.key(row) != cycle.pod.key
-    ]
-    if rows:
-        first = max(rows, key=lambda row: int(pods.priorities[row]))
-        node, others = pods.nominated_node_names[first], len(rows) - 1
-        phrase = f"{pods.key(first)} (priority {pods.priorities[first]}) is nominated to {node}"
-        counts = (
-            f", as {'is' if others == 1 else 'are'} {count(others, 'more pod')}: they count"
-            if others
-            else ": it counts"
-        )
-        yield RootCause(text=f"{phrase}{counts} there as if {'they' if others else 'it'} ran")

@@ -242,8 +242,9 @@ def _move(victim: s.Victim, source: str, to: str, snapshot: Snapshot) -> s.Victi
     return s.VictimMove(victim=victim, source=source, to=to, architecture=becomes if becomes and becomes != was else "")
 
 
-# Preemption: for the pod as it is, and for a DaemonSet's pod with a higher priority class. A DaemonSet's pod has one
-# node. If that node is full of pods with no lower priority, another node does not help.
+# Preemption: for the pod as it is, and with a higher priority class for a pod that cannot go elsewhere. A DaemonSet's
+# pod has one node. If that node is full of pods with no lower priority, another node does not help. A pod whose
+# predecessors were preempted loses any node to pods of a higher priority.
 
 _NODE_CRITICAL = BUILT_IN_CLASSES["system-node-critical"]
 _MOST_CLASSES = 3  # priority classes, the lowest first
@@ -263,11 +264,12 @@ def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
             yield apply_step(step, start.proposal, start.snapshot)
 
 
-def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
-    """Yield preemption with the lowest priority class that gives a DaemonSet's pod enough of its node. A host port is
-    no matter of priority: its present user needs it as well."""
+def preemption_after_raise(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
+    """Yield preemption with the lowest priority class that gives the pod of a DaemonSet, or one whose predecessors were
+    preempted, enough of a node. A host port is no matter of priority: its present user needs it as well."""
     has_candidates = cycle.post_filter is not None and cycle.post_filter.candidates
-    if not is_of_a_daemon_set(start.pod) or has_candidates or not start.status.is_success:
+    is_meant = is_of_a_daemon_set(start.pod) or bool(start.snapshot.preemptions_of(start.pod.metadata))
+    if not is_meant or has_candidates or not start.status.is_success:
         return
     if any(isinstance(finding, HostPortConflict) for finding in start.findings):
         return
@@ -297,10 +299,11 @@ def is_of_a_daemon_set(pod: Pod) -> bool:
 
 
 def _classes(start: Situation) -> tuple[PriorityClass, ...]:
-    """Return the preempting classes above the pod's own: the lowest ones and system-node-critical. A pod in kube-system
-    gets only system-node-critical, which is meant for what every node needs."""
+    """Return the preempting classes above the pod's own: the lowest ones and, for a DaemonSet, system-node-critical. A
+    pod in kube-system gets only system-node-critical, which is meant for what every node needs."""
+    is_of_every_node = is_of_a_daemon_set(start.pod)
     if start.pod.metadata.namespace == _SYSTEM_NAMESPACE:
-        return (_NODE_CRITICAL,) if start.pod.priority < _NODE_CRITICAL.value else ()
+        return (_NODE_CRITICAL,) if is_of_every_node and start.pod.priority < _NODE_CRITICAL.value else ()
     above = [
         priority_class
         for priority_class in start.snapshot.priority_classes.values()
@@ -309,7 +312,7 @@ def _classes(start: Situation) -> tuple[PriorityClass, ...]:
         and priority_class.preemption_policy != PREEMPT_NEVER
     ]
     lowest = sorted(above, key=lambda priority_class: priority_class.value)[:_MOST_CLASSES]
-    return (*lowest, _NODE_CRITICAL)
+    return (*lowest, _NODE_CRITICAL) if is_of_every_node else tuple(lowest)
 
 
 # Remedies for a pending pod of a rollout that needs what the old pods use: room on their node, a port, or a volume.

@@ -16,7 +16,7 @@ from kschedx.explain.node_groups import account_of
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
-from kschedx.fixes.eviction import is_of_a_daemon_set, moves, preemption, preemption_of_daemon_pod, taking_old_first
+from kschedx.fixes.eviction import is_of_a_daemon_set, moves, preemption, preemption_after_raise, taking_old_first
 from kschedx.fixes.new_node import (
     copies_of_full_nodes,
     fewer_devices,
@@ -235,7 +235,7 @@ class _Search:
         rollout = (apply_steps(steps, start.proposal, start.snapshot) for steps in taking_old_first(start))
         more = [*copies_of_full_nodes(start)] or machines_from_zero(start)
         room = (apply_step(step, start.proposal, start.snapshot) for step in (*more, *moves(start)))
-        first = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout, *room)
+        first = (*preemption(self._cycle, start), *preemption_after_raise(self._cycle, start), *rollout, *room)
         whole = [((-1, len(proposal.steps), -1), proposal) for proposal in first]
         single: list[Proposal] = []
         for number, (place, findings) in enumerate(_places(start, self._drained)):

@@ -442,6 +442,7 @@ class SnapshotBuilder:
             assigned=self._events.of_assigned(pods),
             pod_warnings=self._events.of_kubelets(pods),
             evictions=self._events.of_evictions(pods),
+            preemptions=self._events.of_preemptions(),
             failed_creates=self._events.of_controllers(),
             manifests=None if self._texts is None else manifests.StoredManifests(self._texts),
             autoscaler_events=self._events.of_autoscaler(pods),

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from kschedx.errors import InputError
 from kschedx.kube.scalars import nanoseconds, newest
+from kschedx.kube.types import ObjectMeta
 from kschedx.snapshot.pods import PodTable
 
 KIND = "Event"
@@ -45,7 +46,9 @@ _BY_KUBELET = frozenset(
     {*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unhealthy", "FailedToRetrieveImagePullSecret"}
 )
 """Warnings about pods that have a node and do not start."""
-OF_EVICTION = frozenset({"Preempted", "Evicted", "EvictedByVPA", "ScaleDown", "TaintManagerEviction"})
+PREEMPTED = "Preempted"
+"""From kube-scheduler, about a victim; `related` is the preemptor."""
+OF_EVICTION = frozenset({PREEMPTED, "Evicted", "EvictedByVPA", "ScaleDown", "TaintManagerEviction"})
 """From what ends a pod that has a node: kube-scheduler, Karpenter, a kubelet, the VPA's updater, cluster-autoscaler, or
 the taint manager."""
 _REPEATS_STATUS = "Error: "
@@ -99,6 +102,7 @@ class EventItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Eve
     reason: str | None = ""
     involved_object: _About | None = None
     regarding: _About | None = None
+    related: _About | None = None
     message: str | None = ""
     note: str | None = ""
     series: _Series | None = None
@@ -164,6 +168,29 @@ class RecordedEvent(Struct, frozen=True, kw_only=True):
         return is_cut(self.message)
 
 
+class RecordedPreemption(Struct, frozen=True, kw_only=True):
+    """A pod that kube-scheduler preempted, and the pod for which it did."""
+
+    namespace: str
+    name: str
+    uid: str
+    last_seen: str
+    by: str = ""
+    """`namespace/name` of the preemptor; empty if the event does not name it."""
+
+
+def is_predecessor(name: str, pod: ObjectMeta) -> bool:
+    """Return whether a controller gives this name to pods like this one: with another random suffix or ordinal."""
+    owner = pod.controller
+    if owner is None or name == pod.name:
+        return name == pod.name
+    base, _, suffix = name.rpartition("-")
+    if owner.kind == "StatefulSet":
+        return base == owner.name and suffix.isdecimal()
+    of_index, _, index = base.rpartition("-")
+    return base == owner.name or (owner.kind == "Job" and of_index == owner.name and index.isdecimal())
+
+
 _Key = TypeVar("_Key", bound=Hashable)
 _Newest: TypeAlias = dict[_Key, tuple[_Age, RecordedEvent]]
 
@@ -182,6 +209,8 @@ class RecordedEvents:
         """Warnings of a kubelet by pod."""
         self._evictions: _Newest[str] = {}
         """Events of what ended a pod, by pod."""
+        self._preemptions: dict[tuple[str, str, str], RecordedPreemption] = {}
+        """By namespace, name, and uid of the victim."""
         self._unmade: _Newest[tuple[str, str, str]] = {}
         """Events of controllers about an object that they could not create: a pod, a claim's volume, a CronJob's Job,
         a PodGroup's pods, or a pod's copy in the host cluster. By kind, namespace, and name of the owner."""
@@ -201,6 +230,9 @@ class RecordedEvents:
             _keep(self._scaling, pod, event)
         if event.reason in OF_EVICTION and pod:
             _keep(self._evictions, pod, event, prefix=event.reporter)
+        if event.reason == PREEMPTED and pod:
+            preemption = _preemption(event, namespace)
+            self._preemptions[namespace, preemption.name, preemption.uid] = preemption
         if event.reason in _BY_KUBELET and pod and not _repeats(event):
             _keep(self._warnings, pod, event, prefix=event.reason or "")
         if event.reason == _FAILED_CREATE or event.reason in _UNMADE.get(about.kind, ()):
@@ -232,6 +264,11 @@ class RecordedEvents:
     def of_evictions(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the newest event of what ended a pod by pod; the message starts with the reporter."""
         return _pod_events(self._evictions, pods, have_nodes=True)
+
+    def of_preemptions(self) -> tuple[RecordedPreemption, ...]:
+        """Return the preempted pods, the newest first."""
+        preemptions = sorted(self._preemptions.values(), key=lambda each: (each.namespace, each.name, each.uid))
+        return tuple(sorted(preemptions, key=lambda each: each.last_seen, reverse=True))
 
     def of_assigned(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the event of the assignment by pod, for pods that were read without a node. An event older than the
@@ -291,6 +328,16 @@ def _pod_events(newest: _Newest[str], pods: PodTable, *, have_nodes: bool) -> di
         if row is not None and bool(pods.node_names[row]) is have_nodes and event.uid in ("", pods.uids[row]):
             events[pod] = event
     return events
+
+
+def _preemption(event: EventItem, namespace: str) -> RecordedPreemption:
+    """Return what a kube-scheduler event reports. Before Kubernetes 1.27, its message names the preemptor."""
+    about, preemptor, words = event.about, event.related, (event.message or event.note or "").split()
+    by = f"{preemptor.namespace}/{preemptor.name}" if preemptor is not None and preemptor.name else ""
+    by = by or next((word for word in words if "/" in word), "")
+    return RecordedPreemption(
+        namespace=namespace, name=about.name or "", uid=about.uid or "", last_seen=event.last_seen, by=by
+    )
 
 
 def _repeats(event: EventItem) -> bool:

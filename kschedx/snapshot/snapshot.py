@@ -49,7 +49,7 @@ from kschedx.kube.types import (
 )
 from kschedx.snapshot.columns import ClusterRow, distinct
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.events import RecordedEvent
+from kschedx.snapshot.events import RecordedEvent, RecordedPreemption, is_predecessor
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
@@ -265,6 +265,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     """`namespace/name` of a pod with a node to the newest warning of its kubelet: volumes, sandbox, network."""
     evictions: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pod with a node to the newest event of what ended it: `karpenter: Evicted pod: Drifted`."""
+    preemptions: Sequence[RecordedPreemption] = ()
+    """Pods that kube-scheduler preempted, whether they still exist or not; the newest first."""
     failed_creates: Mapping[tuple[str, str, str], RecordedEvent] = field(default_factory=dict)
     """(kind, namespace, name) of an owner to its controller's newest event about a pod that it could not create."""
     objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
@@ -408,6 +410,11 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         earlier object of that name."""
         event = self.failed_creates.get((kind, owner.namespace, owner.name))
         return event if event is not None and event.uid in ("", owner.uid) else None
+
+    def preemptions_of(self, pod: ObjectMeta) -> tuple[RecordedPreemption, ...]:
+        """Return the preemptions of earlier pods of a pod's controller, the newest first."""
+        in_namespace = (each for each in self.preemptions if each.namespace == pod.namespace and each.uid != pod.uid)
+        return tuple(each for each in in_namespace if is_predecessor(each.name, pod))
 
     def of(self, record: type[_R]) -> tuple[_R, ...]:
         """Return the objects of the kind with this record."""

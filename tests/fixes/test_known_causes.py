@@ -1110,3 +1110,63 @@ def test_a_misspelled_device_class_needs_no_other_driver() -> None:
     ]
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert "with class gpu.nvidia.com" in result.fixes[0].title
+
+
+# Earlier pods of the same controller that kube-scheduler preempted.
+
+
+def preempted(victim: str, by: str = "batch", message: str = "Preempted by pod u-batch on node a") -> Manifest:
+    """Return kube-scheduler's event about a victim."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{victim}.1", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": victim, "uid": f"u-{victim}"},
+        "related": {"kind": "Pod", "namespace": "default", "name": by} if by else None,
+        "reason": "Preempted",
+        "message": message,
+    }
+
+
+def controlled(kind: str, name: str) -> Manifest:
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": True}
+    return {**asking("me", cpu="1"), "metadata": {"name": "me", "uid": "u-me", "ownerReferences": [reference]}}
+
+
+@pytest.mark.parametrize(
+    ("owner", "victims", "cause"),
+    [
+        (("ReplicaSet", "web-1"), ["web-1-x", "web-1-y"], "earlier pods of ReplicaSet web-1 were preempted 2 times"),
+        (("ReplicaSet", "web-1"), ["web-2-x", "web-1", "web-1-x-y"], ""),
+        (("StatefulSet", "db"), ["db-0", "db-x"], "earlier pods of StatefulSet db were preempted once"),
+        (("Job", "load"), ["load-x", "load-3-x", "load-a-x"], "earlier pods of Job load were preempted 2 times"),
+        (("Job", "load"), ["me"], ""),
+    ],
+)
+def test_earlier_pods_that_were_preempted(owner: tuple[str, str], victims: list[str], cause: str) -> None:
+    batch = pod("batch", on="a", priority=1000, containers=at(asking("", cpu="2"), "spec")["containers"])
+    events = [preempted(name) for name in victims]
+    objects = [FULL, batch, *events, controlled(*owner)]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    expected = (f"{cause} by default/batch (priority 1000)",) if cause else ()
+    assert roots(Diagnosis(result.cycle)) == expected
+
+
+def test_the_message_of_an_old_event_names_the_preemptor() -> None:
+    batch = pod("batch", on="a", priority=1000, containers=at(asking("", cpu="2"), "spec")["containers"])
+    event = preempted("web-1-x", by="", message="Preempted by default/batch on node a")
+    objects = [FULL, batch, event, controlled("ReplicaSet", "web-1")]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert roots(Diagnosis(result.cycle))[0].endswith("were preempted once by default/batch (priority 1000)")
+
+
+@pytest.mark.parametrize(("is_preempted", "is_offered"), [(True, True), (False, False)])
+def test_a_priority_class_ends_repeated_preemption(is_preempted: bool, is_offered: bool) -> None:
+    batch = pod("batch", on="a", priority=1000, containers=at(asking("", cpu="2"), "spec")["containers"])
+    classes = [stored("PriorityClass", f"at-{value}", value=value) for value in (1000, 2000)]
+    events = [preempted("web-1-x")] if is_preempted else []
+    objects = [FULL, batch, *classes, *events, controlled("ReplicaSet", "web-1")]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    titles = [fix.title for fix in result.fixes if fix.title.startswith("set priorityClassName: at-2000")]
+    assert bool(titles) is is_offered
+    assert not any("at-1000" in fix.title for fix in result.fixes)
