@@ -338,6 +338,7 @@ NOTES = (
     "missing_kinds",
     "notes",
     "pod_selectors",
+    "preemption_causes",
     "profile_changes",
     "ranking",
     "root_causes",

@@ -83,11 +83,8 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             yield from _open_pods(lifecycle)
         case states.ObjectState(facts=facts):
             yield from facts
-        case states.NotBound(report=report, provisioner=provisioner):
-            if report:
-                is_of_driver = not report.startswith(EXTERNAL_PROVISIONING)
-                by = (provisioner or "the storage driver") if is_of_driver else "kube-controller-manager"
-                yield f"{by} reports: {report}"
+        case states.NotBound():
+            yield from _claim_report(lifecycle)
         case states.ComponentDown():
             yield from _component_facts(lifecycle)
         case states.StillActive() | states.ManagedElsewhere() | states.KeptBySidecar():
@@ -96,6 +93,15 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             yield from _difference(lifecycle)
         case _:
             assert_never(lifecycle)
+
+
+def _claim_report(state: states.NotBound) -> Iterator[str]:
+    """Yield what the driver reports about a claim without a volume, or kube-controller-manager, which waits for the
+    driver."""
+    is_of_driver = not state.report.startswith(EXTERNAL_PROVISIONING)
+    by = (state.provisioner or "the storage driver") if is_of_driver else "kube-controller-manager"
+    if state.report:
+        yield f"{by} reports: {state.report}"
 
 
 def _suspension(state: states.Suspended | states.Paused) -> Iterator[str]:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.admission import NODE_SELECTOR, project_selector
 from kschedx.errors import differs_by_one_letter
 from kschedx.explain.hardware import label_of_kubelet, names_hardware
-from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
+from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.constraints import CORDON_TAINT, TermMatch
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_all
@@ -40,6 +40,7 @@ from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.kueue import ResourceFlavor, Workload
+from kschedx.kube.maintenance import MAINTENANCE_TAINTS
 from kschedx.kube.names import (
     ARCH_LABELS,
     HOSTNAME,
@@ -60,6 +61,7 @@ from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
 from kschedx.plugins.taint_toleration import refutation
 from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.maintenance import maintenance_of, ordered_maintenance
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -444,17 +446,26 @@ _MOST_TAINTS = 50  # a sentence with more is no advice
 def uncordon(place: RemedyCandidate) -> s.FixStep:
     """Return the step that uncordons the node by hand; if a maintenance cordoned it, the step that waits for it or
     repairs it. The maintenance would cordon the node again, or is not finished there."""
-    return _uncordon_step(place.node_row, place.node)
+    return _uncordon_step(place.node_row, place.node, place.snapshot)
 
 
-def _uncordon_step(row: ClusterRow, node: Node) -> s.FixStep:
-    finding = Maintenance.of(node.metadata.labels, node.metadata.annotations)
+def _uncordon_step(row: ClusterRow, node: Node, snapshot: Snapshot) -> s.FixStep:
+    finding = maintenance_of(snapshot, node)
     if finding is None:
         return s.Uncordon(row=row, node=node.name)
-    taint = Taint(key=CORDON_TAINT, effect=NO_SCHEDULE)
-    taint = next((taint for taint in node.spec.taints if taint.key == CORDON_TAINT), taint)
-    fault = NodeFault(taint=taint, by=finding.title, is_failed=finding.is_failed)
-    return s.RepairNode(row=row, node=node.name, faults=(fault,))
+    ordered = ordered_maintenance(snapshot, node.name)
+    by = "" if ordered is None else f"NodeMaintenance {ordered.name}"
+    if ordered is None and any(taint.key in MAINTENANCE_TAINTS for taint in node.spec.taints):
+        by = "its NodeMaintenance"
+    fault = NodeFault(
+        taint=Taint(key=CORDON_TAINT, effect=NO_SCHEDULE),
+        by=finding.title,
+        is_failed=finding.is_failed,
+        ordered_by="" if ordered is not None and ordered.metadata.deletion_timestamp else by,
+    )
+    kept = (taint for taint in node.spec.taints if taint.key in (CORDON_TAINT, *MAINTENANCE_TAINTS))
+    taints = dict.fromkeys((fault.taint, *kept))
+    return s.RepairNode(row=row, node=node.name, faults=tuple(replace(fault, taint=taint) for taint in taints))
 
 
 def node_repairs(row: ClusterRow, node: Node, snapshot: Snapshot) -> Iterator[s.FixStep]:
@@ -471,7 +482,7 @@ def node_repairs(row: ClusterRow, node: Node, snapshot: Snapshot) -> Iterator[s.
     if missing := [taint for taint in healed if taint not in old]:
         yield s.RepairNode(row=row, node=node.name, faults=faults_of(node, missing, snapshot))
     if node.spec.unschedulable:
-        yield _uncordon_step(row, node)
+        yield _uncordon_step(row, node, snapshot)
 
 
 def _is_left_over(taint: Taint, node: Node, snapshot: Snapshot) -> bool:
@@ -485,7 +496,7 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
     missing = _untolerated_taints(place)
     if place.node.spec.unschedulable and any(taint.key == CORDON_TAINT for taint in missing):
         yield uncordon(place)
-        missing = tuple(taint for taint in missing if taint.key != CORDON_TAINT)
+        missing = tuple(taint for taint in missing if taint.key not in (CORDON_TAINT, *MAINTENANCE_TAINTS))
         if not missing:
             return
     if len(missing) > _MOST_TAINTS:

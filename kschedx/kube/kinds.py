@@ -22,6 +22,7 @@ from kschedx.kube import (
     descheduling,
     devices,
     kueue,
+    maintenance,
     other_schedulers,
     resources,
     storage,
@@ -336,6 +337,16 @@ _ROWS = (
     ResourceKind(
         name="Machine", group=autoscalers.OPENSHIFT_GROUP, versions=("v1beta1",), is_optional=True,
         record=autoscalers.OpenShiftMachine, addon="OpenShift", leaves="why a machine has no node",
+    ),
+    ResourceKind(
+        name="Plan", group=maintenance.UPGRADE_GROUP, is_optional=True, record=maintenance.UpgradePlan,
+        addon="system-upgrade-controller", leaves="which nodes a Plan keeps cordoned",
+    ),
+    ResourceKind(
+        name="NodeMaintenance", group=maintenance.MAINTENANCE_GROUP,
+        former_groups=(maintenance.FORMER_MAINTENANCE_GROUP,), versions=("v1beta1",), is_namespaced=False,
+        is_optional=True, record=maintenance.NodeMaintenance, addon="Node Maintenance Operator",
+        leaves="which nodes are under maintenance",
     ),
     _karpenter(name="NodePool", record=autoscalers.NodePool, leaves="which nodes Karpenter may add"),
     _karpenter(

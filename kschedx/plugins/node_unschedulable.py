@@ -11,7 +11,8 @@ from kschedx import findings
 from kschedx.framework.interface import CycleState, FilterPlugin, Texts, Touch
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.tolerations import NO_SCHEDULE, tolerates
-from kschedx.kube.types import Node, Pod, Taint
+from kschedx.kube.types import Pod, Taint
+from kschedx.snapshot.maintenance import maintenance_of
 from kschedx.snapshot.nodes import NodeTable
 
 _REASON = "node(s) were unschedulable"
@@ -36,10 +37,7 @@ class NodeUnschedulable(FilterPlugin):
             rejected = nodes.unschedulable
         return Verdicts.first_of(
             (rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _REASON),
-            explain=lambda row: (_cordon_finding(nodes.cluster.nodes[row]),),
+            explain=lambda row: (
+                findings.NodeUnschedulable(maintenance=maintenance_of(self.handle.snapshot, nodes.cluster.nodes[row])),
+            ),
         )
-
-
-def _cordon_finding(node: Node) -> findings.NodeUnschedulable:
-    metadata = node.metadata
-    return findings.NodeUnschedulable(maintenance=findings.Maintenance.of(metadata.labels, metadata.annotations))

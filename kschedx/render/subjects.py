@@ -12,7 +12,7 @@ from kschedx.controllers.state_causes import causes
 from kschedx.controllers.states import Lifecycle, ResizeHeld
 from kschedx.controllers.states import headline as state_headline
 from kschedx.explain.node_groups import NodeGroup
-from kschedx.findings import Finding, Maintenance, NodeAffinityMismatch
+from kschedx.findings import Finding, NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.fix import Fix
@@ -38,6 +38,7 @@ from kschedx.render.terminal import (
     snapshot_nodes,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
+from kschedx.snapshot.maintenance import maintenance_of
 from kschedx.wording import Fact, amounts, balance, count, list_names
 from kschedx.words import describe, headline
 from kschedx.words.causes import because, causes_of
@@ -325,11 +326,11 @@ def _state(state: Lifecycle) -> tuple[Tone, str]:
 
 def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
     """Yield what rejects pods regardless of their requests."""
-    metadata, spec = answer.node.metadata, answer.node.spec
-    if metadata.deletion_timestamp:
-        yield f"being deleted since {metadata.deletion_timestamp}"
+    spec = answer.node.spec
+    if deleted := answer.node.metadata.deletion_timestamp:
+        yield f"being deleted since {deleted}"
     if spec.unschedulable:
-        yield f"cordoned{maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))}"
+        yield f"cordoned{maintenance_text(maintenance_of(answer.snapshot, answer.node))}"
     for name, status in islice(answer.blocking_budgets.items(), _SHOWN_BUDGETS):
         yield f"PDB {name} allows no eviction: it {status.text}"
     if answer.guarded_pods:

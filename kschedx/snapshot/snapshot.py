@@ -16,9 +16,11 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.admission import READ_ANNOTATIONS
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
+from kschedx.grouping import group_pairs
 from kschedx.kube.decoding import decode, mappings
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, objects_of
+from kschedx.kube.maintenance import UPGRADED_NODE
 from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
@@ -419,6 +421,13 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def of(self, record: type[_R]) -> tuple[_R, ...]:
         """Return the objects of the kind with this record."""
         return objects_of(self.objects, record)
+
+    @cached_property
+    def upgrading_rows(self) -> Mapping[str, Sequence[int]]:
+        """The pods with which system-upgrade-controller upgrades nodes, by node."""
+        pods = self.pods
+        rows = pods.labels.where(lambda labels: UPGRADED_NODE in labels).nonzero()[0].tolist()
+        return group_pairs((pods.labels[row][UPGRADED_NODE], row) for row in rows)
 
     @property
     def default_node_selector(self) -> str:

@@ -88,6 +88,35 @@ def kept_by(annotation: str, value: str) -> Manifest:
     return {**node("a", unschedulable=True), "metadata": {"name": "a", "annotations": {annotation: value}}}
 
 
+SINCE = "2026-01-01T00:00:00Z"
+OF_PLAN = "the upgrade by Plan default/agents on a"
+UPGRADED = f"wait for {OF_PLAN}, which uncordons it"
+PLAN: Manifest = {
+    "apiVersion": "upgrade.cattle.io/v1",
+    "kind": "Plan",
+    "metadata": {"name": "agents", "namespace": "default"},
+    "spec": {"cordon": True},
+    "status": {"applying": ["a"]},
+}
+DRAINED = "medik8s.io/drain:NoSchedule"
+
+
+def upgrading(phase: str, name: str = "u1") -> Manifest:
+    """Return the pod with which system-upgrade-controller upgrades node a."""
+    labels = {"upgrade.cattle.io/node": "a", "upgrade.cattle.io/plan": "agents"}
+    its = pod(name, on="a", labels=labels, initContainers=[{"name": "drain"}], containers=[{"name": "upgrade"}])
+    return {**its, "status": {"phase": phase}}
+
+
+def maintained(name: str, **metadata: str) -> Manifest:
+    return {
+        "apiVersion": "nodemaintenance.medik8s.io/v1beta1",
+        "kind": "NodeMaintenance",
+        "metadata": {"name": "fan", **metadata},
+        "spec": {"nodeName": name, "reason": "new fan"},
+    }
+
+
 def stored(kind: str, name: str, **fields: Any) -> Manifest:
     version = {"StorageClass": "storage.k8s.io/v1", "PriorityClass": "scheduling.k8s.io/v1"}.get(kind, "v1")
     metadata = {"name": name, "uid": f"u-{name}"} | ({} if kind == "StorageClass" else {"namespace": "default"})
@@ -171,6 +200,55 @@ NEAR_CACHE = {
             "1 node is cordoned: the reboot by kured is in progress",
             "wait for the reboot by kured on a, which uncordons it",
             id="a reboot",
+        ),
+        *(
+            pytest.param(
+                [node("a", unschedulable=True), *upgrade, asking("me")],
+                f"1 node is cordoned: the upgrade by Plan default/agents {progress}",
+                fix,
+                id=f"an upgrade of the node, {name}",
+            )
+            for name, upgrade, progress, fix in (
+                ("with its Plan", [PLAN], "is in progress", UPGRADED),
+                ("with its pod", [upgrading("Running")], "is in progress", UPGRADED),
+                ("with a failed pod", [PLAN, upgrading("Failed")], "has failed", f"repair {OF_PLAN}"),
+                ("retried", [upgrading("Failed"), upgrading("Running", "u2")], "is in progress", UPGRADED),
+            )
+        ),
+        *(
+            pytest.param(
+                [node("a", unschedulable=True), *upgrade, asking("me")],
+                "1 node is cordoned",
+                "uncordon a",
+                id=f"a cordon by hand, {name}",
+            )
+            for name, upgrade in (
+                ("with a complete upgrade", [upgrading("Succeeded")]),
+                ("with an upgrade that does not cordon", [{**PLAN, "spec": {"drain": None}}]),
+                ("with an upgrade of another node", [{**PLAN, "status": {"applying": ["b"]}}]),
+            )
+        ),
+        pytest.param(
+            [node("a", unschedulable=True, taints=[DRAINED]), maintained("a"), asking("me")],
+            "1 node is cordoned: the maintenance by the Node Maintenance Operator is in progress: new fan",
+            "delete NodeMaintenance fan when a needs no more maintenance",
+            id="a node under maintenance",
+        ),
+        pytest.param(
+            [
+                node("a", unschedulable=True, taints=[DRAINED]),
+                maintained("a", deletionTimestamp=SINCE),
+                asking("me"),
+            ],
+            "1 node is cordoned: the maintenance by the Node Maintenance Operator is in progress: new fan",
+            "wait for the maintenance by the Node Maintenance Operator on a, which uncordons it",
+            id="a maintenance that ends",
+        ),
+        pytest.param(
+            [node("a", unschedulable=True, taints=[DRAINED]), asking("me")],
+            "1 node is cordoned: the maintenance by the Node Maintenance Operator is in progress",
+            "delete its NodeMaintenance when a needs no more maintenance",
+            id="the taint of a maintenance",
         ),
         pytest.param(
             [kept_by("machineconfiguration.openshift.io/state", "Done"), asking("me")],

@@ -15,6 +15,7 @@ from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Propo
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.documents import with_spec
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.maintenance import MAINTENANCE_TAINTS
 from kschedx.kube.names import EPHEMERAL_STORAGE, HOSTNAME, REGION_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity, resource_amount
 from kschedx.kube.storage import CSINode
@@ -155,14 +156,21 @@ class NodeFault(Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()  # pods of DaemonSets, `namespace/name`, that are not ready on the node
     pool: str = ""  # the Karpenter NodePool that sets the startup taint
     is_failed: bool = False  # whether the maintenance that keeps the node cordoned does not continue by itself
+    ordered_by: str = ""  # `NodeMaintenance fan`, which keeps the node cordoned until it is deleted
+
+    @property
+    def comes_with_cordon(self) -> bool:
+        return self.taint.key == CORDON_TAINT or self.taint.key in MAINTENANCE_TAINTS
 
     def title(self, node: str) -> str:
         """Return the title: `free memory on node-4`, `repair node-4: it is NotReady`."""
         agents = f" ({join_phrases(self.agents[:3])})" if self.agents else ""
         match self.taint.key:
-            case _ if self.taint.key == CORDON_TAINT and self.is_failed:
+            case _ if self.ordered_by:
+                return f"delete {self.ordered_by} when {node} needs no more maintenance"
+            case _ if self.comes_with_cordon and self.is_failed:
                 return f"repair the {self.by} on {node}, which keeps it cordoned"
-            case _ if self.taint.key == CORDON_TAINT:
+            case _ if self.comes_with_cordon:
                 return f"wait for the {self.by} on {node}, which uncordons it"
             case "node.kubernetes.io/not-ready" if _NO_NETWORK.search(self.reported):
                 return f"install or repair the CNI plugin on {node}{agents}: it is NotReady"
@@ -207,6 +215,10 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
         if any(taint.key == CORDON_TAINT for taint in gone):
             node = set_cordon(node, unschedulable=False)
         return _without_taints(node, lambda taint: taint in gone)
+
+    def commands(self) -> tuple[str, ...]:
+        names = {fault.ordered_by.partition("NodeMaintenance ")[2] for fault in self.faults}
+        return tuple(shell_command("kubectl delete nodemaintenance {}", name) for name in names if all(names))
 
     def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:
         yield from ((self.row, fault.taint, fault.by) for fault in self.faults)
