@@ -174,6 +174,11 @@ class DeploymentStrategy(Struct, frozen=True, kw_only=True):
         unavailable = _share(given.get("maxUnavailable"), wanted, _QUARTER, is_up=False)
         return cls(surge=surge, unavailable=min(unavailable, wanted) or int(not surge))
 
+    def __str__(self) -> str:
+        return (
+            "strategy Recreate" if self.is_recreate else f"maxSurge {self.surge:,}, maxUnavailable {self.unavailable:,}"
+        )
+
 
 class StatefulSetUpdate(Struct, frozen=True, kw_only=True):
     """The strategy of a StatefulSet: from the highest ordinal down, each pod under its old name once the one before has

@@ -258,8 +258,7 @@ def _stalled_rollout(
             return None
         rows = new
     elif is_paused or not message:
-        current = str(map_at(current_replica_set_of(snapshot, manifest) or {}, "metadata").get("name") or "")
-        new = [row for row in rows if is_controlled_by(snapshot, row, current)]
+        new = _rows_of_new_template(snapshot, manifest, rows)
         if not new or len(new) == len(rows):
             return None
         if is_paused:
@@ -272,6 +271,21 @@ def _stalled_rollout(
     if not (message or unready):
         return replace(state, seconds=seconds) if isinstance(seconds, int) and seconds else None
     return replace(state, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
+
+
+def _rows_of_new_template(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> list[int]:
+    current = str(map_at(current_replica_set_of(snapshot, manifest) or {}, "metadata").get("name") or "")
+    return [row for row in rows if is_controlled_by(snapshot, row, current)]
+
+
+def pods_of_previous_template(snapshot: Snapshot, manifest: Manifest) -> int:
+    """Return how many pods a Deployment's rollout still has to replace; 0 unless a pod of the new template is
+    pending."""
+    if manifest.get("kind") != "Deployment":
+        return 0
+    rows, names = member_rows(snapshot, workload_of(manifest)), snapshot.pods.node_names
+    new = _rows_of_new_template(snapshot, manifest, rows)
+    return 0 if all(names[row] for row in new) else len(rows) - len(new)
 
 
 def failing_rollout(snapshot: Snapshot, workload: Workload) -> Manifest | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,15 +12,17 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers import states
+from kschedx.controllers.deployment import NoRollout, strategy_of
 from kschedx.controllers.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
+    pods_of_previous_template,
     refusal_state,
     state_of,
     waiting_member,
     workload_lifecycle,
 )
-from kschedx.controllers.workloads import member_rows, workload_of
+from kschedx.controllers.workloads import member_rows, wanted_replicas, workload_of
 from kschedx.errors import InputError, NotAdmittedError, NotReadError
 from kschedx.explain.kubelet import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
@@ -32,6 +34,7 @@ from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
 from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import AutoscalingOptions
@@ -301,12 +304,20 @@ def notes_about(target: Pod | WrittenPod, snapshot: Snapshot) -> tuple[Note, ...
     if _may_be_unobserved(target.workload, snapshot):
         text = f"the dump lacks the status of {title(target.workload)}: its controller counts as running"
         return (note("status-missing", text),)
-    message = deadline_exceeded(target.workload)
-    if not message:
-        return ()
-    workload = title(target.workload)
-    text = f"{workload} exceeded its progress deadline: {message}"
-    return (note("progress-deadline-exceeded", text, workload=workload, message=message),)
+    return tuple(_rollout_notes(target.workload, snapshot))
+
+
+def _rollout_notes(manifest: Mapping[str, object], snapshot: Snapshot) -> Iterator[Note]:
+    workload = title(manifest)
+    if message := deadline_exceeded(manifest):
+        text = f"{workload} exceeded its progress deadline: {message}"
+        yield note("progress-deadline-exceeded", text, workload=workload, message=message)
+    if previous := pods_of_previous_template(snapshot, manifest):
+        strategy = strategy_of(manifest, wanted_replicas(manifest), None)
+        how = strategy.why.value if isinstance(strategy, NoRollout) else strategy
+        left = f"{count(previous, 'pod')} of the previous template left"
+        text = f"the rollout of {workload} is not complete: {left} ({how})"
+        yield note("rollout-incomplete", text, workload=workload, previous=previous)
 
 
 def _may_be_unobserved(workload: Mapping[str, object], snapshot: Snapshot) -> bool:

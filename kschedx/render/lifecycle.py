@@ -124,10 +124,8 @@ def rollout_text(rollout: Rollout) -> str:
 
 def _strategy_text(strategy: UpdateStrategy) -> str:
     match strategy:
-        case DeploymentStrategy(is_recreate=True):
-            return "strategy Recreate"
-        case DeploymentStrategy(surge=surge, unavailable=unavailable):
-            return f"maxSurge {surge:,}, maxUnavailable {unavailable:,}"
+        case DeploymentStrategy():
+            return str(strategy)
         case StatefulSetUpdate(partition=partition, unavailable=unavailable):
             kept = f", partition {partition:,}" if partition else ""
             return f"from the highest ordinal, {unavailable:,} at a time{kept}"

@@ -69,19 +69,13 @@ _MOST_VICTIMS = 3
 _MOST_LABELS = 4  # lines about labels that no node has
 
 _MORE = "more: --node NAME, --nodes all, -o wide"
-_IN_DETAILS = (LACKS_NODES, UNTRIED, REJECTED_THERE)  # ids of notes below the headline
-_SAID = frozenset(
-    {
-        "bound-by-hand",
-        "gated",
-        "nominated-node-first",
-        "runs-already",
-        "single-feasible-node",
-        "tie",
-        ROUTINE,
-        *_IN_DETAILS,
-    }
+_BELOW_HEADLINE = frozenset(
+    {"other-replicas", "progress-deadline-exceeded", "rollout-incomplete", LACKS_NODES, REJECTED_THERE, UNTRIED}
 )
+"""Ids of notes that say what the headline is a part of."""
+_SAID = _BELOW_HEADLINE | {
+    "bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE
+}  # fmt: skip
 """Ids of notes whose text the outcome's line already has, or that add nothing."""
 
 _Block = Callable[[Level], list[StyledLine]]
@@ -181,7 +175,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *filter(None, (now,)),
             *outcome_details(cycle, ranked, explanation.holding),
             *_running_facts(explanation),
-            *(note.text for note in explanation.notes if note.id in _IN_DETAILS),
+            *(note.text for note in explanation.notes if note.id in _BELOW_HEADLINE),
         ),
         because=causes(diagnosis),
         roots=(

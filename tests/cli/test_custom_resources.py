@@ -195,6 +195,41 @@ def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
     assert "has a node" not in of_pod.out
 
 
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        ({}, "2 pods of the previous template left (maxSurge 1, maxUnavailable 0)\n"),
+        (
+            {"strategy": {"rollingUpdate": {"maxUnavailable": 1}}},
+            "2 pods of the previous template left (maxSurge 1, max",
+        ),
+        ({"paused": True}, "2 pods of the previous template left (paused)\n"),
+    ],
+)
+def test_a_single_pending_pod_of_a_rollout(tmp_path: Path, spec: Manifest, line: str) -> None:
+    def owner(kind: str, name: str) -> Manifest:
+        return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+
+    def stored(kind: str, name: str, image: str, more: Manifest, owners: list[Manifest]) -> Manifest:
+        container = {"name": "main", "image": image}
+        template = {"metadata": {"labels": {"app": "web"}}, "spec": {**POD_SPEC, "containers": [container]}}
+        metadata = {"namespace": "ml", "name": name, "uid": name, "ownerReferences": owners}
+        body = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template, **more}
+        return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": body}
+
+    def of(replica_set: str, name: str, on: str | None) -> Manifest:
+        metadata: Manifest = {"labels": {"app": "web"}, "ownerReferences": [owner("ReplicaSet", replica_set)]}
+        return pod(name, namespace="ml", on=on, metadata=metadata, spec=POD_SPEC)
+
+    objects = [
+        stored("Deployment", "web", "v2", spec, []),
+        *(stored("ReplicaSet", f"web-{image}", image, {}, [owner("Deployment", "web")]) for image in ("v1", "v2")),
+        of("web-v1", "web-v1-a", "a"), of("web-v1", "web-v1-b", "b"), of("web-v2", "web-v2-c", None),
+    ]  # fmt: skip
+    result = run_why(tmp_path, "why", "deploy/web", objects=objects)
+    assert (result.code, line in result.out) == (1, True), result.out
+
+
 def test_the_answer_names_refused_pods_of_a_rollout(tmp_path: Path) -> None:
     def owner(kind: str, name: str, group: str) -> Manifest:
         return {"apiVersion": f"{group}/v1", "kind": kind, "name": name, "uid": name, "controller": True}
