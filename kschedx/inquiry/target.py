@@ -219,6 +219,8 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
     elsewhere = next((pods.namespaces[row] for row, other in enumerate(pods.names) if other == name), None)
     if elsewhere is not None:
         return f"there is one in namespace {elsewhere}: -n {elsewhere}"
+    if name in snapshot.cluster.index:
+        return f"did you mean node/{name}?"
     if not len(pods) and snapshot.source.may_lack("Pod"):
         return f"the dump has no pods: {add_to_dump('Pod')}"
     here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]

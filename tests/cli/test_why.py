@@ -339,9 +339,10 @@ def test_a_claim_is_answered_by_its_pods(target: str, code: int, text: str, tmp_
         ("payments-6c-x", 'did you mean "payments-6c-'),
         ("payments-6c-new2", "it is not created yet: ask about shop/deploy/payments, which creates such pods"),
         ("other-new", "and no pod"),
+        ("node-01", "did you mean node/node-01?"),
     ],
 )
-def test_a_name_without_a_pod_may_mean_a_workload(target: str, hint: str, tmp_path: Path) -> None:
+def test_a_name_without_a_pod_may_mean_another_object(target: str, hint: str, tmp_path: Path) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "payments-6c", "uid": "u", "controller": True}
     named = {"labels": {"pod-template-hash": "6c"}, "ownerReferences": [owner]}
     pods = [
