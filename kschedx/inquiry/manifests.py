@@ -88,9 +88,9 @@ def key_of(manifest: Mapping[str, object]) -> tuple[str, str, str]:
 
 
 def title(manifest: Mapping[str, object]) -> str:
-    """Return kind and name: `Deployment web`."""
+    """Return kind and name: `Deployment web`; the kind alone if it has none."""
     named = map_at(manifest, "metadata")
-    return f"{qualified_kind(manifest)} {named.get('name') or named.get('generateName') or ''}"
+    return f"{qualified_kind(manifest)} {named.get('name') or named.get('generateName') or ''}".rstrip()
 
 
 _KUSTOMIZE = "kustomize.config.k8s.io"
@@ -123,7 +123,7 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
 
     @property
     def is_daemon(self) -> bool:
-        return self.workload is not None and kind_and_group(self.workload) == ("DaemonSet", "apps")
+        return self.workload is not None and read_as(self.workload) == ("DaemonSet", "apps")
 
     @property
     def workload_name(self) -> str:

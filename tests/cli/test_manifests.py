@@ -264,6 +264,11 @@ def test_each_template_of_a_custom_resource_is_a_pod(tmp_path: Path) -> None:
             'there is no "Deployment" in apiVersion v1 (Deployment is in apps/v1)',
         ),
         (
+            {"apiVersion": "v1", "kind": "Policy", "predicates": []},
+            2,
+            ': Policy: kind: there is no "Policy" in apiVersion v1',
+        ),
+        (
             {"apiVersion": "v1", "kind": "Status", "metadata": {}, "message": "nodes is forbidden"},
             2,
             "Status: this is an error of the API server: nodes is forbidden",
@@ -479,6 +484,12 @@ def test_affinity_of_a_daemon_set_matches_pods_beside_it(tmp_path: Path) -> None
     assert together.out.startswith("✓ 5 pods can be scheduled")
     story = run_why(tmp_path, *named, pod_of_default, cluster=cluster, options="ds/proxy -n infra")
     assert story.out.startswith("✓ DaemonSet infra/proxy fits 2 eligible nodes")
+
+
+def test_a_daemon_set_of_an_earlier_version_is_a_daemon_set(tmp_path: Path) -> None:
+    result = run_why(tmp_path, changed(workload("DaemonSet", "agent"), "apiVersion", "extensions/v1beta1"))
+    assert result.out.startswith("✓ DaemonSet default/agent fits 1 eligible node\n")
+    assert "DaemonSet is not served as extensions/v1beta1 since Kubernetes 1.16" in result.out
 
 
 def test_a_pod_that_cannot_be_updated_has_a_note(tmp_path: Path) -> None:
