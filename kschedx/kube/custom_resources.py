@@ -20,6 +20,7 @@ from kschedx.errors import InputError
 from kschedx.kube.decoding import map_at
 from kschedx.kube.names import is_overcommit_allowed
 from kschedx.kube.quantity import resource_amount
+from kschedx.patterns import lazy_pattern
 
 _Fields: TypeAlias = Mapping[str, object]
 _Counts: TypeAlias = Callable[[_Fields], Iterator[tuple[str, int | None]]]
@@ -298,6 +299,13 @@ def _pod_spec(fields: _Fields, requests: _Fields, **more: object) -> _Fields:
     return spec | {key: value for key, value in more.items() if value}
 
 
+def _claimed_volumes(fields: _Fields) -> Iterator[_Fields]:
+    """Yield a volume for each of Tekton's workspaces that is a claim."""
+    for _, workspace in _items(fields, "spec.workspaces"):
+        if claim := _fields_at(workspace, "persistentVolumeClaim"):
+            yield {"name": workspace.get("name"), "persistentVolumeClaim": claim}
+
+
 def _requests(resources: _Fields) -> _Fields:
     """Return a container's requests; limits replace missing ones."""
     return {**_fields_at(resources, "limits"), **_fields_at(resources, "requests")}
@@ -472,11 +480,56 @@ def _workflow(manifest: _Fields) -> Iterator[_BuiltPods]:
     pods = []
     for where, template in (templates[name] for name in run if name in templates):
         if containers := [*_workflow_containers(template)]:
-            spec = _pod_spec({**_fields_at(manifest, "spec"), **template}, {}, containers=containers)
+            spec = _with_parameters(_workflow_pod(manifest, template, containers), manifest, template)
             is_only = len(run) == 1
             part = "" if is_only else str(template.get("name"))
             pods.append(_BuiltPods(part=part, path=where, count=1 if is_only else None, spec=_name_containers(spec)))
-    yield from _largest(pods)
+    yield from _largest([pod for pod in pods if not _has_placeholders(pod.spec)])
+
+
+def _workflow_pod(manifest: _Fields, template: _Fields, containers: Sequence[_Fields]) -> _Fields:
+    """Return the pod of a template, whose fields replace those of the Workflow; volumes add to them."""
+    whole = _fields_at(manifest, "spec")
+    fields = {**whole, **{key: value for key, value in template.items() if value}}
+    volumes = [volume for owner in (whole, template) for _, volume in _items(owner, "volumes")]
+    return _pod_spec(fields, {}, containers=containers, volumes=volumes, resourceClaims=fields.get("resourceClaims"))
+
+
+def _with_parameters(spec: _Fields, manifest: _Fields, template: _Fields) -> _Fields:
+    """Return the pod with the parameters of the Workflow, and with the defaults of the template's own. The inputs of
+    the entrypoint are the Workflow's."""
+    values: dict[str, object] = {}
+    for _, parameter in _items(manifest, "spec.arguments.parameters"):
+        values[f"workflow.parameters.{parameter.get('name')}"] = parameter.get("value")
+    for _, parameter in _items(template, "inputs.parameters"):
+        own = parameter.get("value", parameter.get("default"))
+        of_workflow = values.get(f"workflow.parameters.{parameter.get('name')}", own)
+        is_entry = template.get("name") == _value_at(manifest, "spec.entrypoint")
+        values[f"inputs.parameters.{parameter.get('name')}"] = of_workflow if is_entry else own
+
+    def value_of(found: re.Match[str]) -> str:
+        value = values.get(found[1])
+        return found[0] if value is None or isinstance(value, Mapping | list) else str(value)
+
+    return cast("_Fields", _map_texts(spec, lambda text: _PARAMETER.sub(value_of, text)))
+
+
+_PARAMETER = lazy_pattern(r"\{\{\s*([\w.-]+)\s*\}\}")
+
+
+def _map_texts(value: object, change: Callable[[str], str]) -> object:
+    """Return the value with all texts in it changed, at any depth, but for keys."""
+    if isinstance(value, Mapping):
+        return {key: _map_texts(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_map_texts(item, change) for item in value]
+    return change(value) if isinstance(value, str) else value
+
+
+def _has_placeholders(spec: _Fields) -> bool:
+    """Return whether what decides the pod's placement is known only once its controller runs."""
+    deciding = [{**spec, "containers": None}, *(it.get("resources") for _, it in _items(spec, "containers"))]
+    return any(mark in str(deciding) for mark in ("{{", "$("))
 
 
 def _called(template: _Fields) -> Iterator[str]:
@@ -504,8 +557,10 @@ def _task_run(manifest: _Fields) -> Iterator[_BuiltPods]:
         if shared := _requests(_fields_at(manifest, "spec.computeResources")):  # divided among the steps
             first, *others = steps
             steps = [{**first, "resources": {"requests": shared}}, *({**it, "resources": {}} for it in others)]
-        spec = _pod_spec(placed, {}, containers=[*steps, *_sidecar_containers(task)])
-        yield _BuiltPods(part="", path="spec.taskSpec", count=1, spec=_name_containers(spec))
+        containers = [*steps, *_sidecar_containers(task)]
+        spec = _pod_spec(placed, {}, containers=containers, volumes=[*_claimed_volumes(manifest)])
+        if not _has_placeholders(spec):
+            yield _BuiltPods(part="", path="spec.taskSpec", count=1, spec=_name_containers(spec))
 
 
 def _pipeline_run(manifest: _Fields) -> Iterator[_BuiltPods]:
@@ -519,7 +574,7 @@ def _pipeline_run(manifest: _Fields) -> Iterator[_BuiltPods]:
             spec, part = _name_containers(_pod_spec(placed, {}, containers=containers)), str(task.get("name"))
             count = 1 if len(tasks) == 1 else None
             pods.append(_BuiltPods(part=part, path=f"{where}.taskSpec", count=count, spec=spec))
-    yield from _largest(pods)
+    yield from _largest([pod for pod in pods if not _has_placeholders(pod.spec)])
 
 
 def _step_containers(task: _Fields) -> Iterator[_Fields]:
