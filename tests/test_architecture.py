@@ -325,12 +325,21 @@ WITHOUT_SENTENCES = ("explain", "fixes")
 FIX_TEXTS = (
     *(
         PACKAGE / "fixes" / f"{module}.py"
-        for module in ("dead_end", "device_remedies", "owners", "phrases", "ranking", "storage_remedies")
+        for module in (
+            "dead_end",
+            "device_remedies",
+            "owners",
+            "phrases",
+            "raised_quota",
+            "ranking",
+            "storage_remedies",
+        )
     ),
     *(PACKAGE / "fixes" / "steps").glob("*.py"),
 )
 NOTES = (
     "admission",
+    "claim_causes",
     "cycle_notes",
     "events",
     "hardware",

@@ -10,7 +10,7 @@ from msgspec import Struct
 from kschedx import findings as f
 from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
-from kschedx.explain.cycle_notes import unusable_volumes
+from kschedx.explain.claim_causes import claim_causes
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
     LABELS_OF_KUBELET,
@@ -44,7 +44,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import stored_controller, stored_metadata
-from kschedx.kube.names import HOSTNAME, ZONE
+from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import requested_amount
 from kschedx.kube.scalars import parse_int64
@@ -54,7 +54,6 @@ from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
-from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -93,12 +92,6 @@ class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
     annotation: str  # the annotation with the selector, or the one that replaces the default
 
 
-class SharedClaim(RootCause, frozen=True, kw_only=True):
-    """Pods of one controller use a claim that only one pod at a time may use."""
-
-    claim: str
-
-
 class PortOfService(RootCause, frozen=True, kw_only=True):
     """Pods of k3s' load balancer use a host port for each port of a Service."""
 
@@ -132,17 +125,6 @@ class ClassRaised(RootCause, frozen=True, kw_only=True):
     """The pod keeps the priority that its PriorityClass had when the pod was created."""
 
     priority: int  # the value of the class now
-
-
-class HostNameDiffers(RootCause, frozen=True, kw_only=True):
-    """The node of a local volume exists under another form of its host name."""
-
-    host: str
-    volume: str
-
-    @property
-    def leaves_no_node(self) -> bool:
-        return True
 
 
 class CapacityNotPublished(RootCause, frozen=True, kw_only=True):
@@ -516,7 +498,7 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
             missed = f"the labelSelector of podAntiAffinity term {term + 1} ({finding.selector})"
             yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
         case _:
-            yield from _claim_causes(cycle, finding)
+            yield from claim_causes(cycle, finding)
 
 
 def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> Iterator[RootCause]:
@@ -542,77 +524,6 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
     yield from _never_preempts(diagnosis)
     yield from _needed_victims(diagnosis)
-
-
-def _claim_causes(cycle: Cycle, finding: f.Finding) -> Iterator[RootCause]:
-    match finding:
-        case f.ClaimUnbound():
-            yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
-        case f.SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
-            yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
-        case f.VolumeNodeAffinityMismatch():
-            yield from _unreachable(cycle.snapshot.cluster, finding)
-            yield from _bound_in_one_place(cycle, finding)
-        case f.ClaimNotFound(ephemeral=False, claim=claim):
-            namespace, _, name = claim.partition("/")
-            others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
-            if others:
-                uses = f"a pod of namespace {namespace} uses only claims of that namespace"
-                yield RootCause(text=f"claim {list_names(others, 2)} exists, but {uses}")
-        case f.ClaimInUse():
-            own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(finding.holder)
-            if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:
-                yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
-        case _:
-            return
-
-
-def _unreachable(cluster: ClusterNodes, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
-    """Yield that the node of a volume is gone or has another form of its name, or that its zone has no nodes."""
-    for requirement in finding.terms[0].requirements if finding.terms else ():
-        is_host = cluster.is_named_by(requirement.key)
-        if requirement.operator != Operator.IN or not (is_host or requirement.key == ZONE):
-            continue
-        known = {*cluster.label(requirement.key).values}
-        if known & {*requirement.values}:
-            continue
-        by_host = requirement.values if requirement.key == HOSTNAME else ()
-        hosts = {value.partition(".")[0] for value in by_host}
-        meant = next((value for value in sorted(filter(None, known)) if value.partition(".")[0] in hosts), "")
-        if named := next((value for value in by_host if value in cluster.index), ""):  # a name in place of the label
-            meant = cluster.label(HOSTNAME)[cluster.index[named]] or ""
-        if meant:
-            its_node = f"node {named}" if named else "the node"
-            text = f"label {HOSTNAME} of {its_node} is {meant}, not {list_names(requirement.values, 2)}"
-            yield HostNameDiffers(text=text, host=meant, volume=finding.persistent_volume)
-        else:
-            values = list_names(requirement.values, 2)
-            on_host = f"node {values} does not exist, and the volume is on its disks"
-            yield RootCause(text=on_host if is_host else f"no node is in zone {values}")
-
-
-def _bound_in_one_place(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
-    """Yield that the volumes of pods that avoid each other are in one place because their class does not wait for the
-    pods."""
-    snapshot, pod, storage = cycle.snapshot, cycle.pod, cycle.snapshot.storage
-    claim, volume = storage.claims.get(finding.claim), storage.volumes.get(finding.persistent_volume)
-    storage_class = None if claim is None else storage.classes.get(claim.storage_class)
-    rules = pod.spec.affinity and pod.spec.affinity.pod_anti_affinity
-    if volume is None or storage_class is None or storage_class.waits_for_first_consumer or not rules:
-        return
-    of_others = [
-        storage.volumes.get(its.spec.volume_name)
-        for row in snapshot.pods.owners.where(lambda owners: pod.metadata.controller in owners).nonzero()[0].tolist()
-        if snapshot.pods.key(row) != pod.key
-        for its in storage.claims_of(snapshot.pods[row])
-        if its.storage_class == storage_class.name
-    ]
-    are_together = any(of_others) and all(
-        its and its.required_node_affinity == volume.required_node_affinity for its in of_others
-    )
-    if are_together and storage_class.can_provision and rules.required_during_scheduling_ignored_during_execution:
-        why = f"class {storage_class.name} binds claims before scheduling (Immediate)"
-        yield RootCause(text=f"{why}: the volumes of all replicas are in one place")
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:

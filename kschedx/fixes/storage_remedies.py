@@ -11,11 +11,13 @@ from msgspec.structs import replace
 from kschedx import findings as f
 from kschedx.controllers.daemon_set import is_running
 from kschedx.errors import InputError, differs_by_one_letter
+from kschedx.explain.claim_causes import ephemeral_claim_refusal
 from kschedx.explain.cycle_notes import released_volume
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
+from kschedx.fixes.raised_quota import EXCEEDED, RaisedQuota, raised_quota
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.documents import with_spec
@@ -278,7 +280,7 @@ def claim_remedies(finding: _ClaimProblem, place: RemedyCandidate) -> Iterator[s
         case f.ClaimNotFound():
             if meant := _nearly_called(finding, place):
                 yield s.UseClaim(claim=finding.claim.partition("/")[2], meant=meant)
-            new_claim = _new_claim(finding, place)
+            new_claim = _within_quota(_new_claim(finding, place), finding, place)
             yield from _with_its_data(finding.claim, new_claim, snapshot)
             yield new_claim
             return
@@ -303,12 +305,29 @@ def claim_remedies(finding: _ClaimProblem, place: RemedyCandidate) -> Iterator[s
             title = f"remove annotation {SELECTED_NODE}: {node} from claim {claim.key}"
             yield s.ObjectStep(title=title, cost=s.Cost.REPAIR, objects=(freed,))
         case f.ClaimNotOwned():
-            yield s.RecreateClaim(claim=_as_new_claim(claim, place, owned=True))
+            if not any(True for _ in _users(claim, snapshot)):
+                owned = _as_new_claim(claim, place, owned=True)
+                yield s.RecreateClaim(claim=owned, data=_fate_of_data(claim, snapshot.storage))
         case f.ClaimBeingDeleted() if users := tuple(_users(claim, snapshot)):
             if all(can_evict(row, place.situation) for row in users):
-                yield s.RecreateClaim(claim=_as_new_claim(claim, place), users=tuple(map(snapshot.pods.key, users)))
+                keys, data = tuple(map(snapshot.pods.key, users)), _fate_of_data(claim, snapshot.storage)
+                yield s.RecreateClaim(claim=_as_new_claim(claim, place), users=keys, data=data)
         case _:
             yield s.RecreateClaim(claim=_as_new_claim(claim, place))
+
+
+def _fate_of_data(claim: PersistentVolumeClaim, storage: Storage) -> str:
+    """Return what becomes of the data on a claim's volume when the claim is deleted; empty if it has no volume."""
+    name, volume = claim.spec.volume_name, storage.volumes.get(claim.spec.volume_name)
+    match "" if volume is None else volume.spec.persistent_volume_reclaim_policy:
+        case _ if not name:
+            return ""
+        case "Delete":
+            return f"the data on volume {name} is lost"
+        case "Retain":
+            return f"volume {name} keeps its data; the new volume is empty"
+        case _:
+            return f"the data on volume {name} is lost unless the reclaim policy is Retain"
 
 
 def _as_new_claim(
@@ -376,8 +395,25 @@ def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate, other_cl
     if other_class:
         new_claim = with_spec(new_claim, storage_class_name=other_class)
         named = f" with class {other_class}, which waits for the pod"
-    title = f"delete and recreate claim {claim.key}{named}; the data on volume {claim.spec.volume_name} is lost"
+    volume = place.snapshot.storage.volumes.get(claim.spec.volume_name)
+    is_kept = (
+        volume is not None and volume.spec.persistent_volume_reclaim_policy == "Retain" and not volume.spec.is_on_node
+    )
+    data = f"the data on volume {claim.spec.volume_name} is lost"
+    if is_kept:
+        data = f"volume {claim.spec.volume_name} keeps its data; the new volume is empty"
+    elif volume is not None and volume.spec.csi is not None and _is_zonal(volume):
+        data = f"{data} unless it is restored from a snapshot"
+    title = f"delete and recreate claim {claim.key}{named}; {data}"
     return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(new_claim,))
+
+
+def _is_zonal(volume: PersistentVolume) -> bool:
+    """Return whether the volume is reached from its whole zone, so that it is no disk of one node."""
+    required = volume.required_node_affinity
+    terms = () if required is None else required.node_selector_terms
+    keys = {requirement.key.rpartition("/")[2] for term in terms for requirement in term.match_expressions}
+    return "zone" in keys
 
 
 def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: bool = False) -> Iterator[int]:
@@ -452,6 +488,31 @@ def _new_claim(finding: f.ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep
         ),
     )
     return _create_claim(claim, is_ephemeral=finding.ephemeral)
+
+
+def _within_quota(step: s.ObjectStep, finding: f.ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep:
+    """Return the step that raises the quotas which refuse the claim of an ephemeral volume; else the step itself."""
+    snapshot, release = place.snapshot, place.situation.scheduler.release
+    raised: dict[str, RaisedQuota] = {}
+    namespace = place.pod.metadata.namespace
+    while refusal := ephemeral_claim_refusal(snapshot, place.pod, release, finding.claim):
+        match = EXCEEDED.search(refusal)
+        if match is None or match["quota"] in raised:
+            return step
+        raised[match["quota"]] = larger = raised_quota(snapshot, namespace, match, 1)
+        snapshot = larger.snapshot
+    if not raised or not finding.ephemeral:
+        return step
+    title = f"raise {' and '.join(larger.title for larger in raised.values())}, for claim {finding.claim}"
+    return s.RaiseQuotaOfClaim(
+        title=title,
+        cost=s.Cost.REPAIR,
+        group=s.FixGroup.CLUSTER,
+        objects=step.objects,
+        maker=step.maker,
+        quota_commands=tuple(filter(None, (larger.command for larger in raised.values()))),
+        quota_changes=tuple(change for larger in raised.values() for change in larger.changes),
+    )
 
 
 def _create_claim(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.ObjectStep:

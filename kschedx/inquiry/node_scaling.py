@@ -202,6 +202,11 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
         yield autoscaler_fix(f"let the node group {_OTHER_WAYS}: {why}", group=None)
 
 
+def is_of_limits(message: str) -> bool:
+    """Return whether Karpenter reports that the limits of a NodePool are reached."""
+    return "exceed limits" in message
+
+
 def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Iterator[Fix]:
     """Yield fixes according to Karpenter's own event, if the cluster's objects do not show its NodePools or their
     instance types. `limits` is `cpu 4 of 35 in use` for the limits of the NodePool, if they are known."""
@@ -210,7 +215,7 @@ def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Ite
     pool = f"NodePool {name}" if name else "a NodePool"
     if NO_CAPACITY.search(message):
         yield autoscaler_fix(f"let {pool} {OTHER_TYPES}: the cloud has no capacity for its NodeClaim")
-    elif "exceed limits" in message:
+    elif is_of_limits(message):
         shares = f" ({limits})" if limits else ""
         yield autoscaler_fix(f"raise the limits of {pool}{shares}, which Karpenter reports as reached")
     elif "no instance type" in message or "filtered out all" in message:

@@ -14,6 +14,7 @@ from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas
+from kschedx.explain.claim_causes import HostNameDiffers, SharedClaim
 from kschedx.explain.hardware import (
     DeviceClaimRefused,
     DeviceDriverMissing,
@@ -32,12 +33,10 @@ from kschedx.explain.root_causes import (
     CapacityNotPublished,
     ClassRaised,
     DriverNotRegistered,
-    HostNameDiffers,
     MembersNotCreated,
     NodeGone,
     PortOfService,
     SelectorOfNamespace,
-    SharedClaim,
     VirtualNode,
     balanced_service,
     newer_template,

@@ -3,7 +3,7 @@ its own round before it is proposed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from operator import attrgetter
@@ -30,6 +30,7 @@ from kschedx.inquiry.node_scaling import (
     autoscaler_fix,
     edit_step,
     find_remedies,
+    is_of_limits,
     reported_by_karpenter,
 )
 from kschedx.karpenter.catalogue import unready_text
@@ -140,9 +141,11 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         karpenter, provisioning = self.autoscaler, self.decision
         yield from self._repaired_pools()
         yield from self._claims_under_way(trial)
+        raised = {remedy.place for remedy in self.remedies if remedy.step.kind is StepKind.ROOM}
         reported = [
             fix
             for pool, message in self.reports.items()
+            if not (pool in raised and is_of_limits(message))
             for fix in reported_by_karpenter(message, pool, self._limits_text(pool))
         ]
         if provisioning.pool:
@@ -155,6 +158,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         yield from self._other_types()
         yield from self._other_systems()
         yield from self._unreserved()
+        yield from self._reached_limits(raised)
         for remedy in self.remedies:
             # room where the pod may go comes first
             if remedy.is_of_pod and not provisioning.pool and not self._tolerates_devices(remedy):
@@ -235,6 +239,14 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         named = next(taint.key for taint in taints[0] if _is_of_role(taint))
         yield autoscaler_fix(f"create a NodePool without taint {named}{built_in if is_eks else ''}")
 
+    def _reached_limits(self, raised: Collection[str]) -> Iterator[Fix]:
+        """Yield larger limits of NodePools of which no instance type is known, beside those that are raised already."""
+        for verdict in self.decision.pools if not self.decision.pool else ():
+            if isinstance(verdict.rejection, LimitReached) and not verdict.known and verdict.name not in raised:
+                plural = "limits" if len(verdict.rejection.limits) > 1 else "limit"
+                text = self._limits_text(verdict.name)
+                yield autoscaler_fix(f"raise the {plural} of NodePool {verdict.name}{text and f' ({text})'}")
+
     def _claims_under_way(self, trial: NodeTrial) -> Iterator[Fix]:
         """Yield fixes according to the conditions of the NodeClaims for which the pod waits."""
         karpenter, provisioning = self.autoscaler, self.decision
@@ -259,22 +271,29 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 )
 
     def _repaired_pools(self) -> Iterator[Fix]:
-        """Yield repairs of node classes whose NodePools are not ready, and replacements of NodePools that are being
-        deleted, if these would help otherwise."""
+        """Yield repairs of node classes whose NodePools are not ready, replacements of NodePools that are being
+        deleted, and larger static NodePools, if these would help otherwise."""
         karpenter, names, deleted = self.autoscaler, dict[tuple[str, str], list[str]](), list[str]()
         for skipped in karpenter.skipped if not self.decision.pool and not self.decision.existing else ():
             pool, conditions = skipped.pool, (NodeCondition(type="Ready", status="True"),)
             usable = replace(
                 pool,
+                spec=replace(pool.spec, replicas=None),
                 status=replace(pool.status, conditions=conditions),
                 metadata=replace(pool.metadata, deletion_timestamp=None),
             )
-            if skipped.why not in ("not-ready", "deleting"):
+            if skipped.why not in ("not-ready", "deleting", "static"):
                 continue
             then = karpenter.with_pools({pool.name: usable}).explain(self.pod)
-            if then is not None and (then.pool == pool.name or pool.name in then.open_pools):
+            is_open = then is not None and pool.name in then.open_pools and skipped.why != "static"
+            if then is not None and (then.pool == pool.name or is_open):
                 if pool.metadata.deletion_timestamp:
                     deleted.append(pool.name)
+                    continue
+                if skipped.why == "static":
+                    size = pool.spec.replicas or 0
+                    command = shell_command("kubectl scale nodepool {} --replicas={}", pool.name, str(size + 1))
+                    yield autoscaler_fix(f"raise replicas of NodePool {pool.name} from {size} to {size + 1}", command)
                     continue
                 reference = pool.spec.template.spec.node_class_ref
                 why = unready_text(karpenter.snapshot, pool).rpartition("; ")[2].removeprefix(f"{reference.kind} ")
@@ -395,10 +414,15 @@ def _correction_trials(scaling: PoolScaling, rejection: Incompatible, group: str
 
 
 def _without_reserved(scaling: PoolScaling, group: str) -> Iterator[_PoolTrial]:
-    """Yield the pod without labels that Karpenter reserves, or with the capacity type that was probably meant."""
+    """Yield the pod with the capacity type or the label that was probably meant, or without labels that Karpenter
+    reserves."""
     yield from _selector_trials(scaling, CAPACITY_TYPE, CAPACITY_TYPES)
     for key, value in scaling.pod.spec.node_selector.items():
         if is_reserved_label(key, group):
+            if meant := nearest_name(key, sorted(well_known(group))):
+                wrong, right = _label_match(key, value), _label_match(meant, value)
+                selected = SelectInstead(source="nodeSelector", term=0, wrong=wrong, meant=right)
+                yield _PoolTrial.of_pod(scaling, selected, StepKind.CORRECTION)
             dropped = DropRequirements(source="nodeSelector", term=0, requirements=(_label_match(key, value),))
             yield _PoolTrial.of_pod(scaling, dropped, StepKind.CORRECTION)
 

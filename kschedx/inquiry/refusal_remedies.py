@@ -39,10 +39,10 @@ from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
 from kschedx.fixes.proposal import FixGroup
+from kschedx.fixes.raised_quota import EXCEEDED, format_like, raised_quota
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.raised_quota import format_like, raised_quota
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import Manifest, decode, encode, list_at, map_at
 from kschedx.kube.documents import Change, Target, pointer, remove_field, set_field, with_spec
@@ -64,9 +64,6 @@ _USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
 """Requests for a container without any, if a quota or a LimitRange requires them."""
 
 _UNSPECIFIED = lazy_pattern(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)")
-_EXCEEDED = lazy_pattern(
-    r"exceeded quota: (?P<quota>\S+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
-)
 _BOUND = lazy_pattern(
     r"(?P<rule>maximum|minimum) (?P<resource>\S+) usage per (?P<type>Container|Pod|PersistentVolumeClaim) "
     r"is (?P<bound>[^\s,.]+(?:\.\d+\S*)?)"
@@ -186,7 +183,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _message_fixes(self, message: str) -> Iterator[Fix | None]:
         if match := _UNSPECIFIED.search(message):
             yield from self._missing_amount_fixes(match["quota"], match["missing"])
-        elif match := _EXCEEDED.search(message):
+        elif match := EXCEEDED.search(message):
             yield from self._exceeded_quota_fixes(match)
         elif _RATIO.search(message) and "but no request is specified" in message:
             each = (
@@ -518,7 +515,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         the first of them."""
         last = raised_quota(self.snapshot, self._namespace, match, self.count)
         raised = {match["quota"]: last}
-        while last.changes and (after := _EXCEEDED.search(self._refusal_in(last.snapshot))):
+        while last.changes and (after := EXCEEDED.search(self._refusal_in(last.snapshot))):
             if after["quota"] in raised:
                 break
             last = raised[after["quota"]] = raised_quota(last.snapshot, self._namespace, after, self.count)

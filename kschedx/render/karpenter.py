@@ -48,6 +48,7 @@ from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Pod
+from kschedx.patterns import lazy_pattern
 from kschedx.releases.karpenter import MEASURED
 from kschedx.render.terminal import StyledLine, text
 from kschedx.snapshot.events import RecordedEvent
@@ -56,6 +57,8 @@ from kschedx.words.growth import MOST_NAMES, OUTCOMES, DecisionWords, GrowthWord
 
 if TYPE_CHECKING:
     from kschedx.inquiry.pool_scaling import PoolScaling
+
+_RESERVED = lazy_pattern(r"using label (?P<key>\S+) is not allowed")
 
 _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
 """The resources of an instance type that are shown, in this order."""
@@ -68,6 +71,10 @@ def _sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
         claims = karpenter.cluster.not_launched
         text = f"waits for the cloud to launch NodeClaim {list_names(claims, MOST_NAMES)}"
         return f"{text}{_conditions(karpenter, claims)}"
+    if outcome is PodEligibility.REFUSED:
+        match = _RESERVED.search(reason := provisioning.looked.reason)
+        why = f"it does not allow pods to select nodes by label {match['key']}" if match else reason
+        return f"ignores the pod: {why}"
     if outcome is not PodEligibility.CONSIDERED:
         return OUTCOMES[outcome][0]
     if provisioning.pool:

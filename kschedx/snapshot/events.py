@@ -28,7 +28,9 @@ _FAILED_CREATE = "FailedCreate"
 """From a ReplicaSet, StatefulSet, DaemonSet, or Job: its pods are refused."""
 PROVISIONING_FAILED = "ProvisioningFailed"
 """From a driver that creates no volume for a claim; the message is the storage system's."""
-_OF_CLAIMS = frozenset({PROVISIONING_FAILED, "FailedBinding"})
+FAILED_BINDING = "FailedBinding"
+"""From kube-controller-manager: a claim is not bound, or the claim of a pod's ephemeral volume cannot be created."""
+_OF_CLAIMS = frozenset({PROVISIONING_FAILED, FAILED_BINDING})
 """Why a claim has no volume."""
 EXTERNAL_PROVISIONING = "ExternalProvisioning"
 """From kube-controller-manager: a claim waits for the driver of its class."""
@@ -60,7 +62,7 @@ _NO_CAPACITY = "InsufficientCapacityError"
 _UNMADE = {
     "PersistentVolumeClaim": _OF_CLAIMS,
     "CronJob": OF_CRON_JOBS,
-    "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED}),
+    "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED, FAILED_BINDING}),
     "NodeClaim": frozenset({_NO_CAPACITY}),
     "PodGroup": frozenset({_NOT_ENQUEUED}),
 }

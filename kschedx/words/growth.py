@@ -28,7 +28,7 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "avoids-karpenter": (
         "adds no node: the pod requires a node without karpenter.sh/nodepool", "excluding nodes of Karpenter"
     ),
-    "refused": ("ignores the pod for the reason in its event", "ignored for their spec"),
+    "refused": ("", "ignored for their spec"),
     "no-pools": ("has no usable NodePool", "without a usable NodePool"),
     "waiting-for-nodeclaim": ("", "waiting for a NodeClaim to launch"),
 }  # fmt: skip

@@ -402,3 +402,103 @@ def test_volumes_in_one_place_name_a_class_with_immediate_binding(
     texts = roots(kschedx.explain(snapshot, "default/db-1").diagnosis)
     why = "class now binds claims before scheduling (Immediate): the volumes of all replicas are in one place"
     assert (why in texts) == is_named
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((ZONE, "a"), (ZONE, "b"), ["no node can access both volume v1 in a and volume v2 in b"]),
+        ((ZONE, "b"), (ZONE, "a"), ["no node can access both volume v1 in b and volume v2 in a"]),
+        ((ZONE, "a", "b"), (ZONE, "b"), []),
+        ((ZONE, "a"), (HOSTNAME, "b"), []),
+    ],
+    ids=["apart", "the other way", "overlapping", "by other labels"],
+)
+def test_volumes_that_no_node_reaches_together(
+    first: tuple[str, str], second: tuple[str, str], expected: list[str]
+) -> None:
+    reaches = {"v1": first, "v2": second}
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": f"data-{name}"}} for name in reaches]
+    objects = [
+        item
+        for name, reach in reaches.items()
+        for item in (
+            claim(f"data-{name}", volume=name),
+            volume(name, claim_ref=f"data-{name}", node_affinity=in_term(*reach)),
+        )
+    ]
+    nodes = [node(name, labels={HOSTNAME: name, ZONE: name}) for name in ("a", "c")]
+    snapshot = kschedx.Snapshot.from_objects([*nodes, storage_class(), pod("me", volumes=volumes), *objects])
+    texts = roots(kschedx.explain(snapshot, "default/me").diagnosis)
+    assert [text for text in texts if text.startswith("no node can access both")] == expected
+
+
+SCRATCH = {"accessModes": ["ReadWriteOnce"], "storageClassName": "waits", "resources": {"requests": {"storage": "7Gi"}}}
+ON_SCRATCH = pod(
+    "me",
+    metadata={"uid": "u"},
+    volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": SCRATCH}}}],
+)
+
+
+@pytest.mark.parametrize(
+    ("policy", "fate"),
+    [
+        ("Delete", "the data on volume v is lost"),
+        ("Retain", "volume v keeps its data; the new volume is empty"),
+        ("", "the data on volume v is lost unless the reclaim policy is Retain"),
+    ],
+)
+def test_the_data_of_a_claim_that_is_recreated(policy: str, fate: str) -> None:
+    kept = volume("v", claim_ref="me-scratch", persistentVolumeReclaimPolicy=policy)
+    objects = [storage_class(provisioner=DRIVER), claim("me-scratch", volume="v"), kept]
+    [fix] = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), ON_SCRATCH, *objects]), "default/me").fixes
+    assert (fix.title, fix.costs) == ("delete and recreate claim default/me-scratch", (fate,))
+
+
+def test_a_claim_in_use_is_not_recreated_for_another_pod() -> None:
+    used = [{"name": "data", "persistentVolumeClaim": {"claimName": "me-scratch"}}]
+    objects = [storage_class(provisioner=DRIVER), claim("me-scratch", volume="v"), volume("v", claim_ref="me-scratch")]
+    nodes_and_pods = [node("a"), ON_SCRATCH, pod("other", on="a", volumes=used)]
+    snapshot = kschedx.Snapshot.from_objects([*nodes_and_pods, *objects])
+    assert not kschedx.explain(snapshot, "default/me").fixes
+
+
+def quota_of_claims(name: str, hard: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"hard": {"persistentvolumeclaims": hard}},
+        "status": {"hard": {"persistentvolumeclaims": hard}, "used": {"persistentvolumeclaims": "1"}},
+    }
+
+
+def test_a_quota_that_refuses_the_claim_of_an_ephemeral_volume_is_raised() -> None:
+    objects = [storage_class(provisioner=DRIVER), quota_of_claims("few", "1"), quota_of_claims("many", "9")]
+    snapshot = kschedx.Snapshot.from_objects([node("a"), ON_SCRATCH, *objects])
+    result = kschedx.explain(snapshot, "default/me")
+    [fix] = result.fixes
+    assert (fix.title, fix.certainty) == (
+        "raise persistentvolumeclaims from 1 to 2 in ResourceQuota few, for claim default/me-scratch",
+        "verified",
+    )
+    [command] = fix.commands
+    assert command.startswith("kubectl patch resourcequota few -n default")
+    [refused] = [text for text in roots(result.diagnosis) if text.startswith("kube-controller-manager cannot create")]
+    assert "exceeded quota: few, requested: persistentvolumeclaims=1" in refused
+
+
+def test_an_event_of_the_pod_names_why_the_claim_of_its_ephemeral_volume_is_not_created() -> None:
+    event: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "me", "uid": "u"},
+        "reason": "FailedBinding",
+        "message": "ephemeral volume scratch: create PVC me-scratch: denied by policy",
+        "type": "Warning",
+    }
+    snapshot = kschedx.Snapshot.from_objects([node("a"), ON_SCRATCH, storage_class(provisioner=DRIVER), event])
+    texts = roots(kschedx.explain(snapshot, "default/me").diagnosis)
+    assert "kube-controller-manager cannot create it: denied by policy" in texts

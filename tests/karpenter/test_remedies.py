@@ -75,6 +75,10 @@ def test_a_node_selector_is_corrected() -> None:
     assert steps(pool(), pod(nodeSelector={"karpenter.sh/registered": "true"})) == [
         "stop requiring karpenter.sh/registered=true"
     ]
+    assert steps(pool(), pod(nodeSelector={"karpenter.sh/capacity_type": "on-demand"})) == [
+        "select karpenter.sh/capacity-type=on-demand instead of karpenter.sh/capacity_type=on-demand",
+        "stop requiring karpenter.sh/capacity_type=on-demand",
+    ]
     for key, wrong, value in (("capacity-type", "ondemand", "on-demand"), ("nodepool", "genral", "general")):
         target = pod(nodeSelector={f"karpenter.sh/{key}": wrong})
         assert steps(pool(), target) == [f"select karpenter.sh/{key}={value} instead of karpenter.sh/{key}={wrong}"]
@@ -111,6 +115,39 @@ def test_a_pool_that_is_being_deleted_is_replaced() -> None:
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web")
     assert result.fixes[0].title == "create a NodePool to replace general, which is being deleted"
     assert not any("add a node" in fix.title for fix in result.fixes)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "fix"),
+    [("2", "raise replicas of NodePool general from 1 to 2"), ("64", "add a node")],
+)
+def test_a_static_pool_is_enlarged_if_its_nodes_fit_the_pod(cpu: str, fix: str) -> None:
+    static = pool()
+    static["spec"]["replicas"] = 1
+    result = kschedx.explain(
+        kschedx.Snapshot.from_objects([static, node_class("eu-1a"), node(), pod(cpu)]), "default/web"
+    )
+    assert result.fixes[0].title.startswith(fix)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_reached_limit_that_karpenter_reports_as_well_is_one_fix(is_known: bool) -> None:
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "web.1", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
+        "reason": "FailedScheduling",
+        "message": 'Failed to schedule pod, all available instance types exceed limits for nodepool: "general"',
+        "source": {"component": "karpenter"},
+    }
+    limited = pool(limits={"cpu": "4"})
+    limited["spec"]["template"]["spec"]["requirements"] = [
+        {"key": TYPE, "operator": "In", "values": ["m6i.xlarge" if is_known else "m9.large"]}
+    ]
+    objects = [limited, node_class("eu-1a"), node(), pod(), event]
+    titles = [fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes]
+    assert sum(title.startswith("raise the limit") for title in titles) == 1
 
 
 def test_the_operating_system_of_a_pool_is_that_of_its_image() -> None:

@@ -55,6 +55,7 @@ from kschedx.fixes.steps.storage import CreateVolume as CreateVolume
 from kschedx.fixes.steps.storage import DeleteTaintRules as DeleteTaintRules
 from kschedx.fixes.steps.storage import NextAttempt as NextAttempt
 from kschedx.fixes.steps.storage import ObjectStep as ObjectStep
+from kschedx.fixes.steps.storage import RaiseQuotaOfClaim as RaiseQuotaOfClaim
 from kschedx.fixes.steps.storage import RecreateClaim as RecreateClaim
 from kschedx.fixes.steps.storage import ReleaseVolume as ReleaseVolume
 from kschedx.fixes.steps.storage import SetClass as SetClass

@@ -36,6 +36,19 @@ class ObjectStep(FixStep, frozen=True, kw_only=True):
         yield from ((item, self.maker) for item in self.objects if self.maker)
 
 
+class RaiseQuotaOfClaim(ObjectStep, frozen=True, kw_only=True):
+    """A larger quota, within which kube-controller-manager creates the claim of a pod's ephemeral volume."""
+
+    quota_commands: tuple[str, ...]
+    quota_changes: tuple[Change, ...]
+
+    def commands(self) -> tuple[str, ...]:
+        return self.quota_commands
+
+    def changes(self, namespace: str) -> Iterator[Change]:
+        yield from self.quota_changes
+
+
 class ChangeClaimTemplate(ObjectStep, frozen=True, kw_only=True):
     """A ResourceClaimTemplate is deleted and recreated, and the claims of pending pods that came from it are deleted:
     kube-controller-manager creates them again."""
@@ -76,6 +89,7 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     is_renamed: bool = False  # whether it then names the class of that volume
     is_bound_at_once: bool = False  # whether the claim is bound to that volume before the pod is scheduled
     is_elsewhere: bool = False  # whether the present class exists, and is restricted to another topology
+    data: str = ""  # what becomes of the data on the claim's volume: `the data on volume pv-1 is lost`
     without: str = ""  # the volume that the claim names and that does not exist
 
     @property
@@ -102,7 +116,7 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
 
     @property
     def costs(self) -> tuple[str, ...]:
-        return ("its volume's data is lost unless the reclaim policy is Retain",) if self.users else ()
+        return (self.data,) if self.data else ()
 
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((pod, "") for pod in self.users)

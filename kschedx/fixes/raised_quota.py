@@ -1,4 +1,4 @@
-"""Larger quotas, for pods that a quota refuses."""
+"""Larger quotas, for what a quota refuses."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from kschedx.kube.documents import Change, Target, merged_fields
 from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
+EXCEEDED = lazy_pattern(
+    r"exceeded quota: (?P<quota>\S+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
+)
+"""The part of a refusal that names the quota and its amounts."""
 
-class _RaisedQuota(Struct, frozen=True, kw_only=True):
+
+class RaisedQuota(Struct, frozen=True, kw_only=True):
     title: str  # `pods from 2 to 5 in ResourceQuota q`
     command: str
     changes: tuple[Change, ...] = ()  # None for a ClusterResourceQuota
     snapshot: Snapshot
 
 
-def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods: int) -> _RaisedQuota:
+def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods: int) -> RaisedQuota:
     """Return a quota with its usage plus the requests of so many pods, and the snapshot with it."""
     name = match["quota"]
     requested, used, limited = (
@@ -44,7 +50,7 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
     if CLUSTER_RESOURCE_QUOTA in kinds:
         patch = {"spec": {"quota": {"hard": hard}}}
         command = merge_patch("clusterresourcequota", "", name, patch) if len(kinds) == 1 else ""
-        return _RaisedQuota(title=f"{phrase} in {' or '.join(kinds)} {name}", command=command, snapshot=snapshot)
+        return RaisedQuota(title=f"{phrase} in {' or '.join(kinds)} {name}", command=command, snapshot=snapshot)
     target = Target(api_version="v1", kind="ResourceQuota", namespace=namespace, name=name)
     if own is not None:
         larger = replace(
@@ -54,7 +60,7 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
         )
         snapshot = snapshot.with_records(ResourceQuota, (larger if quota is own else quota for quota in quotas))
     scopes = "" if own is None else ", ".join(own.spec.scopes)
-    return _RaisedQuota(
+    return RaisedQuota(
         title=f"{phrase} in ResourceQuota {name}{scopes and f' (scope {scopes})'}",
         command=merge_patch("resourcequota", namespace, name, {"spec": {"hard": hard}}),
         changes=(target.patched(*merged_fields("/spec/hard", hard)),),

@@ -1,0 +1,170 @@
+"""The cause behind a claim or a volume that keeps a pod pending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kschedx import findings as f
+from kschedx.explain.admission import QuotaLedger
+from kschedx.explain.cycle_notes import unusable_volumes
+from kschedx.explain.hardware import RootCause
+from kschedx.framework.cycle import Cycle
+from kschedx.kube.names import HOSTNAME, ZONE
+from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.selectors import Operator
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name, default_class, with_default_class
+from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.releases import Release
+from kschedx.snapshot.events import FAILED_BINDING
+from kschedx.snapshot.nodes import ClusterNodes
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import list_names
+
+
+class SharedClaim(RootCause, frozen=True, kw_only=True):
+    """Pods of one controller use a claim that only one pod at a time may use."""
+
+    claim: str
+
+
+class HostNameDiffers(RootCause, frozen=True, kw_only=True):
+    """The node of a local volume exists under another form of its host name."""
+
+    host: str
+    volume: str
+
+    @property
+    def leaves_no_node(self) -> bool:
+        return True
+
+
+def claim_causes(cycle: Cycle, finding: f.Finding) -> Iterator[RootCause]:
+    """Yield why a claim or its volume keeps the pod pending."""
+    match finding:
+        case f.ClaimUnbound():
+            yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
+        case f.SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
+            yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
+        case f.VolumeNodeAffinityMismatch():
+            yield from _unreachable(cycle.snapshot.cluster, finding)
+            yield from _apart(cycle, finding)
+            yield from _bound_in_one_place(cycle, finding)
+        case f.InsufficientStorageCapacity() if finding.capacity_count and finding.largest:
+            size = format_quantity(finding.largest, Unit.BYTE)
+            yield RootCause(text=f"the largest volume that {finding.driver} can create for a node is {size}")
+        case f.ClaimNotFound(ephemeral=True, claim=claim):
+            refusal = ephemeral_claim_refusal(cycle.snapshot, cycle.pod, cycle.release, claim)
+            if refusal := refusal or _reported_refusal(cycle.snapshot, cycle.pod, claim):
+                yield RootCause(text=f"kube-controller-manager cannot create it: {refusal}")
+        case f.ClaimNotFound(ephemeral=False, claim=claim):
+            namespace, _, name = claim.partition("/")
+            others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
+            if others:
+                uses = f"a pod of namespace {namespace} uses only claims of that namespace"
+                yield RootCause(text=f"claim {list_names(others, 2)} exists, but {uses}")
+        case f.ClaimInUse():
+            own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(finding.holder)
+            if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:
+                yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
+        case _:
+            return
+
+
+def _unreachable(cluster: ClusterNodes, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield that the node of a volume is gone or has another form of its name, or that its zone has no nodes."""
+    for requirement in finding.terms[0].requirements if finding.terms else ():
+        is_host = cluster.is_named_by(requirement.key)
+        if requirement.operator != Operator.IN or not (is_host or requirement.key == ZONE):
+            continue
+        known = {*cluster.label(requirement.key).values}
+        if known & {*requirement.values}:
+            continue
+        by_host = requirement.values if requirement.key == HOSTNAME else ()
+        hosts = {value.partition(".")[0] for value in by_host}
+        meant = next((value for value in sorted(filter(None, known)) if value.partition(".")[0] in hosts), "")
+        if named := next((value for value in by_host if value in cluster.index), ""):  # a name in place of the label
+            meant = cluster.label(HOSTNAME)[cluster.index[named]] or ""
+        if meant:
+            its_node = f"node {named}" if named else "the node"
+            text = f"label {HOSTNAME} of {its_node} is {meant}, not {list_names(requirement.values, 2)}"
+            yield HostNameDiffers(text=text, host=meant, volume=finding.persistent_volume)
+        else:
+            values = list_names(requirement.values, 2)
+            on_host = f"node {values} does not exist, and the volume is on its disks"
+            yield RootCause(text=on_host if is_host else f"no node is in zone {values}")
+
+
+def _bound_in_one_place(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield that the volumes of pods that avoid each other are in one place because their class does not wait for the
+    pods."""
+    snapshot, pod, storage = cycle.snapshot, cycle.pod, cycle.snapshot.storage
+    claim, volume = storage.claims.get(finding.claim), storage.volumes.get(finding.persistent_volume)
+    storage_class = None if claim is None else storage.classes.get(claim.storage_class)
+    rules = pod.spec.affinity and pod.spec.affinity.pod_anti_affinity
+    if volume is None or storage_class is None or storage_class.waits_for_first_consumer or not rules:
+        return
+    of_others = [
+        storage.volumes.get(its.spec.volume_name)
+        for row in snapshot.pods.owners.where(lambda owners: pod.metadata.controller in owners).nonzero()[0].tolist()
+        if snapshot.pods.key(row) != pod.key
+        for its in storage.claims_of(snapshot.pods[row])
+        if its.storage_class == storage_class.name
+    ]
+    are_together = any(of_others) and all(
+        its and its.required_node_affinity == volume.required_node_affinity for its in of_others
+    )
+    if are_together and storage_class.can_provision and rules.required_during_scheduling_ignored_during_execution:
+        why = f"class {storage_class.name} binds claims before scheduling (Immediate)"
+        yield RootCause(text=f"{why}: the volumes of all replicas are in one place")
+
+
+def _apart(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield that two volumes of the pod are in different places, so that no node, not even a new one, reaches both."""
+    storage = cycle.snapshot.storage
+    volume = storage.volumes.get(finding.persistent_volume)
+    names = sorted(claim.spec.volume_name for claim in storage.claims_of(cycle.pod))
+    places = {} if volume is None else _places(volume)
+    for name in names:
+        other = storage.volumes.get(name)
+        if other is None or volume is None or name == volume.name:
+            continue
+        others = _places(other)
+        for key in sorted(places.keys() & others.keys()):
+            if not places[key] & others[key]:
+                both = sorted([(volume.name, places[key]), (name, others[key])])
+                phrases = (f"volume {its} in {list_names(sorted(values), 2)}" for its, values in both)
+                yield RootCause(text=f"no node can access both {' and '.join(phrases)}")
+                return
+
+
+def _places(volume: PersistentVolume) -> Mapping[str, frozenset[str]]:
+    """Return label keys to the values with which a node reaches the volume, if it has only one term."""
+    required = volume.required_node_affinity
+    terms = () if required is None else required.node_selector_terms
+    if len(terms) != 1:
+        return {}
+    return {
+        requirement.key: frozenset(requirement.values)
+        for requirement in terms[0].match_expressions
+        if requirement.operator == Operator.IN
+    }
+
+
+def _reported_refusal(snapshot: Snapshot, pod: Pod, key: str) -> str:
+    """Return why the claim of a generic ephemeral volume is not created, as an event of the pod says; else empty."""
+    event = snapshot.failed_create("Pod", pod.metadata)
+    about = f"create PVC {key.partition('/')[2]}: "
+    return "" if event is None or event.reason != FAILED_BINDING else event.message.partition(about)[2]
+
+
+def ephemeral_claim_refusal(snapshot: Snapshot, pod: Pod, release: Release, key: str) -> str | None:
+    """Return why a quota or LimitRange refuses the claim of a generic ephemeral volume; None if none does. Upstream:
+    pkg/controller/volume/ephemeral/controller.go."""
+    namespace, _, name = key.partition("/")
+    for volume in pod.spec.volumes:
+        template = None if volume.ephemeral is None else volume.ephemeral.volume_claim_template
+        if template is not None and claim_name(pod.metadata.name, volume) == name:
+            claim = PersistentVolumeClaim(metadata=ObjectMeta(name=name, namespace=namespace), spec=template.spec)
+            claim = with_default_class(claim, default_class(snapshot.storage.classes.values()))
+            return QuotaLedger(snapshot, release).take(claim)
+    return None
