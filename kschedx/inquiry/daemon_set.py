@@ -16,6 +16,9 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.resource_quota import create_error_text
 from kschedx.controllers.manager import Rollout, RolloutDocument
+from kschedx.controllers.pod_lifecycle import pod_lifecycle
+from kschedx.controllers.state_causes import causes
+from kschedx.controllers.states import BeingDeleted
 from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.kubelet import may_lack_node_support, start_obstacle
@@ -48,6 +51,8 @@ class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
     refused: int = 0
     refusal: str = ""
     rollout: RolloutDocument | None = None
+    blocked_deletions: Mapping[str, str] = {}
+    """Node to the reason why its pod is not gone yet."""
 
 
 class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
@@ -59,6 +64,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     setup: Setup
     has_pod: frozenset[str] = frozenset()  # the nodes on which a pod of the DaemonSet runs, which quotas count
     awaited: Mapping[str, Subject] = {}  # the nodes for which a pod of the DaemonSet is pending, with the pod
+    deleted: Mapping[str, Subject] = {}  # the nodes on which a pod of the DaemonSet is being deleted, with the pod
     rollout: Rollout | None = None
     node: str = ""  # the node whose pod is shown; empty if all are
 
@@ -79,7 +85,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _admitted_count(self) -> tuple[int, str]:
         """The number of pods that quotas admit, and why they refuse the next one."""
-        nodes = (*self.runs, *self.cannot_start, *(name for group in self.waits for name in self.names(group)))
+        nodes = (*self._feasible, *(name for group in self.waits for name in self.names(group)))
         quotas = QuotaLedger(self.subject.snapshot, self.setup.release)
         number = len(self.has_pod.intersection(nodes))
         for _ in range(len(nodes) - number):
@@ -128,7 +134,20 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def runs(self) -> tuple[str, ...]:
         """The nodes on which its pod fits and can start."""
-        return tuple(name for name in self._feasible if name not in self.cannot_start)
+        return tuple(
+            name for name in self._feasible if name not in self.cannot_start and name not in self.blocked_deletions
+        )
+
+    @cached_property
+    def blocked_deletions(self) -> Mapping[str, str]:
+        """Nodes whose pod is being deleted and stays, with the reasons: of a finalizer, or of a lost node. The
+        controller creates no other pod there, and counts a pod on a node that is not eligible as misscheduled."""
+        states = ((node, pod_lifecycle(subject.snapshot, subject.pod)) for node, subject in self.deleted.items())
+        return {
+            node: next(causes(state))
+            for node, state in states
+            if isinstance(state, BeingDeleted) and (state.finalizers or state.is_node_lost)
+        }
 
     @cached_property
     def waits(self) -> tuple[NodeGroup, ...]:
@@ -186,6 +205,11 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return group_pairs((why, name) for name, why in self.cannot_start.items())
 
     @property
+    def by_blocker(self) -> Mapping[str, Sequence[str]]:
+        """The reasons for which pods that are being deleted stay, with their nodes."""
+        return group_pairs((why, name) for name, why in self.blocked_deletions.items())
+
+    @property
     def is_one_answer(self) -> bool:
         """Whether all pods have the same outcome, whatever their nodes."""
         decided = self.explanation.outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE)
@@ -204,7 +228,8 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         outcome = self.explanation.outcome
         if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
             stalls = self.rollout is not None and self.rollout.stalls
-            is_whole = self.runs and not (self.waits or self.cannot_start or self.refused or stalls)
+            is_blocked = not self.blocked_deletions.keys().isdisjoint(self._feasible)
+            is_whole = self.runs and not (self.waits or self.cannot_start or self.refused or stalls or is_blocked)
             return Outcome.SCHEDULED if is_whole else Outcome.UNSCHEDULABLE
         return outcome
 
@@ -226,6 +251,8 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         """The first fix of each group of nodes, and the node on which it was tried; pending pods come first."""
         firsts = [(self._fix_of(group), self.names(group)[0]) for group in self.waits]
         firsts += [(next(iter(self.answer_on(nodes[0]).fixes), None), nodes[0]) for nodes in self.unable.values()]
+        for nodes in self.by_blocker.values():
+            firsts.append((next(iter(explain(self.deleted[nodes[0]], self.setup).fixes), None), nodes[0]))
         firsts += [(self._fix_of(group), self.names(group)[0]) for group in self.left_out]
         fixes: dict[str, tuple[Fix, str]] = {}
         for fix, node in firsts:
@@ -270,6 +297,11 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
         subject=alone,
         setup=setup,
         has_pod=frozenset(pods.node_names[row] for row in rows if pods.node[row] >= 0),
+        deleted={
+            pods.node_names[row]: stored_subject(subject.snapshot, pods[row])
+            for row in rows
+            if pods.node[row] >= 0 and pods.terminating[row]
+        },
         awaited={
             pinned_to(pods.specs[row]): stored_subject(subject.snapshot, pods[row])
             for row in rows

@@ -56,6 +56,7 @@ def _nodes_of(answer: DaemonSetAnswer) -> Sequence[str]:
 
 
 _PENDING, _UNABLE, _FITS, _NOT_ELIGIBLE = "pod pending", "pod cannot start", "pod fits", "not eligible"
+_DELETED = "pod being deleted"
 _NO_NODES = {
     Outcome.GATED: "its pods are gated",
     Outcome.UNSCHEDULABLE: "its pods stay pending",
@@ -113,6 +114,8 @@ def _nodes_text(answer: DaemonSetAnswer) -> str:
     parts += [f"{count(waiting, 'pod')} {'stays' if waiting == 1 else 'stay'} pending"] if waiting else []
     unable = len(answer.cannot_start)
     parts += [f"{count(unable, 'pod')} cannot start"] if unable else []
+    blocked = len(answer.blocked_deletions)
+    parts += [f"{count(blocked, 'pod')} {'is' if blocked == 1 else 'are'} being deleted"] if blocked else []
     parts += [f"the API server refuses {count(answer.refused, 'pod')}"] if answer.refused else []
     parts += [f"{count(aside, 'node')} {'is' if aside == 1 else 'are'} not eligible"] if aside else []
     parts += ["its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
@@ -129,6 +132,9 @@ def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
     for why, nodes in answer.unable.items():
         title = f"{count(len(nodes), 'node')}: {_UNABLE}, {why}"
         yield ViewItem(title=title, tone=Tone.BAD, kind=_UNABLE, members=tuple(nodes))
+    for why, nodes in answer.by_blocker.items():
+        title = f"{count(len(nodes), 'node')}: {_DELETED}, {why}"
+        yield ViewItem(title=title, tone=Tone.BAD, kind=_DELETED, members=tuple(nodes))
     if answer.runs:
         title = f"{count(len(answer.runs), 'node')}: {_FITS}"
         yield ViewItem(title=title, tone=Tone.GOOD, kind=_FITS, members=answer.runs)
@@ -210,12 +216,14 @@ def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
     group = next((node_group for node_group in groups if node in answer.names(node_group)), None)
     text = _headlines(group.exemplar.findings) if group else ""
     outcome = f"its pod stays pending on {node}: {text}"
-    is_good = explanation.overall is Outcome.SCHEDULED
+    is_good = explanation.overall is Outcome.SCHEDULED and node not in answer.blocked_deletions
     if explanation.outcome is Outcome.SCHEDULED:
         why = answer.cannot_start.get(node, "")
         outcome = f"its pod fits {node}" + (f", but cannot start there: {why}" if why else "")
     elif group in answer.left_out:
         outcome = f"its controller creates no pod for {node}: {text}"
+    if why := answer.blocked_deletions.get(node, ""):
+        outcome = f"its pod on {node} is being deleted: {why}"
     view = explanation_view(explanation)
     return replace(
         view,

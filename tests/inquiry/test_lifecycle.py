@@ -1758,6 +1758,30 @@ def test_a_new_pod_whose_claim_waits_for_its_volume(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("selector", "metadata", "code", "headline"),
+    [
+        ({}, GONE, 0, "fits 1 eligible node"),
+        ({}, {**GONE, "finalizers": ["x.io/f"]}, 1, "fits 0 of 1 eligible node; 1 pod is being deleted"),
+        (
+            {"nodeSelector": {"a": "b"}},
+            {**GONE, "finalizers": ["x.io/f"]},
+            1,
+            "does not select the only node",
+        ),
+    ],
+)
+def test_a_pod_of_a_daemon_set_whose_deletion_is_blocked(
+    tmp_path: Path, selector: Manifest, metadata: Manifest, code: int, headline: str
+) -> None:
+    agents = workload("DaemonSet", template={"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, **selector}})
+    going = pod("web-0", on="n", metadata={**owned("DaemonSet", "web"), **metadata}, spec=SMALL)
+    result = why(tmp_path, "ds/web", agents, going)
+    assert (result.code, headline in result.out) == (code, True)
+    assert ("finalizer x.io/f: the object stays" in result.out) is ("finalizers" in metadata)
+    assert ("fix       remove finalizer x.io/f" in result.out) is ("finalizers" in metadata and not selector)
+
+
 @pytest.mark.parametrize(("count", "code"), [(1, 0), (40, 1)])
 def test_a_claim_whose_driver_may_not_run(tmp_path: Path, count: int, code: int) -> None:
     """kube-controller-manager reports a claim that waits for its driver every 15 seconds."""
