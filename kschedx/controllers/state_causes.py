@@ -224,6 +224,8 @@ def _stall(rollout: states.RolloutStalled) -> Iterator[str]:
 def _unknown(pod: states.NoScheduler) -> Iterator[str]:
     if pod.others:
         yield f"{count(pod.others, 'pod')} with this schedulerName {'has a node' if pod.others == 1 else 'have nodes'}"
+    elif pod.running:
+        yield f"{pod.running} runs it, and has reported nothing about the pod"
     elif not pod.message and not pod.is_managed:
         yield f"no pod with this schedulerName has a node; the configuration has {list_names(pod.profiles, 4)}"
     if pod.message:

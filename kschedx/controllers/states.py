@@ -423,12 +423,13 @@ class NoScheduler(StateFacts, frozen=True, kw_only=True):
     profiles: tuple[str, ...]  # the schedulerNames in the configuration
     others: int = 0  # the number of pods with this schedulerName that have a node
     message: str = ""  # what a scheduler of this name reports about the pod
+    running: str = ""  # a pod that runs the scheduler by its name, such as `kube-system/my-scheduler-x`
     hint: str = ""  # the schedulerName that is probably meant
     is_managed: bool = False  # whether it is the kube-scheduler of a provider, which sets the schedulerName
 
     @property
     def known(self) -> str:
-        if self.others or self.message or self.is_managed:
+        if self.others or self.message or self.running or self.is_managed:
             return f"scheduler {self.scheduler} decides about it, and its configuration is not known"
         return f'no scheduler with the schedulerName "{self.scheduler}" is known'
 

@@ -227,7 +227,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield Fix.untried(f"{native}: it ends with the Job's other containers")
             case states.ResizeHeld():
                 yield from self._resize_fixes(lifecycle)
-            case states.NoScheduler(profiles=profiles, hint=hint, others=0, message="", is_managed=False):
+            case states.NoScheduler(profiles=profiles, hint=hint, others=0, message="", running="", is_managed=False):
                 yield self._scheduler_fix(hint, profiles)
             case states.NotSynced():
                 yield Fix.untried("mend it in the host cluster, whose API server refuses the pod")

@@ -431,10 +431,18 @@ def _other_scheduler_down(snapshot: Snapshot, pod: Pod) -> states.ComponentDown 
     name = pod.spec.scheduler_name
     if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:
         return None
-    component = name if "scheduler" in name else f"{name}-scheduler"
-    pods = snapshot.pods
-    rows = [row for row in range(len(pods)) if pods.names[row].startswith(f"{component}-") and pods.owners[row]]
-    return component_down(snapshot, pod.key, component, rows)
+    return component_down(snapshot, pod.key, _component_of(name), _scheduler_rows(snapshot, name))
+
+
+def _component_of(scheduler: str) -> str:
+    """Return the name of the workload that runs a scheduler, by convention."""
+    return scheduler if "scheduler" in scheduler else f"{scheduler}-scheduler"
+
+
+def _scheduler_rows(snapshot: Snapshot, scheduler: str) -> list[int]:
+    """Return the pods of the workload that runs a scheduler."""
+    pods, prefix = snapshot.pods, f"{_component_of(scheduler)}-"
+    return [row for row in range(len(pods)) if pods.names[row].startswith(prefix) and pods.owners[row]]
 
 
 def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoScheduler | None:
@@ -449,8 +457,11 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoSchedul
     event = recorded_event(snapshot, pod)
     message = "" if event is None else event.message
     in_use = {spec.scheduler_name for spec in pods.specs.values} - {name}
-    meant = "" if others or message else closest(name, (*known, *in_use))
-    state = states.NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
+    running = "" if others or message else next((pods.key(row) for row in _scheduler_rows(snapshot, name)), "")
+    meant = "" if others or message or running else closest(name, (*known, *in_use))
+    state = states.NoScheduler(
+        subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant, running=running
+    )
     return replace(state, message=message, is_managed=name.startswith(OF_PROVIDERS))
 
 

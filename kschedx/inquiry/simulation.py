@@ -49,7 +49,6 @@ from kschedx.inquiry.pod import (
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Document, Json, document, part_of, with_spec
-from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, DisplacedPods
@@ -284,7 +283,24 @@ class Simulation(Shown):
         """The reports of `why` that are not based on a decision: about workloads that changes name or whose pods are
         not created, pods that the API server refuses, a pod of each unknown scheduler, and a pod for
         which the cluster contradicts the simulation."""
-        return tuple(explanation for explanation in self._states() if explanation.lifecycle is not None)
+        answers = self._answers_of_others.values()
+        unschedulable = {id(answer) for answer in answers if answer.overall is Outcome.UNSCHEDULABLE}
+        return tuple(it for it in self._states() if it.lifecycle is not None or id(it) in unschedulable)
+
+    @cached_property
+    def _answers_of_others(self) -> Mapping[str, Explanation]:
+        """The answer of `why` about a pod of each scheduler that the configuration does not have: the first pod that
+        may have a node, if there is one."""
+        pods, answers = self.after.pods, dict[str, Explanation]()
+        rows = [pods.rows[key] for key in self.of_other_schedulers]
+        for row in {int(pods.specs.codes[row]): row for row in reversed(rows)}.values():
+            pod = pods[row]
+            known = answers.get(pod.spec.scheduler_name)
+            if known is None or known.overall is Outcome.UNSCHEDULABLE:
+                answer = explain(stored_subject(self.after, pod), self.setup)
+                if known is None or answer.overall is not Outcome.UNSCHEDULABLE:
+                    answers[pod.spec.scheduler_name] = answer
+        return answers
 
     def _states(self) -> Iterator[Explanation]:
         after, unread = self.after, self.simulator.manager.unread
@@ -312,12 +328,7 @@ class Simulation(Shown):
                 is_maker = manifest.get("kind") in MAKING_PODS
                 written_pod = written_from(after, dict(manifest)) if is_maker else unknown_pods(dict(manifest))
             yield WithoutDecision.of_stored(written_pod, after, self.setup).refused(error)
-        unknown: dict[str, Pod] = {}
-        for key in self.of_other_schedulers:
-            pod = after.pods[after.pods.rows[key]]
-            unknown.setdefault(pod.spec.scheduler_name, pod)
-        for pod in unknown.values():
-            yield explain(stored_subject(after, pod), self.setup)
+        yield from self._answers_of_others.values()
         yield from self._failing_rollouts()
         yield from self._rejected_by_kubelets()
         yield from self._disputed_answers()
@@ -429,13 +440,8 @@ class Simulation(Shown):
     @property
     def overall(self) -> Outcome:
         """The outcome over all pods and `states`."""
-        outcomes = {state.overall for state in self.states}
-        if (
-            self.undecided
-            or self.of_other_schedulers
-            or (self.open_counts and self.is_done)
-            or Outcome.UNDECIDED in outcomes
-        ):
+        outcomes = {state.overall for state in (*self.states, *self._answers_of_others.values())}
+        if self.undecided or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
             return Outcome.UNDECIDED
         is_done = self.is_done and not self.gated and outcomes <= {Outcome.SCHEDULED}
         return Outcome.SCHEDULED if is_done else Outcome.UNSCHEDULABLE

@@ -99,6 +99,12 @@ def replicas_using(kind: str, spec: Manifest, status: Manifest | None = None) ->
     return [made, *pods]
 
 
+BY_SECOND: Manifest = {
+    **reports("Pod", "x", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu."),
+    "source": {"component": "second"},
+}
+OF_SECOND = pod("my-scheduler-x", on="n", metadata=owned("ReplicaSet", "my-scheduler"), status={"phase": "Running"})
+
 DECIDED: list[tuple[str, str, list[Manifest]]] = [
     ("Schedulable", "pod/x", [pod("x", spec=SMALL)]),
     ("Unschedulable", "pod/x", [pod("x", spec=LARGE)]),
@@ -106,6 +112,14 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
     ("Nominated", "pod/high", [GOING, NOMINATED]),
     ("Gated", "pod/x", [pod("x", spec={"schedulingGates": [{"name": "example.com/gate"}]})]),
     ("NoScheduler", "pod/x", [pod("x", spec={"schedulerName": "default-schedulr"})]),
+    ("NoScheduler", "pod/x", [OF_SECOND, pod("x", spec={"schedulerName": "my-scheduler", **SMALL})]),
+    *(
+        ("Unschedulable", "pod/x", [pod("x", spec={"schedulerName": name, **LARGE}), *events])
+        for name, events in (
+            ("gke.io/optimize-utilization-scheduler", []),
+            ("second", [BY_SECOND]),
+        )
+    ),
     ("OtherScheduler", "pod/x", [pod("x", spec={"schedulerName": "volcano"})]),
     ("WaitingForGang", "pod/w-a", [GROUP, *MEMBERS]),
     ("WaitingForGang", "pod/w-a", [GROUP, *HALVES]),
