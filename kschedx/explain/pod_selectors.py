@@ -19,6 +19,7 @@ from kschedx.findings import (
     TopologySpreadSkew,
 )
 from kschedx.framework.cycle import Cycle
+from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import (
     EXCLUSIVE_TOPOLOGY,
     GROUP_LABELS,
@@ -31,9 +32,12 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import map_at
+from kschedx.kube.quantity import resource_amount
+from kschedx.kube.resources import requested_amount
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import FINISHED, ObjectMeta, Pod
 from kschedx.kube.workloads import TEMPLATE_HASH
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -58,6 +62,7 @@ class GroupsWaiting(RootCause, frozen=True, kw_only=True):
     """Groups of pods that are useful only together, of which each holds room and lacks pods."""
 
     groups: str = ""  # what they are: `Spark applications`
+    ending: str = ""  # a group with all of its pods that frees enough room when it ends: `JobSet train`
     headless: str = ""  # the Ray cluster whose workers hold room, if the pod is its head
     leader_worker_set: str = ""
     whole: int = 0  # the number of its groups for which the room that all of them hold suffices
@@ -246,6 +251,8 @@ class _GangKind(Struct, frozen=True, kw_only=True):
     leader: tuple[str, str] | None = None
     """The label of the pod that holds room for nothing as long as no other pod runs."""
     alone: str = "none has all its pods"
+    ends: bool = True
+    """Whether a group with all of its pods completes and then frees its room."""
 
 
 _GANG_KINDS = (
@@ -262,8 +269,9 @@ _GANG_KINDS = (
         singular="Ray cluster",
         leader=(RAY_ROLE, "head"),
         alone="their heads run, and no worker fits",
+        ends=False,
     ),
-    _GangKind(keys=GROUP_LABELS, plural="groups of LeaderWorkerSet", singular="group"),
+    _GangKind(keys=GROUP_LABELS, plural="groups of LeaderWorkerSet", singular="group", ends=False),
     _GangKind(keys=(JOB_SET_NAME,), plural="JobSets", singular="JobSet"),
     _GangKind(keys=(TRAINING_JOB,), plural="training jobs", singular="training job"),
 )
@@ -313,9 +321,40 @@ def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[Groups
             held += len(assigned)
     if mine in waiting and len(waiting) > 1:
         size = max(len(rows) for rows in groups.values())
-        of = f"{len(waiting):,} {kind.plural} {name}".rstrip()
+        of, end = f"{len(waiting):,} {kind.plural} {name}".rstrip(), ""
+        others = [group for group in groups if group not in waiting] if kind.ends else []
+        others = [group for group in others if not all(is_leader(pods.labels[row]) for row in groups[group])]
+        ending = next((group for group in others if _frees_room(cycle, groups[group], findings)), None)
         text = f"{of} wait for each other: {kind.alone}"
-        yield GroupsWaiting(text=text, groups=kind.plural, leader_worker_set=name, whole=whole + held // size)
+        if ending is not None:
+            end = f"{kind.singular} {ending[-1]}"
+            text = f"{of} hold room and lack pods: {end} has its own, and frees room when it ends"
+        yield GroupsWaiting(
+            text=text,
+            groups=kind.plural,
+            leader_worker_set=name,
+            whole=whole + held // size,
+            ending=end,
+        )
+
+
+def _frees_room(cycle: Cycle, rows: Sequence[int], findings: Iterable[Finding]) -> bool:
+    """Return whether all of these pods run, and a node has the resources that the pod lacks once they have ended."""
+    pods, nodes, needed = cycle.snapshot.pods, cycle.snapshot.cluster.nodes, dict[str, int]()
+    for finding in findings:
+        if isinstance(finding, InsufficientResource):
+            needed[finding.resource] = finding.requested
+    by_node = group_pairs((ClusterRow(int(pods.node[row])), row) for row in rows)
+    if any(row < 0 for row in by_node):
+        return False
+
+    def free(node: ClusterRow, resource: str) -> int:
+        """Return what is free on the node without these pods."""
+        kept = (row for row in pods.on_node(node).tolist() if row not in by_node[node])
+        used = sum(requested_amount(pods.specs[row], resource) for row in kept)
+        return resource_amount(resource, nodes[node].status.allocatable.get(resource, "0")) - used
+
+    return any(all(free(node, name) >= amount for name, amount in needed.items()) for node in by_node)
 
 
 def refused_members(cycle: Cycle) -> Iterator[RootCause]:

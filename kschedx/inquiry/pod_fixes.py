@@ -431,10 +431,11 @@ class PodFixes:
                 case GroupsWaiting(headless=name) if name:
                     title = f"give the head of Ray cluster {name} a higher priorityClassName than its workers"
                     yield Fix.untried(title, of_group=FixGroup.WORKLOAD)
-                case GroupsWaiting(groups=groups, leader_worker_set=""):
+                case GroupsWaiting(groups=groups, ending=ending, leader_worker_set=""):
                     some = "some drivers" if groups == "Spark applications" else "some"
+                    fewer = f"run fewer {groups} at once: delete {some}"
                     how = "let Kueue, Volcano, or YuniKorn start each as a gang"
-                    yield Fix.untried(f"run fewer {groups} at once: delete {some}, and {how}")
+                    yield Fix.untried(f"{f'wait until {ending} ends' if ending else fewer}, and {how}")
                 case PortOfService(ports=ports, service=service, own_service=own):
                     yield free_port(ports, service, own)
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:

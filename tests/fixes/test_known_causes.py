@@ -838,6 +838,25 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             id="training jobs that hold a part each",
         ),
         pytest.param(
+            [
+                *(node("a", allocatable={"cpu": "3", "pods": "9"}), trained("z", "0", "a")),
+                *(trained("x", "0", "a"), trained("y", "0", "a"), trained("x", "1"), trained("y", "1", name="me")),
+            ],
+            "2 training jobs hold room and lack pods: training job z has its own, and frees room when it ends",
+            "wait until training job z ends, and let Kueue, Volcano, or YuniKorn start each as a gang",
+            id="training jobs beside one with all its pods",
+        ),
+        pytest.param(
+            [
+                *(FULL, node("b", labels={"other": "pods"}, allocatable={"cpu": "500m", "pods": "9"})),
+                *(trained("x", "0", "a"), trained("y", "0", "a"), trained("x", "1"), trained("y", "1", name="me")),
+                {**asking("", "b", cpu="500m"), "metadata": trained("z", "0")["metadata"]},
+            ],
+            "2 training jobs wait for each other: none has all its pods",
+            "run fewer training jobs at once: delete some, and let Kueue, Volcano, or YuniKorn start each as a gang",
+            id="training jobs beside one whose room is too small",
+        ),
+        pytest.param(
             [FULL, served("0", "0", "a"), served("1", "0", "a"), served("1", "1"), served("0", "1", name="me")],
             "2 groups of LeaderWorkerSet vllm wait for each other: none has all its pods",
             "scale LeaderWorkerSet vllm to 1: the room of all its groups suffices for that",
