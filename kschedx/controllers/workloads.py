@@ -28,6 +28,7 @@ from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimSta
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec, controller_of
 from kschedx.kube.workloads import (
     MAKING_PODS,
+    MOST_PODS,
     TEMPLATE_HASH,
     claims_for,
     created_pod,
@@ -146,8 +147,6 @@ def staying_with_nodes(pods: PodTable) -> BoolArray:
 
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
-_MOST_PODS = 1_000_000
-"""Pods that are placed for one workload."""
 
 
 class Workload(Struct, frozen=True):
@@ -301,8 +300,8 @@ def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
     names = ("parallelism", "completions") if manifest.get("kind") in ("Job", "CronJob") else ("replicas",)
     numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
     wanted = min(numbers, default=1)
-    if wanted > _MOST_PODS:
-        hint = f"kschedx places at most {_MOST_PODS:,}"
+    if wanted > MOST_PODS:
+        hint = f"kschedx places at most {MOST_PODS:,}"
         raise InputError(f"{wanted:,} pods", place=Place(object=title(manifest)), hint=hint)
     return wanted
 

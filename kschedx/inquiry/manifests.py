@@ -624,7 +624,8 @@ def _foreign_note(manifest: Json, pod: ForeignPod) -> Note:
     if number is None:
         phrase = f"one pod of its template at {pod.path} is explained; replicas are not counted"
     elif pod.count.undecided:
-        phrase = f"{count(number, 'pod')} as {pod.path} describes them; its operator may add containers"
+        them = "it" if number == 1 else "them"
+        phrase = f"{count(number, 'pod')} as {pod.path} describes {them}; its operator may add containers"
     else:
         phrase = f"{count(number, 'pod')} of its template at {pod.path}"
     pods = {} if number is None else {"pods": number}

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias, cast
 
+import msgspec
 from msgspec import Struct
 
 from kschedx.errors import InputError
@@ -35,6 +36,8 @@ class _BuiltPods(Struct, frozen=True, kw_only=True):
     count: int | None
     spec: _Fields
     labels: _Fields = {}
+    undecided: str = ""
+    """Why they may need more."""
 
 
 class _CustomKind(Struct, frozen=True, kw_only=True):
@@ -173,6 +176,27 @@ def _app_wrapper(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
             yield from ((f"{where}.{each.get('path')}", _number(each, "replicas", 1)) for each in stated)
         else:
             yield from ((".".join(filter(None, (f"{where}.template", path))), count) for path, count in _own(wrapped))
+
+
+def _app_wrapper_built(manifest: _Fields) -> Iterator[_BuiltPods]:
+    """The pods of wrapped objects whose operators build them, unless `podSets` states all pods."""
+    for where, component in _items(manifest, "spec.components"):
+        wrapped = _fields_at(component, "template")
+        kind, group = str(wrapped.get("kind")), str(wrapped.get("apiVersion")).rpartition("/")[0]
+        custom = custom_kind(kind, group)
+        if custom is None or custom.build is None or next(_items(component, "podSets"), None) is not None:
+            continue
+        name = str(_value_at(wrapped, "metadata.name") or kind.lower())
+        undecided = "" if custom.counts else operator_may_add(kind)
+        for pods in custom.build(wrapped):
+            part = f"{name}-{pods.part}" if pods.part else name
+            path = f"{where}.template.{pods.path}"
+            yield msgspec.structs.replace(pods, part=part, path=path, undecided=pods.undecided or undecided)
+
+
+def operator_may_add(kind: str) -> str:
+    """Return why the pods of a kind that its operator builds are not wholly known."""
+    return f"the operator of {kind} may add containers and requests"
 
 
 def _own(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
@@ -639,7 +663,7 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {
     ("argoproj.io", "Workflow"): _CustomKind(build=_workflow),
     ("tekton.dev", "TaskRun"): _CustomKind(build=_task_run),
     ("tekton.dev", "PipelineRun"): _CustomKind(build=_pipeline_run),
-    ("workload.codeflare.dev", "AppWrapper"): _CustomKind(counts=_app_wrapper),
+    ("workload.codeflare.dev", "AppWrapper"): _CustomKind(counts=_app_wrapper, build=_app_wrapper_built),
     ("serving.knative.dev", "Service"): _CustomKind(counts=_knative, added=_knative_added),
     ("serving.knative.dev", "Configuration"): _CustomKind(counts=_knative, added=_knative_added),
     ("serving.kserve.io", "InferenceService"): _CustomKind(build=_inference_service),
@@ -671,6 +695,7 @@ STOPS: Mapping[tuple[str, str], tuple[Stop, ...]] = {
         Stop(path=("spec", "runStrategy"), values=("Halted",), started="Always"),
         Stop(path=("spec", "runStrategy"), values=("Manual", "RerunOnFailure"), started="Always", status="Stopped"),
     ),
+    ("tekton.dev", "PipelineRun"): (Stop(path=("spec", "status"), values=("PipelineRunPending",)),),
     ("kubeflow.org", "Notebook"): (Stop(path=("metadata", "annotations", "kubeflow-resource-stopped")),),
     ("postgresql.cnpg.io", "Cluster"): (
         Stop(path=("metadata", "annotations", "cnpg.io/hibernation"), values=("on",), started="off"),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.custom_resources import TemplatePodCount, custom_kind, stop_of
+from kschedx.kube.custom_resources import TemplatePodCount, custom_kind, operator_may_add, stop_of
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS, kind_of
@@ -355,6 +355,8 @@ def _add_daemon_tolerations(spec: Json) -> None:
 
 _MAX_DEPTH = 8
 """The maximum depth of a template below `spec`."""
+MOST_PODS = 1_000_000
+"""The number of pods that are placed for one workload or template."""
 
 _KNATIVE = "serving.knative.dev"
 """Its controller names containers without a name."""
@@ -440,23 +442,30 @@ def _templates_and_counts(
     known = custom_kind(kind, group)
     built = [] if known is None or known.build is None else list(known.build(manifest))
     if known is not None and known.build is not None and known.counts is None:
-        more = f"the operator of {kind} may add containers and requests"
+        more = operator_may_add(kind)
         templates: list[tuple[Mapping[str, object], str, str]] = [
             ({"metadata": {"labels": dict(pods.labels)}, "spec": pods.spec}, pods.path, pods.part) for pods in built
         ]
-        return templates, {pods.path: TemplatePodCount(number=pods.count, undecided=more) for pods in built}
+        return templates, {pods.path: _pod_count(pods.count, more) for pods in built}
     spec = manifest.get("spec")
     templates = list(_templates(spec, "spec", "", _MAX_DEPTH)) if isinstance(spec, dict) else []
     numbers = {} if known is None or known.counts is None else dict(known.counts(manifest))
     unknown = TemplatePodCount(number=None, undecided=f"only the controller of {kind} knows how many pods it creates")
     counts = {path: unknown for _, path, _ in templates}
-    templates += [({"spec": pods.spec}, pods.path, pods.part) for pods in built]
-    counts |= {pods.path: TemplatePodCount(number=pods.count) for pods in built}
+    templates += [
+        ({"metadata": {"labels": dict(pods.labels)}, "spec": pods.spec}, pods.path, pods.part) for pods in built
+    ]
+    counts |= {pods.path: _pod_count(pods.count, pods.undecided) for pods in built}
     return templates, counts | {
-        path: TemplatePodCount(number=number)
-        for path, number in numbers.items()
-        if path in counts and number is not None
+        path: _pod_count(number) for path, number in numbers.items() if path in counts and number is not None
     }
+
+
+def _pod_count(number: int | None, undecided: str = "") -> TemplatePodCount:
+    """Return a number of pods, without the number if it is too large."""
+    if number is None or number <= MOST_PODS:
+        return TemplatePodCount(number=number, undecided=undecided)
+    return TemplatePodCount(number=None, undecided=f"it has {number:,} pods, and kschedx places at most {MOST_PODS:,}")
 
 
 def _drop_mounts(spec: Json) -> None:

@@ -158,7 +158,7 @@ def reason_lines(what: str, width: int) -> list[StyledLine]:
     if not events and len(what.splitlines()) > 1:
         raise InputError("no line of the text is an event that kschedx knows")
     if not events:
-        hint = nearest(what, [*reasons(), *IN_TREE]) or "`kschedx reason` lists the ids"
+        hint = nearest(what, [*reasons(), *IN_TREE]) or "`kschedx reason` lists the IDs"
         raise InputError(f'no reason "{what}"', hint=hint)
     return [line for event in events for line in (BLANK, *_event_lines(event, width))][1:]
 

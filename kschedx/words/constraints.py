@@ -102,7 +102,7 @@ _TROUBLE = {
     "node.kubernetes.io/unreachable": ("is", "unreachable"),
     "node.kubernetes.io/memory-pressure": ("is", "short of memory"),
     "node.kubernetes.io/disk-pressure": ("is", "short of disk"),
-    "node.kubernetes.io/pid-pressure": ("is", "short of process ids"),
+    "node.kubernetes.io/pid-pressure": ("is", "short of process IDs"),
     "node.kubernetes.io/network-unavailable": ("has", "no network"),
     "node.cloudprovider.kubernetes.io/uninitialized": ("is", "not initialized by the cloud-controller-manager yet"),
     "node.cloudprovider.kubernetes.io/shutdown": ("is", "shut down"),
