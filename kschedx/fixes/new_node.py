@@ -49,7 +49,7 @@ from kschedx.kube.devices import (
     ResourceSliceSpec,
 )
 from kschedx.kube.names import ARCH_LABELS, HOSTNAME, INSTANCE_TYPE_LABELS, ZONE, first_label, is_extended_resource
-from kschedx.kube.quantity import Unit, format_quantity, resource_amount
+from kschedx.kube.quantity import Unit, format_quantity, parse_quantity, resource_amount
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
@@ -502,6 +502,11 @@ def _new_attributes(situation: Situation) -> Iterator[str]:
             if not any(device.attributes.get(key) == value for device in known):
                 number, truth = value.int_value, str(value.bool_value).lower()
                 yield f"{key}={value.string or (truth if number is None else number)}"
+        for key, amount in need.device.capacity.items():
+            least = parse_quantity(str(amount.value))
+            offered = (parse_quantity(str(each.capacity[key].value)) for each in known if key in each.capacity)
+            if all(quantity < least for quantity in offered):
+                yield f"{key}={amount.value}"
 
 
 def fewer_devices(step: s.AddNode) -> Iterator[s.AddNode]:

@@ -294,7 +294,7 @@ def _enters_another_pool(situation: Situation) -> bool:
     return any(
         isinstance(step, s.Tolerate)
         or (isinstance(step, s.RemoveTaints) and not step.is_left_over)
-        or (isinstance(step, s.LabelNode) and not step.is_first)
+        or (isinstance(step, s.LabelNode) and step.cost is s.Cost.NODE)
         for step in situation.proposal.steps
     )
 

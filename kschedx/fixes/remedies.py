@@ -23,6 +23,7 @@ from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import TEMPLATE_HASH
+from kschedx.snapshot.columns import ClusterRow
 
 
 def _spread_remedies(
@@ -84,6 +85,25 @@ def _existing_rule_remedies(finding: f.ExistingAntiAffinityConflict, place: Reme
     if rule is not None and all(is_twin(place.snapshot.pods.rows[pod], place.situation) for pod in finding.pods):
         yield s.PreferTerm(number=finding.term + 1, selector=finding.selector, rule=rule, anti=True)
     yield from delete_all(finding.pods, finding.pod_count, place)
+
+
+def _shared_hostname(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.FixStep]:
+    """Yield a host name of its own for nodes that share that of the node, and run none of the pods in the way."""
+    cluster, pods = place.nodes.cluster, place.snapshot.pods
+    shared = place.node.metadata.labels.get(HOSTNAME, "")
+    nodes = [(row, node) for row, node in enumerate(cluster.nodes) if node.metadata.labels.get(HOSTNAME) == shared]
+    if not shared or len(nodes) < 2:
+        return
+    in_the_way = finding.pods if isinstance(finding, f.PodAntiAffinityConflict | f.ExistingAntiAffinityConflict) else ()
+    taken = {pods.node_names[pods.rows[pod]] for pod in in_the_way if pod in pods.rows}
+    free = [(row, node) for row, node in nodes if node.name != shared and node.name not in taken]
+    for row, node in free[:_MOST_HOSTS]:
+        others = tuple(other.name for _, other in nodes if other is not node)
+        own = ((HOSTNAME, node.name),)
+        yield s.OwnHostname(row=ClusterRow(row), node=node.name, labels=own, shared=shared, others=others)
+
+
+_MOST_HOSTS = 3
 
 
 def _known_topologies(key: str, place: RemedyCandidate) -> Iterator[tuple[str, s.Cost]]:
@@ -200,7 +220,12 @@ def remedies(findings: Sequence[f.Finding], place: RemedyCandidate) -> tuple[tup
     return tuple(groups)
 
 
+_PER_TOPOLOGY = (f.TopologySpreadSkew, f.PodAntiAffinityConflict, f.ExistingAntiAffinityConflict)
+
+
 def _finding_remedies(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.FixStep]:
+    if isinstance(finding, _PER_TOPOLOGY) and finding.topology_key == HOSTNAME:
+        yield from _shared_hostname(finding, place)
     match finding:
         case f.NodeUnschedulable():
             yield uncordon(place)

@@ -176,6 +176,17 @@ def test_a_new_node_has_the_device_that_a_claim_selects() -> None:
     assert text.endswith(f"1 device of {DRIVER} (root=other)")
 
 
+@pytest.mark.parametrize(("least", "shown"), [("80Gi", " (memory=80Gi)"), ("40Gi", "")])
+def test_a_new_node_has_devices_with_the_capacity_that_a_claim_compares(least: str, shown: str) -> None:
+    """The only device has 40Gi and is in use."""
+    chosen = request(select=[f"device.capacity['{DRIVER}'].memory.compareTo(quantity('{least}')) >= 0"])
+    small = resource_slice("a", device("gpu-0", memory="40Gi"))
+    objects = [node("a"), device_class(), small, *held("used", "gpu-0"), claim("mine", chosen), claiming("mine")]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
+    [text] = [fix.title for fix in fixes if fix.title.startswith("add a node")]
+    assert text.endswith(f"1 device of {DRIVER}{shown}")
+
+
 def test_a_missing_claim_has_a_similar_one() -> None:
     """A claim of a similar name or of another namespace is proposed; otherwise a new one of a class."""
     elsewhere = claim("mine", request(count=2))

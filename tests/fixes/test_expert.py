@@ -190,6 +190,22 @@ def test_a_label_that_the_kubelet_sets(system: str, wanted: str, is_restored: bo
     assert (titles[0] == restored) == is_restored
 
 
+@pytest.mark.parametrize(("hosts", "is_shared"), [(("ubuntu", "ubuntu"), True), (("a", "b"), False)])
+@pytest.mark.parametrize("rule", ["podAntiAffinity", "topologySpreadConstraints"])
+def test_a_host_name_that_two_nodes_share(hosts: tuple[str, str], rule: str, *, is_shared: bool) -> None:
+    """Clones of a machine have one host name, and rules per host take them for one."""
+    nodes = [node(name, labels={"kubernetes.io/hostname": host}) for name, host in zip("ab", hosts, strict=True)]
+    nodes.append(node("full", labels={"kubernetes.io/hostname": "full"}, allocatable={"pods": "0"}))
+    per_host = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    spread = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **per_host}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [per_host]}
+    fields: Manifest = {"affinity": {rule: required}} if rule == "podAntiAffinity" else {rule: [spread]}
+    labels = {"app": "web"}
+    titles = titles_of(*nodes, pod("web", on="a", labels=labels, **fields), pod("me", labels=labels, **fields))
+    own = "give b a host name of its own: a has label kubernetes.io/hostname=ubuntu as well"
+    assert (own in titles[:1]) == is_shared
+
+
 @pytest.mark.parametrize("key", ["kubernetes.io/os", "node.kubernetes.io/windows-build"])
 def test_a_pod_is_not_moved_to_nodes_for_which_its_image_was_not_built(key: str) -> None:
     titles = titles_of(node("n", labels={key: "a"}), pod("me", nodeSelector={key: "b"}))

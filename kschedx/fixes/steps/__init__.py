@@ -24,6 +24,7 @@ from kschedx.fixes.steps.node import NodeFault as NodeFault
 from kschedx.fixes.steps.node import NodeStep as NodeStep
 from kschedx.fixes.steps.node import OfferDevices as OfferDevices
 from kschedx.fixes.steps.node import OfferResource as OfferResource
+from kschedx.fixes.steps.node import OwnHostname as OwnHostname
 from kschedx.fixes.steps.node import RemoveTaints as RemoveTaints
 from kschedx.fixes.steps.node import RepairNode as RepairNode
 from kschedx.fixes.steps.node import RestoreLabels as RestoreLabels

@@ -25,7 +25,7 @@ from kschedx.patterns import lazy_pattern
 from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.wording import count
+from kschedx.wording import count, list_names
 
 _SHOWN_LABELS = 4
 _OF_ZONE = lazy_pattern(r"^(?:topology\.[^/]+|failure-domain\.beta\.kubernetes\.io)/zone$")
@@ -142,6 +142,27 @@ class RestoreLabels(LabelNode, frozen=True, kw_only=True):
 
     def commands(self) -> tuple[str, ...]:
         return ()
+
+
+class OwnHostname(LabelNode, frozen=True, kw_only=True):
+    """The host name of a node that shares its label `kubernetes.io/hostname` with others, such as clones of a machine:
+    rules per host take them for one."""
+
+    shared: str
+    others: tuple[str, ...]
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REPAIR
+
+    @property
+    def title(self) -> str:
+        has = "has" if len(self.others) == 1 else "have"
+        own = f"give {self.node} a host name of its own"
+        return f"{own}: {list_names(self.others, 3)} {has} label {HOSTNAME}={self.shared} as well"
+
+    def commands(self) -> tuple[str, ...]:
+        return ()  # the kubelet sets the label again when it starts
 
 
 _NO_NETWORK = lazy_pattern(r"NetworkPluginNotReady|cni (plugin|config)", re.IGNORECASE)
