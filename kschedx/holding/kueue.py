@@ -243,6 +243,13 @@ def _quotas(run: AdmissionRun, node: QueueNode, job: Job) -> Iterator[FlavorQuot
             for holder in holders
             if holder.usage.get(fr)
         )
+        root = [*node.ancestors()][-1:]
+        borrowers = (
+            other.name
+            for cohort in root
+            for other in cohort.all_queues()
+            if fr in other.quotas and other.used_amount(fr) > other.quotas[fr].nominal
+        )
         yield FlavorQuota(
             resource=fr.resource,
             flavor=fr.flavor,
@@ -256,6 +263,7 @@ def _quotas(run: AdmissionRun, node: QueueNode, job: Job) -> Iterator[FlavorQuot
             available=node.unbounded_available(fr),
             pools=pools,
             users=tuple(sorted(users, key=lambda user: (-user.amount, user.workload))),
+            borrowers=tuple(sorted(borrowers)),
         )
 
 

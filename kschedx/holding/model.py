@@ -69,6 +69,8 @@ class FlavorQuota(Struct, frozen=True, kw_only=True):
     """The cohorts above the queue, the nearest first."""
     users: tuple[QuotaUser, ...] = ()
     """The Workloads of this queue that use the quota, the largest first."""
+    borrowers: tuple[str, ...] = ()
+    """The ClusterQueues of the cohort that use more than their own quota."""
 
     @property
     def free(self) -> int:

@@ -213,6 +213,10 @@ class AdmissionRun:
 
     # --- called by the controllers
 
+    @property
+    def has_local_queues(self) -> bool:
+        return bool(self._local_queues)
+
     def local_queue(self, job: Job) -> LocalQueue | None:
         return self._local_queues.get(job.local_queue)
 

@@ -25,7 +25,7 @@ from kschedx.kueue.settings import KueueSettings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.wording import list_names
+from kschedx.wording import count, list_names
 
 _MOST_CYCLES = 2_000
 _MOST_REMEDIES = 4
@@ -123,8 +123,10 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """The position among pending Workloads of the ClusterQueue, from 1."""
     waiting: int = 0
     ahead: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
+    """The pod sets of which Kueue admits only a part: `4 of 8 pods in pod set main`."""
     lacking: str = ""
-    """The ClusterQueue of its LocalQueue that the snapshot does not have."""
+    """The queue that the snapshot does not have: `LocalQueue team`, or `ClusterQueue cq` of its LocalQueue."""
     unseen: tuple[tuple[FlavorResource, int], ...] = ()
     """Quota of its ClusterQueue that is reserved by Workloads outside the snapshot."""
     remedies: tuple[_Remedy, ...] = ()
@@ -155,7 +157,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
             case Wait.QUEUE if self.cluster_queue:
                 return f"waits in Kueue because ClusterQueue {self.cluster_queue} is inactive"
             case Wait.QUEUE if self.lacking:
-                return f"waits in Kueue, whose ClusterQueue {self.lacking} is not in this snapshot"
+                return f"waits in Kueue, whose {self.lacking} is not in this snapshot"
             case Wait.QUEUE:
                 return "waits in Kueue because its LocalQueue is stopped or missing"
             case Wait.PODS_READY:
@@ -181,6 +183,10 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     def has_quota_now(self) -> bool:
         """Whether Kueue admits it in the current state."""
         return self.head is not None and self.head.outcome in _HAS_QUOTA
+
+    @property
+    def partial_text(self) -> str:
+        return f", with {list_names(self.partial, 3, conjunction='and')}" if self.partial else ""
 
     @property
     def victims(self) -> tuple[PreemptedWorkload, ...]:
@@ -228,7 +234,7 @@ def _verdict(run: AdmissionRun, key: str) -> Verdict:
         return verdict
     requeue_state = job.workload.status.requeue_state if job.is_in_backoff else None
     head, equal = _first_decision(run, job)
-    verdict = replace(verdict, head=head, equal_to=equal)
+    verdict = replace(verdict, head=head, equal_to=equal, partial=_partial(head, job))
     if run.has_stopped and (head is None or head.message == PODS_NOT_READY):
         return replace(verdict, wait=Wait.PODS_READY, not_ready=tuple(run.unready_workloads), blocked=PODS_NOT_READY)
     if head is None:
@@ -264,6 +270,16 @@ def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
     return verdict
 
 
+def _partial(head: QueueHead | None, job: Job) -> tuple[str, ...]:
+    counts = {pod_set.name: pod_set.count for pod_set in job.workload.spec.pod_sets}
+    admitted = () if head is None or head.outcome not in _HAS_QUOTA else head.pod_sets
+    return tuple(
+        f"{each.count:,} of {count(counts[each.name], 'pod')} in pod set {each.name}"
+        for each in admitted
+        if each.count < counts.get(each.name, 0)
+    )
+
+
 def _unevaluated_verdict(verdict: Verdict, run: AdmissionRun, job: Job) -> Verdict:
     """Explain why no cycle evaluates a Workload."""
     queue = run.queue_of(job)
@@ -273,7 +289,9 @@ def _unevaluated_verdict(verdict: Verdict, run: AdmissionRun, job: Job) -> Verdi
             why = run.readiness[verdict.cluster_queue].message
             phrase = f"{phrase}: {why}" if phrase else "ClusterQueue is inactive"
         if queue is None and local is not None and local.spec.cluster_queue not in run.queues:
-            verdict = replace(verdict, lacking=local.spec.cluster_queue)
+            verdict = replace(verdict, lacking=f"ClusterQueue {local.spec.cluster_queue}")
+        elif local is None and not run.has_local_queues:
+            verdict = replace(verdict, lacking=f"LocalQueue {job.workload.spec.queue_name}")
         elif local is not None and local.spec.is_stopped:
             stopped = f"LocalQueue {local.metadata.name} has stopPolicy {local.spec.stop_policy}"
             verdict = replace(verdict, inactive=stopped)

@@ -113,7 +113,7 @@ def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[F
         message == known_text or {message[:15], known_text[:15]} == {_NO_FLAVOR[:15]} for known_text in known
     )
     if verdict.has_quota_now:
-        yield Fact(label="decision", items=("Kueue admits it as the cluster stands",))
+        yield Fact(label="decision", items=(f"Kueue admits it as the cluster stands{verdict.partial_text}",))
     elif message and not is_known:
         yield Fact(label="decision", items=(message,))
     if verdict.equal_to:
@@ -183,7 +183,7 @@ def _quota(quota: model.FlavorQuota) -> str:
     if quota.borrowed:
         text += f", {shown(quota.borrowed)} borrowed"
     if quota.lent:
-        text += f", {shown(quota.lent)} lent to the cohort"
+        text += f", {shown(quota.lent)} lent to {list_names(quota.borrowers, 3) or 'the cohort'}"
     elif quota.pools:
         text += f"; {shown(quota.to_borrow)} can be borrowed in the cohort"
         if quota.borrowing_limit is not None:

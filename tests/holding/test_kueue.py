@@ -122,6 +122,31 @@ def test_quotas_and_their_users() -> None:
     }  # fmt: skip
 
 
+def test_the_queues_that_borrow_its_quota() -> None:
+    queues = [cluster_queue(cohort="all"), *(cluster_queue(name, "4", cohort="all") for name in ("other", "third"))]
+    held = workload("a", "a", cpu="12", **reservation("12", queue="other"))
+    texts = holding_of(node("n", pool="f"), FLAVOR, LOCAL, workload("w", "p", cpu="6"), held, *queues)
+    (quota,) = texts["kueue"]["quotas"]
+    assert quota["borrowers"] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "wrong"),
+    [
+        ({"pool": "F"}, "pool=F instead of pool=f"),
+        ({"pools": "f"}, "pools=f instead of pool=f"),
+        ({"zone": "a"}, ""),
+        ({"pool": "f"}, ""),
+    ],
+)
+def test_a_flavor_whose_labels_no_node_has(labels: dict[str, str], wrong: str) -> None:
+    admitted = workload("w", "p", **reservation("4", Admitted=""))
+    target = pod(gates=(), nodeSelector={"pool": "f"})
+    fixes = holding_of(node("n", **labels), FLAVOR, LOCAL, cluster_queue(), admitted, target=target)["fixes"]
+    title = f"set {wrong} in nodeLabels of ResourceFlavor f, and recreate the workload"
+    assert [fix["title"] for fix in fixes if "nodeLabels" in fix["title"]] == ([title] if wrong else [])
+
+
 def cohort(name: str, parent: str = "", nominal: str = "", **limits: str) -> Json:
     quota = {"name": "cpu", "nominalQuota": nominal, **limits}
     group = {"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [quota]}]}

@@ -88,6 +88,16 @@ def test_a_remedy_and_its_victims(objects: list[Json], kind: RemedyKind, title: 
     assert [(title in item.title, item.victims) for item in result[:1]] == [(True, victims)]
 
 
+@pytest.mark.parametrize(
+    ("cpu", "minimum", "partial"),
+    [("3", 1, ("1 of 4 pods in pod set main",)), ("1", 1, ()), ("3", None, ())],
+)
+def test_a_part_of_the_pods_that_kueue_admits(cpu: str, minimum: int | None, partial: tuple[str, ...]) -> None:
+    result = verdict(queue("q"), local("q"), workload("a", cpu=cpu, count=4, minimum=minimum))
+    assert result.partial == partial
+    assert result.partial_text == (", with 1 of 4 pods in pod set main" if partial else "")
+
+
 TOPOLOGY: Json = {
     "apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "dc"},
     "spec": {"levels": [{"nodeLabel": "rack"}]},
