@@ -407,6 +407,7 @@ class ObjectState(StateFacts, frozen=True, kw_only=True):
 
     does: str  # `is bound to volume pv-1`, `is pending until a pod uses it`, `allows 1 eviction`
     facts: tuple[str, ...] = ()  # its pods, and the expansion of a claim
+    node: str = ""  # a node whose drain the budget stops
 
 
 class NotRead(StateFacts, frozen=True, kw_only=True):

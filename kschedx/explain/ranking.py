@@ -13,11 +13,12 @@ from kschedx.explain.hardware import VENDOR_LABELS
 from kschedx.explain.node_groups import account
 from kschedx.explain.notes import RunsAlready
 from kschedx.findings import TopologySpreadSkew
+from kschedx.framework.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import ranks
 from kschedx.framework.status import Candidate, Code
 from kschedx.kube.autoscalers import MIRROR
-from kschedx.kube.names import HOSTNAME
+from kschedx.kube.names import HOSTNAME, ZONE_LABELS, first_label
 from kschedx.kube.selectors import CompiledTerm, compile_node_selector, compile_preferred_terms, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodAffinityTerm
@@ -170,6 +171,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
         ):
             yield f"the taint {taint} of {node.name} only lowers its score; effect NoSchedule would reject the pod"
     yield from _unmet_preference(cycle, winners)
+    yield from _replaced_defaults(cycle)
     yield from _either_term(cycle, node)
     if len(winners) == 1:
         yield from _loose_spread(cycle, node)
@@ -267,6 +269,26 @@ def _unmet_preference(cycle: Cycle, winners: Sequence[Node]) -> Iterator[str]:
     elif not set(matching) & {cycle.nodes.name(row) for row in each_row(cycle.feasible)}:
         unfit = "which does not fit" if len(matching) == 1 else "none of which fits"
         yield f"{prefers} matches {list_names(matching, 3)}, {unfit}"
+
+
+def _replaced_defaults(cycle: Cycle) -> Iterator[str]:
+    """Yield that the pod's own constraints replace the profile's, if these would spread its group over zones."""
+    own, args = cycle.pod.spec.topology_spread_constraints, cycle.profile.args.get("PodTopologySpread")
+    if not own or not isinstance(args, PodTopologySpreadArgs) or cycle.feasible is None or cycle.nodes is None:
+        return
+    spreads = args.defaulting_type == SYSTEM_DEFAULTING
+    spreads |= any(each.topology_key in ZONE_LABELS for each in args.default_constraints)
+    if not spreads or any(each.topology_key in ZONE_LABELS for each in own):
+        return
+    pods, cluster = cycle.snapshot.pods, cycle.all_nodes.cluster
+    matches = compile_selector(own[0].label_selector).matches
+    inside = pods.labels.where(matches) & (pods.node >= 0)
+    inside &= pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
+    zones = [first_label(cluster.nodes[int(row)].metadata.labels, ZONE_LABELS) for row in pods.node[inside]]
+    others = {first_label(cycle.nodes.node(row).metadata.labels, ZONE_LABELS) for row in each_row(cycle.feasible)}
+    if len(zones) > 1 and len({*zones}) == 1 and zones[0] and others - {zones[0], ""}:
+        group = f"{f'all {len(zones):,}' if len(zones) > 2 else 'both'} matching pods are in {zones[0]}"
+        yield f"its own spread constraints replace the default one over zones: {group}"
 
 
 def _meant(cycle: Cycle, term: CompiledTerm) -> str:

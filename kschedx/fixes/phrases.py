@@ -117,6 +117,8 @@ FAILURES = (
     (r"^Preempt", "delete the pod and create it again, with a higher priority than the pods that preempt it"),
     (r"^(?:DeletionBy|EvictionBy|TerminationBy)", "delete the pod and create it again: it was evicted"),
     (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
+    (r"^AppArmor", "load the AppArmor profile on {node}, or name another one in the pod, and create it again"),
+    (r"^SysctlForbidden", "allow the sysctl on {node} (kubelet's allowedUnsafeSysctls), or remove it from the pod"),
     (r"^PodOSNotSupported", "run the pod on nodes of its spec.os: select kubernetes.io/os, and create it again"),
     (r"^TaintToleration", "delete the pod and create it again, without nodeName or with a toleration for {node}"),
     (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",

@@ -66,6 +66,7 @@ from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, tolerates
 from kschedx.kube.types import OUT_OF_SERVICE, Node, Pod, Taint
+from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
@@ -505,8 +506,9 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
             yield self._deletion_fix(title)
         if isinstance(state, states.BoundToMissingNode):
-            title = f"delete the pod, and create it without spec.nodeName {state.node}"
-            yield self._deletion_fix(title)
+            meant = nearest_name(state.node, self.snapshot.cluster.names)
+            hint = f" (did you mean {meant}?)" if meant else ""
+            yield self._deletion_fix(f"delete the pod, and create it without spec.nodeName {state.node}{hint}")
         elif state.claim:
             node = self.snapshot.cluster.nodes[self.snapshot.cluster.index[state.node]]
             host = f"{HOSTNAME}={node.metadata.labels.get(HOSTNAME, node.name)}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from kschedx.controllers import states
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.pod_lifecycle import namespace_lifecycle
@@ -14,6 +17,9 @@ from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
+
+if TYPE_CHECKING:
+    from kschedx.inquiry.fix import Fix
 
 
 def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanation | None:
@@ -34,8 +40,29 @@ def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> 
         return None
     pod = Pod(metadata=ObjectMeta(name=reference.name, namespace=reference.namespace))
     subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
-    answer = answer_with_fixes if isinstance(lifecycle, states.NotBound) else answer_without_cycle
-    return answer(subject, setup, lifecycle)
+    if isinstance(lifecycle, states.NotBound):
+        return answer_with_fixes(subject, setup, lifecycle)
+    node = lifecycle.node if isinstance(lifecycle, states.ObjectState) else ""
+    return answer_without_cycle(subject, setup, lifecycle, partial(_fixes, subject, setup, node) if node else None)
+
+
+def _fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
+    """Return what lets the drain of a node with one of the budget's pods end; each was tried with the drain."""
+    from kschedx.fixes.proposal import FixGroup  # needed only for a budget in the way
+    from kschedx.inquiry.fix import Fix
+    from kschedx.inquiry.stalled_drain import preview_drain
+    from kschedx.simulate.simulator import SimulationOptions
+
+    options = SimulationOptions(
+        force=True, delete_emptydir_data=True
+    )  # the budget is the question, not kubectl's flags
+    preview = preview_drain(subject.snapshot, setup, [node], options=options)
+    return tuple(
+        Fix.untried(
+            f"{each.title}, then its pods on {node} can be evicted", commands=each.commands, of_group=FixGroup.CLUSTER
+        )
+        for each in preview.fixes
+    )
 
 
 def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.ObjectState | None:
@@ -48,7 +75,9 @@ def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.Objec
     if not number:
         return states.ObjectState(subject=subject, does="protects no pods: its selector matches none")
     if status.allowed <= 0:
-        return states.ObjectState(subject=subject, does=f"allows no eviction: it {status.text}")
+        on = (pods.node_names[row] for row in range(len(pods)) if pods.node[row] >= 0 and budget.covers(pods, row))
+        does = f"allows no eviction: it {status.text}"
+        return states.ObjectState(subject=subject, does=does, node=next(on, ""))
     does = f"allows {count(status.allowed, 'eviction')} at a time"
     fact = f"{status.healthy:,} of {count(number, 'pod')} healthy, of which it needs {status.needed:,}"
     return states.ObjectState(subject=subject, does=does, facts=(fact,))

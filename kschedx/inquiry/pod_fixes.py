@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -43,7 +43,7 @@ from kschedx.explain.root_causes import (
     root_causes,
     superseding,
 )
-from kschedx.findings import PodAntiAffinityConflict
+from kschedx.findings import HostPortConflict, InsufficientResource, PodAntiAffinityConflict, TooManyPods
 from kschedx.fixes import FixCertainty, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.dead_end import gate_of_controller
@@ -77,7 +77,7 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.documents import Change, Target, remove_field, with_spec
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kubectl import delete_pod, merge_patch, pod_logs, scale_workload
-from kschedx.kube.kueue import QUEUE_LABEL
+from kschedx.kube.kueue import QUEUE_LABEL, ResourceFlavor
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
@@ -123,9 +123,27 @@ class PodFixes:
             meant = nearest_name(kueue.queue, kueue.known_queues)
             meant = meant or list_names(kueue.known_queues, _MOST_QUEUES, conjunction="or")
             yield Fix.untried(f"recreate the pod with label {QUEUE_LABEL}={meant} instead of {kueue.queue}")
+        if kueue is not None and kueue.state is WorkloadState.ADMITTED:
+            yield from self._flavor_fixes(frozenset(fit.flavor for fit in kueue.fits if not fit.nodes))
         yield from self._volcano_fixes()
         yield from self._fargate_fixes()
         yield from self._own_fixes()
+
+    def _flavor_fixes(self, without_nodes: Collection[str]) -> Iterator[Fix]:
+        """Yield the labels of nodes that flavors without any node probably misspell."""
+        snapshot = self.scheduler.snapshot
+        for flavor in (each for each in snapshot.of(ResourceFlavor) if each.metadata.name in without_nodes):
+            for key, value in flavor.spec.node_labels.items():
+                values = [each for each in snapshot.cluster.label(key).values if each is not None]
+                meant = (
+                    (key, nearest_name(value, values))
+                    if values
+                    else (nearest_name(key, snapshot.cluster.label_keys), value)
+                )
+                if value not in values and all(meant):
+                    wrong = f"{'='.join(meant)} instead of {key}={value}"
+                    title = f"set {wrong} in nodeLabels of ResourceFlavor {flavor.metadata.name}"
+                    yield Fix.untried(f"{title}, and recreate the workload", of_group=FixGroup.CLUSTER)
 
     def _volcano_fixes(self) -> Iterator[Fix]:
         """Yield what lets Volcano schedule the pods of a group whose queue is closed or has too little capability."""
@@ -142,6 +160,10 @@ class PodFixes:
         if scheduler.queue_state == "Closed":
             command = shell_command("vcctl queue operate --action open --name {}", name)
             yield Fix.untried(f"open Queue {name}", commands=(command,), of_group=FixGroup.CLUSTER)
+        members, least = scheduler.members, scheduler.min_member or 0
+        if scheduler.group and self._stored_in is not None and scheduler.phase != "Pending" and members < least:
+            more = f"create {count(least - members, 'more pod')} of group {scheduler.group}"
+            yield Fix.untried(f"{more}, or lower its minMember from {least:,} to {members:,}")
         own = container_requests(self.cycle.pod.spec)
         requests = {each: resource_amount(each, amount) for each, amount in own.items()}
         pods = max(scheduler.members - scheduler.running, 1)
@@ -225,14 +247,17 @@ class PodFixes:
         return 1 if covered is None else covered.pods
 
     def _fewer_replicas(self, owner: Owner | None) -> Iterator[Fix]:
-        """Yield the scaling to the replicas that have nodes, if the required anti-affinity of the template excludes
-        more, and no rollout or autoscaler changes their number."""
+        """Yield the scaling to the replicas that have nodes, if the required anti-affinity or a host port of the
+        template excludes more, and no rollout or autoscaler changes their number."""
         pod, snapshot = self.cycle.pod, self.cycle.snapshot
         if owner is None or owner.kind not in _SCALED_DOWN or owner.above:
             return
         findings = self.answer.diagnosis.findings
         terms = {finding.term for finding in findings if isinstance(finding, PodAntiAffinityConflict)}
-        if all(misses_pod(pod, term) for term in terms):
+        is_full = any(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings)
+        conflicts = (finding for finding in findings if isinstance(finding, HostPortConflict) and not is_full)
+        ports = sorted({finding.port for finding in conflicts})
+        if all(misses_pod(pod, term) for term in terms) and not ports:
             return
         workload = Workload(owner.kind, pod.metadata.namespace, owner.name)
         rows = member_rows(snapshot, workload)
@@ -240,7 +265,8 @@ class PodFixes:
         is_rollout = len({snapshot.pods.owners[row] for row in rows}) > 1
         if 0 < fit < wanted_replicas(owner.manifest) and not is_rollout and not rescaled(snapshot, workload, fit):
             command = scale_workload(owner.kind, pod.metadata.namespace, owner.name, fit)
-            title = f"scale to {count(fit, 'replica')}: its required anti-affinity has no node for more"
+            rule = f"host port {list_names(map(str, ports), 3)}" if ports else "required anti-affinity"
+            title = f"scale to {count(fit, 'replica')}: its {rule} has no node for more"
             yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
 
     @property
@@ -588,10 +614,10 @@ _CONTROLS = lazy_pattern("controller|manager|operator|scheduler|webhook")
 
 
 def _gate_keepers(explanation: Explanation) -> Iterator[Fix]:
-    """Yield what to ask first about a gated pod whose gate is not of a known controller: the one that is likely to
-    remove the gate, by the names of its pods and their namespace."""
-    gates = [gate.name for gate in explanation.cycle.pod.spec.scheduling_gates]
-    if not gates or gate_of_controller(gates) is not None:
+    """Yield what to ask first about a gate that is not of a known controller: the one that is likely to remove it, by
+    the names of its pods and their namespace."""
+    every = (gate.name for gate in explanation.cycle.pod.spec.scheduling_gates)
+    if not (gates := [gate for gate in every if gate_of_controller([gate]) is None]):
         return
     pods, words = explanation.cycle.snapshot.pods, set(re.split("[.-]", gates[0].partition("/")[0])) - _NO_OWNER
     alike = {

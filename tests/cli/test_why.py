@@ -330,6 +330,14 @@ def test_a_claim_is_answered_by_its_pods(target: str, code: int, text: str, tmp_
     assert text in result.out + result.err
 
 
+def test_a_budget_in_the_way_of_a_drain_has_fixes(tmp_path: Path) -> None:
+    web = changed(changed(small_pod("web"), "spec.nodeName", "node-01"), "metadata.namespace", "shop")
+    running = changed(web, "status", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
+    result = kschedx("why", "pdb/db", "-n", "shop", "-s", write(tmp_path, NODE, running, budget("db")))
+    assert "shop/pdb/db allows no eviction: it needs 1 healthy pod and has 1" in result.out
+    assert "lower minAvailable of PDB shop/db from 1 to 0, then its pods on node-01 can be evicted" in result.out
+
+
 @pytest.mark.parametrize(
     ("target", "hint"),
     [

@@ -28,6 +28,9 @@ SPREAD: Manifest = {
 }
 
 
+PER_HOST = {**SPREAD, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+
+
 def prefers(*terms: tuple[int, Manifest]) -> Manifest:
     preferred = [{"weight": weight, "preference": term} for weight, term in terms]
     return {"nodeAffinity": {PREFERRED: preferred}}
@@ -84,6 +87,22 @@ def apart(app: str, **term: object) -> Manifest:
             [node("a", labels={"zone": "x"})],
             pod("me", affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [ZONE_X, SSD]}}}),
             "one of the 2 nodeSelectorTerms is enough: a matches term 1, not all of them",
+        ),
+        (
+            [
+                *(node(name, labels={"topology.kubernetes.io/zone": zone}) for name, zone in ("ax", "bx", "cy")),
+                *(pod(f"web-{host}", on=host, labels={"app": "x"}) for host in "ab"),
+            ],
+            pod("me", labels={"app": "x"}, topologySpreadConstraints=[{**PER_HOST, "maxSkew": 1}]),
+            "its own spread constraints replace the default one over zones: both matching pods are in x",
+        ),
+        (
+            [
+                *(node(name, labels={"topology.kubernetes.io/zone": zone}) for name, zone in ("ax", "bx", "cy")),
+                *(pod(f"web-{host}", on=host, labels={"app": "x"}) for host in "ac"),
+            ],
+            pod("me", labels={"app": "x"}, topologySpreadConstraints=[{**PER_HOST, "maxSkew": 1}]),
+            None,
         ),
         (
             [node("a", labels={"disks": "ssd"}), node("b")],

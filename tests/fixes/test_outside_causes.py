@@ -209,6 +209,12 @@ def test_an_unknown_gate_is_left_to_its_controller(keeper: list[Manifest], first
     assert result == [first, "remove scheduling gate quota.acme.io/ok"]
 
 
+def test_a_gate_beside_that_of_kueue_is_left_to_its_controller() -> None:
+    gates = [{"name": "kueue.x-k8s.io/topology"}, {"name": "acme.io/hold"}]
+    [title] = titles(node("a"), pod("me", schedulingGates=gates))
+    assert title.startswith("check why the controller that removes gate acme.io/hold has not")
+
+
 @pytest.mark.parametrize(
     ("message", "why", "advice"),
     [

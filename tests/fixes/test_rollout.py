@@ -141,3 +141,28 @@ def test_a_rule_of_the_template_is_changed_for_all_replicas(strategy: Manifest, 
     titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
     assert titles[0] == "add a node like a"
     assert ("make podAntiAffinity term 1 (app=web) preferred instead of required" in titles) == is_offered
+
+
+@pytest.mark.parametrize(
+    ("holder", "replicas", "fit"),
+    [("web-1", 3, "2 replicas"), ("other", 3, "1 replica"), ("web-1", 2, "")],
+    ids=["its own pods", "pods of another workload", "a rollout"],
+)
+def test_more_replicas_with_a_host_port_than_nodes(holder: str, replicas: int, fit: str) -> None:
+    spec = {"replicas": replicas, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": PORTS}}}
+    makers: list[Manifest] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": "default", "ownerReferences": owners},
+            "spec": {**spec, "selector": {"matchLabels": {"app": "web"}}},
+        }
+        for kind, name, owners in (("Deployment", "web", []), ("ReplicaSet", "web-1", owned("Deployment", "web")))
+    ]
+    pods = [
+        pod(name, on=on, metadata={"ownerReferences": owned("ReplicaSet", owner)}, containers=PORTS)
+        for name, on, owner in (("one", "a", "web-1"), ("two", "b", holder), ("me", None, "web-1"))
+    ]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects([*NODES, *makers, *pods]), "default/me").fixes
+    scaled = [fix.title for fix in fixes if fix.title.startswith("scale to")]
+    assert scaled == ([f"scale to {fit}: its host port 80 has no node for more"] if fit else [])

@@ -64,6 +64,19 @@ def test_the_event_of_a_group_that_volcano_does_not_enqueue() -> None:
 
 
 @pytest.mark.parametrize(
+    ("pods", "phase", "has_fix"), [(2, "Inqueue", True), (2, "Pending", False), (3, "Inqueue", False)]
+)
+def test_a_group_of_volcano_that_never_has_all_pods(pods: int, phase: str, *, has_fix: bool) -> None:
+    """Volcano creates the pods of a Job once its group is no longer Pending."""
+    members = [pod(f"p{number}", gates=(), labels={}, schedulerName="volcano") for number in range(pods)]
+    for member in members:
+        member["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    fixes = holding_of(node("n"), volcano_group(phase=phase), *members, target=members[0])["fixes"]
+    title = "create 1 more pod of group ml/g, or lower its minMember from 3 to 2"
+    assert [fix["title"] for fix in fixes] == ([title] if has_fix else [])
+
+
+@pytest.mark.parametrize(
     ("text", "fixes"),
     [
         (

@@ -654,6 +654,12 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         "default/job/web is suspended: it waits for Kueue; its Workload is not in this snapshot (queue team)",
         1,
     ),
+    (
+        "job/web",
+        [IN_QUEUE, kueue("Workload", metadata=OWNED_BY_JOB, spec={"queueName": "team", "podSets": []})],
+        "default/job/web is suspended: it waits in Kueue, whose LocalQueue team is not in this snapshot (queue team)",
+        1,
+    ),
 ]
 
 
@@ -2463,6 +2469,10 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
             {"reason": "SMTAlignmentError", "message": "SMT Alignment Error: not enough free physical CPUs"},
             "its CPU manager divides none; then delete the pod and create it again",
         ),
+        (
+            {"reason": "AppArmor", "message": 'Pod was rejected: Cannot enforce AppArmor: profile "x" is not loaded'},
+            "fix load the AppArmor profile on m, or name another one in the pod, and create it again",
+        ),
         ({"phase": "Pending"}, "because node m is unreachable: Kubelet stopped posting node status."),
         (
             {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]},
@@ -2567,6 +2577,14 @@ def test_failed_pods_of_the_same_controller(tmp_path: Path, nodes: tuple[Manifes
     makers = [workload("Deployment"), ROLLED_OUT]
     text = " ".join(why(tmp_path, "deploy/web", node("n"), *nodes, *makers, running, failed, *pending).out.split())
     assert expected in text
+
+
+def test_the_target_that_an_autoscaler_does_not_find(tmp_path: Path) -> None:
+    other = {**AT_MOST, "spec": {**at(AT_MOST, "spec"), "scaleTargetRef": {"kind": "Deployment", "name": "webb"}}}
+    result = why(tmp_path, "hpa/scaler", workload("Deployment"), other)
+    assert (result.code, result.out) == (2, "")
+    assert 'HorizontalPodAutoscaler default/scaler scales Deployment webb: no Deployment "webb"' in result.err
+    assert 'did you mean "web"?' in result.err
 
 
 VERTICAL = {"vpaUpdates": "Pod resources updated by vpa: container 0: cpu request, memory request"}
