@@ -39,6 +39,7 @@ COMMAND = Command(
 Examples:
   kschedx integrations                                     # the list
   kschedx integrations k9s-pod > ~/.local/share/k9s/plugins/kschedx-pod.yaml
+  mkdir -p .github/actions/kschedx
   kschedx integrations github-action > .github/actions/kschedx/action.yml
 
 Assistants that speak the Model Context Protocol need none: kschedx mcp.

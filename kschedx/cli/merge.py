@@ -18,8 +18,8 @@ COMMAND = Command(
 
 \b
 Examples:
-  kschedx why --all-pending -s cluster.json --shard 1/8 -o json > 1.json
-  kschedx merge *.json > all.json
+  kschedx why --all-pending -s cluster.json --shard 1/8 -o json > part-1.json
+  kschedx merge part-*.json > all.json
 
 The parts are the JSON of `kschedx why --all-pending` or `kschedx diff-profiles --all`, each with --shard I/N.
 

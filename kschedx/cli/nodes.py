@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -126,22 +127,26 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
         legacy_windows=False,
         _environ={},
     )
-    with Live(screen(), console=drawn, auto_refresh=False) as live:
+    with Live(console=drawn, auto_refresh=False) if drawn.is_terminal else nullcontext() as live:
+
+        def show(failure: str = "") -> None:
+            if live is not None:
+                live.update(screen(failure), refresh=True)
+            elif failure:
+                typer.echo(failure, err=True)
+            else:
+                drawn.print(screen(), soft_wrap=True)
+                out.file.flush()
+
+        show()
         while not reader_left():
             time.sleep(interval)
             try:
                 rows = look()[1]
             except KschedxError as error:
-                text = f"warning: {visible(str(error))}; kschedx tries again"
-                if drawn.is_terminal:
-                    live.update(screen(text), refresh=True)
-                else:
-                    typer.echo(text, err=True)
-                continue
-            if drawn.is_terminal:
-                live.update(screen(), refresh=True)
+                show(f"warning: {visible(str(error))}; kschedx tries again")
             else:
-                drawn.print(screen(), soft_wrap=True)
+                show()
     return ExitCode.SCHEDULABLE
 
 

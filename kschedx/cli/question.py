@@ -406,7 +406,7 @@ def cluster_after_changes(
         return reached, ()
     from kschedx.explain.notes import AFTER_CHANGES, note
     from kschedx.inquiry.what_if import settle
-    from kschedx.render.drain import verdict
+    from kschedx.render.drain import undone_text
     from kschedx.render.lifecycle import rollout_text
     from kschedx.render.simulation import displaced_text
     from kschedx.simulate.simulator import SimulationOptions
@@ -418,7 +418,7 @@ def cluster_after_changes(
     print_open_counts(done)
     for drained in done.drained:
         if not drained.is_done:
-            print_note(f"drain {drained.node}: {verdict(drained)}")
+            print_note(f"drain {drained.node}: {undone_text(drained)}")
     for rolled in done.rolled_out:
         if not rolled.is_done:
             print_note(rollout_text(rolled))

@@ -194,8 +194,10 @@ def _watch(question: Question, pod: Pod, explanation: Explanation, interval: int
     def again(snapshot: Snapshot, pod: Pod) -> Explanation:
         return explain(stored_subject(snapshot, pod), question.setup(snapshot))
 
-    if question.snapshot:
-        print_note(f"every {interval} s, --watch reads {', '.join(question.snapshot)} again")
+    sys.stdout.flush()  # a pipe shows the answer before the first wait, too
+    if not pod.spec.node_name:
+        read = ", ".join(question.snapshot) or "the cluster"
+        print_note(f"every {interval} s, --watch reads {read} again; Ctrl-C ends")
     return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(explanation)
 
 

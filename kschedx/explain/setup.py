@@ -79,13 +79,13 @@ def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bo
 
 
 def _release_note(snapshot: Snapshot, requested: str | None) -> Note | None:
-    """Return a note about a version that only the cluster reports."""
+    """Return a note about a version that kubelets suggest, or that is not supported; the footer has every version."""
     emulated = _version_source(snapshot) if requested is None else None
     if emulated is None:
         return None
     release = resolve(emulated.emulated_version)
-    if emulated.is_known and emulated.teller != _SERVER and release.version == VERSIONS[0]:
-        return None  # the default version
+    if emulated.is_known and (emulated.teller == _SERVER or release.version == VERSIONS[0]):
+        return None
     text = f"{emulated.teller} {emulated.version}"
     text += "" if emulated.is_known else ", which kschedx does not support"
     text += f": kschedx emulates kube-scheduler {release.title}"

@@ -259,6 +259,14 @@ def verdict(drained: DrainResult) -> str:
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
 
 
+def undone_text(drained: DrainResult) -> str:
+    """Return in one line why a drain is not done, for an answer about something else."""
+    refused = drained.of(*REFUSES)
+    if not refused:
+        return verdict(drained)
+    return f"{verdict(drained)} without {_flags(drained, drained)}: {list_names((pod.pod for pod in refused), 2)}"
+
+
 def _shared_verdict(drained: DrainResult) -> str:
     """Return the verdict among those of many nodes: without the number of pods if every evicted pod is rescheduled."""
     is_plain = drained.is_done and drained.of(DrainOutcome.EVICTED) and not drained.of(DrainOutcome.DELETED)

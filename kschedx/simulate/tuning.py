@@ -350,7 +350,7 @@ class _Search:
         self._prices = {name: None if price_of is None else price_of(name) for name in names}
         unknown = [name for name in names if self._prices[name] is None]
         if goal is TuningGoal.COST and unknown:
-            hint = f"{len(unknown):,} of {len(names):,} nodes have none: name a catalog with --instance-types"
+            hint = f"{len(unknown):,} of {len(names):,} nodes have none: name a catalog with prices, --instance-types"
             raise ConfigError(f"no price is known of node {unknown[0]}", hint=hint)
 
     @property

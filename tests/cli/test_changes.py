@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, at, node
+from tests.builders import Manifest, at, node, pod
 from tests.cli.manifests import NODE, small_pod, write
 from tests.command import CommandResult, kschedx
 from tests.simulate.clusters import budget, deployment, nodes, shop
@@ -144,6 +144,9 @@ def test_an_incomplete_drain_is_reported(tmp_path: Path) -> None:
     result = run_why(written(tmp_path, objects), "why", "deploy/web", "--drain", "node-1")
     assert result.code == 0
     assert result.err == "note: drain node-1: PodDisruptionBudgets block the eviction of 2 pods\n"
+    objects = [*nodes(("4", "4")), *deployment("web", "1", ["node-1"]), pod("alone", namespace="shop", on="node-1")]
+    result = run_why(written(tmp_path, objects), "why", "deploy/web", "--drain", "node-1")
+    assert result.err == "note: drain node-1: kubectl drain refuses and evicts nothing without --force: shop/alone\n"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +16,7 @@ from kschedx.loading import load
 from tests.api_server import FakeApiServer, kubeconfig, served
 from tests.builders import Manifest, explain_pod, node
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
-from tests.command import CommandResult, kschedx
+from tests.command import ROOT, CommandResult, kschedx
 
 ROOMY = node("node-02", allocatable={"cpu": "16", "memory": "64Gi", "pods": "110"})
 BOUND = changed(BIG_POD, "spec.nodeName", "node-02")
@@ -40,6 +43,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
             def sleep(self, seconds: float) -> None:
                 assert seconds >= 10
                 self.minute += 1
+                type(self).waits = True
                 step()
 
         def step() -> None:
@@ -56,9 +60,9 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
         file = str(tmp_path / "cluster.yaml")
         where = ("-n", "shop", "-s", file, "--kube-version", "1.36")
         result = kschedx("why", "pod/big-0", *where, "--watch", *arguments)
-        note, _, rest = result.err.partition("\n")
-        assert note == f"note: every 10 s, --watch reads {file} again"
-        return replace(result, err=rest)
+        note = f"note: every 10 s, --watch reads {file} again; Ctrl-C ends\n"
+        assert (note in result.err) == ("waits" in vars(Scripted))
+        return replace(result, err=result.err.removeprefix(note))
 
     return run
 
@@ -131,12 +135,33 @@ def test_a_live_cluster_is_listed_each_time(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(watch.Clock, "sleep", lambda clock, seconds: api.replace(next(states)))
     with served(api) as url:
         result = kschedx("why", "pod/big-0", "-n", "shop", "--kubeconfig", kubeconfig(tmp_path, url), "--watch")
-    assert (result.code, result.err) == (0, "")
+    note = "note: every 10 s, --watch reads the cluster again; Ctrl-C ends\n"
+    assert (result.code, result.err) == (0, note)
     changes = [line.partition(" shop/big-0 ")[2] for line in result.out.splitlines() if " shop/big-0 " in line]
     assert changes[1:] == ["becomes schedulable: 0 nodes fit → 1 node fits, best node-02", "is on node node-02"]
     assert {request.method for request in api.requests} == {"GET"}
     assert not [request for request in api.requests if "watch" in request.query]
     assert sum(request.path == "/api/v1/nodes" for request in api.requests) == 3
+
+
+@pytest.mark.parametrize("question", [("why", "pod/big-0", "-n", "shop"), ("nodes",)])
+def test_a_pipe_shows_the_first_answer_before_the_wait(question: tuple[str, ...], tmp_path: Path) -> None:
+    with served(FakeApiServer([NODE, BIG_POD])) as url:
+        connection = ("--kubeconfig", str(kubeconfig(tmp_path, url)))
+        command = [sys.executable, "-m", "kschedx", *question, "--watch", "--interval", "600", *connection]
+        with subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # it may be ignored
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().strip()
+            process.send_signal(signal.SIGINT)
+            assert "Traceback" not in process.communicate(timeout=30)[1]
+            assert process.returncode == 130
 
 
 def test_a_large_cluster_is_read_less_often(tmp_path: Path) -> None:
