@@ -3,6 +3,7 @@ node/NAME`."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -17,7 +18,7 @@ from kschedx.cli.streams import print_note, reader_left
 from kschedx.errors import InputError, KschedxError
 from kschedx.kube.selectors import parse_label_query
 from kschedx.progress import silence
-from kschedx.wording import visible
+from kschedx.wording import count, visible
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
@@ -108,26 +109,32 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
     from kschedx.render.nodes import nodes_lines
 
     out = terminal.console()
+    is_in_place = out.file.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
     rows = look()[1]
     silence()
 
     def screen(failure: str = "") -> Text:
         now = time.strftime("%H:%M:%S")
         lines = nodes_lines(rows, out.width, wide=wide, sort=sort)
-        lines += terminal.paragraph(failure, out.width, first="  ", style=terminal.OPEN) if failure else []
-        lines.append(terminal.text(f"  at {now}, every {interval} s; Ctrl-C ends", terminal.DIM))
+        below = terminal.paragraph(failure, out.width, first="  ", style=terminal.OPEN) if failure else []
+        below.append(terminal.text(f"  at {now}, every {interval} s; Ctrl-C ends", terminal.DIM))
+        room = drawn.height - len(below) - 1
+        if is_in_place and len(lines) > room > 0:
+            left_out = terminal.text(f"  {count(len(lines) - room, 'more line')} in a taller window", terminal.DIM)
+            lines = [*lines[:room], left_out]
+        lines += below
         return Text("\n").join(Text.assemble(*drawn_line.parts) for drawn_line in lines)
 
     drawn = Console(
         file=out.file,
         width=out.width,
-        force_terminal=out.has_color,
+        force_terminal=is_in_place,
         no_color=not out.has_color,
         color_system="standard" if out.has_color else None,
         legacy_windows=False,
         _environ={},
     )
-    with Live(console=drawn, auto_refresh=False) if drawn.is_terminal else nullcontext() as live:
+    with Live(console=drawn, auto_refresh=False) if is_in_place else nullcontext() as live:
 
         def show(failure: str = "") -> None:
             if live is not None:

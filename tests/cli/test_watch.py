@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -162,6 +169,28 @@ def test_a_pipe_shows_the_first_answer_before_the_wait(question: tuple[str, ...]
             process.send_signal(signal.SIGINT)
             assert "Traceback" not in process.communicate(timeout=30)[1]
             assert process.returncode == 130
+
+
+def test_a_low_window_shows_the_time_below_a_shortened_table(tmp_path: Path) -> None:
+    objects = [node(f"node-{number:02}", allocatable={"cpu": str(number + 1), "pods": "110"}) for number in range(15)]
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 12, 80, 0, 0))
+    with served(FakeApiServer(objects)) as url:
+        connection = ("--kubeconfig", str(kubeconfig(tmp_path, url)))
+        command = [sys.executable, "-m", "kschedx", "nodes", "--watch", *connection]
+        environment = {name: value for name, value in os.environ.items() if name not in ("LINES", "COLUMNS")}
+        with subprocess.Popen(
+            command, cwd=ROOT, stdout=its, stderr=its, env=environment | {"TERM": "xterm", "NO_COLOR": "1"}
+        ) as process:
+            text, ends = "", time.monotonic() + 60
+            while "Ctrl-C ends" not in text and time.monotonic() < ends:
+                text += os.read(ours, 65536).decode()
+            process.kill()
+    os.close(ours)
+    os.close(its)
+    (left_out,) = re.findall(r"(\d+) more lines in a taller window", text)
+    assert int(left_out) > 5
+    assert "node-14  " not in text
 
 
 def test_a_large_cluster_is_read_less_often(tmp_path: Path) -> None:
