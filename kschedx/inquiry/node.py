@@ -39,7 +39,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import contradiction, explain, no_scheduler
 from kschedx.kube.autoscalers import CAPACITY_TYPE, DO_NOT_DISRUPT, NODE_POOL
-from kschedx.kube.conditions import reports_ready
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.quantity import Unit, format_quantity
@@ -358,8 +358,10 @@ class NodeRow(Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether a pod that tolerates the node's taints can be assigned to it."""
-        return self.status == "Ready" and self.pods.free > 0
+        """Whether a pod that tolerates the node's taints can be assigned to it. Nearly no pod tolerates the taints of a
+        node that is not ready, even if they are left over."""
+        is_lost = any(taint.startswith(tuple(LOST_TAINTS)) for taint in self.taints)
+        return self.status == "Ready" and not is_lost and self.pods.free > 0
 
     def largest(self, resource: str) -> int:
         """Return the largest request of one more pod that fits."""
@@ -417,10 +419,12 @@ def _capacity_type(labels: Labels) -> str:
 
 
 def _status_of(node: Node) -> str:
-    """Return the status as `kubectl get nodes` prints it. A node without conditions, as in handwritten manifests,
-    counts as ready."""
-    tainted = any(taint.key in LOST_TAINTS for taint in node.spec.taints)
-    status = "Ready" if reports_ready(node.status.conditions) and not tainted else "NotReady"
+    """Return the status as `kubectl get nodes` prints it. A node without the condition Ready, as in handwritten
+    manifests, counts as ready unless its taints contradict."""
+    is_ready = reports_ready(node.status.conditions)
+    if condition_of(node.status.conditions, "Ready") is None:
+        is_ready = not any(taint.key in LOST_TAINTS for taint in node.spec.taints)
+    status = "Ready" if is_ready else "NotReady"
     return f"{status},SchedulingDisabled" if node.spec.unschedulable else status
 
 

@@ -421,19 +421,23 @@ _TELLING = (
     b"SchedulingGated",
     b"SchedulerError",
     b"NotReadyForScheduling",
-    b"ReadinessGatesNotReady",
 )
 """Types and reasons of the relevant conditions."""
 
-_UNREADY = ({"type": "Ready", "status": "False"},)
 _CONDITIONS = msgspec.json.Decoder(tuple[types.PodCondition, ...])
 
 
-def _is_unready(text: bytes) -> bool:
+def _unready(text: bytes) -> tuple[dict[str, str], ...]:
+    """Return the condition Ready if it is False, with why, and without its time, which differs for each pod."""
     try:
-        return any((condition.type, condition.status) == ("Ready", "False") for condition in _CONDITIONS.decode(text))
+        conditions = _CONDITIONS.decode(text)
     except msgspec.ValidationError:
-        return False  # invalid conditions are refused later
+        return ()  # invalid conditions are refused later
+    ready = next((each for each in conditions if (each.type, each.status) == ("Ready", "False")), None)
+    if ready is None:
+        return ()
+    fields = {"type": ready.type, "status": ready.status, "reason": ready.reason, "message": ready.message}
+    return ({name: text for name, text in fields.items() if text},)
 
 
 _WAITING, _ENDED = b'"waiting"', b'"terminated"'
@@ -501,8 +505,8 @@ def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> b
         # own timestamps, and budgets count a pod without them as not ready
         if is_told or status.phase == "Pending" or any(word in text for word in telling):
             part["conditions"] = status.conditions
-        elif b'"False"' in text and _is_unready(text):
-            part["conditions"] = _UNREADY
+        elif b'"False"' in text and (unready := _unready(text)):
+            part["conditions"] = unready
     for name, statuses in (("containerStatuses", containers), ("initContainerStatuses", init_containers)):
         kept = [s for s in statuses if is_told or isinstance(s.resources, Raw)]
         for item in kept if not is_told else ():

@@ -1355,9 +1355,16 @@ def test_a_rule_of_the_namespace_that_the_pod_breaks(
     assert json.loads(result.out)["fixes"][0]["title"].startswith(fix)
 
 
-def test_a_readiness_gate_keeps_a_running_pod_from_being_ready(tmp_path: Path) -> None:
-    says = 'corresponding condition of pod readiness gate "example.com/lb" does not exist.'
-    gate = {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady", "message": says}
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("ReadinessGatesNotReady", 'corresponding condition of pod readiness gate "x.io/lb" does not exist.'),
+        ("ContainersNotReady", "containers with unready status: [app]"),
+        ("MaintenanceOfItsOperator", "the operator drains it"),
+    ],
+)
+def test_why_a_running_pod_is_not_ready(tmp_path: Path, reason: str, says: str) -> None:
+    gate = {"type": "Ready", "status": "False", "reason": reason, "message": says}
     result = why(tmp_path, "pod/x", pod("x", on="n", status={"phase": "Running", "conditions": [gate]}))
     assert result.out.splitlines()[0] == f"‖ default/x runs on n and is not ready: {says}"
 

@@ -33,6 +33,12 @@ def node(name: str, **changes: object) -> dict[str, object]:
     return created | changes
 
 
+LEFT_OVER: dict[str, object] = {
+    "spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
+    "status": {"allocatable": {"pods": "9"}, "conditions": [{"type": "Ready", "status": "True"}]},
+}
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "is_open"),
     [
@@ -42,6 +48,8 @@ def node(name: str, **changes: object) -> dict[str, object]:
         ({"spec": {"taints": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}}, "Ready", True),
         ({"status": {"allocatable": {"cpu": "4", "pods": "0"}}}, "Ready", False),
         ({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, "NotReady", False),
+        (LEFT_OVER, "Ready", False),
+        ({**LEFT_OVER, "status": {"conditions": [{"type": "Ready", "status": "False"}]}}, "NotReady", False),
     ],
 )
 def test_the_status_equals_that_of_kubectl(changes: dict[str, object], status: str, is_open: bool) -> None:
