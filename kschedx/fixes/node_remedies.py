@@ -19,7 +19,7 @@ from kschedx.explain.hardware import label_of_kubelet, names_hardware
 from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.constraints import CORDON_TAINT, TermMatch
 from kschedx.fixes import steps as s
-from kschedx.fixes.eviction import delete_all
+from kschedx.fixes.eviction import delete_all, is_of_a_daemon_set
 from kschedx.fixes.node_requirements import (
     ABOUT_TO_BE_REMOVED,
     KEPT,
@@ -226,7 +226,7 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             meant = replace(unmatched[0], values=(pool,))
             cost = s.Cost.CONSTRAINT
             yield s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant, cost=cost)
-        elif unmatched and not kept:
+        elif unmatched and not kept and not any(_is_of_agent(requirement, place) for requirement in unmatched):
             is_offered = all(
                 _is_offered(requirement, cluster) or _repeats_request(requirement, place) for requirement in unmatched
             ) and not any(_is_listed_pool(requirement, place.snapshot) for requirement in unmatched)
@@ -276,6 +276,14 @@ def _repeats_request(requirement: RequirementMatch, place: RemedyCandidate) -> b
     """Whether the label only marks nodes with a resource that the pod requests anyway: `nvidia.com/gpu=true`."""
     requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts
     return bool(requested.get(requirement.key.removesuffix(".present"))) and _MARKS.issuperset(requirement.values)
+
+
+def _is_of_agent(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
+    """Whether the requirement limits a DaemonSet, such as a device plugin, to the nodes with its hardware, and there
+    are such nodes. On others it has nothing to do."""
+    values = {*place.nodes.cluster.label(requirement.key).values} - {None}
+    is_there = bool(values.intersection(requirement.values) if requirement.values else values)
+    return is_of_a_daemon_set(place.pod) and names_hardware(requirement.key) and is_there
 
 
 def _is_offered(requirement: RequirementMatch, cluster: ClusterNodes) -> bool:

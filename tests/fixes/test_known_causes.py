@@ -1267,3 +1267,21 @@ def test_a_priority_class_ends_repeated_preemption(is_preempted: bool, is_offere
     titles = [fix.title for fix in result.fixes if fix.title.startswith("set priorityClassName: at-2000")]
     assert bool(titles) is is_offered
     assert not any("at-1000" in fix.title for fix in result.fixes)
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "kind", "is_offered"),
+    [
+        ("nvidia.com/gpu.present", "true", "DaemonSet", False),
+        ("nvidia.com/gpu.present", "false", "DaemonSet", True),
+        ("nvidia.com/gpu.present", "true", "ReplicaSet", True),
+        ("team", "true", "DaemonSet", True),
+    ],
+)
+def test_an_agent_for_hardware_keeps_to_its_nodes(label: str, value: str, kind: str, is_offered: bool) -> None:
+    """Other nodes have the label, and reject the pod for another reason."""
+    agent = controlled(kind, "agent")
+    agent["spec"] = {**at(agent, "spec"), "nodeSelector": {label: "true"}}
+    nodes = [FULL, node("b", labels={label: value}, taints=["dedicated=x:NoSchedule"], allocatable={"pods": "9"})]
+    result = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, agent]), "default/me")
+    assert any(fix.title.startswith(f"stop requiring {label}=true") for fix in result.fixes) is is_offered
