@@ -43,6 +43,7 @@ from kschedx.kube.documents import with_spec
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
+from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
 _TRIED = 3
@@ -74,6 +75,7 @@ def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator
                 names = tuple(rule.metadata.name for rule in rules)
                 yield s.DeleteTaintRules(names=names, api_version="resource.k8s.io/v1beta2")
             yield from _fewer(finding, place)
+            yield from _correct_guarded_names(finding, place)
             yield from _correct_product(finding, place)
             yield from _wider(finding, place)
             yield from _wider_classes(finding, place)
@@ -369,18 +371,36 @@ def _correct_product(finding: f.InsufficientDevices, place: RemedyCandidate) -> 
 
 _NAME_OF_DEVICE = lazy_pattern(r"""device\.(attributes|capacity)\[(["'])([^"']+)\2\]\.([A-Za-z_]\w*)""")
 _MISSING_KEY = "no such key: "
+_QUOTES = ('"', "'")
 
 
 def _correct_names(failed: f.DeviceSelectorFailed, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the claim or the class whose failing selector reads what the devices publish: under another domain, by
     another name, or only where they publish it."""
     wanted, title = _corrected_expression(failed, place)
-    kind, _, key = failed.owner.partition(" ")
-    if not wanted:
-        return
+    if wanted:
+        yield from _with_expression(failed.owner, failed.expression, wanted, title, place)
+
+
+def _correct_guarded_names(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+    """Yield the claim or the class whose selector asks first whether a device has what no device publishes, so that it
+    is false for all of them."""
+    for short in finding.shortages:
+        owner = f"class {short.device_class}" if short.stage == "other-class" else f"claim {short.claim}"
+        for expression in short.selectors if short.stage in ("other-class", "no-match") else ():
+            wanted, title = _with_published_names(expression, place)
+            if wanted:
+                yield from _with_expression(owner, expression, wanted, title, place)
+
+
+def _with_expression(
+    owner: str, expression: str, wanted: str, title: str, place: RemedyCandidate
+) -> Iterator[s.FixStep]:
+    """Yield a claim or class with another expression; `owner` is its kind and key."""
+    kind, _, key = owner.partition(" ")
     if kind == "class":
         if (device_class := place.snapshot.devices.classes.get(key)) is not None:
-            selectors = _reworded(device_class.spec.selectors, failed.expression, wanted)
+            selectors = _reworded(device_class.spec.selectors, expression, wanted)
             changed = with_spec(device_class, selectors=selectors)
             where = title.format(f"device class {key}")
             yield s.ObjectStep(title=where, cost=s.Cost.TYPO, group=s.FixGroup.CLUSTER, objects=(changed,))
@@ -390,7 +410,7 @@ def _correct_names(failed: f.DeviceSelectorFailed, place: RemedyCandidate) -> It
         exactly = request.exactly
         if exactly is None:
             return request
-        selectors = _reworded(exactly.selectors, failed.expression, wanted)
+        selectors = _reworded(exactly.selectors, expression, wanted)
         return replace(request, exactly=replace(exactly, selectors=selectors))
 
     yield from _change_requests(key, reworded, title, place, s.Cost.TYPO)
@@ -400,27 +420,56 @@ def _corrected_expression(failed: f.DeviceSelectorFailed, place: RemedyCandidate
     """Return the expression that reads what the driver's devices publish, and the title of the change, which has room
     for the object. Both are empty if nothing similar is published."""
     missing, driver = failed.error.partition(_MISSING_KEY)[2], failed.device.partition("/")[0]
-    slices = (each.spec for each in place.snapshot.devices.slices if each.spec.driver == driver)
-    of_driver = [device for spec in slices for device in spec.devices]
     read_names = (match for match in _NAME_OF_DEVICE.findall(failed.expression) if match[3] == missing)
     table, quote, domain, name = next(read_names, ("", "", "", ""))
-    published = {
-        tuple(item.split("/", 1)) if "/" in item else (driver, item)
-        for device in of_driver
+    published = _published(table, place.snapshot, driver)
+    if (domain, name) in published:
+        wanted = f"{quote}{name}{quote} in device.{table}[{quote}{domain}{quote}] && ({failed.expression})"
+        return wanted, f"check that a device has {name} before it is compared in {{}}"
+    return _renamed(failed.expression, table, domain, name, published)
+
+
+def _with_published_names(expression: str, place: RemedyCandidate) -> tuple[str, str]:
+    """Return the expression with the first name that no device publishes corrected, and the title of the change. Both
+    are empty if there is none."""
+    for table, _, domain, name in _NAME_OF_DEVICE.findall(expression):
+        published = _published(table, place.snapshot)
+        if (domain, name) not in published:
+            return _renamed(expression, table, domain, name, published)
+    return "", ""
+
+
+def _published(table: str, snapshot: Snapshot, driver: str = "") -> frozenset[tuple[str, str]]:
+    """Return the domains and names of the attributes or capacities that the devices of a driver, or all, publish."""
+    return frozenset(
+        (domain, name) if slash else (each.spec.driver, item)
+        for each in snapshot.devices.slices
+        if driver in ("", each.spec.driver)
+        for device in each.spec.devices
         for item in (device.attributes if table == "attributes" else device.capacity)
-    }
+        for domain, slash, name in (item.partition("/"),)
+    )
+
+
+def _renamed(
+    expression: str, table: str, domain: str, name: str, published: Collection[tuple[str, str]]
+) -> tuple[str, str]:
+    """Return the expression with the domain or the name that is published, and the title of the change; both are empty
+    if nothing similar is."""
     domains = sorted(other for other, item in published if item == name)
     names = sorted(item for other, item in published if other == domain)
-    read = f"device.{table}[{quote}{domain}{quote}]"
-    if (domain, name) in published:
-        wanted = f"{quote}{name}{quote} in {read} && ({failed.expression})"
-        return wanted, f"check that a device has {name} before it is compared in {{}}"
+    reads = [f"device.{table}[{quote}{domain}{quote}]" for quote in _QUOTES]
     if len(domains) == 1:
-        wanted = failed.expression.replace(read, f"device.{table}[{quote}{domains[0]}{quote}]")
-        return wanted, f"read {name} of domain {domains[0]} instead of {domain} in {{}}"
+        for read in reads:
+            expression = expression.replace(read, read.replace(domain, domains[0]))
+        return expression, f"read {name} of domain {domains[0]} instead of {domain} in {{}}"
     if name and (meant := nearest_name(name, names) or _only_longer(name, names)):
-        wanted = failed.expression.replace(f"{read}.{name}", f"{read}.{meant}")
-        return wanted, f"read {meant} instead of {name} in {{}}"
+        for read in reads:
+            expression = expression.replace(f"{read}.{name}", f"{read}.{meant}")
+            for quote in _QUOTES:
+                guard, corrected = (f"{quote}{each}{quote} in {read}" for each in (name, meant))
+                expression = expression.replace(guard, corrected)
+        return expression, f"read {meant} instead of {name} in {{}}"
     return "", ""
 
 

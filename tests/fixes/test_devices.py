@@ -221,3 +221,43 @@ def test_a_failing_selector_reads_what_the_devices_publish(owner: str, expressio
     assert result.outcome == "Error"
     named = {"claim": "claim default/mine", "class": "device class gpu"}[owner]
     assert [fix.title for fix in result.fixes if fix.certainty == "verified"] == ([f"{title}{named}"] if title else [])
+
+
+@pytest.mark.parametrize(
+    ("expression", "title"),
+    [
+        (
+            f'"modle" in device.attributes["{DRIVER}"] && device.attributes["{DRIVER}"].modle == "x1"',
+            "read model instead of modle in ",
+        ),
+        (
+            f"'modle' in device.attributes['{DRIVER}'] && device.attributes['{DRIVER}'].modle == 'x1'",
+            "read model instead of modle in ",
+        ),
+        (
+            f'has(device.attributes["{DRIVER}"].modle) && device.attributes["{DRIVER}"].modle == "x1"',
+            "read model instead of modle in ",
+        ),
+        (
+            '"model" in device.attributes["other.com"] && device.attributes["other.com"].model == "x1"',
+            f"read model of domain {DRIVER} instead of other.com in ",
+        ),
+        (f'"colour" in device.attributes["{DRIVER}"] && device.attributes["{DRIVER}"].colour == "red"', ""),
+        (f'"model" in device.attributes["{DRIVER}"] && device.attributes["{DRIVER}"].model == "x1"', None),
+    ],
+)
+@pytest.mark.parametrize("owner", ["claim", "class"])
+def test_a_selector_that_asks_for_an_unpublished_name_is_corrected(
+    owner: str, expression: str, title: str | None
+) -> None:
+    cluster = [node("a"), resource_slice("a", device("d0", memory="9Gi", model="x1")), claiming("mine")]
+    if owner == "claim":
+        cluster += [device_class(), claim("mine", request(select=[expression]))]
+    else:
+        cluster += [device_class("gpu", expression), claim("mine", request())]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(cluster), "default/me")
+    named = {"claim": "claim default/mine", "class": "device class gpu"}[owner]
+    corrected = [fix.title for fix in result.fixes if fix.title.startswith("read")]
+    assert corrected == ([f"{title}{named}"] if title else [])
+    assert not title or result.fixes[0].title == f"{title}{named}"
+    assert (result.outcome == "Scheduled") is (title is None)
