@@ -15,7 +15,7 @@ from kschedx.autoscaler.templates import is_of_daemon_set
 from kschedx.kube.autoscalers import CONSUMED_REQUESTS, SCALE_UP_DELAY
 from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.go_sort import sort_slice
-from kschedx.kube.scalars import Duration, nanoseconds
+from kschedx.kube.scalars import Duration
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
@@ -242,5 +242,5 @@ def are_all_new(pods: PodTable, rows: Sequence[int], requests_gpu: Callable[[int
 
 def _creation_time(pods: PodTable, row: int) -> int:
     """Return nanoseconds since 1970; 0 if the pod has no creation time."""
-    text = pods.creation_timestamps[row]
-    return nanoseconds(text) if text else -(2**62)
+    created = pods.creation_time(row)
+    return -(2**62) if created is None else created

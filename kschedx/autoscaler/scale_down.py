@@ -36,7 +36,7 @@ from kschedx.kube.devices import Device, DeviceRequestAllocationResult, Resource
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import milli_value, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request
-from kschedx.kube.scalars import Duration, nanoseconds
+from kschedx.kube.scalars import Duration
 from kschedx.kube.selectors import Selector
 from kschedx.kube.tolerations import DELETION_CANDIDATE, TO_BE_DELETED
 from kschedx.kube.types import (
@@ -184,12 +184,12 @@ class _Fates:
         return is_of_daemon_set(self._pods.owners[row], self._pods.annotations[row])
 
     def is_long_terminating(self, row: int) -> bool:
-        stamp = self._pods.deletion_timestamps[row]
-        if not stamp:
+        deleted = self._pods.deletion_time(row)
+        if deleted is None:
             return False
         written = self._pods.specs[row].termination_grace_period_seconds
         grace_period = GRACE_PERIOD if written is None else written
-        return nanoseconds(stamp) + (grace_period + _LONG_TERMINATING_AFTER) * _SECOND < self._now
+        return deleted + (grace_period + _LONG_TERMINATING_AFTER) * _SECOND < self._now
 
     def _lost_controller(self, row: int, owner: OwnerReference) -> PodFate | None:
         """Return the result if its controller does not exist or has too few replicas. Kinds without any object in the
@@ -224,8 +224,8 @@ class _Fates:
         ]
 
     def _is_past_timeout(self, row: int) -> bool:
-        created = self._pods.creation_timestamps[row]
-        return bool(created) and nanoseconds(created or "") + int(self._flags.system_pod_timeout) < self._now
+        created = self._pods.creation_time(row)
+        return created is not None and created + int(self._flags.system_pod_timeout) < self._now
 
 
 def _is_terminal(spec: PodSpec, phase: str) -> bool:

@@ -440,15 +440,15 @@ def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) 
     now = nanoseconds(snapshot.source.taken) if snapshot.source.taken else None
 
     def key(row: int) -> tuple[bool, bool, int, int, int, str, int]:
-        has_node, text = bool(pods.node[row] >= 0), pods.creation_timestamps[row]
-        created = nanoseconds(text) if text else LATEST
+        has_node, known = bool(pods.node[row] >= 0), pods.creation_time(row)
+        created = LATEST if known is None else known
         return (
             has_node,
             reports_ready(pods.statuses[row].conditions),
             _deletion_cost(pods, row),
             -here[int(pods.node[row])] if has_node else 0,
             -created if now is None else math.floor(math.log2(max(now - created, 0.5))),
-            "" if now is None or not text else pods.uids[row],
+            "" if now is None or known is None else pods.uids[row],
             -row,
         )
 

@@ -364,6 +364,21 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
                     times[text] = nanoseconds(text)
         return np.array([times[text] for text in self.start_times], dtype=np.int64)
 
+    def creation_time(self, row: int) -> int | None:
+        """Return the nanoseconds since 1970 of the creation; None if it is unknown. Raises `InputError` with the pod
+        and the field for an invalid time."""
+        return self._time(row, self.creation_timestamps[row], "metadata.creationTimestamp")
+
+    def deletion_time(self, row: int) -> int | None:
+        """Return the nanoseconds since 1970 of the deletion timestamp, as `creation_time` does."""
+        return self._time(row, self.deletion_timestamps[row], "metadata.deletionTimestamp")
+
+    def _time(self, row: int, text: str | None, field: str) -> int | None:
+        if not text:
+            return None
+        with Place(object=f"Pod {self.key(row)}", field=field):
+            return nanoseconds(text)
+
     @property
     def nominated(self) -> tuple[int, ...]:
         """Rows of pods with a nominated node and without a node."""

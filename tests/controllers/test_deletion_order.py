@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.controllers.workloads import Workload, deletion_order
+from kschedx.errors import InputError
 from tests.builders import Manifest, node, pod
 
 COST: dict[str, Any] = {"annotations": {"controller.kubernetes.io/pod-deletion-cost": "-1"}}
@@ -50,3 +51,10 @@ def test_pods_are_deleted_in_the_order_of_the_replica_set_controller(
     snapshot = replace(snapshot, source=replace(snapshot.source, taken=taken))
     order = deletion_order(snapshot, Workload("ReplicaSet", "default", "web"), range(len(pods)))
     assert snapshot.pods.names[order[0]] == deleted_first
+
+
+def test_the_error_about_an_invalid_time_names_the_pod() -> None:
+    odd = made("odd", creationTimestamp="yesterday")
+    snapshot = kschedx.Snapshot.from_objects([node("n"), made("a", 10), odd])
+    with pytest.raises(InputError, match=r'^Pod default/odd: metadata\.creationTimestamp: "yesterday" is not a time'):
+        deletion_order(snapshot, Workload("ReplicaSet", "default", "web"), range(2))
