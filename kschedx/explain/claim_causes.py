@@ -7,12 +7,21 @@ from collections.abc import Iterator, Mapping
 from kschedx import findings as f
 from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.cycle_notes import unusable_volumes
+from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import RootCause
+from kschedx.explain.kubelet import attached_elsewhere
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Operator
-from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name, default_class, with_default_class
+from kschedx.kube.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    claim_name,
+    default_class,
+    own_claims,
+    with_default_class,
+)
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.releases import Release
 from kschedx.snapshot.events import FAILED_BINDING
@@ -22,9 +31,10 @@ from kschedx.wording import list_names
 
 
 class SharedClaim(RootCause, frozen=True, kw_only=True):
-    """Pods of one controller use a claim that only one pod at a time may use."""
+    """Pods of one controller use a claim that only one pod, or the pods of one node, may use at a time."""
 
     claim: str
+    is_of_node: bool = False  # whether the pods of one node may use it together
 
 
 class HostNameDiffers(RootCause, frozen=True, kw_only=True):
@@ -38,8 +48,9 @@ class HostNameDiffers(RootCause, frozen=True, kw_only=True):
         return True
 
 
-def claim_causes(cycle: Cycle, finding: f.Finding) -> Iterator[RootCause]:
+def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
     """Yield why a claim or its volume keeps the pod pending."""
+    cycle = diagnosis.cycle
     match finding:
         case f.ClaimUnbound():
             yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
@@ -49,7 +60,7 @@ def claim_causes(cycle: Cycle, finding: f.Finding) -> Iterator[RootCause]:
             yield from _unreachable(cycle.snapshot.cluster, finding)
             yield from _apart(cycle, finding)
             yield from _bound_in_one_place(cycle, finding)
-        case f.InsufficientStorageCapacity() if finding.capacity_count and finding.largest:
+        case f.InsufficientStorageCapacity() if finding.largest and _is_of_several_nodes(diagnosis, finding):
             size = format_quantity(finding.largest, Unit.BYTE)
             yield RootCause(text=f"the largest volume that {finding.driver} can create for a node is {size}")
         case f.ClaimNotFound(ephemeral=True, claim=claim):
@@ -68,6 +79,24 @@ def claim_causes(cycle: Cycle, finding: f.Finding) -> Iterator[RootCause]:
                 yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
         case _:
             return
+
+
+def _is_of_several_nodes(diagnosis: Diagnosis, finding: f.Finding) -> bool:
+    """Return whether nodes are rejected together with the one of this finding, so that their headline has no amount."""
+    return any(finding in group.exemplar.findings and len(group.rows) > 1 for group in diagnosis.groups)
+
+
+def shared_by_replicas(snapshot: Snapshot, pod: Pod) -> Iterator[RootCause]:
+    """Yield the claims for one node at a time that a running pod on another node uses."""
+    own = pod.metadata.controller
+    for key, text in attached_elsewhere(snapshot, pod, ""):
+        if "ReadWriteOncePod" in text:
+            continue
+        siblings = snapshot.pods.owners.where(lambda owners: own is not None and own in owners).nonzero()[0].tolist()
+        if any(snapshot.pods.node_names[row] and key in own_claims(snapshot.pods[row]) for row in siblings):
+            yield SharedClaim(text=text, claim=key, is_of_node=True)
+        else:
+            yield RootCause(text=text)
 
 
 def _unreachable(cluster: ClusterNodes, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
@@ -89,7 +118,7 @@ def _unreachable(cluster: ClusterNodes, finding: f.VolumeNodeAffinityMismatch) -
             text = f"label {HOSTNAME} of {its_node} is {meant}, not {list_names(requirement.values, 2)}"
             yield HostNameDiffers(text=text, host=meant, volume=finding.persistent_volume)
         else:
-            values = list_names(requirement.values, 2)
+            values = list_names(requirement.values, 2, conjunction="or")
             on_host = f"node {values} does not exist, and the volume is on its disks"
             yield RootCause(text=on_host if is_host else f"no node is in zone {values}")
 

@@ -223,14 +223,18 @@ def unusable_volumes(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[str]
     if named and named not in snapshot.storage.volumes and snapshot.storage.volumes:
         yield f"it names volume {named}, which does not exist"
     volume = next((candidate for candidate in nearest if not named or candidate.name == named), None)
-    if volume is not None and (why := _why_lost(volume, claim.key)):
+    phase = "" if volume is None else snapshot.storage.volumes[volume.name].status.phase
+    if volume is not None and (why := _why_lost(volume, claim.key, phase)):
         about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
-        yield f"{about} {why}"
+        message = snapshot.storage.volumes[volume.name].status.message if phase == "Failed" else ""
+        failure = f", and its deletion failed: {message}" if message else ""
+        yield f"{about} {why}{failure}"
 
 
-def _why_lost(volume: VolumeCandidate, claim: str) -> str:
+def _why_lost(volume: VolumeCandidate, claim: str, phase: str) -> str:
     """Return why the volume does not match, or an empty string for other reasons."""
-    reserved = "is Released: it still has the claimRef of an earlier claim of that name"
+    state = "Failed" if phase == "Failed" else "Released"
+    reserved = f"is {state}: it still has the claimRef of an earlier claim of that name"
     why = {
         "access-modes": f"has the access modes {volume.detail}",
         "bound-to-another-claim": reserved if volume.detail == claim else f"is bound to claim {volume.detail}",

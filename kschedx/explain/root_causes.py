@@ -10,7 +10,7 @@ from msgspec import Struct
 from kschedx import findings as f
 from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
-from kschedx.explain.claim_causes import claim_causes
+from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
     LABELS_OF_KUBELET,
@@ -28,7 +28,6 @@ from kschedx.explain.hardware import (
     unhealthy,
     unpublished_devices,
 )
-from kschedx.explain.kubelet import attached_elsewhere
 from kschedx.explain.pod_selectors import (
     absent_matches,
     covered_namespace,
@@ -55,6 +54,7 @@ from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HA
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.storage import Storage
 from kschedx.wording import count, list_names
 
 RESIZE_PENDING = "PodResizePending"
@@ -151,7 +151,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     causes: list[RootCause] = [
         *_missing_node(diagnosis),
         *_newer_revision(cycle),
-        *(RootCause(text=why) for _, why in attached_elsewhere(snapshot, pod, "") if "ReadWriteOncePod" not in why),
+        *shared_by_replicas(snapshot, pod),
         *lost_nomination(cycle),
         *nominees,
         *_services(cycle, findings),
@@ -286,25 +286,38 @@ def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]
     """Yield drivers on nodes that only the volume excludes and that are in its zone, as far as it is known."""
     storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
     for group in diagnosis.groups:
-        mismatches = [item for item in group.exemplar.findings if isinstance(item, f.VolumeNodeAffinityMismatch)]
+        mismatches = [
+            item
+            for item in group.exemplar.findings
+            if isinstance(item, f.VolumeNodeAffinityMismatch | f.ProvisioningTopologyMismatch)
+        ]
         mismatch = next(iter(mismatches), None) if len(mismatches) == len(group.exemplar.findings) else None
-        volume = None if mismatch is None else storage.volumes.get(mismatch.persistent_volume)
-        driver = "" if volume is None or volume.spec.csi is None else volume.spec.csi.driver
+        driver = "" if mismatch is None else _driver_of(mismatch, storage)
         if mismatch is None or not driver or cycle.nodes is None:
             continue
         unmet = [
             requirement for term in mismatch.terms[:1] for requirement in term.requirements if not requirement.matched
         ]
         keys = {key for node in storage.csi_nodes.values() for key in _topology_keys(node, driver)}
-        for row in group.rows[:_MOST_NODES] if len(unmet) == 1 and unmet[0].key in keys else ():
+        for row in group.rows[:_MOST_NODES] if len(unmet) == 1 else ():
             node, key = cycle.nodes.node(row), unmet[0].key
             zone, own = node.metadata.labels.get(ZONE), storage.csi_nodes.get(node.name)
+            if key not in keys and (own is None or not key.partition("/")[0].endswith(driver)):
+                continue
             is_known = own is not None and any(csi_driver.name == driver for csi_driver in own.spec.drivers)
             is_there = zone is None or zone in unmet[0].values
             if key not in node.metadata.labels and not is_known and is_there:
                 text = f"{driver} is not registered on {node.name}, so that the node has no label {key}"
                 yield DriverNotRegistered(text=text, driver=driver, node=node.name)
                 break
+
+
+def _driver_of(mismatch: f.VolumeNodeAffinityMismatch | f.ProvisioningTopologyMismatch, storage: Storage) -> str:
+    """Return the CSI driver of a volume that exists or is to be provisioned; empty if it is of another type."""
+    if isinstance(mismatch, f.ProvisioningTopologyMismatch):
+        return mismatch.provisioner
+    volume = storage.volumes.get(mismatch.persistent_volume)
+    return "" if volume is None or volume.spec.csi is None else volume.spec.csi.driver
 
 
 def _topology_keys(node: CSINode, driver: str) -> Iterator[str]:
@@ -498,7 +511,7 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
             missed = f"the labelSelector of podAntiAffinity term {term + 1} ({finding.selector})"
             yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
         case _:
-            yield from claim_causes(cycle, finding)
+            yield from claim_causes(diagnosis, finding)
 
 
 def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> Iterator[RootCause]:

@@ -160,7 +160,8 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
             continue  # reserved for a claim to come
         free = _unbound_volume(volume)
         if _fits(claim, free):
-            yield s.ReleaseVolume(volume=free, holder=key, has_same_name=key == claim.key)
+            is_failed, is_same = volume.status.phase == "Failed", key == claim.key
+            yield s.ReleaseVolume(volume=free, holder=key, has_same_name=is_same, is_failed=is_failed)
 
 
 def _unbound_volume(volume: PersistentVolume) -> PersistentVolume:

@@ -323,9 +323,10 @@ def free_port(ports: Sequence[int], service: str, own_service: str) -> Fix:
 
 
 def one_pod_at_a_time(snapshot: Snapshot, pod: Pod, claim: str) -> Iterator[Fix]:
-    """Yield untried fixes for replicas of one template that share a claim with ReadWriteOncePod."""
+    """Yield untried fixes for replicas of one template that share a claim, `claim` if it is one with
+    ReadWriteOncePod."""
     owner = template_owner(snapshot, pod)
-    if owner is not None and owner.kind in ("Deployment", "ReplicaSet", "ReplicationController"):
+    if claim and owner is not None and owner.kind in ("Deployment", "ReplicaSet", "ReplicationController"):
         command = scale_workload(owner.kind, pod.metadata.namespace, owner.name, 1)
         title = f"scale {owner.kind} {owner.name} to 1 replica: one pod at a time may use claim {claim}"
         yield Fix.untried(title, commands=(command,))

@@ -442,8 +442,8 @@ class PodFixes:
                         commands.append(delete_pod(self.cycle.pod.key))
                     title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
                     yield Fix.untried(title, commands=tuple(commands))
-                case SharedClaim(claim=claim):
-                    yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, claim)
+                case SharedClaim(claim=claim, is_of_node=is_of_node):
+                    yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, "" if is_of_node else claim)
                 case ExclusiveTopology(key=key, is_empty=True):
                     command = delete_pod(self.cycle.pod.key)
                     title = f"delete the pod, which is recreated with the {key} of its leader's node"

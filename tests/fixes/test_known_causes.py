@@ -722,6 +722,23 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
         ),
         pytest.param(
             [
+                node("b"),
+                registered("b"),
+                {
+                    **storage_class("zonal", provisioner=DISK),
+                    "allowedTopologies": [
+                        {"matchLabelExpressions": [{"key": f"topology.{DISK}/zone", "values": ["1"]}]}
+                    ],
+                },
+                bound_claim("data", storage_class="zonal"),
+                pod("me", volumes=DATA),
+            ],
+            f"{DISK} is not registered on b, so that the node has no label topology.{DISK}/zone",
+            f"repair the node plugin of {DISK} on b, which then registers it",
+            id="a driver that is not registered, for a new volume",
+        ),
+        pytest.param(
+            [
                 node("a"),
                 csi_driver(DISK, storageCapacity=True),
                 storage_class("new", provisioner=DISK),

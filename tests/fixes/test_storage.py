@@ -502,3 +502,48 @@ def test_an_event_of_the_pod_names_why_the_claim_of_its_ephemeral_volume_is_not_
     snapshot = kschedx.Snapshot.from_objects([node("a"), ON_SCRATCH, storage_class(provisioner=DRIVER), event])
     texts = roots(kschedx.explain(snapshot, "default/me").diagnosis)
     assert "kube-controller-manager cannot create it: denied by policy" in texts
+
+
+def test_a_volume_whose_deletion_failed_is_not_called_released() -> None:
+    failed = volume("v", claim_ref="data", uid="before", phase="Failed")
+    failed["status"] = {"phase": "Failed", "message": "the disk is attached"}
+    named = claim("data", volumeName="v")
+    snapshot = kschedx.Snapshot.from_objects([node("a"), ME, storage_class(provisioner=DRIVER), named, failed])
+    result = kschedx.explain(snapshot, "default/me")
+    [cause] = [text for text in roots(result.diagnosis) if text.startswith("volume v")]
+    assert "is Failed: it still has the claimRef" in cause
+    assert cause.endswith(", and its deletion failed: the disk is attached")
+    assert result.fixes[0].title.endswith("claim default/data is deleted, if its data still exists")
+
+
+@pytest.mark.parametrize(
+    ("other", "mode", "is_shared"),
+    [("web", "ReadWriteOnce", True), ("old", "ReadWriteOnce", False), ("web", "ReadWriteMany", False)],
+    ids=["replicas", "a pod of another ReplicaSet", "for several nodes"],
+)
+def test_replicas_that_share_a_claim_for_one_node_get_their_own(other: str, mode: str, *, is_shared: bool) -> None:
+    def replica(name: str, of: str, on: str | None = None) -> Manifest:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of, "uid": of, "controller": True}
+        containers = [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        running = {"status": {"phase": "Running"}} if on else {}
+        return pod(
+            name, on=on, metadata={"ownerReferences": [owner]}, containers=containers, volumes=volumes, **running
+        )
+
+    objects = [
+        node("a", allocatable={"cpu": "3", "pods": "9"}),
+        storage_class(provisioner=DRIVER),
+        claim("data", volume="v", modes=[mode]),
+        volume("v", claim_ref="data", modes=[mode], csi=True, node_affinity=in_term(HOSTNAME, "a")),
+    ]
+    snapshot = kschedx.Snapshot.from_objects([*objects, replica("first", other, "a"), replica("me", "web")])
+    titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
+    own = "give each replica a claim of its own with a StatefulSet, or share one with ReadWriteMany"
+    assert (own in titles) == is_shared
+
+
+def test_a_volume_in_several_zones_without_nodes() -> None:
+    objects = [claim("data", volume="v"), volume("v", claim_ref="data", node_affinity=in_term(ZONE, "b", "c"))]
+    snapshot = kschedx.Snapshot.from_objects([node("a", labels={ZONE: "a"}), ME, storage_class(), *objects])
+    assert "no node is in zone b or c" in roots(kschedx.explain(snapshot, "default/me").diagnosis)

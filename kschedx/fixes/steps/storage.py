@@ -207,6 +207,7 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
     volume: PersistentVolume  # the volume after the change
     holder: str  # the claim that it was bound to
     has_same_name: bool  # whether that claim had the same name: it was recreated
+    is_failed: bool = False  # whether the volume's deletion has failed, so that its data may be gone
     claim: PersistentVolumeClaim | None = None
     """The claim bound to the volume, if the volume controller binds it before the pod is scheduled."""
 
@@ -217,7 +218,8 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         earlier = "earlier " if self.has_same_name else ""
-        return f"release volume {self.volume.name}, whose {earlier}claim {self.holder} is deleted; its data stays"
+        title = f"release volume {self.volume.name}, whose {earlier}claim {self.holder} is deleted"
+        return f"{title}, if its data still exists" if self.is_failed else f"{title}; its data stays"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return proposal.with_objects(self.volume, *([] if self.claim is None else [self.claim]))
