@@ -226,14 +226,12 @@ def unusable_volumes(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[str]
     phase = "" if volume is None else snapshot.storage.volumes[volume.name].status.phase
     if volume is not None and (why := _why_lost(volume, claim.key, phase)):
         about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
-        message = snapshot.storage.volumes[volume.name].status.message if phase == "Failed" else ""
-        failure = f", and its deletion failed: {message}" if message else ""
-        yield f"{about} {why}{failure}"
+        yield f"{about} {why}"
 
 
 def _why_lost(volume: VolumeCandidate, claim: str, phase: str) -> str:
     """Return why the volume does not match, or an empty string for other reasons."""
-    state = "Failed" if phase == "Failed" else "Released"
+    state = "Failed, because it could not be deleted" if phase == "Failed" else "Released"
     reserved = f"is {state}: it still has the claimRef of an earlier claim of that name"
     why = {
         "access-modes": f"has the access modes {volume.detail}",

@@ -80,13 +80,23 @@ def _apply_in_list(at: list[object], op: str, key: str, value: object, path: str
 
 
 def pool_patch(before: NodePool, after: NodePool) -> Iterator[Json]:
-    """Yield the operations that turn one NodePool into the other: limits, labels of its nodes, and allowed values."""
+    """Yield the operations that turn one NodePool into the other: limits, labels and taints of its nodes, and allowed
+    values."""
     yield from map_patch(before.spec.limits, after.spec.limits, "/spec/limits")
     was, now = before.spec.template, after.spec.template
     yield from map_patch(was.metadata.labels, now.metadata.labels, "/spec/template/metadata/labels")
     for index, (old, new) in enumerate(zip(was.spec.requirements, now.spec.requirements, strict=True)):
         for value in new.values[len(old.values) :]:
             yield add_operation(f"/spec/template/spec/requirements/{index}/values/-", value)
+    for field, old_taints, new_taints in (
+        ("taints", was.spec.taints, now.spec.taints),
+        ("startupTaints", was.spec.startup_taints, now.spec.startup_taints),
+    ):
+        if old_taints != new_taints:
+            plain = [
+                {"key": it.key, **({"value": it.value} if it.value else {}), "effect": it.effect} for it in new_taints
+            ]
+            yield add_operation(f"/spec/template/spec/{field}", plain)
 
 
 def map_patch(before: Mapping[str, object], after: Mapping[str, object], path: str) -> Iterator[Json]:

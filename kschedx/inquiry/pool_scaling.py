@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.findings import RequirementMatch
 from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.node_remedies import is_of_provider
-from kschedx.fixes.node_requirements import OF_ROLES
+from kschedx.fixes.node_requirements import AGENT_NOT_READY, OF_ROLES, REMOVED_BY
 from kschedx.fixes.resource_remedies import rounded_down
 from kschedx.fixes.steps import DropRequirements, LowerRequests, PodStep, SelectInstead, Tolerate
 from kschedx.inquiry.fix import Fix
@@ -61,6 +61,7 @@ from kschedx.kube.autoscalers import (
     NodePool,
     NodeSelectorRequirementWithMinValues,
 )
+from kschedx.kube.conditions import TimedCondition, condition_of
 from kschedx.kube.documents import Change, Document, Target, part_of, with_spec
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE
@@ -105,7 +106,27 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             pool = name.rpartition("-")[0]  # NodeClaims are named after their NodePool
             if kind == "NodeClaim" and pool in (provisioning.pool, *unsure):
                 reports[pool] = event.message
+        for name, fault in self._unregistered_pools():
+            reports.setdefault(name, f"{fault.type}={fault.status} ({fault.reason}): {fault.message}")
         return reports
+
+    def _undeclared_taints(self, name: str) -> tuple[Taint, ...]:
+        """Return the taints that an agent sets and removes on new nodes of a NodePool, and that it does not declare:
+        Karpenter takes such nodes for useless and adds others."""
+        pool = next(pool for pool in self.autoscaler.pools if pool.name == name)
+        declared = (*pool.spec.template.spec.taints, *pool.spec.template.spec.startup_taints)
+        keys = {taint.key for taint in declared}
+        nodes = self.autoscaler.snapshot.cluster.nodes
+        taints = (taint for node in nodes if node.metadata.labels.get(NODE_POOL) == name for taint in node.spec.taints)
+        undeclared = (it for it in taints if it.key.endswith(AGENT_NOT_READY) and it.key not in (*keys, *REMOVED_BY))
+        return tuple(dict.fromkeys(undeclared))
+
+    def _unregistered_pools(self) -> Iterator[tuple[str, TimedCondition]]:
+        """Yield the NodePool that gets a node for the pod, if its last nodes did not register."""
+        for pool in self.autoscaler.pools:
+            fault = condition_of(pool.status.conditions, "NodeRegistrationHealthy", "False")
+            if pool.name == self.decision.pool and fault is not None:
+                yield pool.name, fault
 
     @property
     def document(self) -> ProvisioningDocument:
@@ -150,11 +171,17 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         ]
         if provisioning.pool:
             yield from reported
+            for name, _ in self._unregistered_pools():
+                command = shell_command("kubectl get nodeclaims -l karpenter.sh/nodepool={}", name)
+                yield autoscaler_fix(f"repair how nodes of NodePool {name} join the cluster", command)
             title = f"wait for Karpenter: it adds a node to NodePool {provisioning.pool}, if the cloud has capacity"
             is_own = self.pod.key in karpenter.snapshot.pods.rows
             helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
             fix = trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
             yield replace(fix, costs=(*fix.costs, *self._limit_for_others(provisioning.pool)))
+            for taint in self._undeclared_taints(provisioning.pool):
+                phrase = f"add taint {taint} to startupTaints of NodePool {provisioning.pool}"
+                yield autoscaler_fix(f"{phrase}: Karpenter then waits until its agent removes it")
         yield from self._other_types()
         yield from self._other_systems()
         yield from self._unreserved()
@@ -314,7 +341,8 @@ def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
     before = next(pool for pool in karpenter.pools if pool.name == changed.name)
     change = Change(target=Target(NODE_POOL_API, "NodePool", changed.name), patch=tuple(pool_patch(before, changed)))
     costs = fix.costs
-    if before.spec.template.metadata != changed.spec.template.metadata:
+    was, now = before.spec.template, changed.spec.template
+    if was.metadata != now.metadata or was.spec.taints != now.spec.taints:
         nodes = sum(node.metadata.labels.get(NODE_POOL) == changed.name for node in karpenter.snapshot.cluster.nodes)
         phrase = f"{count(nodes, 'existing node')} of the NodePool {'drifts' if nodes == 1 else 'drift'}"
         costs = (*costs, f"{phrase}: Karpenter replaces {'it' if nodes == 1 else 'them'}") if nodes else costs
@@ -386,6 +414,8 @@ def _trials(scaling: PoolScaling) -> Iterator[_PoolTrial]:
         yield from _without_reserved(scaling, group)
     for verdict in scaling.decision.pools:
         match verdict.rejection:
+            case NotTolerated(taints=taints) if any(taint.key.endswith(AGENT_NOT_READY) for taint in taints):
+                yield _startup_trial(scaling, verdict.pool)
             case NotTolerated(taints=taints) if not any(map(_is_of_role, taints)):
                 yield _PoolTrial.of_pod(scaling, Tolerate(taints=taints))
             case LimitReached() | NodeLimitReached():
@@ -397,6 +427,19 @@ def _trials(scaling: PoolScaling) -> Iterator[_PoolTrial]:
                 yield from _label_trials(scaling, verdict, verdict.rejection)
             case _:
                 pass
+
+
+def _startup_trial(scaling: PoolScaling, pool: NodePool) -> _PoolTrial:
+    """Return the NodePool with the taints that an agent removes from each new node as startupTaints, which Karpenter
+    expects to be removed."""
+    spec = pool.spec.template.spec
+    removed = tuple(taint for taint in spec.taints if taint.key.endswith(AGENT_NOT_READY))
+    kept = tuple(taint for taint in spec.taints if taint not in removed)
+    changed = replace(spec, taints=kept, startup_taints=(*spec.startup_taints, *removed))
+    moved = list_names(map(str, removed), 2)
+    step = RemedyStep(f"NodePool {pool.name}: move {moved} from taints to startupTaints", StepKind.ROOM)
+    pool = with_spec(pool, template=replace(pool.spec.template, spec=changed))
+    return _PoolTrial(step=step, pod=scaling.pod, scaling=scaling, pool=pool, is_evident=True)
 
 
 def _is_of_role(taint: Taint) -> bool:

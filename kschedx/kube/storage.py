@@ -107,8 +107,6 @@ class PersistentVolumeSpec(InTreeVolumeSources, frozen=True, kw_only=True, renam
 
 class PersistentVolumeStatus(Struct, frozen=True, kw_only=True):
     phase: str = "Pending"
-    message: str = ""
-    """Why its deletion failed."""
 
 
 class PersistentVolume(KubernetesObject, frozen=True, kw_only=True):

@@ -376,6 +376,13 @@ def _other_facts(removal: Removal) -> Iterator[Fact]:
         yield Fact(label="reasons", items=tuple(reason.value for reason in removal.reasons))
 
 
+_DISABLING = {
+    Unremovable.SCALE_DOWN_DISABLED: "scale-down-enabled",
+    Unremovable.SCALE_DOWN_UNREADY_DISABLED: "scale-down-unready-enabled",
+}
+"""The flag that keeps a node if it is false."""
+
+
 def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]:
     """Yield what takes away a reason why cluster-autoscaler keeps the node: a setting, or an annotation that was
     tried."""
@@ -385,6 +392,8 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
         if reason is Unremovable.SCALE_DOWN_DISABLED_ANNOTATION:
             command = shell_command(f"kubectl annotate node {{}} {SCALE_DOWN_DISABLED}-", removal.node)
             yield FixView(title=f"remove {SCALE_DOWN_DISABLED} from the node", seen=seen, commands=(command,))
+        elif reason in _DISABLING:
+            yield FixView(title=f"set --{_DISABLING[reason]}=true of cluster-autoscaler", seen=seen)
         elif reason is Unremovable.NODE_GROUP_MIN_SIZE_REACHED and removal.group is not None:
             least = removal.group.min_size
             yield FixView(

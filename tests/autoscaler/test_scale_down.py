@@ -245,6 +245,13 @@ def test_fixes_for_a_node_that_stays(manifest: Manifest, fixes: list[str], tmp_p
     assert all(line.strip().startswith(fix.strip()) for line, fix in zip(lines, fixes, strict=True))
 
 
+def test_a_flag_that_keeps_all_nodes_is_a_fix(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [status_config_map(), *TWO_NODES]}))
+    options = ["--node-group-label", "group", "--autoscaler-flag", "scale-down-enabled=false"]
+    answer = command("scale-down", "a", "-s", "cluster.json", *options, cwd=tmp_path, columns=200)
+    assert "fix       set --scale-down-enabled=true of cluster-autoscaler · nothing else keeps the node" in answer.out
+
+
 def test_a_missing_controller_blocks_where_its_kind_is_recorded() -> None:
     controller: Manifest = {
         "apiVersion": "apps/v1",

@@ -506,13 +506,11 @@ def test_an_event_of_the_pod_names_why_the_claim_of_its_ephemeral_volume_is_not_
 
 def test_a_volume_whose_deletion_failed_is_not_called_released() -> None:
     failed = volume("v", claim_ref="data", uid="before", phase="Failed")
-    failed["status"] = {"phase": "Failed", "message": "the disk is attached"}
     named = claim("data", volumeName="v")
     snapshot = kschedx.Snapshot.from_objects([node("a"), ME, storage_class(provisioner=DRIVER), named, failed])
     result = kschedx.explain(snapshot, "default/me")
     [cause] = [text for text in roots(result.diagnosis) if text.startswith("volume v")]
-    assert "is Failed: it still has the claimRef" in cause
-    assert cause.endswith(", and its deletion failed: the disk is attached")
+    assert "is Failed, because it could not be deleted: it still has the claimRef" in cause
     assert result.fixes[0].title.endswith("claim default/data is deleted, if its data still exists")
 
 

@@ -130,6 +130,58 @@ def test_a_static_pool_is_enlarged_if_its_nodes_fit_the_pod(cpu: str, fix: str) 
     assert result.fixes[0].title.startswith(fix)
 
 
+AGENT = {"key": "efs.csi.aws.com/agent-not-ready", "effect": "NoExecute"}
+
+
+@pytest.mark.parametrize(
+    ("taint", "expected"),
+    [
+        (AGENT, "NodePool general: move efs.csi.aws.com/agent-not-ready:NoExecute from taints to startupTaints"),
+        ({"key": "team", "value": "ml", "effect": "NoSchedule"}, "tolerate team=ml:NoSchedule"),
+    ],
+)
+def test_a_taint_that_an_agent_removes_is_a_startup_taint(taint: Json, expected: str) -> None:
+    tainted = pool()
+    tainted["spec"]["template"]["spec"]["taints"] = [taint]
+    assert steps(tainted, pod()) == [expected]
+
+
+def test_the_patch_of_a_pool_moves_a_taint() -> None:
+    tainted = pool()
+    tainted["spec"]["template"]["spec"]["taints"] = [AGENT]
+    snapshot = kschedx.Snapshot.from_objects([tainted, node_class("eu-1a"), node(), pod()])
+    fix, *_ = kschedx.explain(snapshot, "default/web").fixes
+    [change] = [change for change in fix.changes if change.target.kind == "NodePool"]
+    assert {str(step["path"]).rpartition("/")[2]: step["value"] for step in change.patch} == {
+        "taints": [],
+        "startupTaints": [AGENT],
+    }
+
+
+@pytest.mark.parametrize("field", ["", "taints", "startupTaints"])
+def test_a_taint_of_an_agent_on_a_node_is_to_be_declared(field: str) -> None:
+    starting, declared = node(), pool()
+    starting["spec"]["taints"] = [AGENT, {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
+    if field:
+        declared["spec"]["template"]["spec"][field] = [AGENT]
+    snapshot = kschedx.Snapshot.from_objects([declared, node_class("eu-1a"), starting, pod()])
+    titles = [fix.title for fix in kschedx.explain(snapshot, "default/web").fixes]
+    advice = "add taint efs.csi.aws.com/agent-not-ready:NoExecute to startupTaints of NodePool general"
+    assert any(title.startswith(advice) for title in titles) is (not field)
+
+
+def test_a_pool_whose_nodes_do_not_register_is_repaired_first() -> None:
+    unhealthy = pool()
+    fault = {"type": "NodeRegistrationHealthy", "status": "False", "reason": "RegistrationFailed", "message": "no node"}
+    unhealthy["status"]["conditions"] = [*unhealthy["status"]["conditions"], fault]
+    snapshot = kschedx.Snapshot.from_objects([unhealthy, node_class("eu-1a"), node(), pod()])
+    result = kschedx.explain(snapshot, "default/web")
+    assert [fix.title for fix in result.fixes][:2] == [
+        "repair how nodes of NodePool general join the cluster",
+        "wait for Karpenter: it adds a node to NodePool general, if the cloud has capacity",
+    ]
+
+
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_reached_limit_that_karpenter_reports_as_well_is_one_fix(is_known: bool) -> None:
     event = {
