@@ -1,4 +1,5 @@
-"""Pods that a kubelet failed before they started, and the workloads whose pods these are."""
+"""Pods that a kubelet failed before they started, the workloads whose pods these are, and Jobs that end before their
+pods start."""
 
 from __future__ import annotations
 
@@ -153,3 +154,18 @@ def failed_before(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> Iterato
         on = f" on {where}" if where else ""
         text = f"{which} failed{on}: {reasons}; their objects stay until they are deleted"
         yield note("failed-before", text, pods=keys)
+
+
+def job_deadline(snapshot: Snapshot, pod: Pod) -> Iterator[Note]:
+    """Yield that the deadline of a pending pod's Job counts from the Job's start, not from that of its pods."""
+    owner = pod.metadata.controller
+    raw = None if owner is None else snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
+    if owner is None or raw is None or owner.kind != "Job":
+        return
+    job = stored_controller(raw)
+    seconds, since = job.spec.active_deadline_seconds, job.status.start_time
+    if seconds and since:
+        text = (
+            f"activeDeadlineSeconds {seconds:,} of Job {owner.name} runs since {since}, also while its pod is pending"
+        )
+        yield note("job-deadline", text, seconds=seconds, since=since)

@@ -117,8 +117,9 @@ def not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotScal
         if not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
             continue
         named, most = f"HorizontalPodAutoscaler {hpa.metadata.name}", hpa.spec.max_replicas or 0
-        if (broken := condition_of(hpa.status.conditions, "ScalingActive", "False")) is not None:
-            return replace(state, autoscaler=named, why=f"does not scale ({broken.reason})", message=broken.message)
+        for condition in ("AbleToScale", "ScalingActive"):
+            if (broken := condition_of(hpa.status.conditions, condition, "False")) is not None:
+                return replace(state, autoscaler=named, why=f"does not scale ({broken.reason})", message=broken.message)
         limited = condition_of(hpa.status.conditions, "ScalingLimited", "True")
         if limited is not None and limited.reason == "TooManyReplicas" and replicas >= most:
             why = f"is at maxReplicas {most}"

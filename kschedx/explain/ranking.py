@@ -195,7 +195,7 @@ def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
         for number, term in enumerate(rules.terms if rules is not None else (), start=1):
             if not _selects_any(cycle, pod, term):
                 selector = compile_selector(term.label_selector)
-                yield f"{kind} term {number} ({selector}) matches no pod, this pod included: it has no effect"
+                yield f"{kind} term {number} ({selector}) {_matches_none(cycle, pod, term)}: it has no effect"
             elif term.topology_key not in {HOSTNAME, *cycle.all_nodes.cluster.label_keys}:
                 yield f"{kind} term {number} has no effect: no node has the label {term.topology_key}"
     for constraint in pod.spec.topology_spread_constraints:
@@ -207,6 +207,16 @@ def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
             else:
                 counts = "other pods" if cycle.snapshot.pods.labels.where(selector.matches).any() else "no pods"
                 yield f"{over} ({selector}) does not match the pod itself: it counts {counts}"
+
+
+def _matches_none(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> str:
+    """Return that a term matches no pod, and the namespaces in which it would match some."""
+    own, pods = term.namespaces or (pod.metadata.namespace,), cycle.snapshot.pods
+    matching = pods.labels.where(compile_selector(term.label_selector).matches) & (pods.node >= 0)
+    others = sorted({pods.namespaces[row] for row in matching.nonzero()[0].tolist()})
+    if not others:
+        return "matches no pod, this pod included"
+    return f"matches no pod of {list_names(own, 3)}, only of {list_names(others, 3)} (see its namespaces)"
 
 
 def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:

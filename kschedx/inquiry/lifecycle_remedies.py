@@ -75,6 +75,7 @@ _MOST_FIXES = 3
 _MOST_OF_ANOTHER = 2  # fixes of the pending pod for which another waits
 _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?attached|already used by pod")
 _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
+_SEVERAL = lazy_pattern(r"controlled by multiple HPAs: \[(?P<names>[^\]]+)\]")
 _NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
 _UNDISCOVERED = lazy_pattern(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
 _HELD_CONTENT = lazy_pattern(r"(?P<finalizer>(?!and )\S+) (?:in \d+ resource instances|keeps \d+ pods?:)")
@@ -376,6 +377,9 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         if match := _NO_METRICS.search(state.message):
             server = "an adapter that serves " + match[0] if match["of"] else "metrics-server"
             return Fix.untried(f"install or repair {server}: {state.autoscaler} gets no metrics")
+        if match := _SEVERAL.search(state.message):
+            every = list_names(match["names"].split(), 3, conjunction="and")
+            return Fix.untried(f"delete all but one of the HorizontalPodAutoscalers {every}, or make their pods differ")
         return Fix.untried(f"repair what {state.autoscaler} reports")
 
     def _resize_fixes(self, state: states.ResizeHeld) -> Iterator[Fix]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.pod_security import KubeletFields
 from kschedx.controllers import states
-from kschedx.controllers.kubelet_rejections import failed_before, next_rejected, rejected_pods
+from kschedx.controllers.kubelet_rejections import failed_before, job_deadline, next_rejected, rejected_pods
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
     component_down,
@@ -374,7 +374,7 @@ def _explain(
         replicas_verdict(cycle, each) if isinstance(each, RunsAlready) and not each.node else each for each in notes
     )
     chosen = [cycle.all_nodes.cluster.names[row] for row in cycle.choice]
-    notes = (*notes, *failed_before(snapshot, pod, chosen))
+    notes = (*notes, *failed_before(snapshot, pod, chosen), *(() if chosen else job_deadline(snapshot, pod)))
     autoscalers: tuple[NodeAutoscaler, ...] = ()
     if cycle.outcome is Outcome.UNSCHEDULABLE:
         autoscalers, unread = autoscalers_of(subject.snapshot, autoscaling, scheduler)

@@ -63,6 +63,11 @@ def apart(app: str, **term: object) -> Manifest:
         ([node("a")], pod("me", affinity=apart("x")), "podAntiAffinity term 1 (app=x) matches no pod, this pod incl"),
         ([node("a")], pod("me", labels={"app": "x"}, affinity=apart("x")), None),
         ([node("a"), pod("x", labels={"app": "x"})], pod("me", affinity=apart("x")), None),
+        (
+            [node("a"), pod("x", on="a", namespace="infra", labels={"app": "x"})],
+            pod("me", affinity=apart("x")),
+            "podAntiAffinity term 1 (app=x) matches no pod of default, only of infra (see its namespaces): it has no",
+        ),
         ([node("a")], pod("me", affinity=apart("x", namespaceSelector={})), None),
         (
             [node("a")],

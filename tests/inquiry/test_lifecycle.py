@@ -472,6 +472,15 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     ),
     (
         "hpa/scaler",
+        [
+            *(workload("Deployment"), ROLLED_OUT, replica("web-1-a", "ReplicaSet", "web-1")),
+            scaler("HorizontalPodAutoscaler", status=limits("AbleToScale", "False", "FailedUpdateScale", "denied")),
+        ],
+        "default/deploy/web has its 1 replica: HorizontalPodAutoscaler scaler does not scale (FailedUpdateScale)",
+        0,
+    ),
+    (
+        "hpa/scaler",
         [workload("Deployment"), ROLLED_OUT, replica("web-1-a", "ReplicaSet", "web-1"), AT_MOST],
         "default/deploy/web has its 1 replica: HorizontalPodAutoscaler scaler is at maxReplicas 1",
         0,
@@ -2199,6 +2208,21 @@ UNALIGNED = pod(
             "install or repair metrics-server: HorizontalPodAutoscaler scaler gets no metrics",
         ),
         (
+            "deploy/web",
+            [
+                workload("Deployment"),
+                ROLLED_OUT,
+                replica("web-1-a", "ReplicaSet", "web-1"),
+                scaler(
+                    "HorizontalPodAutoscaler",
+                    status=limits(
+                        "ScalingActive", "False", "X", "controlled by multiple HPAs: [default/scaler default/other]"
+                    ),
+                ),
+            ],
+            "delete all but one of the HorizontalPodAutoscalers default/scaler and default/other",
+        ),
+        (
             "pod/x",
             [
                 pod(
@@ -2584,6 +2608,16 @@ def test_failed_pods_of_the_same_controller(tmp_path: Path, nodes: tuple[Manifes
     makers = [workload("Deployment"), ROLLED_OUT]
     text = " ".join(why(tmp_path, "deploy/web", node("n"), *nodes, *makers, running, failed, *pending).out.split())
     assert expected in text
+
+
+@pytest.mark.parametrize(("label", "is_told"), [("x", True), ("y", False)], ids=["pending", "fits"])
+def test_the_deadline_of_a_job_runs_while_its_pod_is_pending(tmp_path: Path, label: str, *, is_told: bool) -> None:
+    job = {**workload("Job", activeDeadlineSeconds=600), "status": {"active": 1, "startTime": SINCE}}
+    pending = pod("web-b", metadata=owned("Job", "web"), nodeSelector={"pool": label})
+    text = " ".join(why(tmp_path, "job/web", node("m", labels={"pool": "y"}), job, pending).out.split())
+    assert (
+        f"activeDeadlineSeconds 600 of Job web runs since {SINCE}, also while its pod is pending" in text
+    ) == is_told
 
 
 def test_the_target_that_an_autoscaler_does_not_find(tmp_path: Path) -> None:
