@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -52,7 +52,7 @@ from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
 from kschedx.kube.other_schedulers import OF_PROVIDERS, POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import Node, Pod
+from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import distinct
 from kschedx.snapshot.events import RecordedEvent
@@ -523,34 +523,55 @@ def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> RecordedEvent | No
         return None  # the cluster's current state, later than the event
     if (event := recorded_event(snapshot, pod)) is None:
         return None
-    since, there = event.last_seen, parse(event.message).nodes
-    open_ = [node for node in snapshot.cluster.nodes if not node.spec.unschedulable]
-    is_timed = bool(since) and all(node.metadata.creation_timestamp for node in open_)
-    if there is not None and there < len(open_) and not is_timed:
+    since, there, times = event.last_seen, parse(event.message).nodes, _record_times(snapshot)
+    if there is not None and there < times.open_nodes and not (since and times.is_timed):
         return None  # nodes were added; cordoned ones, and nodes removed since then, would not let the pod fit
-    return None if since and _is_outdated(snapshot, since, open_) else event
+    return None if since and _is_outdated(since, times) else event
 
 
-def _is_outdated(snapshot: Snapshot, since: str, nodes: Iterable[Node]) -> bool:
-    """Return whether one of these nodes was added or has recovered after an event, or kube-scheduler has not repeated
-    it for a long time.
+class _RecordTimes(Struct, frozen=True, kw_only=True):
+    """Times of a cluster with which those of events are compared."""
+
+    open_nodes: int  # nodes that are not cordoned
+    is_timed: bool  # whether each of these has a creation time
+    last_change: str  # when one of these was added or recovered last
+    last_seen: str  # the newest time of events, pods, and the source
+
+
+def _record_times(snapshot: Snapshot) -> _RecordTimes:
+    """Return the times, which are computed once for a snapshot."""
+    known: _RecordTimes | None = vars(snapshot).get("_record_times")
+    if known is not None:
+        return known
+    open_ = [node for node in snapshot.cluster.nodes if not node.spec.unschedulable]
+    recovered = (
+        condition.last_transition_time or ""
+        for node in open_
+        for condition in node.status.conditions
+        if (condition.type == "Ready") == (condition.status == "True")
+    )
+    added = [node.metadata.creation_timestamp or "" for node in open_]
+    reported = (scheduling.last_seen for scheduling in snapshot.failed_scheduling.values())
+    created = (stamp or "" for stamp in snapshot.pods.creation_timestamps)
+    times = vars(snapshot)["_record_times"] = _RecordTimes(
+        open_nodes=len(open_),
+        is_timed=all(added),
+        last_change=max((*added, *recovered), default=""),
+        last_seen=max((snapshot.source.taken, *reported, *created)),
+    )
+    return times
+
+
+def _is_outdated(since: str, times: _RecordTimes) -> bool:
+    """Return whether a node was added or has recovered after an event, or kube-scheduler has not repeated it for a long
+    time.
 
     kube-scheduler tries an unschedulable pod at least every 5 minutes, and the recorder writes a repetition every 30
     minutes (client-go tools/events/event_broadcaster.go).
     """
-    pods, changes = snapshot.pods, [""]
-    for node in nodes:
-        changes.append(node.metadata.creation_timestamp or "")
-        changes += (
-            condition.last_transition_time or ""
-            for condition in node.status.conditions
-            if (condition.type == "Ready") == (condition.status == "True")
-        )
-    others = (scheduling.last_seen for scheduling in snapshot.failed_scheduling.values())
-    seen = (snapshot.source.taken, *others, *(stamp or "" for stamp in pods.creation_timestamps))
     try:
-        last = nanoseconds(since)
-        return max(changes) > since or any(nanoseconds(change) - last > _REPEATED for change in {max(seen)} - {""})
+        last, seen = nanoseconds(since), times.last_seen
+        return times.last_change > since or (bool(seen) and nanoseconds(seen) - last > _REPEATED)
     except InputError:  # a time in a format that no API server writes
         return False
 
