@@ -281,6 +281,10 @@ def _gang_kind(labels: Mapping[str, str]) -> _GangKind | None:
     return next((kind for kind in _GANG_KINDS if all(labels.get(key) for key in kind.keys)), None)
 
 
+_MOST_ENDING = 20
+"""Groups with all of their pods for which it is computed whether their end frees enough room."""
+
+
 def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[GroupsWaiting]:
     """Yield the groups like the pod's that hold room with only some of their pods, if the pod lacks resources and
     belongs to one of several; and a Ray head's own workers, which hold room and do not start without it."""
@@ -324,7 +328,8 @@ def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[Groups
         of, end = f"{len(waiting):,} {kind.plural} {name}".rstrip(), ""
         others = [group for group in groups if group not in waiting] if kind.ends else []
         others = [group for group in others if not all(is_leader(pods.labels[row]) for row in groups[group])]
-        ending = next((group for group in others if _frees_room(cycle, groups[group], findings)), None)
+        tried = others[:_MOST_ENDING]
+        ending = next((group for group in tried if _frees_room(cycle, groups[group], findings)), None)
         text = f"{of} wait for each other: {kind.alone}"
         if ending is not None:
             end = f"{kind.singular} {ending[-1]}"

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import overload
 
 import numpy as np
@@ -61,6 +61,7 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, SourceDocument
 
+_MOST_OF_OTHERS = 50  # the number of different pods of other schedulers that are explained
 _MOST_BOUND = 100  # the number of different pods in a row of a node that are tried against its kubelet
 
 
@@ -292,8 +293,10 @@ class Simulation(Shown):
         """The answer of `why` about a pod of each scheduler that the configuration does not have: the first pod that
         may have a node, if there is one."""
         pods, answers = self.after.pods, dict[str, Explanation]()
-        rows = [pods.rows[key] for key in self.of_other_schedulers]
-        for row in {int(pods.specs.codes[row]): row for row in reversed(rows)}.values():
+        different: dict[int, int] = {}
+        for row in (pods.rows[key] for key in self.of_other_schedulers):
+            different.setdefault(int(pods.specs.codes[row]), row)
+        for row in islice(different.values(), _MOST_OF_OTHERS):
             pod = pods[row]
             known = answers.get(pod.spec.scheduler_name)
             if known is None or known.overall is Outcome.UNSCHEDULABLE:
