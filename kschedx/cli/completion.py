@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 _LARGEST = 100 << 20  # bytes of a snapshot; with a larger one, completion would take more than a second
 _SHRUNK = 20  # the assumed compression factor of a snapshot
 
-_NAME = lazy_pattern(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9.-]*")
+_NAME = lazy_pattern(r"(?:[a-z]+[/=])?[A-Za-z0-9][A-Za-z0-9.-]*")
 """A possible name or `kind/name`: other text in a snapshot is no name, and a shell might run it."""
+
+_ENTRY = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9@._:/+-]*")  # a possible name in a kubeconfig
 
 _TIMEOUT = "2s"
 _CONNECTION = ("kubeconfig", "context", "cluster", "user", "as_user", "as_groups", "insecure")
@@ -31,6 +33,7 @@ _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,ap
 
 class _Metadata(msgspec.Struct):
     name: str
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class _Item(msgspec.Struct):
@@ -77,7 +80,7 @@ def _matching_names(incomplete: str, names: Iterable[str]) -> list[str]:
 def _objects(context: typer.Context, *keys: str) -> Iterator[tuple[str, str]]:
     """Yield kind and name of the objects of these kinds, in the namespace of the command line."""
     if not context.params.get("snapshot"):
-        yield from _live(context, keys)
+        yield from ((key, metadata.name) for key, metadata in _live(context, keys))
         return
     snapshot = _snapshot(context)
     if snapshot is None:
@@ -90,8 +93,8 @@ def _objects(context: typer.Context, *keys: str) -> Iterator[tuple[str, str]]:
     yield from (("Namespace", name) for name in {*snapshot.namespaces, *snapshot.pods.namespaces.values})
 
 
-def _live(context: typer.Context, keys: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of the live cluster's objects; nothing if the cluster does not answer in time."""
+def _live(context: typer.Context, keys: Iterable[str]) -> Iterator[tuple[str, _Metadata]]:
+    """Yield kind and metadata of the live cluster's objects; nothing if the cluster does not answer in time."""
     from kschedx.cli.connection import Connection, connect
     from kschedx.errors import KschedxError
     from kschedx.kube.kinds import KINDS
@@ -104,7 +107,7 @@ def _live(context: typer.Context, keys: Iterable[str]) -> Iterator[tuple[str, st
         for key in keys:
             path = path_of(KINDS[key], KINDS[key].versions[0], namespace if key != "Namespace" else "")
             body = server.get(path, {"limit": str(LIMIT)}, accept=_METADATA)
-            yield from ((key, item.metadata.name) for item in msgspec.json.decode(body, type=_List).items)
+            yield from ((key, item.metadata) for item in msgspec.json.decode(body, type=_List).items)
 
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:
@@ -126,8 +129,45 @@ def nodes(context: typer.Context, incomplete: str) -> list[str]:
     return _matching_names(incomplete, (name for key, name in _objects(context, "Node") if key == "Node"))
 
 
+def failures(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the nodes, and their zones and node pools as `zone=NAME` and `nodepool=NAME`."""
+    from kschedx.inquiry.survive import LABELS
+    from kschedx.kube.names import first_label
+
+    if not context.params.get("snapshot"):
+        known = [(metadata.name, metadata.labels) for _, metadata in _live(context, ("Node",))]
+    else:
+        snapshot = _snapshot(context)
+        known = [] if snapshot is None else [(node.name, node.metadata.labels) for node in snapshot.cluster.nodes]
+    parts = (f"{key}={first_label(labels, keys)}" for _, labels in known for key, keys in LABELS.items())
+    return _matching_names(incomplete, (*parts, *(name for name, _ in known)))
+
+
 def namespaces(context: typer.Context, incomplete: str) -> list[str]:
     return _matching_names(incomplete, (name for key, name in _objects(context, "Namespace") if key == "Namespace"))
+
+
+def entries(section: str) -> Callable[[typer.Context, str], list[str]]:
+    """Return the completion of the names in a section of the kubeconfig: contexts, clusters, or users."""
+
+    def offered(context: typer.Context, incomplete: str) -> list[str]:
+        from kschedx.errors import KschedxError
+        from kschedx.sources.live.kubeconfig import load
+
+        try:
+            names: Iterable[str] = getattr(load(context.params.get("kubeconfig"), os.environ), section)
+        except KschedxError:
+            return []
+        return sorted(name for name in names if name.startswith(incomplete) and _ENTRY.fullmatch(name))
+
+    return offered
+
+
+def words(*known: str) -> Callable[[str], list[str]]:
+    def offered(incomplete: str) -> list[str]:
+        return [word for word in known if word.startswith(incomplete)]
+
+    return offered
 
 
 def reasons(incomplete: str) -> list[str]:

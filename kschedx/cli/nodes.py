@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kschedx.cli import completion
 from kschedx.cli.options import INTERVAL, READS, Command, OptionGroup
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.node import NodeRow, PriceOf
     from kschedx.snapshot.snapshot import Snapshot
 
+_COLUMNS = ("name", "status", "zone", "pool", "type", "price", "pods", "free")  # the values of `Sort`
 COMMAND = Command(
     "Show all nodes with requests and free resources",
     (*READS, OptionGroup.RELEASE),
@@ -50,7 +52,9 @@ def nodes(
         str | None,
         typer.Option("--selector", "-l", metavar="LABELS", help="Select nodes by labels.", show_default=False),
     ] = None,
-    sort: Annotated[str, typer.Option(metavar="COLUMN", help="The column to sort by.")] = "name",
+    sort: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column to sort by.", autocompletion=completion.words(*_COLUMNS))
+    ] = "name",
     instance_types: Annotated[
         str | None,
         typer.Option(

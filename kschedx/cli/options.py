@@ -47,13 +47,17 @@ class Command(NamedTuple):
 # Without `names`, an option is named after its key.
 
 
-def _value(metavar: str, text: str, *names: str, complete: Callable[..., list[str]] | None = None) -> object:
+_Complete = Callable[..., list[str]] | None
+
+
+def _value(metavar: str, text: str, *names: str, complete: _Complete = None) -> object:
     return Annotated[str | None, typer.Option(*names, metavar=metavar, help=text, autocompletion=complete)]
 
 
-def _values(metavar: str, text: str, *names: str) -> object:
+def _values(metavar: str, text: str, *names: str, complete: _Complete = None) -> object:
     """Return an option that can be repeated."""
-    return Annotated[list[str] | None, typer.Option(*names, metavar=metavar, help=text, show_default=False)]
+    option = typer.Option(*names, metavar=metavar, help=text, show_default=False, autocompletion=complete)
+    return Annotated[list[str] | None, option]
 
 
 def _flag(name: str, text: str) -> object:
@@ -63,15 +67,17 @@ def _flag(name: str, text: str) -> object:
 _APPLIED = "Apply manifests, with all replicas of their workloads."
 CHANGES: Mapping[str, object] = {
     "apply": _values("FILE", _APPLIED, "--apply", "--filename", "-f"),
-    "scale": _values("KIND/NAME=N", "Set the number of replicas: deploy/web=10."),
-    "drain": _values("NODE", "Evict the pods that `kubectl drain` evicts, within budgets."),
-    "cordon": _values("NODE", "Make a node unschedulable."),
-    "uncordon": _values("NODE", "Make a node schedulable."),
-    "delete": _values("KIND/NAME", "Delete an object; a pod with a controller is recreated."),
+    "scale": _values("KIND/NAME=N", "Set the number of replicas: deploy/web=10.", complete=completion.targets),
+    "drain": _values("NODE", "Evict the pods that `kubectl drain` evicts, within budgets.", complete=completion.nodes),
+    "cordon": _values("NODE", "Make a node unschedulable.", complete=completion.nodes),
+    "uncordon": _values("NODE", "Make a node schedulable.", complete=completion.nodes),
+    "delete": _values(
+        "KIND/NAME", "Delete an object; a pod with a controller is recreated.", complete=completion.targets
+    ),
     "add_nodes": _values("N=NODE|FILE", "Add N nodes like a node, or like a manifest."),
-    "remove_node": _values("NODE", "Remove a node; controllers recreate its pods."),
-    "taint": _values("NODE:KEY=VALUE:EFFECT", "Add a taint; NODE:KEY- removes it."),
-    "label": _values("NODE:KEY=VALUE", "Set a label; NODE:KEY- removes it."),
+    "remove_node": _values("NODE", "Remove a node; controllers recreate its pods.", complete=completion.nodes),
+    "taint": _values("NODE:KEY=VALUE:EFFECT", "Add a taint; NODE:KEY- removes it.", complete=completion.nodes),
+    "label": _values("NODE:KEY=VALUE", "Set a label; NODE:KEY- removes it.", complete=completion.nodes),
     "set": _values("KIND/NAME:PATH=VALUE", "Set one field: sts/db:spec.template.spec.hostNetwork=true."),
     "changes": _values("FILE", "Read a YAML list of changes: `- scale: deploy/web=10`."),
 }
@@ -79,9 +85,9 @@ CHANGES: Mapping[str, object] = {
 repeated."""
 CONNECTION: Mapping[str, object] = {
     "kubeconfig": _value("FILE", "The kubeconfig file.  [default: KUBECONFIG, else ~/.kube/config]"),
-    "context": _value("NAME", "The kubeconfig's context."),
-    "cluster": _value("NAME", "The kubeconfig's cluster."),
-    "user": _value("NAME", "The kubeconfig's user."),
+    "context": _value("NAME", "The kubeconfig's context.", complete=completion.entries("contexts")),
+    "cluster": _value("NAME", "The kubeconfig's cluster.", complete=completion.entries("clusters")),
+    "user": _value("NAME", "The kubeconfig's user.", complete=completion.entries("users")),
     "as_user": _value("NAME", "Impersonate this user.", "--as"),
     "as_groups": _values("NAME", "Impersonate this group. Repeatable.", "--as-group"),
     "request_timeout": _value(
@@ -264,6 +270,7 @@ EVICTIONS = Annotated[
     typer.Option(
         "--evictions",
         metavar="api|dry-run",
+        autocompletion=completion.words("api", "dry-run"),
         help="dry-run: no PodDisruptionBudget forbids an eviction, as with the descheduler's --dry-run.",
     ),
 ]

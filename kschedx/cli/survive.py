@@ -48,12 +48,13 @@ Exit codes: 0 every workload survives, 1 one that ran is down or has fewer repli
 
 def survive(
     targets: Annotated[
-        list[str] | None, typer.Argument(metavar="[TARGET]...", show_default=False, autocompletion=completion.nodes)
+        list[str] | None, typer.Argument(metavar="[TARGET]...", show_default=False, autocompletion=completion.failures)
     ] = None,
     each: Annotated[
         str | None,
         typer.Option(
             metavar="zone|nodepool|node|LABEL",
+            autocompletion=completion.words("zone", "nodepool", "node"),
             help="Try each zone, node pool, node, or value of a label by itself.",
             show_default=False,
         ),

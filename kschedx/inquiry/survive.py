@@ -48,7 +48,7 @@ from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
 ZONE, _NODE_POOL, _NODE = "zone", "nodepool", "node"
-_LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, _NODE_POOL: POOL_LABELS}
+LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, _NODE_POOL: POOL_LABELS}
 _MOST_ADVISED = 12  # the number of failures for which nodes are added until every pod has one
 _SPREAD = "pod topology spread constraints"  # part of kube-scheduler's message if such a constraint rejects a node
 
@@ -68,12 +68,12 @@ def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
     nodes = snapshot.cluster.nodes
     if key == _NODE:
         return tuple(Failure(name=node.name, nodes=(node.name,)) for node in nodes)
-    labels = _LABELS.get(key, (key,))
+    labels = LABELS.get(key, (key,))
     values = ((first_label(node.metadata.labels, labels), node.name) for node in nodes)
     by_value = group_pairs((value, name) for value, name in values if value)
     if not by_value:
-        what = f"a label of a {key}" if key in _LABELS else f'the label "{key}"'
-        known = () if key in _LABELS else (*_LABELS, _NODE, *sorted(snapshot.cluster.label_keys))
+        what = f"a label of a {key}" if key in LABELS else f'the label "{key}"'
+        known = () if key in LABELS else (*LABELS, _NODE, *sorted(snapshot.cluster.label_keys))
         raise InputError(f"--each {key}: no node has {what}", hint=nearest(key, known) or "--each node needs no label")
     return tuple(Failure(name=f"{key} {value}", nodes=tuple(by_value[value])) for value in sorted(by_value))
 
@@ -107,7 +107,7 @@ def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
             hint = nearest(name, cluster.index) or "or name zone=NAME, nodepool=NAME, LABEL=VALUE"
             raise InputError(f'no node "{name}" in the snapshot', hint=hint)
         return [name]
-    values = {node.name: first_label(node.metadata.labels, _LABELS.get(key, (key,))) for node in cluster.nodes}
+    values = {node.name: first_label(node.metadata.labels, LABELS.get(key, (key,))) for node in cluster.nodes}
     names = [name for name, its in values.items() if its == value and its]
     if not names:
         raise InputError(f"no node has {target}", hint=nearest(value, sorted({*values.values()} - {""})))

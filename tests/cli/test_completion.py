@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from kschedx.cli.shells import Shell, script
+from kschedx.inquiry.node import Sort
 from tests.api_server import FakeApiServer, kubeconfig, served
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import write
@@ -23,6 +25,7 @@ from tests.conftest import Golden
 from tests.fork_server import fork_server
 
 CLUSTER = "fixtures/zone-full/cluster"
+ZONE_A = "gke-prod-euw4-general-a6794389-2vkf"
 BIN = Path(sys.executable).parent
 
 
@@ -74,6 +77,12 @@ def test_every_shell_has_a_file() -> None:
         (["reason", "insufficient-r"], ["insufficient-resource"]),
         (["reason", "NodeResourcesF"], ["NodeResourcesFit"]),
         (["completion", "z"], ["zsh"]),
+        (["nodes", "--sort", ""], list(Sort)),
+        (["survive", "--each", "z"], ["zone"]),
+        (["survive", "-s", CLUSTER, "zone="], [f"zone=europe-west4-{zone}" for zone in "abc"]),
+        (["survive", "-s", CLUSTER, "nodepool="], ["nodepool=general"]),
+        (["simulate", "-s", CLUSTER, "--cordon", "gke-prod-euw4-general-a6794389-2"], [ZONE_A]),
+        (["drain", "-s", CLUSTER, "--taint", "gke-prod-euw4-general-a6794389-2"], [ZONE_A]),
     ],
     ids=" ".join,
 )
@@ -121,19 +130,49 @@ printf '%s\n' "${{COMPREPLY[@]}}"
 """
 
 
+KUBECONFIG = {
+    "contexts": [
+        {"name": name, "context": {"cluster": "here", "user": "me"}}
+        for name in ("prod", "arn:aws:eks:eu-west-1:1:cluster/prod", "$(id)", "a b")
+    ],
+    "clusters": [{"name": "here", "cluster": {"server": "https://192.0.2.1"}}],
+    "users": [{"name": "me", "user": {}}],
+}
+
+
+def test_names_of_the_kubeconfig(tmp_path: Path, offered: Offered) -> None:
+    config = tmp_path / "config"
+    config.write_text(json.dumps(KUBECONFIG))
+    contexts = ["arn:aws:eks:eu-west-1:1:cluster/prod", "prod"]
+    assert offered("why", "--kubeconfig", str(config), "--context", "") == contexts
+    assert offered("why", "--kubeconfig", str(config), "--user", "") == ["me"]
+    assert offered("why", "--kubeconfig", str(config), "--cluster", "h") == ["here"]
+    assert offered("why", "--kubeconfig", "missing", "--context", "") == []
+
+
 @pytest.mark.parametrize(
-    "words",
-    [f"kschedx why -s {CLUSTER} -n pay", f"kschedx why --snapshot = {CLUSTER} --namespace = pay"],
-    ids=["short", "as bash splits --option=value"],
+    ("words", "expected"),
+    [
+        (f"kschedx why -s {CLUSTER} -n pay", ["payments"]),
+        (f"kschedx why --snapshot = {CLUSTER} --namespace = pay", ["payments"]),
+        (f"kschedx why -s {CLUSTER} --namespace = pay", ["payments"]),
+        (f"kschedx survive -s {CLUSTER} zone = europe-west4-a", ["europe-west4-a"]),
+        (f"kschedx survive -s {CLUSTER} zone =", [f"europe-west4-{zone}" for zone in "abc"]),
+        (f"kschedx simulate -s {CLUSTER} --scale deploy/web = 3 --cordon {ZONE_A[:-3]}", [ZONE_A]),
+        ("kschedx why --kubeconfig $CONFIG --context arn : aws : e", ["eks:eu-west-1:1:cluster/prod"]),
+    ],
 )
-def test_bash_completes(words: str) -> None:
+def test_bash_completes(words: str, expected: list[str], tmp_path: Path) -> None:
+    """Words are split as bash splits --option=value and names with colons."""
     bash = shutil.which("bash")
     assert bash
-    env = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": "/"}
+    config = tmp_path / "config"
+    config.write_text(json.dumps(KUBECONFIG))
+    env = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": "/", "CONFIG": str(config), "PYTHONPATH": str(ROOT)}
     result = subprocess.run(
         [bash, "--norc", "-c", BASH.format(words=words)], env=env, cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert (result.stdout.split(), result.stderr) == (["payments"], "")
+    assert (result.stdout.split(), result.stderr) == (expected, "")
 
 
 @pytest.mark.parametrize("shell", Shell)
