@@ -24,7 +24,7 @@ EXCEEDED = lazy_pattern(
 class RaisedQuota(Struct, frozen=True, kw_only=True):
     title: str  # `pods from 2 to 5 in ResourceQuota q`
     command: str
-    changes: tuple[Change, ...] = ()  # None for a ClusterResourceQuota
+    changes: tuple[Change, ...] = ()  # empty for a ClusterResourceQuota
     snapshot: Snapshot
 
 

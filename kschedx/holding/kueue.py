@@ -148,7 +148,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         cluster_queue=named,
         cohort=cluster_queue.cohort if cluster_queue else "",
         cohorts=cohorts,
-        circle=cohorts if node is not None and node.has_circle else (),
+        circle=cohorts if node is not None and node.has_cycle else (),
         cluster=workload.status.cluster_name or "",
         priority=workload.priority,
         said=tuple(_workload_conditions(workload, local, cluster_queue, state)),

@@ -143,7 +143,7 @@ def _rows(node: QuotaNode) -> Iterator[FlavorRow]:
 
 
 def _inactive(run: AdmissionRun, node: QueueNode) -> str:
-    if node.has_circle:
+    if node.has_cycle:
         return "its cohorts form a cycle"
     ready = run.readiness[node.name]
     return "" if ready.is_active else ready.message

@@ -320,7 +320,7 @@ class CohortNode(QuotaNode):
 class QueueNode(QuotaNode):
     queue: ClusterQueue = field(default_factory=ClusterQueue)
     is_active: bool = True
-    has_circle: bool = False
+    has_cycle: bool = False
     """Whether its cohorts form a cycle."""
 
     def lowest_fit(self, fr: FlavorResource, amount: int) -> tuple[int, bool]:
@@ -391,7 +391,7 @@ class QuotaTree(Struct, frozen=True, kw_only=True):
                 weight=weight_of(objects[name].spec.fair_sharing) if name in objects else 0.0,
             )
             for name in names
-            if name and not _has_circle(name, parents)
+            if name and not _has_cycle(name, parents)
         }
         for name, node in nodes.items():
             above = parents.get(name, "")
@@ -408,7 +408,7 @@ class QuotaTree(Struct, frozen=True, kw_only=True):
                 parent=nodes.get(queue.cohort),
                 queue=queue,
                 is_active=queue.metadata.name in is_active,
-                has_circle=bool(queue.cohort) and queue.cohort not in nodes,
+                has_cycle=bool(queue.cohort) and queue.cohort not in nodes,
             )
             leaves[leaf.name] = leaf
             leaf.subtree = {fr: quota.nominal for fr, quota in leaf.quotas.items()}
@@ -433,7 +433,7 @@ def _give(node: QuotaNode) -> None:
         node.parent.subtree[fr] = plus(node.parent.subtree_quota(fr), minus(amount, node.kept(fr)))
 
 
-def _has_circle(name: str, parents: Mapping[str, str]) -> bool:
+def _has_cycle(name: str, parents: Mapping[str, str]) -> bool:
     seen = set()
     while name:
         if name in seen:

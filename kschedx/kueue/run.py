@@ -318,7 +318,7 @@ class AdmissionRun:
         if queue is None:
             return
         node = self.cache.tree.queues[queue.queue.metadata.name]
-        if not node.has_circle:
+        if not node.has_cycle:
             self._freed[self._root(node)] = None
 
     def _retry_parked(self) -> None:

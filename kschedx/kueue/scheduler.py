@@ -113,7 +113,7 @@ class CycleScheduler:
         entry = Entry(job=job, node=node, is_preemptor=is_preemptor, progress=job.progress)
         if job.has_check_in(RETRY) or job.has_check_in(REJECTED):
             entry.message, entry.cause = "The workload has failed admission checks", "PendingEvaluation"
-        elif node.has_circle:
+        elif node.has_cycle:
             entry.message, entry.cause = f"ClusterQueue {name} is inactive", "Suspended"
         elif error := self._inadmissibility(job.workload, node.queue):
             entry.message, entry.cause = error, "Misconfigured"
