@@ -338,6 +338,7 @@ def _intended_requirements(requirement: RequirementMatch, cluster: ClusterNodes)
         *_renamed_label(requirement, cluster),
         *_same_value(requirement, cluster),
         *_expand_wildcard(requirement, cluster),
+        *_other_domain(requirement, cluster),
     ]
     for key, values in exactly or _nearly(requirement, cluster):
         yield RequirementMatch.unmatched(key, requirement.operator, values)
@@ -362,6 +363,18 @@ def _renamed_label(requirement: RequirementMatch, cluster: ClusterNodes) -> Iter
     values = {value for value in cluster.label(key).values if value is not None}
     if not requirement.values or values.intersection(requirement.values):
         yield key, requirement.values
+
+
+def _other_domain(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the only label of the nodes with the same name in another domain and with the value that the pod requires:
+    `eks.amazonaws.com/instance-family` for `karpenter.k8s.aws/instance-family`."""
+    domain, slash, name = requirement.key.rpartition("/")
+    is_known = requirement.key in cluster.label_keys or requirement.key in NEW_NAMES
+    if not slash or is_known or _MARKS.issuperset(requirement.values):
+        return
+    keys = [key for key in cluster.label_keys if key.endswith(f"/{name}") and key.rpartition("/")[0] != domain]
+    if len(keys) == 1 and {*cluster.label(keys[0]).values} & {*requirement.values}:
+        yield keys[0], requirement.values
 
 
 _SAME = {"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "aarch64": "arm64", "armv8": "arm64"}

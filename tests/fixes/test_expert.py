@@ -508,6 +508,26 @@ def test_a_full_pool_is_not_replaced_by_a_tainted_one() -> None:
             {"kubernetes.io/arch": "amd64"},
             "add a node with label beta.kubernetes.io/arch=arm64",
         ),
+        (
+            {"karpenter.k8s.aws/instance-family": "m5"},
+            {"eks.amazonaws.com/instance-family": "m5"},
+            "select eks.amazonaws.com/instance-family=m5 instead of karpenter.k8s.aws/instance-family=m5",
+        ),
+        (
+            {"karpenter.k8s.aws/instance-family": "m7"},
+            {"eks.amazonaws.com/instance-family": "m5"},
+            "stop requiring karpenter.k8s.aws/instance-family=m7",
+        ),
+        (
+            {"example.com/team": "a"},
+            {"other.io/team": "a", "third.io/team": "b"},
+            "label n example.com/team=a",
+        ),
+        (
+            {"example.com/worker": "true"},
+            {"other.io/worker": "true"},
+            "label n example.com/worker=true",
+        ),
     ],
 )
 def test_a_label_under_its_old_name(wanted: dict[str, str], there: dict[str, str], first: str) -> None:
