@@ -441,6 +441,17 @@ def test_print_shows_everything(page: Page, tmp_path: Path, files: dict[str, str
     assert not [text for text in texts if re.sub(r"\s", "", text) not in flat]
 
 
+def test_a_dark_page_is_printed_on_white(page: Page, tmp_path: Path) -> None:
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    page.open(answered(tmp_path, "why", "fixtures/tie/pod.yaml", "-s", "fixtures/tie/cluster.yaml"))
+    papers = []
+    for media in ("screen", "print"):
+        page.send("Emulation.setEmulatedMedia", media=media, features=dark)
+        papers.append(page.run("getComputedStyle(document.body).backgroundColor"))
+    page.send("Emulation.setEmulatedMedia", media="", features=[])
+    assert papers == ["rgb(16, 20, 24)", "rgb(255, 255, 255)"]
+
+
 def test_the_address_opens_the_same_view_again(page: Page, tmp_path: Path) -> None:
     page.resize(1400, 900)
     path = written(tmp_path, story("tie"))
