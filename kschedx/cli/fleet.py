@@ -337,7 +337,7 @@ def _summary(answer: CapturedAnswer) -> str:
 
 def _resume(path: str | None, question: Sequence[str]) -> dict[str, ClusterAnswerDocument]:
     """Return the answered rows of an earlier run of this question. Raises `InputError`."""
-    if path is None or not Path(path).exists():
+    if path is None or not Path(path).is_file():  # a device or pipe has no earlier rows, and no end
         return {}
     rows: dict[str, ClusterAnswerDocument] = {}
     for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
@@ -352,20 +352,28 @@ def _resume(path: str | None, question: Sequence[str]) -> dict[str, ClusterAnswe
 
 
 @contextmanager
+def _named_in_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be written: {system_reason(error)}", place=Place(source=path)) from None
+
+
+@contextmanager
 def _results(path: str | None) -> Iterator[Callable[[ClusterAnswerDocument], None]]:
     """Yield a function that writes a line for each row at once, after those of an earlier run."""
     if path is None:
         yield lambda row: None
         return
     with ExitStack() as stack:
-        try:
-            file = stack.enter_context(Path(path).open("ab"))
-        except OSError as error:
-            raise InputError(f"cannot be written: {system_reason(error)}", place=Place(source=path)) from None
+        with _named_in_errors(path):
+            file = stack.enter_context(Path(path).open("ab", buffering=0))
 
         def write(row: ClusterAnswerDocument) -> None:
-            file.write(msgspec.json.encode(row) + b"\n")
-            file.flush()
+            line = memoryview(msgspec.json.encode(row) + b"\n")
+            with _named_in_errors(path):
+                while line:
+                    line = line[file.write(line) or 0 :]
 
         yield write
 

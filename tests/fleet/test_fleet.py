@@ -110,6 +110,8 @@ def untimed(page: str) -> list[str]:
         (("--snapshots", "README.md", "why"), "README.md: no such folder"),
         (("-s", "README.md", "whyy"), '"whyy" cannot be asked of several clusters (did you mean "why"?)'),
         (("-s", "README.md", "--out", "README.md", "doctor"), "not a row of kschedx fleet"),
+        (("-s", "README.md", "--out", "/dev/full", "doctor"), "/dev/full: cannot be written: no space left on device"),
+        (("-s", "README.md", "--out", "tests", "doctor"), "tests: cannot be written: is a directory"),
     ],
 )
 def test_bad_input_is_a_one_line_error(arguments: tuple[str, ...], expected: str) -> None:
