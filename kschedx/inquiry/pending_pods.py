@@ -9,12 +9,10 @@ from functools import cached_property
 from itertools import count, islice, pairwise
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers.workloads import manifest_of, member_rows, new_pods
 from kschedx.errors import InputError, UndecidableError
 from kschedx.fixes import FixCertainty
@@ -25,12 +23,10 @@ from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, uncordoning_more
 from kschedx.inquiry.simulation import PodKeys, Simulation, WorkloadResult
-from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, part_of, to_json, with_spec
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Node, Pod
-from kschedx.kube.workloads import created_pod
 from kschedx.simulate.added_nodes import left_over
 from kschedx.simulate.changes import another_like
 from kschedx.simulate.simulator import run_on
@@ -153,25 +149,16 @@ class SharedFixes:
     def let_in(self, result: WorkloadResult) -> Fix | None:
         """Return a fix after which the API server admits the refused replicas of a workload; None if none is known."""
         from kschedx.controllers.workload_lifecycle import refusal_state
-        from kschedx.inquiry.lifecycle_remedies import LifecycleRemedies
-        from kschedx.inquiry.pod import explain
+        from kschedx.inquiry.manifests import written_from
+        from kschedx.inquiry.pod import WithoutDecision
 
         maker = manifest_of(self._then, result.workload)
         if maker is None or self._scene is not None:
             return None
-        new = created_pod(maker)
-        pod = default_pod(decode(msgspec.json.encode(new.pod), Pod))
-        stopped = LifecycleRemedies(
-            snapshot=self._then,
-            setup=self._simulation.setup,
-            explain=explain,
-            pod=replace(pod, metadata=replace(pod.metadata, namespace=result.workload.namespace)),
-            manifest=new.pod,
-            maker=maker,
-            count=result.refused,
-        )
+        written, then, setup = written_from(self._then, dict(maker)), self._then, self._simulation.setup
+        decision = WithoutDecision(written=written, before=then, snapshot=then, setup=setup)
         lifecycle = refusal_state(result.workload.reference, result.refusal, is_workload=True)
-        return next(iter(stopped.fixes(lifecycle)), None)
+        return next(iter(decision.fixes(lifecycle, count=result.refused)()), None)
 
     def to_list(self, most: int) -> list[Json]:
         """Return the fixes of the `most` workloads with the most pending pods, for the document."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -50,6 +50,7 @@ from kschedx.inquiry.manifests import WrittenPod, has_unknown_pods, title, writt
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
+from kschedx.kube.documents import Json
 from kschedx.kube.other_schedulers import OF_PROVIDERS, POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Pod
@@ -87,8 +88,11 @@ def explain(
         decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
         return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
     if unknown is not None:
-        answer = _answer_of_second_scheduler(subject, setup, unknown, autoscaling)
-        return answer or answer_with_fixes(subject, setup, unknown)
+        first = with_first_profile(subject, setup, unknown)
+        answer = None if first is None else explain(*first, autoscaling)
+        # a pod that is schedulable with this profile may be rejected by the filters of the other one
+        is_told = answer is not None and answer.alone is Outcome.UNSCHEDULABLE
+        return answer if answer is not None and is_told else answer_with_fixes(subject, setup, unknown)
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
     if lifecycle is not None and not subject.pod.spec.node_name:
         return answer_with_fixes(subject, setup, lifecycle)
@@ -186,40 +190,22 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     autoscaling: AutoscalingOptions | None = None
     recorded: Snapshot | None = None  # the cluster in which controllers recorded refusals, if changes followed
 
-    @classmethod
-    def of_stored(
-        cls,
-        written: WrittenPod,
-        snapshot: Snapshot,
-        setup: Setup,
-        autoscaling: AutoscalingOptions | None = None,
-        recorded: Snapshot | None = None,
-    ) -> Self:
-        """Return a pod or workload of the cluster."""
-        return cls(
-            written=written,
-            before=snapshot,
-            snapshot=snapshot,
-            setup=setup,
-            autoscaling=autoscaling,
-            recorded=recorded,
-        )
-
     def stopped_answer(self, admit: Admit | None = None) -> Explanation | None:
         """Return the answer about a workload that creates no pods; None if it creates pods. `admit` admits its pod, by
         default as the API server would."""
-        admit, lifecycle = admit or self._admit, None
-        if self.written.workload is not None:
-            lifecycle = state_of(self.before, self.written.workload, is_stored=self.written.document is None)
+        if self.written.workload is None:
+            return None
+        lifecycle = state_of(self.before, self.written.workload, is_stored=self.written.document is None)
         if lifecycle is None:
             return None
         if isinstance(lifecycle, states.Refused):
             lifecycle = replace(lifecycle, past=self._past_rule(lifecycle.message))
         fixes = self.fixes(lifecycle)
-        if not lifecycle.is_open or has_unknown_pods(self.written.workload or {}):
+        if not lifecycle.is_open or has_unknown_pods(self.written.workload):
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
         try:
-            answer = explain(admit(self.snapshot), self.setup, self.autoscaling)
+            subject = self.written.admit(self.snapshot, self.setup) if admit is None else admit(self.snapshot)
+            answer = explain(subject, self.setup, self.autoscaling)
         except (NotAdmittedError, UndecidableError) as error:
             is_unobserved = isinstance(lifecycle, states.NotObserved) and not lifecycle.message
             if isinstance(error, NotAdmittedError) and is_unobserved:
@@ -227,15 +213,12 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 
-    def _admit(self, snapshot: Snapshot) -> Subject:
-        return self.written.admit(snapshot, self.setup)
-
     def answer(self) -> Explanation | None:
         """Return the answer about a workload that creates no pods, or whose pods the API server refuses; None if its
         pods are created."""
         try:
             if (stopped := self.stopped_answer()) is None:
-                self._admit(self.snapshot)
+                self.written.admit(self.snapshot, self.setup)
             return stopped
         except (NotAdmittedError, NotReadError) as error:
             return self.refused(error)
@@ -245,22 +228,14 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         if self.written.document is not None:
             return ""
         rule = rule_of(self.before, self._unadmitted_subject.pod.metadata.namespace, refusal, self.recorded)
-        return "" if not rule or self._is_refused else rule
-
-    @property
-    def _is_refused(self) -> bool:
         try:
-            return bool(self._over_quota(self.written.admit(self.snapshot, self.setup, self.written.manifest)))
+            return "" if not rule or self.over_quota(self.written.manifest) else rule
         except (InputError, UndecidableError):
-            return True
+            return ""
 
-    def over_quota_answer(self) -> Explanation | None:
-        """Return the answer about a workload whose next pod a ResourceQuota refuses; None if it is admitted."""
-        refusal = self._over_quota(self._admit(self.snapshot))
-        return self.refused(NotAdmittedError(refusal)) if refusal else None
-
-    def _over_quota(self, subject: Subject) -> str:
-        """Return why a ResourceQuota refuses the pod; empty if it is admitted."""
+    def over_quota(self, manifest: Json | None = None) -> str:
+        """Return why a ResourceQuota refuses the next pod, or `manifest` instead; empty if it is admitted."""
+        subject = self.written.admit(self.snapshot, self.setup, manifest)
         ledger, known = QuotaLedger(self.before, self.setup.release), self.before.storage.claims
         pods = admit_pods(subject.snapshot, ledger, [subject.pod], known)
         return pods.refusal if pods.refused else ""
@@ -399,18 +374,6 @@ def _is_of_another(subject: Subject, setup: Setup) -> bool:
     from kschedx.holding.schedulers import SCHEDULERS
 
     return name in SCHEDULERS
-
-
-def _answer_of_second_scheduler(
-    subject: Subject,
-    setup: Setup,
-    unknown: states.NoScheduler,
-    autoscaling: AutoscalingOptions | tuple[NodeAutoscaler, ...] | None,
-) -> Explanation | None:
-    """Return the first profile's answer about a pod that another kube-scheduler, such as the one of GKE Autopilot,
-    reports as unschedulable; None if the pod is schedulable with this profile, as the other's may reject more."""
-    answer = explain(*it, autoscaling) if (it := with_first_profile(subject, setup, unknown)) else None
-    return answer if answer is not None and answer.alone is Outcome.UNSCHEDULABLE else None
 
 
 def with_first_profile(subject: Subject, setup: Setup, unknown: states.NoScheduler) -> tuple[Subject, Setup] | None:
@@ -691,12 +654,19 @@ def workloads_without_pods(
         seen.add(key)
         try:
             written_pod = written_from(snapshot, manifest)
-            decision = WithoutDecision.of_stored(written_pod, snapshot, setup, autoscaling, recorded)
+            decision = WithoutDecision(
+                written=written_pod,
+                before=snapshot,
+                snapshot=snapshot,
+                setup=setup,
+                autoscaling=autoscaling,
+                recorded=recorded,
+            )
             explanation = decision.answer()
-            if explanation is None and key in short_jobs:
-                explanation = decision.refused(NotAdmittedError(snapshot.failed_creates[key].message))
-            elif explanation is None and is_short:
-                explanation = decision.over_quota_answer()
+            if explanation is None:
+                failed = snapshot.failed_creates[key].message if key in short_jobs else ""
+                refusal = failed or (decision.over_quota() if is_short else "")
+                explanation = decision.refused(NotAdmittedError(refusal)) if refusal else None
         except KschedxError:
             continue
         state = None if explanation is None else explanation.lifecycle

@@ -63,34 +63,19 @@ Patch = list[dict[str, object]]
 _USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
 """Requests for a container without any, if a quota or a LimitRange requires them."""
 
-_UNSPECIFIED = lazy_pattern(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)")
 _BOUND = lazy_pattern(
     r"(?P<rule>maximum|minimum) (?P<resource>\S+) usage per (?P<type>Container|Pod|PersistentVolumeClaim) "
     r"is (?P<bound>[^\s,.]+(?:\.\d+\S*)?)"
     r"(?:, but (?P<side>limit|request) is (?P<value>\S+)|\.\s+No (?P<absent>limit|request) is specified)"
 )
-_NO_CLASS = lazy_pattern(r"no PriorityClass with name (?P<name>\S+) was found")
-_NO_ACCOUNT = lazy_pattern(r'serviceaccount "(?P<name>[^"]+)" not found')
-_NO_NAMESPACE = lazy_pattern(r'namespaces "(?P<name>[^"]+)" not found')
 _Resources = dict[str, dict[str, dict[str, str]]]  # container to `requests` and `limits` to resource to amount
 _RATIO = lazy_pattern(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
 _INVALID = lazy_pattern(r" is invalid: \[?(?P<field>[a-z]\S*): ")
-_ABOVE_LIMIT = lazy_pattern(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)")
-_NO_SCOPED_QUOTA = lazy_pattern(
-    r"insufficient quota to match these scopes: \[\{(?P<scope>\w+) (?P<operator>\w+) \[(?P<values>[^\]]*)\]"
-)
-_DEAD_WEBHOOK = lazy_pattern(
-    r'failed calling webhook "(?P<name>[^"]+)"(?:.*?https://(?P<service>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc)?'
-)
-_DENIED = lazy_pattern(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*))?', re.DOTALL)
 _CONSTRAINT = lazy_pattern(r"^\[(?P<name>[^\]\s]+)\] (?P<rule>[^\n]+)")
 _KYVERNO = lazy_pattern(r"due to the following policies\s+(?P<name>[^\s:]+):")
 _CONSTRAINED = lazy_pattern(r"[ ,\[]\.(?P<field>[\w.\[\]]+): Invalid value")
 _SET_BY_SCC = ("runAsUser", "fsGroup")
 _ADMITTING = lazy_pattern(r"would validate successfully against the `(?P<name>[^`]+)`")
-_POLICY = lazy_pattern(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
-_NO_RUNTIME_CLASS = lazy_pattern(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
-_SELECTOR_CONFLICT = lazy_pattern(r"; pod\.spec\.nodeSelector\[(?P<key>[^\]]+)\] = ")
 _OF_CLASS = {
     "integer value of priority (": "priority",
     "value of PreemptionPolicy (": "preemptionPolicy",
@@ -181,88 +166,57 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(title, commands=(command,))
 
     def _message_fixes(self, message: str) -> Iterator[Fix | None]:
-        if match := _UNSPECIFIED.search(message):
-            yield from self._missing_amount_fixes(match["quota"], match["missing"])
-        elif match := EXCEEDED.search(message):
-            yield from self._exceeded_quota_fixes(match)
-        elif _RATIO.search(message) and "but no request is specified" in message:
-            each = (
-                f"limits.{ratio['resource']} at most {ratio['ratio']} times requests"
-                for ratio in _RATIO.finditer(message)
-            )
+        """Yield the fixes of the first rule whose pattern the message has."""
+        for pattern, fixes in _FIXES:
+            if match := pattern.search(message):
+                yield from fixes(self, match)
+                return
+
+    def _limit_range_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        """Yield fixes for the rules of LimitRanges: maximum, minimum, and ratio of limits to requests."""
+        message = match.string
+        bounds, ratios = [*_BOUND.finditer(message)], [*_RATIO.finditer(message)]
+        if ratios and "but no request is specified" in message:
+            each = (f"limits.{ratio['resource']} at most {ratio['ratio']} times requests" for ratio in ratios)
             yield Fix.untried(f"set requests and limits of every container: {', '.join(each)}")
-        elif len([*_BOUND.finditer(message), *_RATIO.finditer(message)]) > 1:
+        elif len(bounds) + len(ratios) > 1:
             yield self._limit_ranges_fix(message)
-        elif match := _BOUND.search(message):
-            yield from self._bound_fixes(match)
-        elif match := _NO_CLASS.search(message):
-            yield from self._without_class(match["name"])
-        elif match := _NO_ACCOUNT.search(message):
-            name = match["name"]
-            if close := nearest_name(name, service_accounts(self.snapshot, self._namespace)):
-                patch = [set_field("/spec/serviceAccountName", close)]
-                yield self._patch_fix(f"set serviceAccountName to {close}", patch)
-            command = shell_command("kubectl create serviceaccount {} -n {}", name, self._namespace)
-            yield self._create_fix(f"create service account {name}", "v1", "ServiceAccount", name, {}, command)
-        elif match := _NO_NAMESPACE.search(message):
-            yield from self._without_namespace(match["name"])
-        elif match := _NO_RUNTIME_CLASS.search(message):
-            yield from self._without_runtime_class(match["name"])
-        elif match := _RATIO.search(message):
-            lower, higher = self._ratio_amounts(match["resource"], match["ratio"])
+        elif bounds:
+            yield from self._bound_fixes(bounds[0])
+        else:
+            lower, higher = self._ratio_amounts(ratios[0]["resource"], ratios[0]["ratio"])
             for verb, wanted in (("lower", lower), ("raise", higher)):
                 patch, phrases = self._resources(wanted)
                 if patch:
                     yield self._patch_fix(f"{verb} {', '.join(phrases)}", patch)
-        elif match := _ABOVE_LIMIT.search(message):
-            yield from self._above_limit_fixes(match["resource"], match["limit"])
-        elif match := _NO_SCOPED_QUOTA.search(message):
-            yield from self._scoped_quota(match["scope"], match["operator"], match["values"].split())
-        elif "violates PodSecurity" in message:
-            yield from self._pod_security_fixes(message)
-        elif "security context constraint" in message:
-            yield from self._scc_fixes(message)
-        elif match := _SELECTOR_CONFLICT.search(message):
-            title = f"remove {match['key']} from nodeSelector: RuntimeClass {self.pod.spec.runtime_class_name} sets it"
-            yield self._patch_fix(title, [remove_field(f"/spec/nodeSelector/{pointer(match['key'])}")])
-        elif "conflicts with its" in message and "node label selector" in message:
-            yield self._selector_fix()
-        elif "conflict with its namespace whitelist" in message:
-            yield self._tolerations_fix()
-        elif field := next((field for words, field in _OF_CLASS.items() if words in message), ""):
-            yield from self._class_field_fixes(field)
-        else:
-            yield from _policies(message, self.snapshot)
+
+    def _runtime_selector_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        title = f"remove {match['key']} from nodeSelector: RuntimeClass {self.pod.spec.runtime_class_name} sets it"
+        yield self._patch_fix(title, [remove_field(f"/spec/nodeSelector/{pointer(match['key'])}")])
 
     @property
     def _namespace_rules(self) -> Mapping[str, str]:
         """The annotations of the pod's namespace that admission plugins read."""
         return self.snapshot.namespace_annotations.get(self._namespace, {})
 
-    def _selector_fix(self) -> Fix | None:
-        """Return the pod without the node selectors that contradict those of its namespace."""
+    def _selector_fixes(self, _: re.Match[str]) -> Iterator[Fix | None]:
+        """Yield the pod without the node selectors that contradict those of its namespace."""
         own, default = self.pod.spec.node_selector, self.snapshot.default_node_selector
         wrong = dict(conflicting_selectors(own, self._namespace_rules, default))
         theirs = list_names([f"{key}={value}" for key, value in wrong.items()], 3)
         mine = list_names([f"{key}={own[key]}" for key in wrong], 3)
         title = f"remove {mine} from nodeSelector: it conflicts with {theirs} of namespace {self._namespace}"
         patch = [remove_field(f"/spec/nodeSelector/{pointer(key)}") for key in wrong]
-        return self._patch_fix(title, patch) if wrong else None
+        yield self._patch_fix(title, patch) if wrong else None
 
-    def _tolerations_fix(self) -> Fix:
-        """Return the pod without the tolerations that the whitelist of its namespace does not cover."""
+    def _tolerations_fixes(self, _: re.Match[str]) -> Iterator[Fix | None]:
+        """Yield the pod without the tolerations that the whitelist of its namespace does not cover."""
         wrong = [*refused_tolerations(self.pod.spec.tolerations, self._namespace_rules)]
         named = list_names([toleration_text(self.pod.spec.tolerations[index]) for index in wrong], 3)
         why = f"annotation {TOLERATIONS_WHITELIST} of namespace {self._namespace} does not allow"
         patch = [remove_field(f"/spec/tolerations/{index}") for index in reversed(wrong)]
         fix = self._patch_fix(f"remove toleration {named}, which {why}", patch) if wrong else None
-        return fix or Fix.untried(f"remove the tolerations that {why}")
-
-    def _without_runtime_class(self, name: str) -> Iterator[Fix | None]:
-        if close := closest(self.pod.spec.runtime_class_name or "", self.snapshot.runtime_classes):
-            yield self._patch_fix(f"set runtimeClassName to {close}", [set_field("/spec/runtimeClassName", close)])
-        yield Fix.untried(f"create RuntimeClass {name} where its runtime is installed")
-        yield self._patch_fix(f"remove runtimeClassName {name}", [remove_field("/spec/runtimeClassName")])
+        yield fix or Fix.untried(f"remove the tolerations that {why}")
 
     def _limit_ranges_fix(self, message: str) -> Fix | None:
         """Return the fix for several rules of LimitRanges at once."""
@@ -293,9 +247,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             higher[name] = {"requests": {resource: format_like(request, needed)}}
         return lower, higher
 
-    def _above_limit_fixes(self, resource: str, limit: str) -> Iterator[Fix | None]:
+    def _above_limit_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a request above its limit. The limit is in the template, or is a LimitRange's default, which
         can be overridden."""
+        resource, limit = match["resource"], match["limit"]
         bound = parse_quantity(limit).scaled_value(_MILLI)
         lower: _Resources = {}
         higher: _Resources = {}
@@ -315,8 +270,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             if patch:
                 yield self._patch_fix(f"{verb} {', '.join(phrases)}{because}", patch)
 
-    def _class_field_fixes(self, field: str) -> Iterator[Fix | None]:
+    def _class_field_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a value that differs from the one of the pod's priority class or RuntimeClass."""
+        field = _OF_CLASS[match[0]]
         removal = remove_field(f"/spec/{field}")
         same = (
             name
@@ -328,24 +284,26 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield self._patch_fix(f"set priorityClassName to {name} instead of spec.priority", patch)
         yield self._patch_fix(f"remove spec.{field}: admission sets it", [removal])
 
-    def _scoped_quota(self, scope: str, operator: str, values: Sequence[str]) -> Iterator[Fix | None]:
+    def _scoped_quota_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for limitedResources, with which an API server admits pods of a scope only to namespaces with a
         quota for it."""
+        scope, operator, values = match["scope"], match["operator"], match["values"].split()
         own = self.pod.spec.priority_class_name if scope == "PriorityClass" else ""
         if own in values:
             operator, values = "In", [own]
-        match = {"scopeName": scope, "operator": operator, **({"values": list(values)} if values else {})}
-        spec = {"spec": {"hard": {"pods": str(max(self.count, 10))}, "scopeSelector": {"matchExpressions": [match]}}}
+        selected = {"scopeName": scope, "operator": operator, **({"values": values} if values else {})}
+        hard, selector = {"pods": str(max(self.count, 10))}, {"matchExpressions": [selected]}
+        spec = {"spec": {"hard": hard, "scopeSelector": selector}}
         named = f"{scope} {', '.join(values)}".strip()
         title, name = f"create a ResourceQuota with scope {named}", f"{own or scope.lower()}-pods"
-        yield self._create_fix(title, "v1", "ResourceQuota", name, spec)
+        yield self._create_fix("v1", "ResourceQuota", name, spec, title=title)
         if own:
             yield self._patch_fix(f"remove priorityClassName {own}", [remove_field("/spec/priorityClassName")])
 
-    def _scc_fixes(self, message: str) -> Iterator[Fix]:
+    def _scc_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a pod that no SecurityContextConstraints of OpenShift allows; most set user and group
         themselves."""
-        fields = list(dict.fromkeys(match["field"] for match in _CONSTRAINED.finditer(message)))
+        fields = list(dict.fromkeys(each["field"] for each in _CONSTRAINED.finditer(match.string)))
         is_of_user = bool(fields) and all(field.endswith(_SET_BY_SCC) for field in fields)
         named = list_names(fields, 3, conjunction="and")
         if is_of_user:
@@ -353,17 +311,17 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         elif fields and all(field.endswith(".allowPrivilegeEscalation") for field in fields):
             yield Fix.untried(f"set {named} in the pod template to false")
         granted = "anyuid" if is_of_user else "privileged" if fields else "restricted-v2"
-        if (admitting := _ADMITTING.search(message)) is not None:
+        if (admitting := _ADMITTING.search(match.string)) is not None:
             granted = admitting["name"]
         account = str(map_at(self.manifest, "spec").get("serviceAccountName") or "default")
         command = shell_command(f"oc adm policy add-scc-to-user {granted} -z {{}} -n {{}}", account, self._namespace)
         title = f"let service account {account} use SecurityContextConstraints {granted}, if the pod needs it"
         yield Fix.untried(title, commands=(command,))
 
-    def _pod_security_fixes(self, message: str) -> Iterator[Fix]:
+    def _pod_security_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a violation of the namespace's Pod Security Standard: the change of the pod, if that is
         enough, and a lower level."""
-        violated = _VIOLATED.search(message)
+        violated = _VIOLATED.search(match.string)
         pod = default_pod(decode(encode(self.manifest, "pod"), Pod))
         namespace, snapshot = pod.metadata.namespace, self.snapshot
         if violated and not any(label.startswith(PREFIX) for label in snapshot.namespaces.get(namespace, {})):
@@ -431,11 +389,11 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         except (InputError, UndecidableError) as error:
             return Fix.untried(f"{title}; what refuses the pod then: {error}", (change,), commands=commands)
 
-    def _missing_amount_fixes(self, quota: str, missing: str) -> Iterator[Fix | None]:
+    def _missing_amount_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`. A
         container that is not in the pod template was added by a webhook; LimitRanges apply to it as well."""
         wanted: _Resources = {}
-        for part in missing.split("; "):
+        for part in match["missing"].split("; "):
             resource, _, names = part.partition(" for: ")
             side, _, name = resource.partition(".")
             side, name = (side, name) if name else ("requests", side)
@@ -456,7 +414,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         spec = {"limits": [{"type": "Container", **limits}]}
         amounts = " and ".join(sorted({side for sides in wanted.values() for side in sides}))
         title = f"create a LimitRange with default {amounts}"
-        fix = self._create_fix(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
+        fix = self._create_fix("v1", "LimitRange", f"{match['quota']}-defaults", {"spec": spec}, title=title)
         if added and fix is not None:
             which = f"container{'s' if len(added) > 1 else ''} {list_names(added, 3, conjunction='and')}"
             title = f"{title} for {which}, which a webhook adds"
@@ -604,17 +562,35 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 return self._try(title, (change,), snapshot=snapshot)
         return None
 
-    def _without_class(self, name: str) -> Iterator[Fix | None]:
-        if close := closest(name, self.snapshot.priority_classes):
-            yield self._patch_fix(f"set priorityClassName to {close}", [set_field("/spec/priorityClassName", close)])
+    def _missing_class_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        name = match["name"]
         command = shell_command("kubectl create priorityclass {} --value=1000", name)
-        body = {"value": 1000}
-        yield self._create_fix(
-            f"create PriorityClass {name}", "scheduling.k8s.io/v1", "PriorityClass", name, body, command
-        )
+        create = self._create_fix("scheduling.k8s.io/v1", "PriorityClass", name, {"value": 1000}, command)
+        yield from self._reference_fixes("priorityClassName", closest(name, self.snapshot.priority_classes), create)
         yield self._patch_fix(f"remove priorityClassName {name}", [remove_field("/spec/priorityClassName")])
 
-    def _without_namespace(self, name: str) -> Iterator[Fix | None]:
+    def _missing_runtime_class_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        name = match["name"]
+        close = closest(self.pod.spec.runtime_class_name or "", self.snapshot.runtime_classes)
+        create = Fix.untried(f"create RuntimeClass {name} where its runtime is installed")
+        yield from self._reference_fixes("runtimeClassName", close, create)
+        yield self._patch_fix(f"remove runtimeClassName {name}", [remove_field("/spec/runtimeClassName")])
+
+    def _missing_account_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        name = match["name"]
+        command = shell_command("kubectl create serviceaccount {} -n {}", name, self._namespace)
+        close = nearest_name(name, service_accounts(self.snapshot, self._namespace))
+        create = self._create_fix("v1", "ServiceAccount", name, {}, command, title=f"create service account {name}")
+        yield from self._reference_fixes("serviceAccountName", close, create)
+
+    def _reference_fixes(self, field: str, close: str, create: Fix | None) -> Iterator[Fix | None]:
+        """Yield the pod with the object of a similar name in a field, and the creation of the missing object."""
+        if close:
+            yield self._patch_fix(f"set {field} to {close}", [set_field(f"/spec/{field}", close)])
+        yield create
+
+    def _missing_namespace_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        name = match["name"]
         if close := nearest_name(name, self.snapshot.namespaces):
             patch = [set_field("/metadata/namespace", close)]
             target = Target("v1", "Pod", self.pod.metadata.name, self._namespace)
@@ -622,12 +598,50 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             manifest = apply_patch(dict(self.manifest), patch)
             yield self._try(f"set metadata.namespace to {close} in the manifest", (change,), manifest=manifest)
         command = shell_command("kubectl create namespace {}", name)
-        yield self._create_fix(f"create namespace {name}", "v1", "Namespace", name, {}, command)
+        yield self._create_fix("v1", "Namespace", name, {}, command, title=f"create namespace {name}")
+
+    def _dead_webhook_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        """Yield fixes for a webhook that the API server could not call."""
+        name, pods = f"webhook {match['name']}", self.snapshot.pods
+        service = f": service {match['namespace']}/{match['service']}" if match["service"] else ""
+        down = _unready_pods(self.snapshot, match["namespace"]) if match["service"] else ()
+        for key in down:
+            conditions = pods[pods.rows[key]].status.conditions
+            if (state := condition_of(conditions, "PodScheduled", "False")) is not None:
+                title = f"find a node for {key} first, which serves {name}: {state.message}"
+                yield Fix.untried(title.rstrip(": ."), commands=(why_command(key),))
+                break
+        else:
+            behind = f"; {list_names(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
+            if "x509: " in match.string:
+                title = f"renew the certificate of {name}, or its caBundle"
+                yield Fix.untried(f"{title}: the API server does not trust{service.removeprefix(':')}")
+            else:
+                yield Fix.untried(f"repair what answers for {name}{service}{behind}")
+        yield Fix.untried(f"set failurePolicy Ignore of {name}, if pods may go without it")
+
+    def _webhook_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        """Yield the fix to change the pod template as the rule of a webhook requires, and the command that shows it."""
+        why, title = match["why"] or "", f"webhook {match['name']}"
+        commands: tuple[str, ...] = ()
+        if rule := _CONSTRAINT.search(why):
+            title = f"Gatekeeper's constraint {rule['name']} requires: {rule['rule']}"
+            yield Fix.untried(f"change the pod template as {title}", commands=("kubectl get constraints -o yaml",))
+            return
+        if "kyverno" in match["name"] and (rule := _KYVERNO.search(why)):
+            template = "kubectl get clusterpolicies,policies -A --field-selector metadata.name={}"
+            title, commands = f"Kyverno's policy {rule['name']}", (shell_command(template, rule["name"]),)
+        yield Fix.untried(f"change the pod template as {title} requires", commands=commands)
+
+    def _admission_policy_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        command = shell_command("kubectl get validatingadmissionpolicies {} -o yaml", match["name"])
+        title = f"change the pod template as ValidatingAdmissionPolicy {match['name']} requires"
+        yield Fix.untried(title, commands=(command,))
 
     # --- trials
 
     def _create_fix(
-        self, title: str, api_version: str, kind: str, name: str, body: Mapping[str, object], command: str = ""
+        self, api_version: str, kind: str, name: str, body: Mapping[str, object], command: str = "", *, title: str = ""
     ) -> Fix | None:
         is_namespaced = kind not in ("Namespace", "PriorityClass")
         namespace = self._namespace if is_namespaced else ""
@@ -636,7 +650,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
         snapshot = with_applied(self.snapshot, [manifest])
         commands = (command,) if command else ()
-        return self._try(title, (Change(target=target, create=manifest),), snapshot=snapshot, commands=commands)
+        title, change = title or f"create {kind} {name}", Change(target=target, create=manifest)
+        return self._try(title, (change,), snapshot=snapshot, commands=commands)
 
     def _patch_fix(self, title: str, patch: Patch) -> Fix | None:
         """Try a change of the pod, or of the template from which it is created; None if it has no such field."""
@@ -698,45 +713,47 @@ def fix_with_outcome(fix: Fix, then: Explanation | None, *, lost: str = "") -> F
     return replace(fix, title=title, certainty=FixCertainty.PARTIAL)
 
 
-def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
-    """Yield untried fixes for refusals by rules that no snapshot contains."""
-    if match := _DEAD_WEBHOOK.search(message):
-        service = f": service {match['namespace']}/{match['service']}" if match["service"] else ""
-        down = _unready_pods(snapshot, match["namespace"]) if match["service"] else ()
-        for key in down:
-            conditions = snapshot.pods[snapshot.pods.rows[key]].status.conditions
-            if (state := condition_of(conditions, "PodScheduled", "False")) is not None:
-                title = f"find a node for {key} first, which serves webhook {match['name']}: {state.message}"
-                yield Fix.untried(title.rstrip(": ."), commands=(why_command(key),))
-                break
-        else:
-            behind = f"; {list_names(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
-            if "x509: " in message:
-                title = f"renew the certificate of webhook {match['name']}, or its caBundle"
-                yield Fix.untried(f"{title}: the API server does not trust{service.removeprefix(':')}")
-            else:
-                yield Fix.untried(f"repair what answers for webhook {match['name']}{service}{behind}")
-        yield Fix.untried(f"set failurePolicy Ignore of webhook {match['name']}, if pods may go without it")
-    elif match := _DENIED.search(message):
-        yield _webhook_fix(match["name"], match["why"] or "")
-    elif match := _POLICY.search(message):
-        command = shell_command("kubectl get validatingadmissionpolicies {} -o yaml", match["name"])
-        title = f"change the pod template as ValidatingAdmissionPolicy {match['name']} requires"
-        yield Fix.untried(title, commands=(command,))
-
-
-def _webhook_fix(webhook: str, why: str) -> Fix:
-    """Return the fix to change the pod template as the rule of a webhook requires, and the command that shows it."""
-    if match := _CONSTRAINT.search(why):
-        title = f"change the pod template as Gatekeeper's constraint {match['name']} requires: {match['rule']}"
-        return Fix.untried(title, commands=("kubectl get constraints -o yaml",))
-    if "kyverno" in webhook and (match := _KYVERNO.search(why)):
-        command = shell_command(
-            "kubectl get clusterpolicies,policies -A --field-selector metadata.name={}", match["name"]
-        )
-        title = f"change the pod template as Kyverno's policy {match['name']} requires"
-        return Fix.untried(title, commands=(command,))
-    return Fix.untried(f"change the pod template as webhook {webhook} requires")
+_FIXES = (
+    (lazy_pattern(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)"), Refusal._missing_amount_fixes),
+    (EXCEEDED, Refusal._exceeded_quota_fixes),
+    (_BOUND, Refusal._limit_range_fixes),
+    (lazy_pattern(r"no PriorityClass with name (?P<name>\S+) was found"), Refusal._missing_class_fixes),
+    (lazy_pattern(r'serviceaccount "(?P<name>[^"]+)" not found'), Refusal._missing_account_fixes),
+    (lazy_pattern(r'namespaces "(?P<name>[^"]+)" not found'), Refusal._missing_namespace_fixes),
+    (lazy_pattern(r'RuntimeClass\S* "(?P<name>[^"]+)" not found'), Refusal._missing_runtime_class_fixes),
+    (_RATIO, Refusal._limit_range_fixes),
+    (
+        lazy_pattern(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)"),
+        Refusal._above_limit_fixes,
+    ),
+    (
+        lazy_pattern(
+            r"insufficient quota to match these scopes: \[\{(?P<scope>\w+) (?P<operator>\w+) \[(?P<values>[^\]]*)\]"
+        ),
+        Refusal._scoped_quota_fixes,
+    ),
+    (lazy_pattern("violates PodSecurity"), Refusal._pod_security_fixes),
+    (lazy_pattern("security context constraint"), Refusal._scc_fixes),
+    (lazy_pattern(r"; pod\.spec\.nodeSelector\[(?P<key>[^\]]+)\] = "), Refusal._runtime_selector_fixes),
+    (lazy_pattern("(?s)conflicts with its.*node label selector"), Refusal._selector_fixes),
+    (lazy_pattern("conflict with its namespace whitelist"), Refusal._tolerations_fixes),
+    (lazy_pattern("|".join(map(re.escape, _OF_CLASS))), Refusal._class_field_fixes),
+    (
+        lazy_pattern(
+            r'failed calling webhook "(?P<name>[^"]+)"(?:.*?https://(?P<service>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc)?'
+        ),
+        Refusal._dead_webhook_fixes,
+    ),
+    (
+        lazy_pattern(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*))?', re.DOTALL),
+        Refusal._webhook_fixes,
+    ),
+    (
+        lazy_pattern(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL),
+        Refusal._admission_policy_fixes,
+    ),
+)
+"""Patterns of refusals, in order, with their fixes. No snapshot contains the rules of the last three."""
 
 
 def _unready_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:

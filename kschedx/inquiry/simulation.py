@@ -320,7 +320,7 @@ class Simulation(Shown):
             written_pod = (
                 WrittenPod(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
             )
-            decision = WithoutDecision.of_stored(written_pod, after, self.setup)
+            decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
             if workload in unread:
                 yield decision.refused(unread[workload])
             elif (stopped := decision.stopped_answer()) is not None:
@@ -330,7 +330,7 @@ class Simulation(Shown):
             if isinstance(error, NotChangedError):
                 is_maker = manifest.get("kind") in MAKING_PODS
                 written_pod = written_from(after, dict(manifest)) if is_maker else unknown_pods(dict(manifest))
-            yield WithoutDecision.of_stored(written_pod, after, self.setup).refused(error)
+            yield WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
         yield from self._answers_of_others.values()
         yield from self._failing_rollouts()
         yield from self._rejected_by_kubelets()
@@ -401,7 +401,9 @@ class Simulation(Shown):
             manifest = None if workload in rolled_out else failing_rollout(after, workload)
             if manifest is not None:
                 written_pod = written_from(after, dict(manifest))
-                stopped = WithoutDecision.of_stored(written_pod, after, self.setup).stopped_answer()
+                stopped = WithoutDecision(
+                    written=written_pod, before=after, snapshot=after, setup=self.setup
+                ).stopped_answer()
                 if stopped is not None and isinstance(stopped.lifecycle, RolloutStalled):
                     yield stopped
 
