@@ -251,7 +251,7 @@ def drain(
     The result's `drained` has each node's pods, what blocks their eviction, and where they are rescheduled. `config`,
     `kube_version`, and `feature_gates` are as in `explain`.
     """
-    from kschedx.inquiry.what_if import drain_each, drain_in_turn
+    from kschedx.inquiry.what_if import drain_each, drain_nodes
     from kschedx.kube.decoding import boolean, text
     from kschedx.simulate.simulator import SimulationOptions
 
@@ -263,7 +263,7 @@ def drain(
     names = tuple(text(name, "nodes") for name in nodes)
     if not names:
         return drain_each(cluster, setup, None, (), options=options)
-    return drain_in_turn(cluster, setup, names, (), options=options, comes_back=True)
+    return drain_nodes(cluster, setup, names, (), options=options, uncordons=True)
 
 
 def survive(

@@ -137,12 +137,12 @@ def drained(request: pytest.FixtureRequest) -> Callable[..., DrainResult]:
         snapshot: Snapshot, node: str, *, force: bool = False, delete_emptydir_data: bool = False, **options: Any
     ) -> DrainResult:
         from kschedx.explain.setup import Setup
-        from kschedx.inquiry.what_if import drain_in_turn
+        from kschedx.inquiry.what_if import drain_nodes
         from kschedx.simulate.simulator import SimulationOptions
 
         setup = Setup.of_cluster(snapshot, **options)
         flags = SimulationOptions(force=force, delete_emptydir_data=delete_emptydir_data)
-        simulation = drain_in_turn(snapshot, setup, [node], options=flags, comes_back=True)
+        simulation = drain_nodes(snapshot, setup, [node], options=flags, uncordons=True)
         request.node.stash[_LAST_ANSWER] = simulation
         return simulation.drained[0]
 

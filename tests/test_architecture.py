@@ -434,7 +434,6 @@ WITH_ANY = {
     "cli/man.py": "click is typer's, and no dependency of its own",
     "cli/mcp/server.py": "documents, as JSON",
     "cli/mcp/tools.py": "documents, as JSON",
-    "cli/output.py": "typer's options",
     "cli/question.py": "documents, as JSON",
     "export/slim.py": "structs that are generated",
     "inquiry/profile_difference.py": "documents, as JSON",

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 _COMPLETER = "kubectl_complete-kschedx"
 """`kschedx.cli.completion.COMPLETER`: completes a command line instead of running one."""
-COMPLETE = "_KSCHEDX_COMPLETE"
-"""The variable that a shell sets to complete a command line."""
+COMPLETE = "_KSCHEDX_COMPLETE"  # the variable that a shell sets to complete a command line
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def program(names: Sequence[str] = NAMES) -> typer.Typer:
             no_args_is_help=command.no_args_is_help,
             context_settings={"allow_interspersed_args": command.allow_interspersed_args},
             cls=HelpCommand,
-        )(asks(*command.options)(getattr(module, of_python)))
+        )(asks(*command.options, own=command.own)(getattr(module, of_python)))
     return app
 
 
@@ -152,7 +152,9 @@ def _run_own() -> object:
     if COMPLETE in os.environ:
         if not _is_complete_request(os.environ):
             return ExitCode.SCHEDULABLE
-        _answer_shells()
+        from typer._completion_classes import completion_init
+
+        completion_init()  # typer registers the shells only together with its own options, which kschedx omits
     name, words = kubectl.program_name(sys.argv[0]), _command_first(sys.argv[1:])
     app = _command_of(NAMES) if COMPLETE in os.environ else _program_for(words)
     return app(args=words, standalone_mode=False, prog_name=name, complete_var=COMPLETE, obj=run)
@@ -165,13 +167,6 @@ def _is_complete_request(environment: Mapping[str, str]) -> bool:
         return True
     needed = ("COMP_WORDS", "COMP_CWORD") if shell == "bash" else ("_TYPER_COMPLETE_ARGS",)
     return all(name in environment for name in needed) and environment.get("COMP_CWORD", "0").isdecimal()
-
-
-def _answer_shells() -> None:
-    """Register the shells' protocols, which typer does only together with its own options, which kschedx omits."""
-    from typer._completion_classes import completion_init
-
-    completion_init()
 
 
 def _usage(error: Exception) -> int:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from kschedx.sources.live.cluster import Event
     from kschedx.sources.live.kubeconfig import KubeconfigUser, NamedEntry
 
-DEFAULT_TIMEOUT = 30
-"""Seconds per request."""
+DEFAULT_TIMEOUT = 30  # seconds per request
 
 
 class Connection(Struct, frozen=True, kw_only=True):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 from urllib.parse import quote
-
-import typer
 
 from kschedx.cli import connection
 from kschedx.cli.connection import Connection, connect
-from kschedx.cli.options import DECIDES, EVICTIONS, NOW, Command
+from kschedx.cli.options import DECIDES, EVICTIONS, NOW, Command, value
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -24,6 +22,18 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Show what the descheduler evicts, and what follows",
     DECIDES,
+    own={
+        "policy": value(
+            "FILE|configmap/NAMESPACE/NAME",
+            "The DeschedulerPolicy; - is standard input, configmap/NAMESPACE/NAME the live cluster's.",
+        ),
+        "rounds": value("N", "The maximum number of loops.", min=1, max=50),
+        "evictions": EVICTIONS,
+        "now": NOW,
+        "output": option(
+            *ALL, text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order"
+        ),
+    },
     help="""Show what the descheduler (0.36) evicts with a policy, why it keeps other pods, and where pods land.
 
 One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
@@ -49,22 +59,11 @@ _LIVE = ("configmap/", "cm/")  # prefixes of a policy in the live cluster
 
 
 def deschedule(
-    policy: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE|configmap/NAMESPACE/NAME",
-            help="The DeschedulerPolicy; - is standard input, configmap/NAMESPACE/NAME the live cluster's.",
-        ),
-    ],
-    rounds: Annotated[int, typer.Option(min=1, max=50, metavar="N", help="The maximum number of loops.")] = 1,
-    evictions: EVICTIONS = "api",
-    now: NOW = None,
-    output: Annotated[
-        Format | None,
-        option(
-            *ALL, text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order"
-        ),
-    ] = None,
+    policy: str,
+    rounds: int = 1,
+    evictions: str = "api",
+    now: str | None = None,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:

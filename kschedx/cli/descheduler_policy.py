@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from kschedx.cli import connection
 from kschedx.cli.help import HelpCommand, HelpGroup
-from kschedx.cli.options import DECIDES, EVICTIONS, NOW, Command
+from kschedx.cli.options import DECIDES, EVICTIONS, NOW, Command, value
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, asks
 from kschedx.errors import require_one_of
@@ -52,29 +50,32 @@ def descheduler_policy() -> None:
 
 
 @app.command(help=_ADVISE, short_help="Advise a policy that reaches a goal with the fewest evictions.", cls=HelpCommand)
-@asks(*DECIDES)
-def advise(
-    goal: Annotated[str, typer.Option(metavar="balance|compaction", help="What the policy is for.")] = "balance",
-    target: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            show_default=False,
-            help="balance: percentage points between the fullest and the emptiest node. compaction: empty nodes.  "
+@asks(
+    *DECIDES,
+    own={
+        "goal": value("balance|compaction", "What the policy is for."),
+        "target": value(
+            "N",
+            "balance: percentage points between the fullest and the emptiest node. compaction: empty nodes.  "
             "[default: the best that a policy reaches]",
+            min=0,
         ),
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, max=50, metavar="N", help="Rounds of each trial.")] = 3,
-    evictions: EVICTIONS = "api",
-    now: NOW = None,
-    output: Annotated[
-        Format | None,
-        option(
+        "rounds": value("N", "Rounds of each trial.", min=1, max=50),
+        "evictions": EVICTIONS,
+        "now": NOW,
+        "output": option(
             *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
             text="wide shows every plugin and policy; json the whole document; yaml the policy",
         ),
-    ] = None,
+    },
+)
+def advise(
+    goal: str = "balance",
+    target: int | None = None,
+    rounds: int = 3,
+    evictions: str = "api",
+    now: str | None = None,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:

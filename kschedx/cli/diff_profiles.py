@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, Command, OptionGroup, namespace_of_many
+from kschedx.cli.options import (
+    ALL_NAMESPACES,
+    SELECTOR,
+    SHARD,
+    Command,
+    OptionGroup,
+    argument,
+    flag,
+    namespace_of_many,
+    value,
+)
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, cluster_after_changes, shard_of
 from kschedx.errors import ConfigError, InputError, Place
@@ -98,6 +107,7 @@ def _setups(
     return first, second
 
 
+_MOST_REPACKED = 5_000  # how many running pods are rescheduled by default
 COMMAND = Command(
     "Compare scheduler profiles or versions",
     (
@@ -112,6 +122,31 @@ COMMAND = Command(
         OptionGroup.DRAINING,
         OptionGroup.BASELINE,
     ),
+    own={
+        "arguments": argument("[A [B]] [TARGET]", complete=completion.profiles),
+        "all_pending": flag("Compare all pending pods.", "--all-pending"),
+        "all_running": flag("Compare all running pods, each without itself.", "--all"),
+        "selector": SELECTOR,
+        "all_namespaces": ALL_NAMESPACES,
+        "pod": value("NAMESPACE/NAME", "Compare one pod in detail, side by side."),
+        "output": option(
+            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED, Format.JUNIT, Format.SARIF),
+            text="wide shows every pod that differs; json and yaml the whole document; "
+            "html, markdown, and svg to share it; junit and sarif for CI.",
+        ),
+        "kube_version": value(
+            "[OLD..]NEW",
+            "The Kubernetes version to emulate, or two: OLD..NEW.  [default: the cluster's]",
+            complete=completion.releases,
+        ),
+        "jobs": value("N", "Processes.  [default: one per CPU]", "--jobs", "-j", min=1),
+        "nodes": flag(
+            "Place all running pods again with each profile and compare how full nodes are.  "
+            f"[default: up to {_MOST_REPACKED:,} pods]",
+            "--nodes/--no-nodes",
+        ),
+        "shard": SHARD,
+    },
     help="""Compare two scheduler profiles, or two Kubernetes versions, and where pods go with each.
 
 \b
@@ -129,51 +164,20 @@ each is decided as if it were scheduled now. Without any of them, only the confi
 Exit codes: 0 same, 1 different, 2 usage or input error, 3 a pod is undecided, and no other pod differs.
 """,
 )
-_MOST_REPACKED = 5_000  # how many running pods are rescheduled by default
 
 
 def diff_profiles(
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[A [B]] [TARGET]", show_default=False, autocompletion=completion.profiles),
-    ] = None,
-    all_pending: Annotated[bool, typer.Option("--all-pending", help="Compare all pending pods.")] = False,
-    all_running: Annotated[bool, typer.Option("--all", help="Compare all running pods, each without itself.")] = False,
-    selector: SELECTOR = None,
-    all_namespaces: ALL_NAMESPACES = False,
-    pod: Annotated[
-        str | None,
-        typer.Option(metavar="NAMESPACE/NAME", help="Compare one pod in detail, side by side.", show_default=False),
-    ] = None,
-    output: Annotated[
-        Format | None,
-        option(
-            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED, Format.JUNIT, Format.SARIF),
-            text="wide shows every pod that differs; json and yaml the whole document; "
-            "html, markdown, and svg to share it; junit and sarif for CI.",
-        ),
-    ] = None,
-    kube_version: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[OLD..]NEW",
-            help="The Kubernetes version to emulate, or two: OLD..NEW.  [default: the cluster's]",
-            autocompletion=completion.releases,
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes.  [default: one per CPU]")
-    ] = None,
-    nodes: Annotated[
-        bool | None,
-        typer.Option(
-            "--nodes/--no-nodes",
-            help="Place all running pods again with each profile and compare how full nodes are.  "
-            f"[default: up to {_MOST_REPACKED:,} pods]",
-            show_default=False,
-        ),
-    ] = None,
-    shard: SHARD = None,
+    arguments: list[str] | None = None,
+    all_pending: bool = False,
+    all_running: bool = False,
+    selector: str | None = None,
+    all_namespaces: bool = False,
+    pod: str | None = None,
+    output: Format | None = None,
+    kube_version: str | None = None,
+    jobs: int | None = None,
+    nodes: bool | None = None,
+    shard: str | None = None,
     *,
     question: Question,
 ) -> Answer:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from kschedx.cli import connection
-from kschedx.cli.options import READS, Command
+from kschedx.cli.options import READS, Command, argument
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.errors import InputError
@@ -19,6 +17,13 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Report what a dump holds and what it lacks",
     READS,
+    own={
+        "dump": argument("[DUMP]..."),
+        "output": option(
+            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
+            text="wide shows everything; json and yaml the whole document",
+        ),
+    },
     help="""Report what is in a dump, what is missing, which answers that weakens, and how to complete it.
 
 \b
@@ -36,14 +41,8 @@ Exit codes: 0 nothing weakens an answer, 1 something does, 2 nothing can be read
 
 
 def doctor(
-    dump: Annotated[list[str] | None, typer.Argument(metavar="[DUMP]...", show_default=False)] = None,
-    output: Annotated[
-        Format | None,
-        option(
-            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
-            text="wide shows everything; json and yaml the whole document",
-        ),
-    ] = None,
+    dump: list[str] | None = None,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:

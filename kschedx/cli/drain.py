@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup
+from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup, argument, flag, hidden, value
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 from kschedx.errors import InputError
 from kschedx.kube.selectors import parse_label_query
 
-MANY = 1_000
-"""More nodes than this, each drained by itself, take minutes, as a note states."""
+MANY = 1_000  # more nodes than this, each drained by itself, take minutes, as a note states
 COMMAND = Command(
     "Preview a node drain, and where the pods go",
     (*DECIDES, OptionGroup.CHANGES),
+    own={
+        "nodes": argument("[NODE]...", complete=completion.nodes),
+        "each": flag("Drain every node alone, or each of those named.", "--each"),
+        "together": flag("Cordon all nodes first; none returns before the next one is drained.", "--together"),
+        "is_forced": flag("Delete pods without a controller.", "--force"),
+        "loses_data": flag("Evict pods with an emptyDir.", "--delete-emptydir-data"),
+        "disables_eviction": flag("Delete pods without asking PodDisruptionBudgets.", "--disable-eviction"),
+        "pod_selector": value("LABELS", "Evict only pods with these labels."),
+        "selector": value("LABELS", "Drain the nodes with these labels.", "--selector", "-l"),
+        "ignore_daemonsets": hidden("--ignore-daemonsets"),
+        "grace_period": hidden(),
+        "timeout": hidden(),
+        "skip_wait_for_delete_timeout": hidden(),
+        "chunk_size": hidden(),
+        "dry_run": hidden(),
+        "out": OUT,
+        "output": option(
+            *ALL, text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained"
+        ),
+    },
     help="""Preview `kubectl drain`: which pods are evicted, what stops it, and where each pod goes.
 
 \b
@@ -43,42 +58,22 @@ Exit codes: 0 drained, 1 something stops the drain or a pod stays pending, 2 usa
 
 
 def drain(
-    nodes: Annotated[
-        list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False, autocompletion=completion.nodes)
-    ] = None,
-    each: Annotated[bool, typer.Option("--each", help="Drain every node alone, or each of those named.")] = False,
-    together: Annotated[
-        bool, typer.Option("--together", help="Cordon all nodes first; none returns before the next one is drained.")
-    ] = False,
-    is_forced: Annotated[
-        bool, typer.Option("--force", help="Delete pods without a controller.", show_default=False)
-    ] = False,
-    loses_data: Annotated[
-        bool, typer.Option("--delete-emptydir-data", help="Evict pods with an emptyDir.", show_default=False)
-    ] = False,
-    disables_eviction: Annotated[
-        bool,
-        typer.Option("--disable-eviction", help="Delete pods without asking PodDisruptionBudgets.", show_default=False),
-    ] = False,
-    pod_selector: Annotated[
-        str | None,
-        typer.Option("--pod-selector", metavar="LABELS", help="Evict only pods with these labels.", show_default=False),
-    ] = None,
-    selector: Annotated[
-        str | None,
-        typer.Option("--selector", "-l", metavar="LABELS", help="Drain the nodes with these labels."),
-    ] = None,
-    ignore_daemonsets: Annotated[bool, typer.Option("--ignore-daemonsets", hidden=True)] = True,
-    grace_period: Annotated[int | None, typer.Option(hidden=True)] = None,
-    timeout: Annotated[str | None, typer.Option(hidden=True)] = None,
-    skip_wait_for_delete_timeout: Annotated[int | None, typer.Option(hidden=True)] = None,
-    chunk_size: Annotated[int | None, typer.Option(hidden=True)] = None,
-    dry_run: Annotated[str | None, typer.Option(hidden=True)] = None,
-    out: OUT = None,
-    output: Annotated[
-        Format | None,
-        option(*ALL, text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained"),
-    ] = None,
+    nodes: list[str] | None = None,
+    each: bool = False,
+    together: bool = False,
+    is_forced: bool = False,
+    loses_data: bool = False,
+    disables_eviction: bool = False,
+    pod_selector: str | None = None,
+    selector: str | None = None,
+    ignore_daemonsets: bool = True,
+    grace_period: int | None = None,
+    timeout: str | None = None,
+    skip_wait_for_delete_timeout: int | None = None,
+    chunk_size: int | None = None,
+    dry_run: str | None = None,
+    out: str | None = None,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:
@@ -127,7 +122,7 @@ def drain(
         options=options,
         namespace=reached.namespace,
         each=each,
-        comes_back=not together,
+        uncordons=not together,
     )
     simulation = preview.simulation
     if out is not None:

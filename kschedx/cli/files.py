@@ -87,16 +87,14 @@ def _head(header: SnapshotHeader) -> dict[str, object]:
 
 # The profiles that come with kschedx, by name: `profiles/` in a checkout, `kschedx/_profiles` when installed.
 
-DEFAULT = "default"
-"""The default profile of the emulated version."""
+DEFAULT = "default"  # the default profile of the emulated version
 
 _POLICIES = {"policy-1.13": "1.13", "policy-1.0": "1.5"}
 """Policy files to their versions; 1.5 evaluates them as 1.0 did."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
-INSTALLED = "_profiles"
-"""The folder of the profiles in the installed package."""
+INSTALLED = "_profiles"  # the folder of the profiles in the installed package
 
 
 def _folder() -> Path:

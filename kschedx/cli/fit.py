@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup
+from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup, argument, value
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, cluster_after_changes
 from kschedx.cli.streams import print_note_if_file
@@ -31,6 +30,14 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Count how many more pods fit",
     (*DECIDES, OptionGroup.CHANGES, OptionGroup.DRAINING),
+    own={
+        "target": argument("TARGET", complete=completion.targets),
+        "replicas": value("N", "Report whether N more fit.", min=1, max=1_000_000),
+        "out": OUT,
+        "output": option(
+            *ALL, text="wide shows every node; json and yaml the whole document; name the nodes with their numbers"
+        ),
+    },
     help="""Count how many more pods of a template fit, where, and what stops the next one.
 
 \b
@@ -49,16 +56,10 @@ Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error
 
 
 def fit(
-    target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False, autocompletion=completion.targets)],
-    replicas: Annotated[
-        int | None,
-        typer.Option(min=1, max=1_000_000, metavar="N", help="Report whether N more fit.", show_default=False),
-    ] = None,
-    out: OUT = None,
-    output: Annotated[
-        Format | None,
-        option(*ALL, text="wide shows every node; json and yaml the whole document; name the nodes with their numbers"),
-    ] = None,
+    target: str,
+    replicas: int | None = None,
+    out: str | None = None,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:

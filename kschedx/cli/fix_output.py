@@ -120,7 +120,7 @@ def _manifest_finder(pod: Pod | WrittenPod) -> Find:
             return None
         its = (pod.document.value if pod.document else None, pod.workload, pod.manifest)
         target = change.target
-        others = (document.value for document in pod.beside if _namespace(document.value) == target.namespace)
+        others = (document.value for document in pod.documents if _namespace(document.value) == target.namespace)
         return next(
             (item for item in (*its, *others) if item is not None and _is(item, target.kind, target.name)), None
         )

@@ -11,14 +11,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
 import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.cli.options import Command
+from kschedx.cli.options import Command, argument, flag, value, values
 from kschedx.cli.output import Answer, ExitCode, Format, Report, answer_to, input_digest, needs, option
 from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, Place, nearest, system_reason
@@ -35,6 +35,24 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Ask many clusters one question",
     allow_interspersed_args=False,  # later words belong to the question
+    own={
+        "words": argument("QUESTION..."),
+        "snapshot": values(
+            "PATH", "A snapshot, or a .list file with a path or context:NAME per line. Repeatable.", "--snapshot", "-s"
+        ),
+        "snapshots": values("FOLDER", "A folder of snapshots. Repeatable."),
+        "context": values("NAME", "A context of the kubeconfig. Repeatable."),
+        "all_contexts": flag("Every context of the kubeconfig.", "--all-contexts"),
+        "kubeconfig": value("FILE", "The kubeconfig file."),
+        "jobs": value("N", "How many clusters at a time.", "--jobs", "-j", min=1, max=64),
+        "limit": value("SECONDS", "The time limit per cluster.", min=1),
+        "out": value("FILE", "Write a line of JSON per cluster; an existing file is continued."),
+        "parquet": value("FILE", "Also write a table. Needs the extra parquet."),
+        "output": option(
+            *(Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="json and yaml every document; html, markdown, and svg one page that sums up.",
+        ),
+    },
     help="""Ask many clusters one question, each in its own process with a time limit.
 
 \b
@@ -56,44 +74,17 @@ _QUESTIONS = ("why", "doctor", "diff-profiles", "drain", "simulate", "fit")
 
 def fleet(
     program: typer.Context,
-    words: Annotated[list[str], typer.Argument(metavar="QUESTION...", show_default=False)],
-    snapshot: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--snapshot",
-            "-s",
-            metavar="PATH",
-            help="A snapshot, or a .list file with a path or context:NAME per line. Repeatable.",
-        ),
-    ] = None,
-    snapshots: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FOLDER", help="A folder of snapshots. Repeatable."),
-    ] = None,
-    context: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A context of the kubeconfig. Repeatable.")
-    ] = None,
-    all_contexts: Annotated[bool, typer.Option("--all-contexts", help="Every context of the kubeconfig.")] = False,
-    kubeconfig: Annotated[str | None, typer.Option(metavar="FILE", help="The kubeconfig file.")] = None,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, max=64, metavar="N", help="How many clusters at a time.")
-    ] = 2,
-    limit: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="The time limit per cluster.")] = 300,
-    out: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write a line of JSON per cluster; an existing file is continued."),
-    ] = None,
-    parquet: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Also write a table. Needs the extra parquet."),
-    ] = None,
-    output: Annotated[
-        Format | None,
-        option(
-            *(Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="json and yaml every document; html, markdown, and svg one page that sums up.",
-        ),
-    ] = None,
+    words: list[str],
+    snapshot: list[str] | None = None,
+    snapshots: list[str] | None = None,
+    context: list[str] | None = None,
+    all_contexts: bool = False,
+    kubeconfig: str | None = None,
+    jobs: int = 2,
+    limit: int = 300,
+    out: str | None = None,
+    parquet: str | None = None,
+    output: Format | None = None,
 ) -> Answer:
     if words[0] not in _QUESTIONS:
         hint = nearest(words[0], _QUESTIONS) or f"one of {', '.join(_QUESTIONS)}"
@@ -115,7 +106,7 @@ def fleet(
 
     report = Report(
         screen=lambda width, _: _screen(rows, width),
-        document=lambda: _fleet_document(rows),
+        document=lambda: documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows)),
         page=lambda _: _page(rows, () if done else [Path(member.name) for member in fleet_members]),
     )
     return Answer(report, _exit_code(rows))
@@ -433,10 +424,6 @@ def _screen(rows: Sequence[ClusterAnswerDocument], width: int) -> list[StyledLin
         lines += title_lines(row.cluster, _tone_of(row.exit_code), width)
         lines += paragraph(row.summary, width, indent=4, first="    ")
     return lines
-
-
-def _fleet_document(rows: Sequence[ClusterAnswerDocument]) -> dict[str, object]:
-    return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))
 
 
 def _page(rows: Sequence[ClusterAnswerDocument], inputs: Sequence[Path]) -> Page:

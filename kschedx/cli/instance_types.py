@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from msgspec import to_builtins
 
-from kschedx.cli.options import Command
+from kschedx.cli.options import Command, argument
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.errors import InputError, Place
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
@@ -20,6 +19,15 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "Print instance types as a catalog",
+    own={
+        "file": argument("FILE"),
+        "output": option(
+            Format.JSON,
+            Format.YAML,
+            Format.NAME,
+            text="json and yaml: the catalog; name: names only.",
+        ),
+    },
     help="""Print the instance types of a file as the catalog that --instance-types takes.
 
 \b
@@ -36,16 +44,8 @@ out to the catalog.
 
 
 def instance_types(
-    file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)],
-    output: Annotated[
-        Format | None,
-        option(
-            Format.JSON,
-            Format.YAML,
-            Format.NAME,
-            text="json and yaml: the catalog; name: names only.",
-        ),
-    ] = None,
+    file: str,
+    output: Format | None = None,
 ) -> Answer:
     from kschedx.render.karpenter import catalogue_lines
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from importlib.resources import files
-from typing import Annotated
 
 import typer
 
-from kschedx.cli.options import Command
+from kschedx.cli.options import Command, argument
 from kschedx.cli.output import Answer, ExitCode
 from kschedx.errors import InputError, nearest
 
@@ -31,8 +30,16 @@ INTEGRATIONS = {
 _FILES = {"ray": "ray.txt", "skill": "skill.md"}
 """The names of files that are not YAML. A script for a package that kschedx does not need is no module of kschedx."""
 
+
+def _names(incomplete: str) -> list[str]:
+    return [name for name in INTEGRATIONS if name.startswith(incomplete)]
+
+
 COMMAND = Command(
     "Print files for k9s, CI, and other programs",
+    own={
+        "name": argument("[NAME]", complete=_names),
+    },
     help="""Print a file that connects another program to kschedx. Without NAME, list them.
 
 \b
@@ -49,12 +56,8 @@ Exit codes: 0, or 2 for an unknown name.
 )
 
 
-def _names(incomplete: str) -> list[str]:
-    return [name for name in INTEGRATIONS if name.startswith(incomplete)]
-
-
 def integrations(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", show_default=False, autocompletion=_names)] = None,
+    name: str | None = None,
 ) -> Answer | int:
     if name is None:
         from kschedx.render.catalogue import list_lines

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from kschedx.cli.options import NOW, READS, Command, OptionGroup
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question
@@ -11,6 +9,13 @@ from kschedx.cli.question import Question
 COMMAND = Command(
     "Show Kueue's queues and why Workloads are pending",
     (*READS, OptionGroup.KUEUE),
+    own={
+        "now": NOW,
+        "output": option(
+            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
+            text="wide shows every Workload and cause; json and yaml every cycle",
+        ),
+    },
     help="""Show Kueue's ClusterQueues, cohorts, and flavors with their usage, and why each Workload is pending.
 
 Kueue 0.19's rules run over the snapshot, cycle after cycle, until nothing changes: flavor assignment, borrowing,
@@ -31,14 +36,8 @@ Exit codes: 0 no Workload is pending or waits for admission checks, 1 some do, 2
 
 
 def kueue(
-    now: NOW = None,
-    output: Annotated[
-        Format | None,
-        option(
-            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
-            text="wide shows every Workload and cause; json and yaml every cycle",
-        ),
-    ] = None,
+    now: str | None = None,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:

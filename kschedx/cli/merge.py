@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 import typer
 
-from kschedx.cli.options import Command
+from kschedx.cli.options import Command, argument
 from kschedx.cli.output import ExitCode
 from kschedx.errors import InputError, Place, system_reason
 
 COMMAND = Command(
     "Merge the parts of one answer",
+    own={
+        "files": argument("FILE..."),
+    },
     help="""Merge the parts of one answer. The result equals the undivided answer, byte for byte.
 
 \b
@@ -29,7 +31,7 @@ Exit codes: 0, or 2 if a part is missing, duplicate, or of another answer.
 
 
 def merge(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", show_default=False)],
+    files: list[str],
 ) -> int:
     from kschedx.inquiry.profile_difference import DifferencePart, merge_parts
     from kschedx.render.manifests import to_json

@@ -7,12 +7,12 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.options import INTERVAL, READS, Command, OptionGroup
+from kschedx.cli.options import INTERVAL, READS, Command, OptionGroup, flag, value
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, reader_left
@@ -30,6 +30,16 @@ _COLUMNS = ("name", "status", "zone", "pool", "type", "price", "pods", "free")  
 COMMAND = Command(
     "Show all nodes with requests and free resources",
     (*READS, OptionGroup.RELEASE),
+    own={
+        "selector": value("LABELS", "Select nodes by labels.", "--selector", "-l"),
+        "sort": value("COLUMN", "The column to sort by.", complete=completion.words(*_COLUMNS)),
+        "instance_types": value("FILE", "Instance types with their prices, as for `kschedx why`."),
+        "watch": flag("Read the cluster again and again, until Ctrl-C.", "--watch", "-w"),
+        "interval": INTERVAL,
+        "output": option(
+            *ALL, text="wide shows every node and column; json and yaml the whole document; name the nodes"
+        ),
+    },
     help="""Show all nodes: what their pods request, what is free, and the largest pod that still fits.
 
 \b
@@ -48,29 +58,12 @@ Exit codes: 0 a node can take a pod, 1 none can, 2 usage or input error.
 
 
 def nodes(
-    selector: Annotated[
-        str | None,
-        typer.Option("--selector", "-l", metavar="LABELS", help="Select nodes by labels.", show_default=False),
-    ] = None,
-    sort: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column to sort by.", autocompletion=completion.words(*_COLUMNS))
-    ] = "name",
-    instance_types: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Instance types with their prices, as for `kschedx why`.",
-            show_default=False,
-        ),
-    ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Read the cluster again and again, until Ctrl-C.")
-    ] = False,
-    interval: INTERVAL = 10,
-    output: Annotated[
-        Format | None,
-        option(*ALL, text="wide shows every node and column; json and yaml the whole document; name the nodes"),
-    ] = None,
+    selector: str | None = None,
+    sort: str = "name",
+    instance_types: str | None = None,
+    watch: bool = False,
+    interval: int = 10,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer | int:

@@ -11,6 +11,8 @@ import typer
 from kschedx.cli import completion
 from kschedx.cli.connection import DEFAULT_TIMEOUT
 
+_Complete = Callable[..., list[str]]
+
 
 class OptionGroup(Enum):
     """Options that commands have together, in the order of the help."""
@@ -41,65 +43,74 @@ class Command(NamedTuple):
     options: tuple[OptionGroup, ...] = ()
     no_args_is_help: bool = False
     allow_interspersed_args: bool = True
+    own: Mapping[str, object] = {}  # the declarations of its own options and arguments, by parameter
     help: str = ""  # the help text with its examples, after `\b`, and its exit codes
 
 
-# Without `names`, an option is named after its key.
+# Declarations of options. Without `names`, an option is named after its key. A command's own options have the type and
+# the default of their parameter.
 
 
-_Complete = Callable[..., list[str]] | None
+def value(metavar: str, text: str, *names: str, complete: _Complete | None = None, **bounds: int) -> object:
+    info = typer.Option(*names, metavar=metavar, help=text, autocompletion=complete, **bounds)  # type: ignore[call-overload] # min and max
+    return Annotated[str | None, info]
 
 
-def _value(metavar: str, text: str, *names: str, complete: _Complete = None) -> object:
-    return Annotated[str | None, typer.Option(*names, metavar=metavar, help=text, autocompletion=complete)]
-
-
-def _values(metavar: str, text: str, *names: str, complete: _Complete = None) -> object:
+def values(metavar: str, text: str, *names: str, complete: _Complete | None = None) -> object:
     """Return an option that can be repeated."""
-    option = typer.Option(*names, metavar=metavar, help=text, show_default=False, autocompletion=complete)
-    return Annotated[list[str] | None, option]
+    info = typer.Option(*names, metavar=metavar, help=text, autocompletion=complete, show_default=False)
+    return Annotated[list[str] | None, info]
 
 
-def _flag(name: str, text: str) -> object:
-    return Annotated[bool | None, typer.Option(name, help=text, show_default=False)]
+def flag(text: str, *names: str) -> object:
+    return Annotated[bool | None, typer.Option(*names, help=text, show_default=False)]
+
+
+def hidden(*names: str) -> object:
+    """Return an option of kubectl that has no effect."""
+    return Annotated[str | None, typer.Option(*names, hidden=True)]
+
+
+def argument(metavar: str, *, complete: _Complete | None = None) -> object:
+    return Annotated[str, typer.Argument(metavar=metavar, show_default=False, autocompletion=complete)]
 
 
 _APPLIED = "Apply manifests, with all replicas of their workloads."
 CHANGES: Mapping[str, object] = {
-    "apply": _values("FILE", _APPLIED, "--apply", "--filename", "-f"),
-    "scale": _values("KIND/NAME=N", "Set the number of replicas: deploy/web=10.", complete=completion.targets),
-    "drain": _values("NODE", "Evict the pods that `kubectl drain` evicts, within budgets.", complete=completion.nodes),
-    "cordon": _values("NODE", "Make a node unschedulable.", complete=completion.nodes),
-    "uncordon": _values("NODE", "Make a node schedulable.", complete=completion.nodes),
-    "delete": _values(
+    "apply": values("FILE", _APPLIED, "--apply", "--filename", "-f"),
+    "scale": values("KIND/NAME=N", "Set the number of replicas: deploy/web=10.", complete=completion.targets),
+    "drain": values("NODE", "Evict the pods that `kubectl drain` evicts, within budgets.", complete=completion.nodes),
+    "cordon": values("NODE", "Make a node unschedulable.", complete=completion.nodes),
+    "uncordon": values("NODE", "Make a node schedulable.", complete=completion.nodes),
+    "delete": values(
         "KIND/NAME", "Delete an object; a pod with a controller is recreated.", complete=completion.targets
     ),
-    "add_nodes": _values("N=NODE|FILE", "Add N nodes like a node, or like a manifest."),
-    "remove_node": _values("NODE", "Remove a node; controllers recreate its pods.", complete=completion.nodes),
-    "taint": _values("NODE:KEY=VALUE:EFFECT", "Add a taint; NODE:KEY- removes it.", complete=completion.nodes),
-    "label": _values("NODE:KEY=VALUE", "Set a label; NODE:KEY- removes it.", complete=completion.nodes),
-    "set": _values("KIND/NAME:PATH=VALUE", "Set one field: sts/db:spec.template.spec.hostNetwork=true."),
-    "changes": _values("FILE", "Read a YAML list of changes: `- scale: deploy/web=10`."),
+    "add_nodes": values("N=NODE|FILE", "Add N nodes like a node, or like a manifest."),
+    "remove_node": values("NODE", "Remove a node; controllers recreate its pods.", complete=completion.nodes),
+    "taint": values("NODE:KEY=VALUE:EFFECT", "Add a taint; NODE:KEY- removes it.", complete=completion.nodes),
+    "label": values("NODE:KEY=VALUE", "Set a label; NODE:KEY- removes it.", complete=completion.nodes),
+    "set": values("KIND/NAME:PATH=VALUE", "Set one field: sts/db:spec.template.spec.hostNetwork=true."),
+    "changes": values("FILE", "Read a YAML list of changes: `- scale: deploy/web=10`."),
 }
 """Each change's name, with underscores for the dashes of `simulate.changes.ChangeVerb`, to its option. All can be
 repeated."""
 CONNECTION: Mapping[str, object] = {
-    "kubeconfig": _value("FILE", "The kubeconfig file.  [default: KUBECONFIG, else ~/.kube/config]"),
-    "context": _value("NAME", "The kubeconfig's context.", complete=completion.entries("contexts")),
-    "cluster": _value("NAME", "The kubeconfig's cluster.", complete=completion.entries("clusters")),
-    "user": _value("NAME", "The kubeconfig's user.", complete=completion.entries("users")),
-    "as_user": _value("NAME", "Impersonate this user.", "--as"),
-    "as_groups": _values("NAME", "Impersonate this group. Repeatable.", "--as-group"),
-    "request_timeout": _value(
+    "kubeconfig": value("FILE", "The kubeconfig file.  [default: KUBECONFIG, else ~/.kube/config]"),
+    "context": value("NAME", "The kubeconfig's context.", complete=completion.entries("contexts")),
+    "cluster": value("NAME", "The kubeconfig's cluster.", complete=completion.entries("clusters")),
+    "user": value("NAME", "The kubeconfig's user.", complete=completion.entries("users")),
+    "as_user": value("NAME", "Impersonate this user.", "--as"),
+    "as_groups": values("NAME", "Impersonate this group. Repeatable.", "--as-group"),
+    "request_timeout": value(
         "TIME", f"The timeout of a request, for example 30s or 1m30s; 0 means none.  [default: {DEFAULT_TIMEOUT}s]"
     ),
-    "insecure": _flag("--insecure-skip-tls-verify", "Do not verify the server's certificate."),
+    "insecure": flag("Do not verify the server's certificate.", "--insecure-skip-tls-verify"),
 }
 """A field of `Connection` to its declaration."""
 
 OPTIONS: Mapping[OptionGroup, Mapping[str, object]] = {
     OptionGroup.CLUSTER: {
-        "snapshot": _values(
+        "snapshot": values(
             "PATH",
             "A file, folder, or archive written by `kschedx snapshot`, `kubectl get ... -A -o json`, or another "
             "tool; - is standard input. Repeatable.  [default: the cluster that kubectl uses]",
@@ -108,7 +119,7 @@ OPTIONS: Mapping[OptionGroup, Mapping[str, object]] = {
         )
     },
     OptionGroup.NAMESPACE: {
-        "namespace": _value(
+        "namespace": value(
             "NAMESPACE",
             "The namespace of objects that you name or select.  [default: the context's; all for --all, --all-pending]",
             "--namespace",
@@ -117,77 +128,77 @@ OPTIONS: Mapping[OptionGroup, Mapping[str, object]] = {
         )
     },
     OptionGroup.ORPHANS: {
-        "ignore_orphans": _flag(
-            "--ignore-orphans/--refuse-orphans",
+        "ignore_orphans": flag(
             "Ignore, or refuse, pods on nodes that the input lacks.  [default: refuse, except in a dump]",
+            "--ignore-orphans/--refuse-orphans",
         )
     },
     OptionGroup.PROFILES: {
-        "config": _value(
+        "config": value(
             "FILE|NAME",
             "The scheduler's KubeSchedulerConfiguration, or a name that `kschedx profiles` lists.",
             complete=completion.profiles,
         ),
-        "profile": _value(
+        "profile": value(
             "NAME",
             "The profile to use instead of the one that spec.schedulerName names.",
             complete=completion.scheduler_names,
         ),
     },
     OptionGroup.UNKNOWN: {
-        "without_unknown_plugins": _flag(
-            "--without-unknown-plugins", "Assume that plugins that kschedx does not have reject no node."
+        "without_unknown_plugins": flag(
+            "Assume that plugins that kschedx does not have reject no node.", "--without-unknown-plugins"
         )
     },
     OptionGroup.RELEASE: {
-        "kube_version": _value(
+        "kube_version": value(
             "VERSION",
             "The Kubernetes version to emulate.  [default: the cluster's, else the newest]",
             complete=completion.releases,
         )
     },
-    OptionGroup.GATES: {"feature_gate": _values("NAME=true", "A feature gate of kube-scheduler. Repeatable.")},
+    OptionGroup.GATES: {"feature_gate": values("NAME=true", "A feature gate of kube-scheduler. Repeatable.")},
     OptionGroup.ADMISSION: {
-        "enable_admission_plugins": _values(
+        "enable_admission_plugins": values(
             "NAMES",
             "Admission plugins that the API server runs beyond the default ones: PodNodeSelector, "
             "PodTolerationRestriction, ExtendedResourceToleration.",
         )
     },
     OptionGroup.AUTOSCALER: {
-        "node_group_label": _value(
+        "node_group_label": value(
             "KEY",
             "The node label whose value is the name of the node's group.  [default: derived from the cloud's "
             "labels and names]",
         ),
-        "autoscaler_flag": _values(
+        "autoscaler_flag": values(
             "NAME=VALUE", "A flag of cluster-autoscaler. Repeatable.  [default: those of its Deployment]"
         ),
-        "node_groups": _value(
+        "node_groups": value(
             "FILE",
             "Node groups with their templates: the output of the autoscaler's /snapshotz, or a file of the "
             "schema NodeGroups (kschedx schema NodeGroups).",
         ),
-        "instance_types": _value(
+        "instance_types": value(
             "FILE",
             "Instance types for Karpenter: a catalog (kschedx schema InstanceTypes), or the output of `aws ec2 "
             "describe-instance-types`.  [default: those seen in the cluster]",
         ),
-        "karpenter_flag": _values(
+        "karpenter_flag": values(
             "NAME=VALUE",
             "A flag of Karpenter: preference-policy, min-values-policy, ignore-dra-requests, feature-gates; or "
             "version=1.13 or 1.14. Repeatable.",
         ),
     },
     OptionGroup.KUEUE: {
-        "kueue_config": _value(
+        "kueue_config": value(
             "FILE",
             "Kueue's Configuration.  [default: the cluster's ConfigMap kueue-manager-config, else Kueue's defaults]",
         ),
-        "kueue_feature_gate": _values("NAME=true", "A feature gate of Kueue. Repeatable."),
+        "kueue_feature_gate": values("NAME=true", "A feature gate of Kueue. Repeatable."),
     },
     OptionGroup.EXTENDERS: {
-        "extenders": _value(
+        "extenders": value(
             "call|record=FILE|FILE",
             "HTTP extenders: `call` calls them from this machine (filter, prioritize, preempt; never bind); "
             "record=FILE also keeps their answers; FILE answers for them.  [default: they are not called]",
@@ -195,14 +206,14 @@ OPTIONS: Mapping[OptionGroup, Mapping[str, object]] = {
     },
     OptionGroup.CONNECTION: CONNECTION,
     OptionGroup.CHANGES: CHANGES,
-    OptionGroup.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _values("FILE", _APPLIED)},
+    OptionGroup.CHANGES_BESIDE_FILES: {**CHANGES, "apply": values("FILE", _APPLIED)},
     OptionGroup.CHANGES_BESIDE_DRAIN: {name: change for name, change in CHANGES.items() if name != "drain"},
     OptionGroup.DRAINING: {
-        "force": _flag("--force", "Let a drain delete pods without a controller."),
-        "delete_emptydir_data": _flag("--delete-emptydir-data", "Let a drain evict pods with an emptyDir."),
+        "force": flag("Let a drain delete pods without a controller.", "--force"),
+        "delete_emptydir_data": flag("Let a drain evict pods with an emptyDir.", "--delete-emptydir-data"),
     },
     OptionGroup.BASELINE: {
-        "baseline": _value("FILE", "What -o sarif wrote before: its findings do not count for the exit code.")
+        "baseline": value("FILE", "What -o sarif wrote before: its findings do not count for the exit code.")
     },
 }
 """Each option's name in Python, which is that of its field, to its declaration."""
@@ -224,19 +235,21 @@ _TITLES = {
 TITLE_OF = {name: _TITLES.get(part, "Scheduler") for part, options in OPTIONS.items() for name in options}
 """An option's name in Python to its title in the help; a command's own options have none."""
 
-READS = (OptionGroup.CLUSTER, OptionGroup.CONNECTION)
-"""The options of a command that reads a cluster."""
+READS = (OptionGroup.CLUSTER, OptionGroup.CONNECTION)  # the options of a command that reads a cluster
 DECIDES = tuple(part for part in OptionGroup if part not in (*_WHAT_IF, OptionGroup.KUEUE, OptionGroup.BASELINE))
 """The options of a command that reports where pods go."""
 
-SELECTOR = Annotated[
-    str | None,
-    typer.Option("--selector", "-l", metavar="LABELS", help="Select pods by labels, in one namespace unless -A."),
-]
-ALL_NAMESPACES = Annotated[
-    bool,
-    typer.Option("--all-namespaces", "-A", help="With -l: select pods of all namespaces."),
-]
+SELECTOR = value("LABELS", "Select pods by labels, in one namespace unless -A.", "--selector", "-l")
+ALL_NAMESPACES = flag("With -l: select pods of all namespaces.", "--all-namespaces", "-A")
+OUT = value("FILE", "Write the resulting cluster as a snapshot: .json or .yaml, also with .gz or .zst.")
+NOW = value("TIME", "When the run starts.  [default: when the snapshot was taken, else now]")
+EVICTIONS = value(
+    "api|dry-run",
+    "dry-run: no PodDisruptionBudget forbids an eviction, as with the descheduler's --dry-run.",
+    complete=completion.words("api", "dry-run"),
+)
+INTERVAL = value("SECONDS", "With --watch: the time between two requests.", min=1)
+SHARD = value("I/N", "Answer only the I-th of N parts, with -o json; `kschedx merge` merges them.")
 
 
 def namespace_of_many(named: str | None, default: str, *, everywhere: bool, by_labels: bool) -> str | None:
@@ -248,38 +261,3 @@ def namespace_of_many(named: str | None, default: str, *, everywhere: bool, by_l
     if everywhere:
         return None
     return named or (default if by_labels else None)
-
-
-OUT = Annotated[
-    str | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="Write the resulting cluster as a snapshot: .json or .yaml, also with .gz or .zst.",
-        show_default=False,
-    ),
-]
-NOW = Annotated[
-    str | None,
-    typer.Option(
-        "--now", metavar="TIME", help="When the run starts.  [default: when the snapshot was taken, else now]"
-    ),
-]
-EVICTIONS = Annotated[
-    str,
-    typer.Option(
-        "--evictions",
-        metavar="api|dry-run",
-        autocompletion=completion.words("api", "dry-run"),
-        help="dry-run: no PodDisruptionBudget forbids an eviction, as with the descheduler's --dry-run.",
-    ),
-]
-INTERVAL = Annotated[int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two requests.")]
-SHARD = Annotated[
-    str | None,
-    typer.Option(
-        "--shard",
-        metavar="I/N",
-        help="Answer only the I-th of N parts, with -o json; `kschedx merge` merges them.",
-    ),
-]

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_never
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar, assert_never
 
 import typer
 from msgspec import Struct
@@ -202,11 +202,10 @@ class Answer(Struct, frozen=True):
 
 
 SHARED = (Format.HTML, Format.MARKDOWN, Format.SVG)
-ALL = (Format.WIDE, Format.JSON, Format.YAML, Format.NAME, *SHARED)
-"""The formats of most answers."""
+ALL = (Format.WIDE, Format.JSON, Format.YAML, Format.NAME, *SHARED)  # the formats of most answers
 
 
-def option(*formats: Format, text: str) -> Any:
+def option(*formats: Format, text: str) -> object:
     """Return the option -o of a command whose reports have these formats, and the screen without it."""
     allowed = ", ".join(formats)
     text += "; html, markdown, and svg to share it." if set(SHARED) <= set(formats) and "svg" not in text else ""
@@ -219,7 +218,8 @@ def option(*formats: Format, text: str) -> Any:
     def offered(incomplete: str) -> list[str]:
         return [name for name in formats if name.startswith(incomplete)]
 
-    return typer.Option("--output", "-o", metavar="|".join(formats), parser=parsed, autocompletion=offered, help=text)
+    info = typer.Option("--output", "-o", metavar="|".join(formats), parser=parsed, autocompletion=offered, help=text)
+    return Annotated[Format | None, info]
 
 
 _KEPT: ContextVar[list[Answer] | None] = ContextVar("kept", default=None)
@@ -250,8 +250,7 @@ def show(answer: Answer | int, output: Format | None = None) -> int:
 
 
 _DIGESTED = 2**20  # the bytes of an input that are read at once for its digest
-MANY = 1_000_000
-"""The characters of a document that are computed before the first is printed."""
+MANY = 1_000_000  # the characters of a document that are computed before the first is printed
 
 
 def _held_back(parts: Iterable[str]) -> Iterator[str]:

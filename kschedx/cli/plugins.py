@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from kschedx.cli.options import Command, OptionGroup
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
@@ -12,6 +10,14 @@ from kschedx.kube.documents import document
 COMMAND = Command(
     "List plugins and their extension points",
     (OptionGroup.RELEASE, OptionGroup.GATES),
+    own={
+        "output": option(
+            Format.JSON,
+            Format.YAML,
+            Format.NAME,
+            text="json and yaml with everything; name is the names alone.",
+        ),
+    },
     help="""List the plugins that a configuration may name: of Kubernetes, of other projects, and of installed packages.
 
 \b
@@ -24,15 +30,7 @@ Examples:
 
 
 def plugins(
-    output: Annotated[
-        Format | None,
-        option(
-            Format.JSON,
-            Format.YAML,
-            Format.NAME,
-            text="json and yaml with everything; name is the names alone.",
-        ),
-    ] = None,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:

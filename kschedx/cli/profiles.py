@@ -10,7 +10,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.help import HelpCommand, HelpGroup
-from kschedx.cli.options import DECIDES, Command, OptionGroup
+from kschedx.cli.options import DECIDES, Command, OptionGroup, argument, value
 from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
 from kschedx.errors import require_one_of
@@ -101,12 +101,17 @@ def _list_profiles() -> Answer:
 
 
 @app.command(help=_SHOW, short_help="Show a profile in full, point by point.", cls=HelpCommand)
-@asks(OptionGroup.RELEASE, OptionGroup.GATES)
+@asks(
+    OptionGroup.RELEASE,
+    OptionGroup.GATES,
+    own={
+        "name": _Name,
+        "output": option(Format.YAML, Format.JSON, text="Print an equivalent configuration."),
+    },
+)
 def show(
-    name: _Name,
-    output: Annotated[
-        Format | None, option(Format.YAML, Format.JSON, text="Print an equivalent configuration.")
-    ] = None,
+    name: str,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:
@@ -152,16 +157,20 @@ def _show_policy(name: str, release: Release, profile: Profile) -> Answer:
 
 
 @app.command(help=_CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=HelpCommand)
-@asks(OptionGroup.RELEASE, OptionGroup.GATES)
-def check(
-    file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],
-    output: Annotated[
-        Format | None,
-        option(
+@asks(
+    OptionGroup.RELEASE,
+    OptionGroup.GATES,
+    own={
+        "file": argument("FILE|NAME"),
+        "output": option(
             *(Format.JSON, Format.YAML, Format.JUNIT, Format.SARIF),
             text="junit and sarif for CI.",
         ),
-    ] = None,
+    },
+)
+def check(
+    file: str,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:
@@ -193,27 +202,27 @@ def check(
 
 
 @app.command(help=_TUNE, short_help="Search for the profile that reaches a goal on a cluster.", cls=HelpCommand)
-@asks(*DECIDES)
-def tune(
-    goal: Annotated[
-        str, typer.Option(metavar="fewest-nodes|least-fragmentation|spread|cost", help="What to reach.")
-    ] = "fewest-nodes",
-    candidates: Annotated[int, typer.Option(min=2, max=10_000, metavar="N", help="Profiles to try.")] = 200,
-    seconds: Annotated[int, typer.Option(min=1, metavar="N", help="The time that the search may take.")] = 60,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="The seed of the candidates: the same seed tries the same ones.")
-    ] = 0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", show_default=False, help="Processes.  [default: one per processor]"),
-    ] = None,
-    output: Annotated[
-        Format | None,
-        option(
+@asks(
+    *DECIDES,
+    own={
+        "goal": value("fewest-nodes|least-fragmentation|spread|cost", "What to reach."),
+        "candidates": value("N", "Profiles to try.", min=2, max=10_000),
+        "seconds": value("N", "The time that the search may take.", min=1),
+        "seed": value("N", "The seed of the candidates: the same seed tries the same ones."),
+        "jobs": value("N", "Processes.  [default: one per processor]", min=1),
+        "output": option(
             *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
             text="wide shows every trial of the front; json the whole document; yaml the configuration",
         ),
-    ] = None,
+    },
+)
+def tune(
+    goal: str = "fewest-nodes",
+    candidates: int = 200,
+    seconds: int = 60,
+    seed: int = 0,
+    jobs: int | None = None,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:

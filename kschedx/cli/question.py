@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from msgspec import Struct, json
-from msgspec.structs import replace
+from msgspec import NODEFAULT, Struct, json
+from msgspec.structs import fields, replace
 
 from kschedx.cli import connection
 from kschedx.cli.connection import Connection, LoadedCluster
@@ -27,8 +27,6 @@ from kschedx.kube.escaping import repeat_options
 from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from kschedx.autoscaler.cluster import AutoscalerOptions
     from kschedx.cli.checks import Baseline
     from kschedx.controllers.workloads import Workload
@@ -312,12 +310,17 @@ def _is_autoscaler_output(path: str) -> bool:
         return False
 
 
-def asks(*parts: OptionGroup) -> Callable[[Callable[..., Answer | int]], Callable[..., int]]:
+def asks(
+    *parts: OptionGroup, own: Mapping[str, object] = {}
+) -> Callable[[Callable[..., Answer | int]], Callable[..., int]]:
     """Add the options of these groups to a command, which is called with `question`, their values. Its answer is
-    printed."""
+    printed. `own` declares the command's other parameters, or the fields of its parameter `wanted`."""
     options = {name: hint for part in OptionGroup if part in parts for name, hint in OPTIONS[part].items()}
 
     def decorate(command: Callable[..., Answer | int]) -> Callable[..., int]:
+        signature = inspect.signature(command, eval_str=True)
+        record = signature.parameters["wanted"].annotation if "wanted" in signature.parameters else None
+
         @functools.wraps(command)
         def called(**values: Any) -> int:
             typed = {name: value for name in options if (value := values.pop(name)) is not None}
@@ -326,9 +329,12 @@ def asks(*parts: OptionGroup) -> Callable[[Callable[..., Answer | int]], Callabl
             baseline = typed.pop("baseline", None)
             question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
             known = None if baseline is None else _baseline(baseline)
+            passed: dict[str, object] = values
+            if record is not None:
+                passed = {"wanted": record(**{name: it for name, it in values.items() if it is not None})}
             try:
                 with repeat_options(question.command_options), cited_inputs(question.inputs(values)):
-                    answer = command(**values, **({"question": question} if options else {}))
+                    answer = command(**passed, **({"question": question} if options else {}))
                     if known is not None and isinstance(answer, Answer) and answer.report.checks is not None:
                         marked, code = known.mark_new(answer.report.checks(), answer.exit_code)
                         answer = Answer(replace(answer.report, checks=lambda: marked), code)
@@ -336,17 +342,31 @@ def asks(*parts: OptionGroup) -> Callable[[Callable[..., Answer | int]], Callabl
             finally:
                 question.keep_recording()
 
-        signature = inspect.signature(command, eval_str=True)
-        own = [parameter for name, parameter in signature.parameters.items() if name != "question"]
-        more = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-            for name, hint in options.items()
+        of_command = [it for name, it in signature.parameters.items() if name not in ("question", "wanted")]
+        shared = (_keyword(name, None, hint) for name, hint in options.items())
+        parameters = [
+            parameter.replace(annotation=Annotated[parameter.annotation, get_args(own[parameter.name])[1]])
+            if parameter.name in own
+            else parameter
+            for parameter in (*of_command, *_fields_of(record, own), *shared)
         ]
-        called.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *more)}
-        called.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined] # inspect reads it, no type has it
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined] # inspect reads it, no type has it
         return called
 
     return decorate
+
+
+def _keyword(name: str, default: object, annotation: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _fields_of(record: type[Struct] | None, own: Mapping[str, object]) -> Iterator[inspect.Parameter]:
+    """Yield the declared fields as parameters."""
+    for item in () if record is None else fields(record):
+        if item.name in own:
+            default = inspect.Parameter.empty if item.required else None if item.default is NODEFAULT else item.default
+            yield _keyword(item.name, default, item.type)
 
 
 def _baseline(path: str) -> Baseline:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
-
-import typer
 
 from kschedx.cli import completion
-from kschedx.cli.options import Command
+from kschedx.cli.options import Command, argument
 from kschedx.cli.output import Answer
 from kschedx.errors import InputError
 
 _LONGEST_INPUT = 1 << 20  # bytes of standard input that are read
 COMMAND = Command(
     "Explain a reason or an event's text",
+    own={
+        "what": argument("[WHAT]", complete=completion.reasons),
+    },
     help="""Explain a reason: what it means, its usual causes, how to confirm it, and what fixes it.
 
 \b
@@ -33,9 +33,7 @@ Without WHAT, all IDs are listed.
 
 
 def reason(
-    what: Annotated[
-        list[str] | None, typer.Argument(metavar="[WHAT]", show_default=False, autocompletion=completion.reasons)
-    ] = None,
+    what: list[str] | None = None,
 ) -> Answer:
     if what != ["-"]:
         return explain_reason(" ".join(what or ()))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, Command
+from kschedx.cli.options import DECIDES, Command, argument
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 
 COMMAND = Command(
     "Explain why the autoscaler keeps a node",
     DECIDES,
+    own={
+        "nodes": argument("[NODE]...", complete=completion.nodes),
+        "output": option(
+            *ALL, text="wide shows every node and pod; json and yaml the whole document; name the nodes that it removes"
+        ),
+    },
     help="""Explain why cluster-autoscaler or Karpenter keeps a node, or that it removes it.
 
 \b
@@ -35,15 +37,8 @@ Exit codes: 0 it is removed (without NODE: some are), 1 it stays, 2 usage or inp
 
 
 def scale_down(
-    nodes: Annotated[
-        list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False, autocompletion=completion.nodes)
-    ] = None,
-    output: Annotated[
-        Format | None,
-        option(
-            *ALL, text="wide shows every node and pod; json and yaml the whole document; name the nodes that it removes"
-        ),
-    ] = None,
+    nodes: list[str] | None = None,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:

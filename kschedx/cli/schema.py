@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
 
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.options import Command
+from kschedx.cli.options import Command, argument
 from kschedx.cli.output import Answer, ExitCode
 
 COMMAND = Command(
     "Print the JSON Schema of a document",
+    own={
+        "name": argument("[NAME]", complete=completion.documents),
+    },
     help="""Print the JSON Schema of a document of -o json, or of a scheduler configuration.
 
 \b
@@ -28,9 +30,7 @@ Without NAME, list them.
 
 
 def schema(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", show_default=False, autocompletion=completion.documents)
-    ] = None,
+    name: str | None = None,
 ) -> Answer | int:
     from kschedx import schemas
     from kschedx.render.manifests import to_json

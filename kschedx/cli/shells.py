@@ -7,15 +7,18 @@ prints, since names come from clusters.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, assert_never
+from typing import assert_never
 
 import typer
 
-from kschedx.cli.options import Command
+from kschedx.cli.options import Command, argument
 
 COMMAND = Command(
     "Print the completion script of a shell",
     no_args_is_help=True,
+    own={
+        "shell": argument("bash|zsh|fish"),
+    },
     help="""Print the completion script of a shell.
 
 \b
@@ -136,6 +139,6 @@ def script(shell: Shell) -> str:
             assert_never(shell)
 
 
-def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", show_default=False)]) -> int:
+def completion(shell: Shell) -> int:
     typer.echo(script(shell), nl=False)
     return 0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from kschedx.cli import connection
-from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup
+from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup, flag, value
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, print_open_counts
 from kschedx.controllers.states import decision_name, row_named
@@ -21,6 +19,25 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Place pending pods after changes: what if?",
     (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES, OptionGroup.DRAINING),
+    own={
+        "output": option(
+            *ALL,
+            text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node",
+        ),
+        "steps": flag("List every decision in order.", "--steps"),
+        "no_recreate": flag("Do not recreate evicted pods.", "--no-recreate"),
+        "seed": value("N", "Break ties at random, reproducibly.", min=0),
+        "ties": value("all", "Report how many other outcomes are possible, and whether each places as many pods."),
+        "out": OUT,
+        "autoscale": flag(
+            "Let cluster-autoscaler, Karpenter, or both add nodes until they add no more.", "--autoscale"
+        ),
+        "goal": value(
+            "'fits FILE'",
+            "Move pods so that those of a manifest fit: the fewest evictions, within budgets and priorities, "
+            "and every evicted pod finds a node.",
+        ),
+    },
     help="""Place all pending pods, one after the other, after changes that you name.
 
 \b
@@ -50,46 +67,14 @@ error, 3 undecided, or a pod has another scheduler.
 
 
 def simulate(
-    output: Annotated[
-        Format | None,
-        option(
-            *ALL,
-            text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node",
-        ),
-    ] = None,
-    steps: Annotated[bool, typer.Option("--steps", help="List every decision in order.")] = False,
-    no_recreate: Annotated[
-        bool, typer.Option("--no-recreate", help="Do not recreate evicted pods.", show_default=False)
-    ] = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="Break ties at random, reproducibly.", show_default=False),
-    ] = None,
-    ties: Annotated[
-        str | None,
-        typer.Option(
-            metavar="all",
-            help="Report how many other outcomes are possible, and whether each places as many pods.",
-        ),
-    ] = None,
-    out: OUT = None,
-    autoscale: Annotated[
-        bool,
-        typer.Option(
-            "--autoscale",
-            help="Let cluster-autoscaler, Karpenter, or both add nodes until they add no more.",
-            show_default=False,
-        ),
-    ] = False,
-    goal: Annotated[
-        str | None,
-        typer.Option(
-            metavar="'fits FILE'",
-            help="Move pods so that those of a manifest fit: the fewest evictions, within budgets and priorities, "
-            "and every evicted pod finds a node.",
-            show_default=False,
-        ),
-    ] = None,
+    output: Format | None = None,
+    steps: bool = False,
+    no_recreate: bool = False,
+    seed: int | None = None,
+    ties: str | None = None,
+    out: str | None = None,
+    autoscale: bool = False,
+    goal: str | None = None,
     *,
     question: Question,
 ) -> Answer:

@@ -8,14 +8,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from msgspec import Struct, json
 from msgspec.structs import replace
 
 from kschedx.cli import completion
-from kschedx.cli.options import READS, Command
+from kschedx.cli.options import READS, Command, flag, value
 from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -32,6 +32,37 @@ COMMAND = Command(
     "Save what scheduling reads of a cluster",
     READS,
     no_args_is_help=True,
+    own={
+        "output": value(
+            "FILE", "The file: .json or .yaml, also with .gz or .zst; - is standard output, as JSON.", "--output", "-o"
+        ),
+        "namespace": value(
+            "NAMESPACE",
+            "Keep only this namespace and cluster-wide objects. What other pods use is then unknown.",
+            "--namespace",
+            "-n",
+            complete=completion.namespaces,
+        ),
+        "anonymize": flag("Replace names, labels and images; decisions stay the same.", "--anonymize"),
+        "anonymize_map": value(
+            "FILE", "With --anonymize: write the old and new names as JSON. Keep this file private."
+        ),
+        "keep_selectors": flag(
+            "With --anonymize: keep device selectors that read parts of a string, with every word in them.",
+            "--keep-selectors",
+        ),
+        "config": value(
+            "FILE|NAME",
+            "With --anonymize: the scheduler's configuration, which is anonymized with the cluster and written "
+            "beside it. With --extenders record: the one that has the extenders.",
+            complete=completion.profiles,
+        ),
+        "extenders": value(
+            "record",
+            "Ask the HTTP extenders of --config about every pending pod, from this machine, and keep "
+            "their answers in the file too. `kschedx why --extenders FILE` answers from them.",
+        ),
+    },
     help="""Save what scheduling reads of a cluster in a file.
 
 \b
@@ -52,109 +83,14 @@ Exit codes: 0 written, 2 usage or input error.
 )
 
 
-def snapshot(
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            show_default=False,
-            help="The file: .json or .yaml, also with .gz or .zst; - is standard output, as JSON.",
-        ),
-    ],
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            "-n",
-            metavar="NAMESPACE",
-            help="Keep only this namespace and cluster-wide objects. What other pods use is then unknown.",
-            autocompletion=completion.namespaces,
-        ),
-    ] = None,
-    anonymize: Annotated[
-        bool, typer.Option("--anonymize", help="Replace names, labels and images; decisions stay the same.")
-    ] = False,
-    anonymize_map: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="With --anonymize: write the old and new names as JSON. Keep this file private.",
-        ),
-    ] = None,
-    keep_selectors: Annotated[
-        bool,
-        typer.Option(
-            "--keep-selectors",
-            help="With --anonymize: keep device selectors that read parts of a string, with every word in them.",
-        ),
-    ] = False,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|NAME",
-            help="With --anonymize: the scheduler's configuration, which is anonymized with the cluster and written "
-            "beside it. With --extenders record: the one that has the extenders.",
-            autocompletion=completion.profiles,
-        ),
-    ] = None,
-    extenders: Annotated[
-        str | None,
-        typer.Option(
-            metavar="record",
-            help="Ask the HTTP extenders of --config about every pending pod, from this machine, and keep "
-            "their answers in the file too. `kschedx why --extenders FILE` answers from them.",
-        ),
-    ] = None,
-    *,
-    question: Question,
-) -> int:
-    from kschedx.cli.files import json_parts, yaml_parts
-    from kschedx.export.slim import Slim
-    from kschedx.sources.compression import STDOUT, write
-
-    wish = _SnapshotRequest(
-        output=output,
-        namespace=namespace,
-        anonymize=anonymize,
-        map=anonymize_map,
-        keep_selectors=keep_selectors,
-        config=config,
-        extenders=extenders,
-    )
-    wish.check()
-    begun = datetime.now(UTC)
-    keep = Slim([namespace] if namespace else [])
-    cluster = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None, on_demand=True).snapshot
-    source = _source(cluster, namespace, question.snapshot, begun)
-    header = replace(source.header, complete={kind: keep.count(kind) for kind in sorted(source.complete)})
-    contents = _SnapshotContent(
-        header=header, objects=keep.lines(), others=keep.count() - keep.count("Node") - keep.count("Pod")
-    )
-    if anonymize:
-        contents = _anonymize(contents, keep, wish)
-    if extenders is not None:
-        contents = replace(contents, objects=chain(contents.objects, [_answers(cluster, config or "")]))
-    objects = count_items(contents.objects, Phase.WRITING, keep.count(), "objects")
-    write(output, json_parts(contents.header, objects) if wish.is_json else yaml_parts(contents.header, objects))
-    if output != STDOUT:
-        kinds = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (contents.others, "other object")
-        counts = ", ".join(count(number, what) for number, what in kinds)
-        _print_summary(output, counts, source)
-        if anonymize and config is None:
-            print_note(_WITHOUT_CONFIG)
-    return ExitCode.SCHEDULABLE
-
-
-class _SnapshotRequest(Struct, frozen=True, kw_only=True):
+class SnapshotArguments(Struct, frozen=True, kw_only=True):
     output: str
-    namespace: str | None
-    anonymize: bool
-    map: str | None
-    keep_selectors: bool
-    config: str | None
-    extenders: str | None
+    namespace: str | None = None
+    anonymize: bool = False
+    anonymize_map: str | None = None
+    keep_selectors: bool = False
+    config: str | None = None
+    extenders: str | None = None
 
     @property
     def name(self) -> str:
@@ -179,13 +115,43 @@ class _SnapshotRequest(Struct, frozen=True, kw_only=True):
         from kschedx.cli.files import check_name
 
         check_name("-o", self.output)
-        for option, is_given in (("--anonymize-map", self.map), ("--keep-selectors", self.keep_selectors)):
+        for option, is_given in (("--anonymize-map", self.anonymize_map), ("--keep-selectors", self.keep_selectors)):
             if is_given and not self.anonymize:
                 raise InputError(f"{option} needs --anonymize")
         _ = self.config_output
         _check_extenders(self.extenders, self.config, anonymize=self.anonymize)
-        if self.map and _is_same_file(self.map, self.output):
+        if self.anonymize_map and _is_same_file(self.anonymize_map, self.output):
             raise InputError("-o and --anonymize-map name the same file; the map would be shared with the snapshot")
+
+
+def snapshot(wanted: SnapshotArguments, *, question: Question) -> int:
+    from kschedx.cli.files import json_parts, yaml_parts
+    from kschedx.export.slim import Slim
+    from kschedx.sources.compression import STDOUT, write
+
+    output, namespace, extenders = wanted.output, wanted.namespace, wanted.extenders
+    wanted.check()
+    begun = datetime.now(UTC)
+    keep = Slim([namespace] if namespace else [])
+    cluster = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None, on_demand=True).snapshot
+    source = _source(cluster, namespace, question.snapshot, begun)
+    header = replace(source.header, complete={kind: keep.count(kind) for kind in sorted(source.complete)})
+    contents = _SnapshotContent(
+        header=header, objects=keep.lines(), others=keep.count() - keep.count("Node") - keep.count("Pod")
+    )
+    if wanted.anonymize:
+        contents = _anonymize(contents, keep, wanted)
+    if extenders is not None:
+        contents = replace(contents, objects=chain(contents.objects, [_answers(cluster, wanted.config or "")]))
+    objects = count_items(contents.objects, Phase.WRITING, keep.count(), "objects")
+    write(output, json_parts(contents.header, objects) if wanted.is_json else yaml_parts(contents.header, objects))
+    if output != STDOUT:
+        kinds = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (contents.others, "other object")
+        counts = ", ".join(count(number, what) for number, what in kinds)
+        _print_summary(output, counts, source)
+        if wanted.anonymize and wanted.config is None:
+            print_note(_WITHOUT_CONFIG)
+    return ExitCode.SCHEDULABLE
 
 
 class _SnapshotContent(Struct, frozen=True, kw_only=True):
@@ -208,25 +174,25 @@ def _source(cluster: Snapshot, namespace: str | None, paths: Sequence[str], begu
     return replace(source, namespaces=(namespace,)) if namespace else source
 
 
-def _anonymize(contents: _SnapshotContent, keep: Slim, wish: _SnapshotRequest) -> _SnapshotContent:
+def _anonymize(contents: _SnapshotContent, keep: Slim, wanted: SnapshotArguments) -> _SnapshotContent:
     """Return the same content with other names, and write the map and the configuration to files next to it."""
     from kschedx.cli import files
     from kschedx.export.anonymous import Anonymous
     from kschedx.sources.compression import write
 
-    written = files.configuration(wish.config) if wish.config is not None else None
+    written = files.configuration(wanted.config) if wanted.config is not None else None
     read = count_items(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
-    anonymous = Anonymous.of_lines(read, config=written, keep_selectors=wish.keep_selectors)
+    anonymous = Anonymous.of_lines(read, config=written, keep_selectors=wanted.keep_selectors)
     header = anonymous.header(contents.header)
     read = count_items(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
     kept = [line for old in read if (line := anonymous.line(old)) is not None]
-    if wish.map:
-        write(wish.map, [json.format(json.encode(anonymous.mapping())), b"\n"], mode=0o600)
+    if wanted.anonymize_map:
+        write(wanted.anonymize_map, [json.format(json.encode(anonymous.mapping())), b"\n"], mode=0o600)
     if written is not None:
         from kschedx.render.manifests import commented_yaml
 
-        write(wish.config_output, [commented_yaml(anonymous.configuration(written), {}).encode()])
-        typer.echo(visible(f"{wish.config_output}: the scheduler's configuration"), err=True)
+        write(wanted.config_output, [commented_yaml(anonymous.configuration(written), {}).encode()])
+        typer.echo(visible(f"{wanted.config_output}: the scheduler's configuration"), err=True)
     return _SnapshotContent(header=header, objects=kept, others=contents.others - (keep.count() - len(kept)))
 
 

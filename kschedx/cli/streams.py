@@ -28,8 +28,7 @@ class OutputError(Exception):
     """Standard output cannot be written; `str()` is the system's reason."""
 
 
-HUNG_UP = 128 + 1
-"""The exit code of a process whose terminal is gone: SIGHUP is signal 1."""
+HUNG_UP = 128 + 1  # the exit code of a process whose terminal is gone: SIGHUP is signal 1
 
 _AWAY: list[Callable[[], AbstractContextManager[None]]] = [contextlib.nullcontext]
 """Contexts that remove what is drawn on the terminal while something else is printed; the last one is used."""

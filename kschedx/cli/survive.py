@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, Command, OptionGroup
+from kschedx.cli.options import DECIDES, Command, OptionGroup, argument, flag, value
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, print_open_counts
 from kschedx.errors import InputError
@@ -21,6 +21,21 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Show what survives when a zone or nodes are gone",
     (*DECIDES, OptionGroup.CHANGES_BESIDE_DRAIN),
+    own={
+        "targets": argument("[TARGET]...", complete=completion.failures),
+        "each": value(
+            "zone|nodepool|node|LABEL",
+            "Try each zone, node pool, node, or value of a label by itself.",
+            complete=completion.words("zone", "nodepool", "node"),
+        ),
+        "busiest": value("N", "The N nodes with the largest requests are gone.", min=1),
+        "is_outage": flag("Pods are lost at once, or evicted within budgets.  [default: --outage]", "--outage/--drain"),
+        "output": option(
+            *ALL,
+            text="wide shows every failure and workload; json and yaml the whole document; name the workloads that do "
+            "not survive",
+        ),
+    },
     help="""Show which workloads survive when a zone, a node pool, a rack, or some nodes are gone.
 
 \b
@@ -47,37 +62,11 @@ Exit codes: 0 every workload survives, 1 one that ran is down or has fewer repli
 
 
 def survive(
-    targets: Annotated[
-        list[str] | None, typer.Argument(metavar="[TARGET]...", show_default=False, autocompletion=completion.failures)
-    ] = None,
-    each: Annotated[
-        str | None,
-        typer.Option(
-            metavar="zone|nodepool|node|LABEL",
-            autocompletion=completion.words("zone", "nodepool", "node"),
-            help="Try each zone, node pool, node, or value of a label by itself.",
-            show_default=False,
-        ),
-    ] = None,
-    busiest: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="The N nodes with the largest requests are gone."),
-    ] = None,
-    is_outage: Annotated[
-        bool,
-        typer.Option(
-            "--outage/--drain", help="Pods are lost at once, or evicted within budgets.  [default: --outage]",
-            show_default=False,
-        ),
-    ] = True,
-    output: Annotated[
-        Format | None,
-        option(
-            *ALL,
-            text="wide shows every failure and workload; json and yaml the whole document; name the workloads that do "
-            "not survive",
-        ),
-    ] = None,
+    targets: list[str] | None = None,
+    each: str | None = None,
+    busiest: int | None = None,
+    is_outage: bool = True,
+    output: Format | None = None,
     *,
     question: Question,
 ) -> Answer:  # fmt: skip

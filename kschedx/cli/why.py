@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion
-from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, Command, OptionGroup
+from kschedx.cli.options import (
+    ALL_NAMESPACES,
+    DECIDES,
+    INTERVAL,
+    SELECTOR,
+    SHARD,
+    Command,
+    OptionGroup,
+    argument,
+    flag,
+    value,
+    values,
+)
 from kschedx.cli.output import ALL, SHARED, Answer, Format, needs, option
 from kschedx.cli.question import Question, cluster_after_changes
+from kschedx.cli.why_pod import WhyArguments
 from kschedx.errors import InputError, NotAdmittedError, Place
 from kschedx.kube.types import ObjectMeta, Pod
 
 if TYPE_CHECKING:
     from kschedx.cli.connection import LoadedCluster
-    from kschedx.cli.why_pod import WhyArguments
     from kschedx.explain.notes import Note
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
@@ -29,6 +40,42 @@ COMMAND = Command(
     "Explain why a pod is Pending, or where it goes",
     (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES_BESIDE_FILES, OptionGroup.DRAINING, OptionGroup.BASELINE),
     no_args_is_help=True,
+    own={
+        "target": argument("[TARGET]...", complete=completion.targets),
+        "filename": values(
+            "FILE",
+            "Manifests that count as applied: a file, a folder, or - for standard input. Without TARGET, "
+            "everything in them is explained. Repeatable.",
+            "--filename",
+            "-f",
+        ),
+        "all_pending": flag("Explain all pending pods by cause.", "--all-pending"),
+        "selector": SELECTOR,
+        "all_namespaces": ALL_NAMESPACES,
+        "alone": flag("Explain each pod as if it were next; for a workload, one pod.", "--alone"),
+        "node": values("NAME", "Show everything about one node. Repeatable.", complete=completion.nodes),
+        "nodes": value("all", "Show a row for every node."),
+        "output": option(
+            *ALL,
+            *(Format.JUNIT, Format.SARIF, Format.PATCH),
+            text="wide shows everything; json and yaml the whole document; html, markdown, and svg to share it; junit "
+            "and sarif for CI; with --fix: patch for kubectl's commands, yaml for the manifests as they would be.",
+        ),
+        "fix": value("N", "Print the N-th fix with -o patch or -o yaml. Nothing is sent.", min=1),
+        "tries": values(
+            "CHANGE",
+            "Try a change of the pod: spec.nodeSelector.disk=ssd, spec.nodeSelector.disk- to "
+            "remove it, or a file with a JSON patch or a merge patch. Repeatable.",
+            "--try",
+        ),
+        "dry_run": value(
+            "server", "Let the live API server admit the manifest without storing it. Needs `create` on pods."
+        ),
+        "watch": flag("Print changes until the pod has a node or is gone.", "--watch", "-w"),
+        "interactive": flag("Browse the answer. Needs the extra interactive.", "--interactive", "-i"),
+        "shard": SHARD,
+        "interval": INTERVAL,
+    },
     help="""Explain why a pod is Pending, or why it goes to that node.
 
 \b
@@ -58,111 +105,22 @@ Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 undeci
 )
 
 
-def why(
-    target: Annotated[
-        list[str] | None, typer.Argument(metavar="[TARGET]...", show_default=False, autocompletion=completion.targets)
-    ] = None,
-    filename: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filename",
-            "-f",
-            metavar="FILE",
-            help="Manifests that count as applied: a file, a folder, or - for standard input. Without TARGET, "
-            "everything in them is explained. Repeatable.",
-        ),
-    ] = None,
-    all_pending: Annotated[bool, typer.Option("--all-pending", help="Explain all pending pods by cause.")] = False,
-    selector: SELECTOR = None,
-    all_namespaces: ALL_NAMESPACES = False,
-    alone: Annotated[
-        bool, typer.Option("--alone", help="Explain each pod as if it were next; for a workload, one pod.")
-    ] = False,
-    node: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Show everything about one node. Repeatable.", autocompletion=completion.nodes
-        ),
-    ] = None,
-    nodes: Annotated[str | None, typer.Option(metavar="all", help="Show a row for every node.")] = None,
-    output: Annotated[
-        Format | None,
-        option(
-            *ALL,
-            *(Format.JUNIT, Format.SARIF, Format.PATCH),
-            text="wide shows everything; json and yaml the whole document; html, markdown, and svg to share it; junit "
-            "and sarif for CI; with --fix: patch for kubectl's commands, yaml for the manifests as they would be.",
-        ),
-    ] = None,
-    fix: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Print the N-th fix with -o patch or -o yaml. Nothing is sent."),
-    ] = None,
-    tries: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--try",
-            metavar="CHANGE",
-            help="Try a change of the pod: spec.nodeSelector.disk=ssd, spec.nodeSelector.disk- to "
-            "remove it, or a file with a JSON patch or a merge patch. Repeatable.",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        str | None,
-        typer.Option(
-            metavar="server",
-            help="Let the live API server admit the manifest without storing it. Needs `create` on pods.",
-        ),
-    ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Print changes until the pod has a node or is gone.")
-    ] = False,
-    interactive: Annotated[
-        bool,
-        typer.Option("--interactive", "-i", help="Browse the answer. Needs the extra interactive."),
-    ] = False,
-    shard: SHARD = None,
-    interval: INTERVAL = 10,
-    *,
-    question: Question,
-) -> Answer | int:
-    from kschedx.cli.why_pod import WhyArguments
-
-    names, files = WhyArguments.targets(target or [], filename or [])
-    wanted = WhyArguments(
-        names=names,
-        files=files,
-        snapshot=question.snapshot,
-        all_pending=all_pending,
-        selector=selector,
-        all_namespaces=all_namespaces,
-        alone=alone,
-        node=node or [],
-        nodes=nodes,
-        output=output,
-        dry_run=dry_run,
-        watch=watch,
-        interactive=interactive,
-        fix=fix,
-        tries=tries or [],
-        shard=shard,
-    )
+def why(wanted: WhyArguments, *, question: Question) -> Answer | int:
+    wanted = wanted.with_names()
     wanted.check(question)
     if not wanted.interactive:
-        is_about_cluster = len(names) == 1 or wanted.is_many
+        is_about_cluster = len(wanted.names) == 1 or wanted.is_many
         needs_nodes = bool(wanted.files) or not is_about_cluster
-        return _answer(question, wanted, interval, partial(question.read_to_decide, needs_nodes=needs_nodes))
+        return _answer(question, wanted, partial(question.read_to_decide, needs_nodes=needs_nodes))
     with needs("interactive"):
         from kschedx.cli.interactive import browse
     if question.snapshot and "-" not in question.snapshot:
-        return browse(lambda: _answer(question, wanted, interval, question.read_to_decide))
+        return browse(lambda: _answer(question, wanted, question.read_to_decide))
     reached = question.read_to_decide()  # a login may need the terminal
-    return browse(lambda: _answer(question, wanted, interval, lambda: reached))
+    return browse(lambda: _answer(question, wanted, lambda: reached))
 
 
-def _answer(
-    question: Question, wanted: WhyArguments, interval: int, reading: Callable[[], LoadedCluster]
-) -> Answer | int:
+def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], LoadedCluster]) -> Answer | int:
     """Answer about many pods, a node, several pods, or one."""
     from kschedx.cli.why_pod import explain_target, explanation_report
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
@@ -218,7 +176,7 @@ def _answer(
     setup = replace(setup, notes=(*setup.notes, *notes_about(pods[0], snapshot), *beside))
     if (member := waiting_member_of(pods[0], clusters.applied)) is not None and not wanted.tries:
         pods = queue = [member]
-    return explain_target(question, wanted, clusters, setup, pods[0], interval, queue)
+    return explain_target(question, wanted, clusters, setup, pods[0], queue)
 
 
 def _explain_namespace(question: Question, wanted: WhyArguments, reached: LoadedCluster, setup: Setup) -> Answer | int:

@@ -17,7 +17,6 @@ from kschedx.cli.streams import print_note, print_note_if_file
 from kschedx.controllers.states import ExitCode as ExitCode
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, Place
 from kschedx.kube.types import Pod
-from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.cli.interactive import Try
@@ -31,15 +30,17 @@ if TYPE_CHECKING:
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.render.terminal import StyledLine
+    from kschedx.snapshot.snapshot import Snapshot
 
 
 class WhyArguments(Struct, frozen=True, kw_only=True):
     """The arguments on the command line, besides the cluster and its scheduler."""
 
+    target: list[str] = []
+    filename: list[str] = []
     names: list[str] = []  # names of objects that the cluster has, or will have with `files` applied
     files: list[str] = []
     """Manifests. Without `names`, the question is about everything in them."""
-    snapshot: Sequence[str] = ()
     all_pending: bool = False
     selector: str | None = None
     all_namespaces: bool = False
@@ -47,28 +48,27 @@ class WhyArguments(Struct, frozen=True, kw_only=True):
     node: list[str] = []
     nodes: str | None = None
     output: Format | None = None
+    fix: int | None = None  # the number of the fix to apply, from 1
+    tries: list[str] = []  # changes of the pod
     dry_run: str | None = None
     watch: bool = False
     interactive: bool = False
-    fix: int | None = None  # the number of the fix to apply, from 1
-    tries: list[str] = []  # changes of the pod
     shard: str | None = None
+    interval: int = 10
 
-    @classmethod
-    def targets(cls, arguments: list[str], files: list[str]) -> tuple[list[str], list[str]]:
-        """Return names and files; `pod web-0` as two words is `pod/web-0`."""
+    def with_names(self) -> WhyArguments:
+        """Return the arguments with names and files; `pod web-0` as two words is `pod/web-0`."""
         from kschedx.inquiry.target import is_file, is_kind, is_object
 
-        match arguments:
+        match self.target:
             case [kind, name] if is_kind(kind) and "/" not in name:
                 if not is_file(kind) and not is_file(name):
-                    return [f"{kind}/{name}"], files
-        for argument in filter(is_object, arguments):
-            print_note_if_file(argument)
-        return [argument for argument in arguments if not is_file(argument)], [
-            *files,
-            *(argument for argument in arguments if is_file(argument)),
-        ]
+                    return replace(self, names=[f"{kind}/{name}"], files=self.filename)
+        for name in filter(is_object, self.target):
+            print_note_if_file(name)
+        files = [text for text in self.target if is_file(text)]
+        names = [text for text in self.target if not is_file(text)]
+        return replace(self, names=names, files=[*self.filename, *files])
 
     @property
     def is_plain(self) -> bool:
@@ -121,7 +121,6 @@ def explain_target(
     clusters: Clusters,
     setup: Setup,
     pod: Pod | WrittenPod,
-    interval: int,
     queue: Sequence[Pod | WrittenPod],
 ) -> Answer | int:
     """Explain one pod, and what happens to it while it is watched. `queue` are the pod and the others in the files, in
@@ -148,7 +147,7 @@ def explain_target(
     report = explanation_report(answer, shown, place_of(pod), all_nodes=wanted.nodes == "all")
     if wanted.watch and isinstance(pod, Pod):
         write(report, wanted.output)
-        return _watch(question, pod, answer, interval)
+        return _watch(question, pod, answer, wanted.interval)
     return Answer(report, answer.exit_code)
 
 

@@ -34,10 +34,8 @@ from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-RECORDED = "recorded-event"
-"""The id of the note about the event that the cluster's own kube-scheduler wrote."""
-CANNOT_START = "cannot-start"
-"""The id of the note about a node of the choice on which the pod cannot start."""
+RECORDED = "recorded-event"  # the id of the note about the event that the cluster's own kube-scheduler wrote
+CANNOT_START = "cannot-start"  # the id of the note about a node of the choice on which the pod cannot start
 _SHOWN_OBJECTS = 3
 
 
@@ -475,8 +473,7 @@ def untried_minutes(snapshot: Snapshot, pod: Pod) -> int:
     return minutes if minutes >= _UNTRIED_AFTER else 0
 
 
-UNTRIED = "untried"
-"""The id of the note about a pending pod without a trace of kube-scheduler."""
+UNTRIED = "untried"  # the id of the note about a pending pod without a trace of kube-scheduler
 _MINUTE = 60 * 10**9
 _UNTRIED_AFTER = 5
 """Minutes after which kube-scheduler tries an unschedulable pod again

@@ -24,7 +24,7 @@ from kschedx.kube.quantity import resource_amount
 from kschedx.kube.resources import RequestPart, request_parts
 from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.kube.typos import LOOKED_AT
-from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, clamp_int64
+from kschedx.snapshot.columns import BoolArray, TableRow, clamp_int64
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 
@@ -140,12 +140,6 @@ def holder(pods: PodTable, pod: int, amount: int) -> Holder:
     return Holder(pod=pods.key(pod), priority=int(pods.priorities[pod]), amount=amount, has_unknown_priority=is_unknown)
 
 
-def _candidate_on(cycle: Cycle, node: ClusterRow) -> Candidate | None:
-    """Return the preemption candidate of a node, given as a row of the whole cluster."""
-    candidates = cycle.post_filter.candidates if cycle.post_filter else ()
-    return next((candidate for candidate in candidates if candidate.node == node), None)
-
-
 def victims(cycle: Cycle, candidate: Candidate) -> tuple[Holder, ...]:
     """Return the victims of a candidate, most important first."""
     return tuple(holder(cycle.snapshot.pods, row, 0) for row in candidate.victims)
@@ -155,7 +149,8 @@ def eviction(cycle: Cycle, account: NodeAccount) -> PreemptionOutcome:
     """Return whether evicting pods from a node would make it feasible, according to preemption's dry run."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
-    candidate = _candidate_on(cycle, nodes.cluster_row(account.row))
+    node, known = nodes.cluster_row(account.row), cycle.post_filter.candidates if cycle.post_filter else ()
+    candidate = next((candidate for candidate in known if candidate.node == node), None)
     rows = nodes.pods_on(account.row)
     lower = int(np.count_nonzero(nodes.pods.priorities[rows] < cycle.pod.priority))
     if candidate is not None:

@@ -178,7 +178,9 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
     for key in keys:
         for node in cluster.nodes:
             value = node.metadata.labels.get(key)
-            is_of_any = not key.startswith((finding.resource, *of_vendor)) and _offers_gpu(node)
+            offered = (name.partition("/")[2] for name in _offered_resources(node))
+            # GPUs of any vendor explain a label for any vendor's accelerators
+            is_of_any = not key.startswith((finding.resource, *of_vendor)) and any("gpu" in name for name in offered)
             if value is not None and value != "false" and not is_of_any and not _offers_of(node, domain):
                 hints.setdefault(node.name, f"{key}={value}")
     return HardwareHint(resource=finding.resource, nodes=tuple(hints.items())) if hints else None
@@ -204,11 +206,6 @@ def _offered_resources(node: Node) -> Iterator[str]:
 
 def _offers_of(node: Node, domain: str) -> bool:
     return any(name.startswith(f"{domain}/") for name in _offered_resources(node))
-
-
-def _offers_gpu(node: Node) -> bool:
-    """Whether the node offers GPUs of any vendor, which explain a label for any vendor's accelerators."""
-    return any("gpu" in name.partition("/")[2] for name in _offered_resources(node))
 
 
 def _offers_parts(node: Node, resource: str) -> bool:

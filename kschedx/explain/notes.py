@@ -10,10 +10,8 @@ from kschedx.findings import Finding, TopologySpreadSkew
 from kschedx.framework.cycle import Stake, Unevaluated, open_stake
 from kschedx.kube.documents import camel, plain
 
-ROUTINE = "admission-routine"
-"""The id of notes about what happens to every pod, or what the manifest itself requests."""
-CLAIMS_MADE = "claims-from-templates"
-"""The id of notes about claims that controllers create for a new pod."""
+ROUTINE = "admission-routine"  # the id of notes about what happens to every pod, or what the manifest itself requests
+CLAIMS_MADE = "claims-from-templates"  # the id of notes about claims that controllers create for a new pod
 AFTER_CHANGES, TRIED = "after-changes", "tried"
 """The ids of notes about hypothetical changes of the cluster and of the pod."""
 

@@ -28,8 +28,7 @@ from kschedx.releases import POINTS, Release
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_by_group
 from kschedx.snapshot.snapshot import MissingCause, Snapshot
 
-WEIGHED = frozenset({"score", "priorities"})
-"""The extension points with weights; a Policy has priorities."""
+WEIGHED = frozenset({"score", "priorities"})  # the extension points with weights; a Policy has priorities
 
 
 class ProfileChange(Struct, frozen=True, kw_only=True):
@@ -209,8 +208,7 @@ def _text(value: object) -> str:
 # Two scheduler setups, tried on the same pods of the same snapshot.
 
 _FEW = 16  # the number of pods in a part that have nothing in common
-MANY = 256
-"""The maximum number of identical pods in a part."""
+MANY = 256  # the maximum number of identical pods in a part
 
 
 class EvaluatedRows(Struct, frozen=True, kw_only=True):

@@ -13,13 +13,11 @@ from kschedx.fixes.phrases import requirement_text
 from kschedx.fixes.trial import Situation, state_after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
-from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import PodSpec
 from kschedx.wording import count
 
 NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
-MOST_RULES = 2000
-"""Programs generate pods with more conditions, and each trial evaluates all of them."""
+MOST_RULES = 2000  # programs generate pods with more conditions, and each trial evaluates all of them
 
 _CONTROLLERS: Mapping[str, str] = {
     "kueue.x-k8s.io/": "Kueue",
@@ -85,7 +83,7 @@ def conditions_of(spec: PodSpec) -> int:
 
 def _find_dead_end(situation: Situation) -> _DeadEnd:
     """Return why no fix helps; `situation` is that of the pod without changes."""
-    for finding in _findings(situation):
+    for finding in (*situation.status.findings, *situation.findings):
         match finding:
             case f.ClaimNotFound(ephemeral=True) | f.ClaimNotOwned():
                 return _claim_dead_end(finding.claim)
@@ -115,7 +113,8 @@ def _find_dead_end(situation: Situation) -> _DeadEnd:
     apart = contradiction(situation)
     if apart is None:
         return _DeadEnd(text="the pod stays unschedulable after every change tried", is_untold=True)
-    return _DeadEnd(text=f"no node can have both {' and '.join(map(_requirement_text, apart))}")
+    matches = (f.RequirementMatch.unmatched(each.key, each.operator, each.values) for each in apart)
+    return _DeadEnd(text=f"no node can have both {' and '.join(map(requirement_text, matches))}")
 
 
 def _claim_dead_end(claim: str) -> _DeadEnd:
@@ -124,11 +123,3 @@ def _claim_dead_end(claim: str) -> _DeadEnd:
 
 def _incomplete(group: str, missing: int) -> _DeadEnd:
     return _DeadEnd(text=f"pod group {group} needs {count(max(missing, 0), 'more pod')}")
-
-
-def _requirement_text(requirement: NodeSelectorRequirement) -> str:
-    return requirement_text(f.RequirementMatch.unmatched(requirement.key, requirement.operator, requirement.values))
-
-
-def _findings(situation: Situation) -> tuple[f.Finding, ...]:
-    return (*situation.status.findings, *situation.findings)

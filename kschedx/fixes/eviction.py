@@ -21,6 +21,7 @@ from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target, with_spec
 from kschedx.kube.names import ARCH_LABELS
 from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass, controller_of
@@ -348,7 +349,7 @@ def taking_old_first(situation: Situation) -> Iterator[tuple[s.FixStep, ...]]:
 
 def _take_old_first(rows: tuple[int, ...], owner: Owner, snapshot: Snapshot) -> s.TakeOldFirst:
     victims = _victims_of(rows, snapshot)
-    is_single = owner.kind == "Deployment" and _is_single(owner)
+    is_single = owner.kind == "Deployment" and map_at(owner.manifest, "spec").get("replicas", 1) == 1
     return s.TakeOldFirst(owner=owner.name, kind=owner.kind, victims=victims, is_single=is_single)
 
 
@@ -388,11 +389,6 @@ def _surges(owner: Owner, field: str, *, default: str = "25%") -> bool:
     surge = rolling.get("maxSurge", default) if isinstance(rolling, dict) else default
     is_rolling = not isinstance(strategy, dict) or strategy.get("type", "RollingUpdate") == "RollingUpdate"
     return is_rolling and str(surge) not in ("0", "0%")
-
-
-def _is_single(owner: Owner) -> bool:
-    spec = owner.manifest.get("spec")
-    return isinstance(spec, dict) and spec.get("replicas", 1) == 1
 
 
 def _old_pods(snapshot: Snapshot, owner: Owner, namespace: str, own: str) -> Iterator[int]:

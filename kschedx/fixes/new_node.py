@@ -82,12 +82,6 @@ def _needs_devices(situation: Situation) -> bool:
     return bool(situation.pod.spec.resource_claims) or lacks_devices
 
 
-def _device_kinds(situation: Situation) -> tuple[_DeviceKind, ...]:
-    """Return the cluster's kinds of devices, without their nodes, taints, consumed counters, and binding conditions."""
-    kinds = {kind.key: kind for kind in _known(situation)}
-    return tuple(kinds.values())[:_MOST_KINDS]
-
-
 def _known(situation: Situation) -> Iterator[_DeviceKind]:
     for resource_slice in situation.snapshot.devices.slices:
         for device in resource_slice.spec.devices:
@@ -478,7 +472,7 @@ def _copies(situation: Situation) -> Iterator[s.AddNode]:
 def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
     """Yield nodes with enough devices of every kind, or with those that claims describe; `fewer_devices` removes those
     that are not needed."""
-    kinds = _device_kinds(situation)
+    kinds = tuple({kind.key: kind for kind in _known(situation)}.values())[:_MOST_KINDS]
     total = sum(
         _count(request)
         for claim in situation.snapshot.devices.claims_of(situation.pod)
@@ -526,7 +520,8 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
     wanted = list(required_terms(situation))
     cluster = situation.snapshot.cluster
     taken = {*cluster.index, *cluster.label(HOSTNAME).values}
-    for model, requirements in product(_models(situation, keys), wanted):
+    models = (*islice(_distinct_models(situation, keys), _MOST_MODELS), None)  # None for a new domain
+    for model, requirements in product(models, wanted):
         labels = {key: _domain(model, key) for key in keys if key != HOSTNAME}
         named = labels_for(labels, requirements)
         if named is None:
@@ -614,12 +609,6 @@ def _keys_of_all(situation: Situation) -> Iterator[str]:
     keys = dict.fromkeys(finding.topology_key for finding in situation.findings if isinstance(finding, rules))
     nodes = situation.snapshot.cluster.nodes
     yield from (key for key in keys if all(key in node.metadata.labels for node in nodes))
-
-
-def _models(situation: Situation, keys: tuple[str, ...]) -> Iterator[Node | None]:
-    """Yield a node of each domain, nearest first, with the devices of nodes there; None for a new domain."""
-    yield from islice(_distinct_models(situation, keys), _MOST_MODELS)
-    yield None
 
 
 def _distinct_models(situation: Situation, keys: tuple[str, ...]) -> Iterator[Node]:

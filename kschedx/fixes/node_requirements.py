@@ -307,8 +307,7 @@ ABOUT_TO_BE_REMOVED = (
     OUT_OF_SERVICE,
 )
 
-OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-"""Both taints and labels."""
+OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")  # both taints and labels
 
 
 def taint_remover(taint: Taint) -> str:

@@ -88,10 +88,8 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
 
 
 VERTICAL = "VerticalPodAutoscaler"
-INJECTED = "Injector"
-"""The prefix of the source if the container is in the pod but not in its template."""
-OF_LIMIT = "limits."
-"""The prefix of the source if the container has a limit and no request."""
+INJECTED = "Injector"  # the prefix of the source if the container is in the pod but not in its template
+OF_LIMIT = "limits."  # the prefix of the source if the container has a limit and no request
 INJECTED_BY = {
     "istio-proxy": {"cpu": "sidecar.istio.io/proxyCPU", "memory": "sidecar.istio.io/proxyMemory"},
     "linkerd-proxy": {"cpu": "config.linkerd.io/proxy-cpu-request", "memory": "config.linkerd.io/proxy-memory-request"},

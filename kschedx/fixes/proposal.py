@@ -33,8 +33,7 @@ ClusterObject = (
 CONTROLLER_MANAGER = "kube-controller-manager"
 SCHEDULER = "kube-scheduler"
 KUBELET = "kubelet"
-UID_TO_COME = "<uid>"
-"""A placeholder for the UID that an API server gives a pod of which there is only a manifest."""
+UID_TO_COME = "<uid>"  # a placeholder for the UID that an API server gives a pod of which there is only a manifest
 
 _Record = TypeVar("_Record", bound=Struct)
 

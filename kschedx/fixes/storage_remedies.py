@@ -48,7 +48,7 @@ from kschedx.kube.storage import (
     volume_for,
     with_default_class,
 )
-from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, Volume, VolumeResourceRequirements
+from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kschedx.kube.typos import nearest_name
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, volume_to_bind
 from kschedx.snapshot.events import EXTERNAL_PROVISIONING
@@ -542,10 +542,6 @@ def _ephemeral_claim(key: str, place: RemedyCandidate) -> PersistentVolumeClaim 
     return None
 
 
-def _is_claim_of(claim: PersistentVolumeClaim, volume: Volume, place: RemedyCandidate) -> bool:
-    return volume.ephemeral is not None and claim_name(place.pod.metadata.name, volume) == claim.name
-
-
 def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageClass | None:
     """Return the class of most claims among those that provision volumes; at a tie, one that waits for the pod."""
     usage = Counter(claim.storage_class for claim in storage.claims.values())
@@ -577,7 +573,8 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
             yield _with_class(claim, default)
     elif finding.cause in ("class-missing", "no-class", "static"):
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
-        ephemeral = next((volume for volume in place.pod.spec.volumes if _is_claim_of(claim, volume, place)), None)
+        of_pod = (volume for volume in place.pod.spec.volumes if volume.ephemeral is not None)
+        ephemeral = next((it for it in of_pod if claim_name(place.pod.metadata.name, it) == claim.name), None)
         for step in _with_classes(claim, storage, is_bindable=volume is not None):
             if ephemeral is not None and isinstance(step, s.RecreateClaim):
                 metadata = replace(step.claim.metadata, owner_references=(place.owner_reference,))

@@ -32,7 +32,7 @@ from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.manifests import WrittenPod, place_of, title
 from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_without_pods
 from kschedx.inquiry.target import held_custom_resources
-from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, QueueOutcome, ReplicaGroup, Together
+from kschedx.inquiry.workload_pods import BoundPods, GroupOutcomes, ManifestQuestions, QueueOutcome, ReplicaGroup
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import API_VERSION, Json, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -518,7 +518,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             jobs=self.jobs,
         )
 
-    def _group_items(self, together: Together, group: ReplicaGroup, target: Pod | WrittenPod) -> Iterator[Item]:
+    def _group_items(self, together: GroupOutcomes, group: ReplicaGroup, target: Pod | WrittenPod) -> Iterator[Item]:
         """Yield the group's pods, and the replicas that no controller can create."""
         item = self._item(self.inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
         item = replace(item, open_count=group.undecided)

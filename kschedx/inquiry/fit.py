@@ -179,8 +179,8 @@ def fit(
         raise InputError(f"found {wanted:,}, at most {changes.MOST_COUNT:,} are tried", place=Place(object="replicas"))
     known, quotas = snapshot.storage.claims, QuotaLedger(snapshot, setup.release)
     snapshot, pods = _new_pods(snapshot, setup, pod, manifest, wanted)
-    let_in = admit_pods(snapshot, quotas, pods[:-1], known)
-    most = len(let_in.created)
+    admitted = admit_pods(snapshot, quotas, pods[:-1], known)
+    most = len(admitted.created)
     pods = pods[: most + 1]
     first = len(snapshot.pods)
     world = with_pods(snapshot, pods)
@@ -196,7 +196,7 @@ def fit(
     if len(placed) < most:
         stopped = _explain(simulator, setup, rows[len(placed)])
     missing: tuple[MissingNodes, ...] = ()
-    if wanted is not None and len(placed) < wanted and not let_in.refusal:  # no node raises a quota
+    if wanted is not None and len(placed) < wanted and not admitted.refusal:  # no node raises a quota
         nodeses = _missing_nodes(simulator, rows[len(placed) :], wanted - len(placed))
         missing = tuple(sorted(nodeses, key=lambda nodes: (nodes.nodes, nodes.like)))
     return Fit(
@@ -211,7 +211,7 @@ def fit(
         usage_before=before,
         usage_after=after,
         fill=lambda: with_only_pods(simulator.after, kept),
-        refusal=let_in.refusal if len(placed) == most or wanted is not None else "",
+        refusal=admitted.refusal if len(placed) == most or wanted is not None else "",
     )
 
 

@@ -118,7 +118,7 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
     count: TemplatePodCount | None = None
     """The number of pods that a custom resource creates from the template; None for Kubernetes' own workloads."""
     notes: tuple[Note, ...] = ()
-    beside: tuple[ManifestDocument, ...] = ()
+    documents: tuple[ManifestDocument, ...] = ()  # all documents of its files
     refused: InputError | None = None  # why the API server refuses the object in the file
 
     @property
@@ -324,7 +324,7 @@ class Manifests:
                 written_pod,
                 notes=(*written_pod.notes, *notes),
                 refused=self._refusal(written_pod),
-                beside=tuple(self._documents),
+                documents=tuple(self._documents),
             )
             for written_pod in written_pods
         ]
@@ -366,7 +366,8 @@ class Manifests:
 
     def _nothing(self) -> KschedxError:
         """Return the error that the files contain no pod and no object that creates one."""
-        counts = Counter(_kind_title(document.value) for document in self._documents)
+        read = [(*kind_and_group(document.value), is_foreign(document.value)) for document in self._documents]
+        counts = Counter(f"{kind} ({group})" if is_other else kind for kind, group, is_other in read)
         kinds = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in sorted(counts.items()))
         foreign = next((document.value for document in self._documents if is_foreign(document.value)), None)
         hint = ""
@@ -651,9 +652,3 @@ def _deadline_notes(workload: Json) -> Iterator[Note]:
         checked = f"the CronJob controller may look only every {_CRON_JOB_SYNC} s"
         text = f"startingDeadlineSeconds {deadline} is too short: {checked}, and then starts no Job"
         yield note("short-starting-deadline", text, seconds=deadline)
-
-
-def _kind_title(manifest: Mapping[str, object]) -> str:
-    """Return the kind and its group, if that is not Kubernetes' own: `Rollout (argoproj.io)`, `ConfigMap`."""
-    kind, group = kind_and_group(manifest)
-    return f"{kind} ({group})" if is_foreign(manifest) else kind

@@ -369,8 +369,7 @@ class NodeRow(Struct, frozen=True, kw_only=True):
         return max(use.free, 0) if use is not None and self.is_open else 0
 
 
-PriceOf = Callable[[str, str, str], float | None]
-"""Returns the price for an instance type, a zone, and a capacity type."""
+PriceOf = Callable[[str, str, str], float | None]  # returns the price for an instance type, a zone, and a capacity type
 
 
 def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceOf | None = None) -> tuple[NodeRow, ...]:

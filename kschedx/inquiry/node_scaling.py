@@ -122,8 +122,7 @@ def find_remedies(trials: Iterable[ScalingTrial]) -> tuple[NodeRemedy, ...]:
     return (*sure.values(), *likely)[:_MOST_REMEDIES]
 
 
-LEAST_SHARE = 2
-"""A request is never lowered to less than half, so that an autoscaler adds a node."""
+LEAST_SHARE = 2  # a request is never lowered to less than half, so that an autoscaler adds a node
 
 
 def edit_step(step: PodStep, pod: Pod, kind: StepKind = StepKind.OF_POD) -> tuple[RemedyStep, Pod]:

@@ -146,7 +146,7 @@ class SharedFixes:
         known = self._then.pods.rows
         return np.array([known.get(key, -1) for key in pods], dtype=np.int64)
 
-    def let_in(self, result: WorkloadResult) -> Fix | None:
+    def admission_fix(self, result: WorkloadResult) -> Fix | None:
         """Return a fix after which the API server admits the refused replicas of a workload; None if none is known."""
         from kschedx.controllers.workload_lifecycle import refusal_state
         from kschedx.inquiry.manifests import written_from

@@ -18,7 +18,7 @@ from kschedx.controllers.workloads import Owners, Workload, member_rows
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
-from kschedx.inquiry.what_if import drain_each, drain_in_turn
+from kschedx.inquiry.what_if import drain_each, drain_nodes
 from kschedx.kube.documents import Document, Json, to_json
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kubectl import merge_patch, scale_workload
@@ -208,10 +208,10 @@ def preview_drain(
     options: SimulationOptions,
     namespace: str = "default",
     each: bool = False,
-    comes_back: bool = True,
+    uncordons: bool = True,
 ) -> DrainPreview:
-    """Drain nodes one after another, or `each` by itself, by default every node. `comes_back` is that of
-    `drain_in_turn`."""
+    """Drain nodes one after another, or `each` by itself, by default every node. `uncordons` is that of
+    `drain_nodes`."""
 
     def drain(
         named: Sequence[str] | None, flags: SimulationOptions, more: Sequence[SimulatedChange] = ()
@@ -219,7 +219,7 @@ def preview_drain(
         if each or named is None:
             return drain_each(snapshot, setup, named, changes, options=flags, namespace=namespace)
         wanted = (*changes, *more)
-        return drain_in_turn(snapshot, setup, named, wanted, options=flags, namespace=namespace, comes_back=comes_back)
+        return drain_nodes(snapshot, setup, named, wanted, options=flags, namespace=namespace, uncordons=uncordons)
 
     simulation = drain(nodes, options)
     refused = [drain_result.node for drain_result in simulation.drained if drain_result.is_refused]
@@ -248,7 +248,7 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
         return ()
     held = {name: standing for drain_result in drained for name, standing in drain_result.held.items()}
     ways = [
-        [step for step in _steps(simulation.start, pod, held) if _is_let_go(budget, _try(again, [step]))]
+        [step for step in _steps(simulation.start, pod, held) if _unblocks(budget, _try(again, [step]))]
         for budget, pod in stopped.items()
     ]
     if not all(ways):
@@ -272,7 +272,7 @@ def _try(again: _Again, steps: Sequence[_BudgetStep]) -> Sequence[DrainResult]:
         return ()
 
 
-def _is_let_go(budget: str, drained: Sequence[DrainResult]) -> bool:
+def _unblocks(budget: str, drained: Sequence[DrainResult]) -> bool:
     return bool(drained) and budget not in _stopping_budgets(drained)
 
 

@@ -427,7 +427,7 @@ class _Trial:
             self._fail(places, rows)
         else:
             before = len(simulator.drained)
-            simulator.drain(failure.nodes, comes_back=False)
+            simulator.drain(failure.nodes, uncordons=False)
             drained = tuple(simulator.drained[before:])
             del simulator.drained[before:]
         account = _Account(simulator, failure, first_row, self._start.steps)

@@ -96,7 +96,7 @@ def change_cluster(
                 simulator.settle_created(of_question - waited, also=of_question & waited)
             else:
                 simulator.settle(excluded=of_question - waited)
-            simulator.drain(dict.fromkeys(by_hand.node(change).name for change in some), comes_back=False)
+            simulator.drain(dict.fromkeys(by_hand.node(change).name for change in some), uncordons=False)
             simulator.edit(simulator.snapshot)
             is_first = False
             continue
@@ -185,7 +185,7 @@ def _create_allowed_pods(simulator: Simulator, before: Snapshot) -> None:
     simulator.manager.sync()
 
 
-def drain_in_turn(
+def drain_nodes(
     snapshot: Snapshot,
     setup: Setup,
     nodes: Sequence[str],
@@ -193,13 +193,13 @@ def drain_in_turn(
     *,
     options: SimulationOptions,
     namespace: str = "default",
-    comes_back: bool,
+    uncordons: bool,
 ) -> Simulation:
-    """Drain nodes one after another. If a node `comes_back`, it is restored before the next one; otherwise all are
+    """Drain nodes one after another. With `uncordons`, each is restored before the next one; otherwise all are
     cordoned first. Only evicted pods are scheduled. Raises `InputError`, and `NotReadError` for a dump without pods."""
     require_pods(snapshot)
     changed = settle(snapshot, setup, wanted, options, namespace)
-    changed.simulator.drain(_require_nodes(changed.simulator, nodes, snapshot), comes_back=comes_back)
+    changed.simulator.drain(_require_nodes(changed.simulator, nodes, snapshot), uncordons=uncordons)
     return changed.simulation()
 
 
@@ -213,14 +213,14 @@ def drain_each(
     namespace: str = "default",
 ) -> Simulation:
     """Drain each of these nodes, or every node, by itself, in the cluster after the changes. Raises as
-    `drain_in_turn`."""
+    `drain_nodes`."""
     require_pods(snapshot)
     changed = settle(snapshot, setup, wanted, options, namespace)
     simulator = changed.simulator
     mark = simulator.mark()
     names = simulator.run.cluster.node_names if nodes is None else _require_nodes(simulator, nodes, snapshot)
     for name in count_items(names, Phase.DRAINING, len(names), "nodes"):
-        simulator.drain([name], comes_back=True)
+        simulator.drain([name], uncordons=True)
         simulator.revert(mark)
     return changed.simulation()
 

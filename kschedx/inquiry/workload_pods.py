@@ -314,7 +314,7 @@ def _future_names(workload: Workload, manifest: Manifest, known: Collection[str]
     ]
 
 
-class Together(QueueOutcome):
+class GroupOutcomes(QueueOutcome):
     """The outcome of groups of pods after the queue."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -599,7 +599,7 @@ class ManifestQuestions:
             quotas.take(pod)
         return self._simulator.create(quotas.apply_to(cluster), pods)
 
-    def place(self) -> Together:
+    def place(self) -> GroupOutcomes:
         """Schedule all groups, in the order of the queue, with their controllers."""
         pods = self._simulator.pods
         rows = (row for group in self.groups for row in (*group.waited, *group.own))
@@ -608,4 +608,4 @@ class ManifestQuestions:
             rest = self.state(group).rest
             if rest and group.workload is not None:
                 self._simulator.manager.create_rest(group.workload, rest)
-        return Together(Simulation(self._simulator))
+        return GroupOutcomes(Simulation(self._simulator))

@@ -10,7 +10,6 @@ from kschedx.explain.diagnosis import (
     Diagnosis,
     EvictionVerdict,
     ExcludedNodes,
-    Holder,
     NodeDetail,
     PreemptionOutcome,
     Stop,
@@ -288,7 +287,8 @@ def _eviction(eviction: PreemptionOutcome, detail: NodeDetail) -> str:
                 if eviction.pdb_violations
                 else ""
             )
-            return f"helps: evicts {_pods_text(eviction.victims, _SHOWN_PODS)}{broken}"
+            victims = list_names([f"{pod.pod} ({pod.priority_text})" for pod in eviction.victims], _SHOWN_PODS)
+            return f"helps: evicts {victims}{broken}"
         case EvictionVerdict.UNRESOLVABLE:
             only = sum(not all(map(only_repeats_cordon, blocker.findings)) for blocker in detail.account.blockers) == 1
             return "cannot help" if only else f"cannot help: {eviction.plugin} rejects the node even without pods"
@@ -304,11 +304,6 @@ def _eviction(eviction: PreemptionOutcome, detail: NodeDetail) -> str:
             return f"not tried: {count(eviction.lower, 'pod here has', 'pods here have')} a lower priority"
         case _:
             assert_never(eviction.answer)
-
-
-def _pods_text(pods: tuple[Holder, ...], limit: int) -> str:
-    """`shop/web-1 (priority 0), ml/train (priority 100) and 3 more`."""
-    return list_names([f"{pod.pod} ({pod.priority_text})" for pod in pods], limit)
 
 
 # --- the pod as a whole

@@ -246,12 +246,6 @@ def _repacking_title(repacking: Repacking) -> str:
     return f"nodes if the {repacking.pods:,} running pods are rescheduled one by one, in queue order"
 
 
-def _repack_note(summary: Summary) -> str:
-    """Return the note that node usage is not compared."""
-    pods = count(summary.not_repacked, "running pod")
-    return f"node usage is not compared; --nodes reschedules the {pods} one by one"
-
-
 # The view, the screen, and the page of `kschedx diff-profiles`.
 
 _MOST_CHANGES = 14
@@ -397,7 +391,9 @@ def _comparison_view(comparison: SetupComparison) -> View:
             pod, why = next(iter(summary.undecided.items()))
             texts.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")
         details = [SEPARATOR.join(effects), *texts]
-        details += [_repack_note(summary)] if summary.not_repacked else []
+        pods = count(summary.not_repacked, "running pod")
+        note = f"node usage is not compared; --nodes reschedules the {pods} one by one"
+        details += [note] if summary.not_repacked else []
         repacking = summary.repacking
         if repacking is not None and repacking.before == repacking.after:
             details.append(_repacking_title(repacking))

@@ -108,7 +108,7 @@ def _descheduling_view(descheduling: Descheduling) -> View:
         headline, tone = "the descheduler evicts no pod", Tone.GOOD
     else:
         nodes = len({eviction.pod.node for eviction in loop.evicted})
-        fate = _fates_text(fates)
+        fate = ", ".join(_fate_text(fate, fates[fate]) for fate in Fate if fates.get(fate))
         headline = f"the descheduler evicts {count(len(loop.evicted), 'pod')} from {count(nodes, 'node')}"
         headline += f": {fate}" if fate else ""
         is_bad = bool(fates[Fate.PENDING] or fates[Fate.UNDECIDED] or descheduling.repeats)
@@ -173,11 +173,6 @@ def _rounds(descheduling: Descheduling) -> list[list[tuple[RequestedEviction, La
 
 def _finds(number: int) -> str:
     return "finds" if number == 1 else "find"
-
-
-def _fates_text(fates: Mapping[Fate, int]) -> str:
-    parts = [_fate_text(fate, fates[fate]) for fate in Fate if fates.get(fate)]
-    return ", ".join(parts)
 
 
 def _fate_text(fate: Fate, number: int) -> str:

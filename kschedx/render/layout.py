@@ -22,10 +22,8 @@ from kschedx.render.terminal import (
 from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.wording import list_facts, list_names
 
-MOST_LINES = 30
-"""Lines of a screen without `-o wide`."""
-COMMAND = "$ "
-"""The start of a detail that is a command to paste."""
+MOST_LINES = 30  # lines of a screen without `-o wide`
+COMMAND = "$ "  # the start of a detail that is a command to paste
 _SHOWN_MEMBERS = 2
 _STYLES = {Tone.GOOD: GOOD, Tone.BAD: BAD}
 

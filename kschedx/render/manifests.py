@@ -145,8 +145,7 @@ _OF_ANY_VOLUME = frozenset({
 })  # fmt: skip
 """Fields of a PersistentVolume's spec other than its source."""
 
-Find = Callable[[Change], Manifest | None]
-"""Returns the manifest of a change's target, or None if it is not known."""
+Find = Callable[[Change], Manifest | None]  # returns the manifest of a change's target, or None if it is not known
 
 
 def _nothing(_: Change) -> None:

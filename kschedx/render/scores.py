@@ -31,8 +31,7 @@ from kschedx.snapshot.columns import TableRow
 from kschedx.wording import count, visible
 from kschedx.words import describe
 
-SHOWN = 4
-"""Nodes in the first screen's ranking."""
+SHOWN = 4  # nodes in the first screen's ranking
 
 
 def _format_signed(number: int) -> str:

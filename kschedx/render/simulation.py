@@ -485,7 +485,7 @@ def _workloads(
 
 def _refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
     """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
-    fix = mending.let_in(result) if result.refused else None
+    fix = mending.admission_fix(result) if result.refused else None
     return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
 
 

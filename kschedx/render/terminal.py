@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
 INDENT = 2
-LABEL = 10
-"""The width of a fact's label in columns, including the gap after it."""
+LABEL = 10  # the width of a fact's label in columns, including the gap after it
 SEPARATOR = " · "
 
 BOLD, DIM, GOOD, BAD, OPEN = "bold", "dim", "green", "bold red", "yellow"

@@ -194,23 +194,23 @@ class Evictor:
         self._budgets = list(budgets_of(cluster.run.snapshot, base))
         self._scenes = scenes
 
-    def drain(self, names: Iterable[str], *, comes_back: bool) -> list[DrainResult]:
-        """Drain nodes one after another. If a node `comes_back`, it is schedulable again before the next one; otherwise
+    def drain(self, names: Iterable[str], *, uncordons: bool) -> list[DrainResult]:
+        """Drain nodes one after another. With `uncordons`, each is schedulable again before the next one; otherwise
         all are cordoned first."""
         names = [*names]
-        if comes_back:
-            return [self._drain(name, comes_back=True) for name in names]
+        if uncordons:
+            return [self._drain(name, uncordons=True) for name in names]
         for name in names:
             self._cordon(name)
-        return [self._drain(name, comes_back=False) for name in names]
+        return [self._drain(name, uncordons=False) for name in names]
 
     def _cordon(self, name: str) -> None:
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
         cluster.replace_node(node, set_cordon(cluster.snapshot.cluster.nodes[node], unschedulable=True))
 
-    def _drain(self, name: str, *, comes_back: bool) -> DrainResult:
-        """Cordon a node and evict the pods that kubectl would. If it `comes_back`, it is schedulable again in the
+    def _drain(self, name: str, *, uncordons: bool) -> DrainResult:
+        """Cordon a node and evict the pods that kubectl would. With `uncordons`, it is schedulable again in the
         end."""
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
@@ -242,7 +242,7 @@ class Evictor:
         leaves = tuple(self._leaves(row, fate, stopped.get(row, ())) for row, fate in fates.items())
         if len(self._scenes) < MOST_SCENES and any(leave.is_stranded for leave in leaves):
             self._scenes[name] = cluster.frozen()
-        if comes_back:
+        if uncordons:
             cluster.replace_node(node, before)
         held = {budget for budgets in stopped.values() for budget in budgets}
         return DrainResult(

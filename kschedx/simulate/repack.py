@@ -191,7 +191,7 @@ def empty_nodes(
     blocked: dict[str, str] = {}
     for name in order:
         mark, record = simulator.mark(), simulator.queue.mark()
-        simulator.drain([name], comes_back=False)
+        simulator.drain([name], uncordons=False)
         [drained] = simulator.drained
         simulator.drained.clear()
         stays = drained.of(*STAYS)

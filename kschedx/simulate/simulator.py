@@ -331,13 +331,13 @@ class Simulator:
             self.react(self.evict(rows))
             cluster.replace_node(node, before[node])
 
-    def drain(self, nodes: Iterable[str], *, comes_back: bool) -> None:
-        """Drain nodes one after another. If a node `comes_back`, it is restored before the next one; otherwise all are
+    def drain(self, nodes: Iterable[str], *, uncordons: bool) -> None:
+        """Drain nodes one after another. With `uncordons`, each is restored before the next one; otherwise all are
         cordoned first."""
         from kschedx.simulate.drain import Evictor
 
         evictor = Evictor(self, self.base, self.options, scenes=self.scenes)
-        self.drained += evictor.drain(nodes, comes_back=comes_back)
+        self.drained += evictor.drain(nodes, uncordons=uncordons)
 
     def mark(self) -> _Mark:
         return _Mark(

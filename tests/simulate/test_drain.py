@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.inquiry.what_if import drain_each, drain_in_turn, simulate
+from kschedx.inquiry.what_if import drain_each, drain_nodes, simulate
 from kschedx.render.drain import drain_facts
 from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.drain import DrainOutcome, DrainResult
@@ -19,10 +19,10 @@ from tests.builders import Manifest, at, pod, taint
 from tests.simulate.clusters import budget, deployment, nodes, shop
 
 
-def drained(objects: Sequence[Manifest], *names: str, comes_back: bool = True, **flags: Any) -> list[DrainResult]:
+def drained(objects: Sequence[Manifest], *names: str, uncordons: bool = True, **flags: Any) -> list[DrainResult]:
     snapshot = Snapshot.from_objects(objects)
     setup = Setup.of_cluster(snapshot)
-    result = drain_in_turn(snapshot, setup, names, options=SimulationOptions(**flags), comes_back=comes_back)
+    result = drain_nodes(snapshot, setup, names, options=SimulationOptions(**flags), uncordons=uncordons)
     return list(result.drained)
 
 
@@ -104,7 +104,7 @@ def test_nodes_drained_one_by_one_are_uncordoned_again() -> None:
     web = deployment("web", "6", ["node-1", "node-2"])
     objects = [*nodes(("8", "8", "8")), *web]
     assert [each.is_done for each in drained(objects, "node-1", "node-2", "node-3")] == [True, True, True]
-    assert [each.is_done for each in drained(objects, "node-1", "node-2", comes_back=False)] == [True, False]
+    assert [each.is_done for each in drained(objects, "node-1", "node-2", uncordons=False)] == [True, False]
 
 
 def test_drains_of_each_node_are_independent() -> None:
@@ -121,7 +121,7 @@ def test_an_undone_drain_restores_the_cluster() -> None:
     simulator = Simulator(snapshot, Setup.of_cluster(snapshot), SimulationOptions())
     cluster = simulator.run.cluster
     before = cluster.frozen()
-    simulator.drain(["node-1", "node-2"], comes_back=False)
+    simulator.drain(["node-1", "node-2"], uncordons=False)
     cluster.revert(0)
     after = cluster.frozen()
     np.testing.assert_array_equal(after.pods.node, before.pods.node)
@@ -266,7 +266,7 @@ def test_the_filters_of_kubectl_in_order(what: dict[str, Any], force: bool, fate
 
 def test_nodes_that_are_drained_together_are_cordoned_first() -> None:
     web = deployment("web", "1", ["node-1", "node-2"])
-    first, second = drained([*nodes(("8", "8")), *web], "node-1", "node-2", comes_back=False)
+    first, second = drained([*nodes(("8", "8")), *web], "node-1", "node-2", uncordons=False)
     assert [each.is_done for each in (first, second)] == [False, False]
 
 

@@ -10,7 +10,7 @@ import pytest
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.stalled_drain import drain_fixes
-from kschedx.inquiry.what_if import drain_in_turn
+from kschedx.inquiry.what_if import drain_nodes
 from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
@@ -39,7 +39,7 @@ def fixes(objects: Sequence[Manifest], *names: str) -> list[str]:
     setup = Setup.of_cluster(snapshot)
 
     def drained(more: Sequence[SimulatedChange] = ()) -> Simulation:
-        return drain_in_turn(snapshot, setup, names or ("node-1",), more, options=SimulationOptions(), comes_back=True)
+        return drain_nodes(snapshot, setup, names or ("node-1",), more, options=SimulationOptions(), uncordons=True)
 
     before = snapshot.pods.node.tolist()
     result = drain_fixes(drained(), drained)

@@ -8,7 +8,7 @@ from kschedx.explain.setup import Setup
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.stalled_drain import DrainPreview
-from kschedx.inquiry.what_if import SimulationAnswer, drain_each, drain_in_turn, simulate
+from kschedx.inquiry.what_if import SimulationAnswer, drain_each, drain_nodes, simulate
 from kschedx.render.layout import MOST_LINES
 from kschedx.render.simulation import drains_lines, simulation_lines
 from kschedx.simulate.changes import parse_changes
@@ -84,8 +84,8 @@ def test_fixes_of_a_drain_count_the_drained_node_as_cordoned() -> None:
     """The node is uncordoned in the end, and a fix must not leave it undrained."""
     objects = [*nodes(("8", "2")), *deployment("web", "4", ["node-1"])]
     snapshot = Snapshot.from_objects(objects)
-    simulation = drain_in_turn(
-        snapshot, Setup.of_cluster(snapshot), ["node-1"], options=SimulationOptions(), comes_back=True
+    simulation = drain_nodes(
+        snapshot, Setup.of_cluster(snapshot), ["node-1"], options=SimulationOptions(), uncordons=True
     )
     lines = [line.plain.strip() for line in drains_lines(DrainPreview(simulation=simulation), width=100)]
     assert lines[:3] == [

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from kschedx.cli.options import Command
+from kschedx.cli.options import Command, value, values
 from kschedx.cli.output import ExitCode, needs
 from kschedx.errors import InputError, Place
 from kschedx.progress import silence
 
 COMMAND = Command(
     "Serve assistants (Model Context Protocol)",
+    own={
+        "snapshot": values("PATH", "A snapshot, or a folder of them. Repeatable.", "--snapshot", "-s"),
+        "context": values("NAME", "A context of the kubeconfig. Repeatable."),
+        "kubeconfig": value("FILE", "The kubeconfig file."),
+        "limit": value("SECONDS", "The time limit per answer.", min=1),
+        "port": value("PORT", "Serve HTTP on 127.0.0.1.", min=1, max=65535),
+    },
     help="""Serve assistants over the Model Context Protocol.
 
 \b
@@ -32,17 +36,11 @@ Exit codes: 0 the client disconnected, 2 usage or input error.
 
 
 def mcp(
-    snapshot: Annotated[
-        list[str] | None,
-        typer.Option("--snapshot", "-s", metavar="PATH", help="A snapshot, or a folder of them. Repeatable."),
-    ] = None,
-    context: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A context of the kubeconfig. Repeatable."),
-    ] = None,
-    kubeconfig: Annotated[str | None, typer.Option(metavar="FILE", help="The kubeconfig file.")] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="SECONDS", help="The time limit per answer.")] = 120,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, metavar="PORT", help="Serve HTTP on 127.0.0.1.")] = None,
+    snapshot: list[str] | None = None,
+    context: list[str] | None = None,
+    kubeconfig: str | None = None,
+    limit: int = 120,
+    port: int | None = None,
 ) -> int:
     for path in snapshot or ():
         if not Path(path).exists():

@@ -24,6 +24,7 @@ from kschedx.cli.scale_down import scale_down
 from kschedx.cli.simulate import simulate
 from kschedx.cli.survive import survive
 from kschedx.cli.why import why
+from kschedx.cli.why_pod import WhyArguments
 from kschedx.errors import InputError, nearest
 from kschedx.patterns import lazy_pattern
 from kschedx.sources.tree import SUFFIXES
@@ -31,12 +32,9 @@ from kschedx.sources.tree import SUFFIXES
 _FEWEST = 3  # entries left in a map or list that is cut
 _MOST_FIELDS = 40  # the most fields that an object has
 _LEAST = 100  # bytes of an entry, assumed for a document that is too large
-SUMMARY = "summary"
-"""The detail without a document."""
-FULL = "full"
-"""The detail with the screen of `-o wide`."""
-MOST = 60_000
-"""Bytes of a document in any answer."""
+SUMMARY = "summary"  # the detail without a document
+FULL = "full"  # the detail with the screen of `-o wide`
+MOST = 60_000  # bytes of a document in any answer
 
 
 class Truncation(Struct, frozen=True, kw_only=True):
@@ -237,12 +235,13 @@ _SCHEDULER = {
 
 
 def _why(question: Question, arguments: _Arguments, folder: Path) -> Answer | int:
-    node = None if arguments.get("node") is None else [_name(arguments, "node")]
-    return why(target=[_target(arguments, folder)], node=node, question=_apply_arguments(question, arguments))
+    node = [] if arguments.get("node") is None else [_name(arguments, "node")]
+    asked = WhyArguments(target=[_target(arguments, folder)], node=node)
+    return why(asked, question=_apply_arguments(question, arguments))
 
 
 def _why_pending(question: Question, arguments: _Arguments, folder: Path) -> Answer | int:
-    return why(all_pending=True, question=_apply_arguments(question, arguments))
+    return why(WhyArguments(all_pending=True), question=_apply_arguments(question, arguments))
 
 
 def _diff_profiles(question: Question, arguments: _Arguments, folder: Path) -> Answer:

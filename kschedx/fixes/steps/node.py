@@ -358,8 +358,7 @@ class OfferDevices(FixStep, frozen=True, kw_only=True):
         yield from ((resource_slice, resource_slice.spec.driver) for resource_slice in self.slices)
 
 
-DOMAIN_OF_ITS_OWN = "new"
-"""The value of a label for a new node in a domain without nodes."""
+DOMAIN_OF_ITS_OWN = "new"  # the value of a label for a new node in a domain without nodes
 
 
 class AddNode(FixStep, frozen=True, kw_only=True):

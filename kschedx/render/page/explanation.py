@@ -39,8 +39,7 @@ _MOST_CANDIDATES = 200
 _MANY_NODES = 1_000
 """The number of nodes from which on a node's facts have only their first entries, so that the page stays below 3 MB."""
 _MOST_ENTRIES = 3
-MOST_OF_STORIES = 2_000_000
-"""Characters of all nodes' accounts together."""
+MOST_OF_STORIES = 2_000_000  # characters of all nodes' accounts together
 LEFT_OUT = (("more", "kschedx why with --node NAME"),)
 """The facts of a node whose own ones would make the page too large."""
 _NOT_EVALUATED = "not evaluated"  # the cell of a node that PreFilter excludes, or of a plugin that skips this pod

@@ -38,8 +38,7 @@ _MOST_CHARACTERS = 1_200_000
 _MOST_OF_PAGE = 2_700_000
 """Characters of all tables and of the rows that open, with their details: the rows have what the tables leave."""
 _OF_A_DETAIL = 30  # characters of a row's details besides their texts
-SCREEN_WIDTH = 100
-"""Columns of the screen that a page holds as text."""
+SCREEN_WIDTH = 100  # columns of the screen that a page holds as text
 
 
 class Line(Struct, frozen=True, kw_only=True, array_like=True):
