@@ -83,7 +83,7 @@ Exit codes: 0 written, 2 usage or input error.
 )
 
 
-class SnapshotArguments(Struct, frozen=True, kw_only=True):
+class _SnapshotArguments(Struct, frozen=True, kw_only=True):
     output: str
     namespace: str | None = None
     anonymize: bool = False
@@ -124,7 +124,7 @@ class SnapshotArguments(Struct, frozen=True, kw_only=True):
             raise InputError("-o and --anonymize-map name the same file; the map would be shared with the snapshot")
 
 
-def snapshot(wanted: SnapshotArguments, *, question: Question) -> int:
+def snapshot(wanted: _SnapshotArguments, *, question: Question) -> int:
     from kschedx.cli.files import json_parts, yaml_parts
     from kschedx.export.slim import Slim
     from kschedx.sources.compression import STDOUT, write
@@ -174,7 +174,7 @@ def _source(cluster: Snapshot, namespace: str | None, paths: Sequence[str], begu
     return replace(source, namespaces=(namespace,)) if namespace else source
 
 
-def _anonymize(contents: _SnapshotContent, keep: Slim, wanted: SnapshotArguments) -> _SnapshotContent:
+def _anonymize(contents: _SnapshotContent, keep: Slim, wanted: _SnapshotArguments) -> _SnapshotContent:
     """Return the same content with other names, and write the map and the configuration to files next to it."""
     from kschedx.cli import files
     from kschedx.export.anonymous import Anonymous

@@ -462,7 +462,10 @@ def _completing_command(snapshot: Snapshot, kinds: Sequence[str]) -> str:
     if any(_lacking_objects(snapshot.source, kind) for kind in kinds):
         return "kschedx snapshot -o cluster.json"
     readers = {plugin for kind in kinds for plugin in KINDS[kind].read_by}
-    absent = (key for key in KINDS if not snapshot.source.kinds.get(key) and _can_be_listed(key, kinds))
+    # `kubectl get` fails if the API server does not serve one of the kinds
+    served = {KINDS[kind].group for kind in kinds}
+    listable = (key for key, kind in KINDS.items() if not kind.is_optional or kind.group in served)
+    absent = (key for key in listable if not snapshot.source.kinds.get(key))
     more = (key for key in absent if readers & set(KINDS[key].read_by))
     return dump_objects(tuple(dict.fromkeys((*kinds, *more))))
 
@@ -471,11 +474,6 @@ def _is_read_by_profile(kind: str, profile: Profile) -> bool:
     """Return whether a plugin of the profile reads the kind; before the framework, plugins have other names."""
     names = {name for plugins in profile.points.values() for name in plugins}
     return "predicates" in profile.points or bool(names & set(KINDS[kind].read_by))
-
-
-def _can_be_listed(key: str, kinds: Sequence[str]) -> bool:
-    """`kubectl get` fails if the API server does not serve one of the kinds."""
-    return not KINDS[key].is_optional or any(KINDS[kind].group == KINDS[key].group for kind in kinds)
 
 
 def _is_unread(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:

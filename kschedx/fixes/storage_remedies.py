@@ -734,7 +734,12 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
         yield _with_class(claim, chosen)
     if claim.storage_class and not is_bindable and not storage.volumes_of(claim.storage_class):
         title = f"create storage class {claim.storage_class}"
-        yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(_new_class(claim.storage_class),))
+        new = StorageClass(
+            metadata=ObjectMeta(name=claim.storage_class),
+            provisioner=_PROVISIONER,
+            volume_binding_mode=WAIT_FOR_FIRST_CONSUMER,
+        )
+        yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(new,))
 
 
 def _with_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Iterator[s.RecreateClaim]:
@@ -765,11 +770,4 @@ def _with_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is
         is_typo=is_typo,
         volume=volume_for(new_claim, name, storage_class, bound=True) if at_once else None,
         provisioner=storage_class.provisioner if at_once else "",
-    )
-
-
-def _new_class(name: str) -> StorageClass:
-    """Return a class that waits for the first consumer. You fill in its provisioner."""
-    return StorageClass(
-        metadata=ObjectMeta(name=name), provisioner=_PROVISIONER, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
     )

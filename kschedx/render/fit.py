@@ -12,7 +12,6 @@ from kschedx.render.fixes import fix_lines
 from kschedx.render.layout import headline_lines, table_lines
 from kschedx.render.lifecycle import state_tone
 from kschedx.render.outcome import outcome_sentence
-from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import (
     BLANK,
     BOLD,
@@ -32,7 +31,7 @@ from kschedx.words.pod import could_reject
 _SHOWN_FITS = 8
 
 
-def _fit_view(fit: Fit) -> View:
+def fit_view(fit: Fit) -> View:
     """Return a view with a row for each node that fits more of the pods."""
     stopped = fit.stopped
     return View(
@@ -72,7 +71,7 @@ def _fit_view(fit: Fit) -> View:
 @shortens(snapshot_nodes)
 def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the number, what would be enough, what rejects the next pod, and where the pods go."""
-    view = _fit_view(fit)
+    view = fit_view(fit)
     lines = headline_lines(view, width)
     if fit.stopped is not None:
         if fit.count:
@@ -154,7 +153,3 @@ def _count_text(fit: Fit) -> str:
         return f"{name}: no more fit"
     at_least = "at least " if fit.is_bounded else ""
     return f"{name}: {at_least}{number:,} more {'fits' if number == 1 else 'fit'}"
-
-
-def fit_page(fit: Fit) -> Page:
-    return page_of(_fit_view(fit), fit_lines(fit, width=SCREEN_WIDTH), snapshot=fit.snapshot)

@@ -10,7 +10,6 @@ from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import CohortOverview, FlavorRow, Overview, PendingWorkload, QueueOverview
 from kschedx.kueue.quota import display_amount
 from kschedx.render.layout import column_lines, head_lines, note_lines
-from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, line, paragraph
 from kschedx.render.view import ItemList, TableView, Tone, View, ViewItem
 from kschedx.wording import Fact, count, list_names
@@ -18,7 +17,7 @@ from kschedx.wording import Fact, count, list_names
 _SHOWN = 5  # pending Workloads of a queue without `-o wide`
 
 
-def _overview_view(overview: Overview) -> View:
+def overview_view(overview: Overview) -> View:
     """Return a view with a row for each pending Workload."""
     cohorts = f" in {count(len(overview.cohorts), 'cohort')}" if overview.cohorts else ""
     pending = f"{count(overview.waiting, 'Workload')} pending"
@@ -87,12 +86,8 @@ def _cohort(cohort: CohortOverview) -> ViewItem:
     return ViewItem(title=f"cohort {cohort.name}", kind="cohort", values=(cohort.parent, "", ""))
 
 
-def overview_page(overview: Overview) -> Page:
-    return page_of(_overview_view(overview), overview_lines(overview, SCREEN_WIDTH), snapshot=overview.snapshot)
-
-
 def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> list[StyledLine]:
-    view = _overview_view(overview)
+    view = overview_view(overview)
     (queues, workloads), (quota,) = view.lists, view.tables
     waiting = group_pairs((item.values[0], item) for item in workloads.items)
     lines = head_lines(view, width)

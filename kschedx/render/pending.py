@@ -18,7 +18,6 @@ from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render.fixes import continue_command, fix_lines, group_fix, shared_fix_view
 from kschedx.render.growth import growth_text
 from kschedx.render.layout import MOST_LINES, headline_lines, note_lines
-from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -51,13 +50,13 @@ def pending_lines(answer: ExplanationList, *, width: int, wide: bool = False) ->
 
     Fixes are tried for the causes that may have a block, if a fix takes one line.
     """
-    view = _view(answer, 0)
+    view = pending_view(answer, 0)
     head = headline_lines(view, width)
     most = MOST_LINES - len(head)
     untried = [_block(item, width) for item in view.items[: MOST_LINES // _LEAST_LINES]]
     untried = [block + [BLANK] * (item.tone is not Tone.GOOD) for block, item in zip(untried, view.items, strict=False)]
     tried = len(view.items) if wide else _number(untried, len(view.items), most)
-    items = _view(answer, tried).items
+    items = pending_view(answer, tried).items
     if wide:
         blocks = [_block(item, width, wide=True) for item in items]
     else:
@@ -240,7 +239,7 @@ def cause_text(answer: PodAnswer) -> str:
 _KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
 
 
-def _view(answer: ExplanationList, tried: int | None = None) -> View:
+def pending_view(answer: ExplanationList, tried: int | None = None) -> View:
     """Return a view with a row for each cause, largest group first. Fixes are tried for the first `tried`; None for all
     of them. Without them, rows for which a screen has no room lack the place that a pod would have alone."""
     notes = (*_evicted_note(answer.evicted), *answer.notes, *map(growth_text, answer.growths))
@@ -306,7 +305,3 @@ def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: Fix | SharedFix | 
         fixes=() if fix is None else (_fix_view(fix, group),),
         members=tuple(map(_pod_text, group.answers)),
     )
-
-
-def pending_page(answer: ExplanationList) -> Page:
-    return page_of(_view(answer), pending_lines(answer, width=SCREEN_WIDTH), snapshot=answer.snapshot)

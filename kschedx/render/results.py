@@ -40,19 +40,19 @@ _PAGES: Mapping[str, str] = {
     "DrainPreview": "page.simulation.drains_page",
     "DumpDiagnosis": "doctor.doctor_page",
     "Explanation": "page.explanation.explanation_page",
-    "ExplanationList": "pending.pending_page",
-    "Fit": "fit.fit_page",
-    "NodeAnswer": "subjects.node_page",
+    "ExplanationList": "pending.pending_view",
+    "Fit": "fit.fit_view",
+    "NodeAnswer": "subjects.node_view",
     "NodeRemovals": "scale_down.scale_down_page",
-    "Overview": "kueue.overview_page",
+    "Overview": "kueue.overview_view",
     "SetupComparison": "comparison.comparison_page",
     "Simulation": "page.simulation.result_simulation_page",
     "SimulationAnswer": "page.simulation.simulation_page",
     "Survival": "survival.survival_page",
-    "Tuning": "tuning.tuning_page",
+    "Tuning": "tuning.tuning_view",
 }
 """A result's class to the function that returns its page, without the details that can only be read in a viewer that
-opens them."""
+opens them; or its view, if the page is that with the screen."""
 
 
 def _renderer(result: Shown, table: Mapping[str, str]) -> Callable[..., object]:
@@ -68,7 +68,13 @@ def lines(result: Shown, width: int, *, wide: bool = False) -> Sequence[StyledLi
 
 
 def page(result: Shown) -> Page:
-    return cast("Page", _renderer(result, _PAGES)(result))
+    from kschedx.render.page.model import SCREEN_WIDTH, page_of
+    from kschedx.render.view import View
+
+    shown = _renderer(result, _PAGES)(result)
+    if isinstance(shown, View):
+        return page_of(shown, lines(result, SCREEN_WIDTH), snapshot=getattr(result, "snapshot", None))
+    return cast("Page", shown)
 
 
 def screen(result: Shown) -> str:

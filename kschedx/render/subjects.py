@@ -240,7 +240,7 @@ _SHOWN_RESULTS = 6
 _SHOWN_BUDGETS = 2
 
 
-def _node_view(answer: NodeAnswer) -> View:
+def node_view(answer: NodeAnswer) -> View:
     """Return a view of a node with a row for each result of pending pods; those that fit come first."""
     verdicts = answer.verdicts
     fitting = [verdict for verdict in verdicts if verdict.fits]
@@ -304,7 +304,7 @@ def _result(verdict: PendingPodVerdict) -> tuple[Tone, str]:
 @shortens(snapshot_nodes)
 def node_lines(answer: NodeAnswer, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return the node's allocatable resources, the pods that use them, and which pending pods would fit."""
-    view = _node_view(answer)
+    view = node_view(answer)
     lines = [*headline_lines(view, width), *fix_lines(view.fixes, "", width)]
     [resources] = view.tables
     lines += [BLANK, *column_lines(resources.columns, resources.rows, width)]
@@ -321,10 +321,6 @@ def node_lines(answer: NodeAnswer, *, width: int, wide: bool = False) -> list[St
     for note in view.notes:
         lines += [BLANK, *paragraph(note, width, style=DIM)]
     return lines
-
-
-def node_page(answer: NodeAnswer) -> Page:
-    return page_of(_node_view(answer), node_lines(answer, width=SCREEN_WIDTH), snapshot=answer.snapshot)
 
 
 def _state(state: Lifecycle) -> tuple[Tone, str]:

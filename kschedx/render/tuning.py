@@ -10,7 +10,6 @@ from kschedx.explain.profile_changes import changes
 from kschedx.render.comparison import changes_table
 from kschedx.render.layout import head_lines, table_lines
 from kschedx.render.manifests import to_yaml
-from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, StyledLine, paragraph, text
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.simulate.tuning import ProfileTrial, Tuning, TuningGoal
@@ -22,7 +21,7 @@ _HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[StyledLine]:
     """Return the headline, the front, and the best configuration with its difference from today's."""
-    view = _tuning_view(tuning)
+    view = tuning_view(tuning)
     lines = [
         *head_lines(replace(view, fixes=()), width),
         BLANK,
@@ -45,7 +44,7 @@ def _values(trial: ProfileTrial, tuning: Tuning) -> tuple[str, ...]:
     return (f"{trial.nodes:,}", *numbers, *cost)
 
 
-def _tuning_view(tuning: Tuning) -> View:
+def tuning_view(tuning: Tuning) -> View:
     """Return a view with the best profile as a fix, and a row for each profile of the front."""
     left_out = (f"{tuning.left_out:,} more had no time: --seconds",) if tuning.left_out else ()
     tried = f"{count(tuning.candidates, 'profile')} for {tuning.goal.value}, seed {tuning.seed}"
@@ -111,8 +110,3 @@ def _items(tuning: Tuning) -> Iterator[ViewItem]:
         tone = Tone.GOOD if shown_trial is tuning.best and tuning.is_better else Tone.PLAIN
         title = "today's profile" if shown_trial is tuning.today else shown_trial.candidate.title
         yield ViewItem(title=title, tone=tone, values=_values(shown_trial, tuning))
-
-
-def tuning_page(tuning: Tuning) -> Page:
-    """Return a page with the front, and what the best profile changes."""
-    return page_of(_tuning_view(tuning), tuning_lines(tuning, SCREEN_WIDTH), snapshot=tuning.snapshot)

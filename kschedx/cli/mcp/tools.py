@@ -240,10 +240,6 @@ def _why(question: Question, arguments: _Arguments, folder: Path) -> Answer | in
     return why(asked, question=_apply_arguments(question, arguments))
 
 
-def _why_pending(question: Question, arguments: _Arguments, folder: Path) -> Answer | int:
-    return why(WhyArguments(all_pending=True), question=_apply_arguments(question, arguments))
-
-
 def _diff_profiles(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     pods = arguments.get("pods")
     return diff_profiles(
@@ -322,10 +318,6 @@ def _reason(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     return explain_reason(str(arguments.get("text", "")))
 
 
-def _doctor(question: Question, arguments: _Arguments, folder: Path) -> Answer:
-    return doctor(question=question)
-
-
 _REPLICAS = {"type": "integer", "minimum": 1, "maximum": 1_000_000, "description": "report whether this many more fit"}
 
 TOOLS: tuple[Tool, ...] = (
@@ -365,7 +357,9 @@ TOOLS: tuple[Tool, ...] = (
         "the first pod of each in detail. Changes nothing.",
         properties={"namespace": {**_TEXT, "description": "only pods of this namespace"}, **_SCHEDULER},
         document="ExplanationList",
-        answer=_why_pending,
+        answer=lambda question, arguments, _: why(
+            WhyArguments(all_pending=True), question=_apply_arguments(question, arguments)
+        ),
     ),
     Tool(
         name="changes_simulate",
@@ -455,7 +449,7 @@ TOOLS: tuple[Tool, ...] = (
         "complete it. Changes nothing.",
         properties={},
         document="Diagnosis",
-        answer=_doctor,
+        answer=lambda question, arguments, _: doctor(question=question),
     ),
     Tool(
         name="scale_down_explain",
