@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 import kschedx
@@ -31,7 +33,7 @@ SPREAD: Manifest = {
 PER_HOST = {**SPREAD, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
 
 
-def prefers(*terms: tuple[int, Manifest]) -> Manifest:
+def prefers(*terms: tuple[int, Mapping[str, object]]) -> Manifest:
     preferred = [{"weight": weight, "preference": term} for weight, term in terms]
     return {"nodeAffinity": {PREFERRED: preferred}}
 

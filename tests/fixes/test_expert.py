@@ -201,7 +201,7 @@ def test_a_host_name_that_two_nodes_share(hosts: tuple[str, str], rule: str, *, 
     required = {"requiredDuringSchedulingIgnoredDuringExecution": [per_host]}
     fields: Manifest = {"affinity": {rule: required}} if rule == "podAntiAffinity" else {rule: [spread]}
     labels = {"app": "web"}
-    titles = titles_of(*nodes, pod("web", on="a", labels=labels, **fields), pod("me", labels=labels, **fields))
+    titles = titles_of(*nodes, pod("web", on="a", labels=labels, spec=fields), pod("me", labels=labels, spec=fields))
     own = "give b a host name of its own: a has label kubernetes.io/hostname=ubuntu as well"
     assert (own in titles[:1]) == is_shared
 

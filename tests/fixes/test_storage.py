@@ -524,10 +524,9 @@ def test_replicas_that_share_a_claim_for_one_node_get_their_own(other: str, mode
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of, "uid": of, "controller": True}
         containers = [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]
         volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-        running = {"status": {"phase": "Running"}} if on else {}
-        return pod(
-            name, on=on, metadata={"ownerReferences": [owner]}, containers=containers, volumes=volumes, **running
-        )
+        status = {"phase": "Running"} if on else None
+        owned = {"ownerReferences": [owner]}
+        return pod(name, on=on, metadata=owned, status=status, containers=containers, volumes=volumes)
 
     objects = [
         node("a", allocatable={"cpu": "3", "pods": "9"}),

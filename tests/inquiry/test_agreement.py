@@ -84,7 +84,8 @@ def replicas_using(kind: str, spec: Manifest, status: Manifest | None = None) ->
     """Return a workload with two pending pods; a DaemonSet has one."""
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, **spec}}
     counts = {"Job": {"parallelism": 2, "completions": 2}, "DaemonSet": {}}.get(kind, {"replicas": 2})
-    made = workload(kind, **counts, template=template)
+    made = workload(kind, template=template)
+    at(made, "spec").update(counts)
     names = [f"web-{number}" for number in range(1 if kind == "DaemonSet" else 2)]
     pods = [
         pod(

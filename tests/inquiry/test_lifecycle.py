@@ -2576,7 +2576,7 @@ def test_replicas_that_exceed_their_own_spread_constraint(
     }
     template: Manifest = {"metadata": {"labels": labels}, "spec": {**SMALL, "topologySpreadConstraints": [spread]}}
     spec = {"replicas": sum(counts), "template": template}
-    makers = [workload("Deployment", **spec), {**ROLLED_OUT, "spec": {**at(ROLLED_OUT, "spec"), **spec}}]
+    makers = [{**item, "spec": {**at(item, "spec"), **spec}} for item in (workload("Deployment"), ROLLED_OUT)]
     names = [name for name, number in zip("ab", counts, strict=True) for _ in range(number)]
     pods = [replica(f"web-1-{number}", "ReplicaSet", "web-1", on=name) for number, name in enumerate(names)]
     for each in pods:
