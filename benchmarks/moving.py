@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.explain.setup import Setup
-from kschedx.inquiry.what_if import drain_in_turn
+from kschedx.inquiry.what_if import drain_nodes
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Node, PersistentVolumeClaimVolumeSource, Pod, PodResourceClaim, Volume
 from kschedx.simulate.simulator import SimulationOptions, Simulator
@@ -220,7 +220,7 @@ def main(path: str, number: int) -> None:
     took, simulator = queue(snapshot, setup, pods(5_000, kinds=500))
     print(f"5,000 pods of 500 kinds: {took:.1f} s, {len(simulator.queue.steps):,} decisions")
     start = time.process_time()
-    drain_in_turn(snapshot, setup, [snapshot.cluster.names[7]], options=SimulationOptions(force=True), comes_back=True)
+    drain_nodes(snapshot, setup, [snapshot.cluster.names[7]], options=SimulationOptions(force=True), uncordons=True)
     print(f"drain of one node: {time.process_time() - start:.2f} s")
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"memory beyond the snapshot: {grown:,.0f} MB")

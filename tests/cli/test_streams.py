@@ -178,6 +178,7 @@ def test_workers_end_quietly_with_their_parent() -> None:
 INTERRUPTED = """
 import os, signal, sys, time
 from kschedx.cli.worker import Worker
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in the background
 worker = Worker(len)
 time.sleep(float(sys.argv[1]))
 signal.signal(signal.SIGINT, signal.SIG_IGN)
