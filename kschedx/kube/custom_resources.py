@@ -533,7 +533,9 @@ def _with_parameters(spec: _Fields, manifest: _Fields, template: _Fields) -> _Fi
 
     def value_of(found: re.Match[str]) -> str:
         value = values.get(found[1])
-        return found[0] if value is None or isinstance(value, Mapping | list) else str(value)
+        if value is None or isinstance(value, Mapping | list):
+            return found[0]
+        return str(value).lower() if isinstance(value, bool) else str(value)
 
     return cast("_Fields", _map_texts(spec, lambda text: _PARAMETER.sub(value_of, text)))
 
