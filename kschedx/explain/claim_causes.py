@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kschedx import findings as f
+from kschedx.errors import InputError
 from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.cycle_notes import unusable_volumes
 from kschedx.explain.diagnosis import Diagnosis
@@ -17,12 +18,13 @@ from kschedx.kube.selectors import Operator
 from kschedx.kube.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
+    check_quantities,
     claim_name,
     default_class,
     own_claims,
     with_default_class,
 )
-from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
 from kschedx.releases import Release
 from kschedx.snapshot.events import FAILED_BINDING
 from kschedx.snapshot.nodes import ClusterNodes
@@ -189,11 +191,25 @@ def _reported_refusal(snapshot: Snapshot, pod: Pod, key: str) -> str:
 def ephemeral_claim_refusal(snapshot: Snapshot, pod: Pod, release: Release, key: str) -> str | None:
     """Return why a quota or LimitRange refuses the claim of a generic ephemeral volume; None if none does. Upstream:
     pkg/controller/volume/ephemeral/controller.go."""
+    claim = ephemeral_claim(pod, key)
+    if claim is None:
+        return None
+    claim = with_default_class(claim, default_class(snapshot.storage.classes.values()))
+    return QuotaLedger(snapshot, release).take(claim)
+
+
+def ephemeral_claim(pod: Pod, key: str, owners: tuple[OwnerReference, ...] = ()) -> PersistentVolumeClaim | None:
+    """Return the claim as its generic ephemeral volume specifies it; None if that is invalid."""
     namespace, _, name = key.partition("/")
     for volume in pod.spec.volumes:
         template = None if volume.ephemeral is None else volume.ephemeral.volume_claim_template
-        if template is not None and claim_name(pod.metadata.name, volume) == name:
-            claim = PersistentVolumeClaim(metadata=ObjectMeta(name=name, namespace=namespace), spec=template.spec)
-            claim = with_default_class(claim, default_class(snapshot.storage.classes.values()))
-            return QuotaLedger(snapshot, release).take(claim)
+        if template is None or claim_name(pod.metadata.name, volume) != name:
+            continue
+        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=owners)
+        claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
+        try:
+            check_quantities(claim)
+        except InputError:
+            return None
+        return claim
     return None

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from kschedx import findings as f
 from kschedx.controllers.daemon_set import is_running
-from kschedx.errors import InputError, differs_by_one_letter
-from kschedx.explain.claim_causes import ephemeral_claim_refusal
+from kschedx.errors import differs_by_one_letter
+from kschedx.explain.claim_causes import ephemeral_claim, ephemeral_claim_refusal
 from kschedx.explain.cycle_notes import released_volume
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
@@ -40,7 +40,6 @@ from kschedx.kube.storage import (
     StorageClass,
     VolumeNodeAffinity,
     bound_claim,
-    check_quantities,
     claim_name,
     default_class,
     is_bound_to,
@@ -320,15 +319,19 @@ def claim_remedies(finding: _ClaimProblem, place: RemedyCandidate) -> Iterator[s
 def _fate_of_data(claim: PersistentVolumeClaim, storage: Storage) -> str:
     """Return what becomes of the data on a claim's volume when the claim is deleted; empty if it has no volume."""
     name, volume = claim.spec.volume_name, storage.volumes.get(claim.spec.volume_name)
-    match "" if volume is None else volume.spec.persistent_volume_reclaim_policy:
-        case _ if not name:
-            return ""
+    lost = f"the data on volume {name} is lost"
+    if volume is None:
+        return lost if name else ""
+    match volume.spec.persistent_volume_reclaim_policy:
+        case "Delete" if volume.spec.csi is not None and _is_zonal(volume):
+            return f"{lost} unless it is restored from a snapshot"
         case "Delete":
-            return f"the data on volume {name} is lost"
+            return lost
         case "Retain":
-            return f"volume {name} keeps its data; the new volume is empty"
+            where = " on the disk of its node" if volume.spec.is_on_node else ""
+            return f"volume {name} keeps its data{where}; the new volume is empty"
         case _:
-            return f"the data on volume {name} is lost unless the reclaim policy is Retain"
+            return f"{lost} unless the reclaim policy is Retain"
 
 
 def _as_new_claim(
@@ -396,15 +399,7 @@ def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate, other_cl
     if other_class:
         new_claim = with_spec(new_claim, storage_class_name=other_class)
         named = f" with class {other_class}, which waits for the pod"
-    volume = place.snapshot.storage.volumes.get(claim.spec.volume_name)
-    is_kept = (
-        volume is not None and volume.spec.persistent_volume_reclaim_policy == "Retain" and not volume.spec.is_on_node
-    )
-    data = f"the data on volume {claim.spec.volume_name} is lost"
-    if is_kept:
-        data = f"volume {claim.spec.volume_name} keeps its data; the new volume is empty"
-    elif volume is not None and volume.spec.csi is not None and _is_zonal(volume):
-        data = f"{data} unless it is restored from a snapshot"
+    data = _fate_of_data(claim, place.snapshot.storage)
     title = f"delete and recreate claim {claim.key}{named}; {data}"
     return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(new_claim,))
 
@@ -474,14 +469,13 @@ def _new_claim(finding: f.ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep
                 claim = with_default_class(replace(template, metadata=metadata), default)
                 title = f"create claim {claim.key} from the template of StatefulSet {owner.name}"
                 return s.ObjectStep(title=title, objects=(claim,))
-    of_volume = _ephemeral_claim(finding.claim, place) if finding.ephemeral else None
+    owners = (place.owner_reference,) if finding.ephemeral else ()
+    of_volume = ephemeral_claim(place.pod, finding.claim, owners) if finding.ephemeral else None
     if of_volume is not None:
         return _create_claim(with_default_class(of_volume, default), is_ephemeral=True)
     chosen = default or _usual_class(filter(_waits, classes), snapshot.storage)
     claim = PersistentVolumeClaim(
-        metadata=ObjectMeta(
-            name=name, namespace=namespace, owner_references=(place.owner_reference,) if finding.ephemeral else ()
-        ),
+        metadata=ObjectMeta(name=name, namespace=namespace, owner_references=owners),
         spec=PersistentVolumeClaimSpec(
             access_modes=("ReadWriteOnce",),
             resources=VolumeResourceRequirements(requests={"storage": _DEFAULT_CLAIM_SIZE}),
@@ -523,23 +517,6 @@ def _create_claim(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.Obje
     maker = CONTROLLER_MANAGER if is_ephemeral else ""
     by = f" ({maker} does this)" if maker else ""
     return s.ObjectStep(title=f"create claim {claim.key}{of_class}{by}", objects=(claim,), maker=maker)
-
-
-def _ephemeral_claim(key: str, place: RemedyCandidate) -> PersistentVolumeClaim | None:
-    """Return the claim as its generic ephemeral volume specifies it; None if that is invalid."""
-    namespace, _, name = key.partition("/")
-    for volume in place.pod.spec.volumes:
-        template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
-        if template is None or claim_name(place.pod.metadata.name, volume) != name:
-            continue
-        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(place.owner_reference,))
-        claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
-        try:
-            check_quantities(claim)
-        except InputError:
-            return None
-        return claim
-    return None
 
 
 def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageClass | None:

@@ -44,7 +44,15 @@ def test_a_larger_node_in_the_zone_of_the_volume() -> None:
 
 def test_volumes_in_different_zones() -> None:
     waits = storage_class(provisioner="csi.example.com")
-    volumes = [volume(f"pv-{item}", claim_ref=item, node_affinity=in_term(ZONE, item)) for item in ("a", "b")]
+    volumes = [
+        volume(
+            f"pv-{item}",
+            claim_ref=item,
+            node_affinity=in_term(ZONE, item),
+            persistentVolumeReclaimPolicy="Delete",
+        )
+        for item in ("a", "b")
+    ]
     claims = [volume_claim(item, volume=f"pv-{item}") for item in ("a", "b")]
     objects = [node("n", labels={ZONE: "a"}, allocatable=LARGE), waits, *volumes, *claims, using("me", "a", "b")]
     assert titles_of(*objects) == ["delete and recreate claim default/b; the data on volume pv-b is lost"]
@@ -98,7 +106,8 @@ def test_a_deleted_node_with_a_local_disk(key: str) -> None:
     there = in_term(key, "gone")
     machine = node("a", labels={"kubernetes.io/hostname": "a", key: "a"}, allocatable=LARGE)
     local = storage_class(provisioner="topolvm.io")
-    objects = [machine, local, volume_claim("data", volume="pv"), volume("pv", claim_ref="data", node_affinity=there)]
+    kept = volume("pv", claim_ref="data", node_affinity=there, persistentVolumeReclaimPolicy="Delete")
+    objects = [machine, local, volume_claim("data", volume="pv"), kept]
     assert titles_of(*objects, using("me", "data")) == [
         "restore node gone, or add a node with that host name with room for one pod",
         "delete and recreate claim default/data; the data on volume pv is lost",

@@ -365,7 +365,13 @@ def test_a_claim_that_was_bound_too_early_gets_a_class_with_late_binding(
     other: list[Manifest], *, is_offered: bool
 ) -> None:
     bound = claim("data", storage_class="now", volume="gone")
-    disk = volume("gone", storage_class="now", claim_ref="data", node_affinity=in_term(HOSTNAME, "elsewhere"))
+    disk = volume(
+        "gone",
+        storage_class="now",
+        claim_ref="data",
+        node_affinity=in_term(HOSTNAME, "elsewhere"),
+        persistentVolumeReclaimPolicy="Delete",
+    )
     fixes = titles(bound, disk, storage_class("now", provisioner=DRIVER, waits=False), *other)
     named = EMPTIED.replace(";", " with class waits, which waits for the pod;")
     assert [title for title in fixes if "recreate" in title] == ([named] if is_offered else [])
@@ -442,15 +448,20 @@ ON_SCRATCH = pod(
 
 
 @pytest.mark.parametrize(
-    ("policy", "fate"),
+    ("policy", "local", "fate"),
     [
-        ("Delete", "the data on volume v is lost"),
-        ("Retain", "volume v keeps its data; the new volume is empty"),
-        ("", "the data on volume v is lost unless the reclaim policy is Retain"),
+        ("Delete", None, "the data on volume v is lost"),
+        ("Retain", None, "volume v keeps its data; the new volume is empty"),
+        (
+            "Retain",
+            {"path": "/v"},
+            "volume v keeps its data on the disk of its node; the new volume is empty",
+        ),
+        ("", None, "the data on volume v is lost unless the reclaim policy is Retain"),
     ],
 )
-def test_the_data_of_a_claim_that_is_recreated(policy: str, fate: str) -> None:
-    kept = volume("v", claim_ref="me-scratch", persistentVolumeReclaimPolicy=policy)
+def test_the_data_of_a_claim_that_is_recreated(policy: str, local: Manifest | None, fate: str) -> None:
+    kept = volume("v", claim_ref="me-scratch", persistentVolumeReclaimPolicy=policy, local=local)
     objects = [storage_class(provisioner=DRIVER), claim("me-scratch", volume="v"), kept]
     [fix] = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), ON_SCRATCH, *objects]), "default/me").fixes
     assert (fix.title, fix.costs) == ("delete and recreate claim default/me-scratch", (fate,))
@@ -487,6 +498,14 @@ def test_a_quota_that_refuses_the_claim_of_an_ephemeral_volume_is_raised() -> No
     assert command.startswith("kubectl patch resourcequota few -n default")
     [refused] = [text for text in roots(result.diagnosis) if text.startswith("kube-controller-manager cannot create")]
     assert "exceeded quota: few, requested: persistentvolumeclaims=1" in refused
+
+
+def test_an_ephemeral_volume_with_an_invalid_size_and_a_quota() -> None:
+    questions: Manifest = {**SCRATCH, "resources": {"requests": {"storage": "abc"}}}
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": questions}}}
+    objects = [storage_class(provisioner=DRIVER), quota_of_claims("few", "1"), pod("me", volumes=[scratch])]
+    result = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), *objects]), "default/me")
+    assert not [text for text in roots(result.diagnosis) if text.startswith("kube-controller-manager cannot create")]
 
 
 def test_an_event_of_the_pod_names_why_the_claim_of_its_ephemeral_volume_is_not_created() -> None:
