@@ -23,6 +23,7 @@ from kschedx.kube.selectors import CompiledTerm, compile_node_selector, compile_
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodAffinityTerm
 from kschedx.kube.typos import nearest_name
+from kschedx.plugins.pod_topology_spread import default_selector
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row, rows_where
 from kschedx.snapshot.pods import PodTable
@@ -290,9 +291,11 @@ def _replaced_defaults(cycle: Cycle) -> Iterator[str]:
     spreads |= any(each.topology_key in ZONE_LABELS for each in args.default_constraints)
     if not spreads or any(each.topology_key in ZONE_LABELS for each in own):
         return
+    selector = default_selector(cycle.pod, cycle.snapshot)
+    if selector.empty:
+        return  # no default constraint applies to the pod
     pods, cluster = cycle.snapshot.pods, cycle.all_nodes.cluster
-    matches = compile_selector(own[0].label_selector).matches
-    inside = pods.labels.where(matches) & (pods.node >= 0)
+    inside = pods.labels.where(selector.matches) & (pods.node >= 0)
     inside &= pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
     zones = [first_label(cluster.nodes[int(row)].metadata.labels, ZONE_LABELS) for row in pods.node[inside]]
     others = {first_label(cycle.nodes.node(row).metadata.labels, ZONE_LABELS) for row in each_row(cycle.feasible)}
@@ -424,7 +427,8 @@ def replicas_verdict(cycle: Cycle, verdict: RunsAlready) -> RunsAlready:
 
 def _uneven_spread(cycle: Cycle) -> TopologySpreadSkew | None:
     """Return a constraint whose skew is above maxSkew even without the pod."""
-    outcome, unseen = cycle.filter, len(cycle.pod.spec.topology_spread_constraints)
+    outcome, constraints = cycle.filter, cycle.pod.spec.topology_spread_constraints
+    hard = sum(constraint.when_unsatisfiable == "DoNotSchedule" for constraint in constraints)
     seen: set[int] = set()
     for plugin, verdicts in () if outcome is None else zip(outcome.plugins, outcome.verdicts, strict=True):
         if plugin != "PodTopologySpread":
@@ -436,7 +440,7 @@ def _uneven_spread(cycle: Cycle) -> TopologySpreadSkew | None:
                 if finding.min_domains is None and finding.domains[0].matching - finding.minimum > finding.max_skew:
                     return finding
                 seen.add(finding.constraint)
-            if len(seen) == unseen:
+            if len(seen) == hard > 0:  # the default constraints of a profile may be several
                 break
     return None
 

@@ -31,6 +31,12 @@ SPREAD: Manifest = {
 
 
 PER_HOST = {**SPREAD, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+SERVICE: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {"selector": {"app": "x"}},
+}
 
 
 def prefers(*terms: tuple[int, Mapping[str, object]]) -> Manifest:
@@ -99,6 +105,7 @@ def apart(app: str, **term: object) -> Manifest:
             [
                 *(node(name, labels={"topology.kubernetes.io/zone": zone}) for name, zone in ("ax", "bx", "cy")),
                 *(pod(f"web-{host}", on=host, labels={"app": "x"}) for host in "ab"),
+                SERVICE,
             ],
             pod("me", labels={"app": "x"}, topologySpreadConstraints=[{**PER_HOST, "maxSkew": 1}]),
             "its own spread constraints replace the default one over zones: both matching pods are in x",
@@ -106,7 +113,16 @@ def apart(app: str, **term: object) -> Manifest:
         (
             [
                 *(node(name, labels={"topology.kubernetes.io/zone": zone}) for name, zone in ("ax", "bx", "cy")),
+                *(pod(f"web-{host}", on=host, labels={"app": "x"}) for host in "ab"),
+            ],
+            pod("me", labels={"app": "x"}, topologySpreadConstraints=[{**PER_HOST, "maxSkew": 1}]),
+            None,  # without a Service and a controller, no default constraint applies
+        ),
+        (
+            [
+                *(node(name, labels={"topology.kubernetes.io/zone": zone}) for name, zone in ("ax", "bx", "cy")),
                 *(pod(f"web-{host}", on=host, labels={"app": "x"}) for host in "ac"),
+                SERVICE,
             ],
             pod("me", labels={"app": "x"}, topologySpreadConstraints=[{**PER_HOST, "maxSkew": 1}]),
             None,
