@@ -3,7 +3,6 @@ pods start."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -44,16 +43,16 @@ def _failed_pods(snapshot: Snapshot) -> tuple[_Owned, _Owned]:
     if known is not None:
         return known
     pods = snapshot.pods
-    failed: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    failed: dict[tuple[str, str, str], list[int]] = {}
     rejected: dict[tuple[str, str, str], list[int]] = {}
     for row in pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist():
         status, owner = pods[row].status, pods[row].metadata.controller
         if owner is not None:
             key = owner.kind, pods.namespaces[row], owner.name
-            failed[key].append(row)
+            failed.setdefault(key, []).append(row)
             if any(map(_REJECTED.match, (status.reason, status.message))):
                 rejected.setdefault(key, []).append(row)
-    vars(snapshot)["_failed_pods"] = dict(failed), rejected
+    vars(snapshot)["_failed_pods"] = failed, rejected
     return failed, rejected
 
 
@@ -61,13 +60,16 @@ def kubelet_rejection(snapshot: Snapshot, workload: Workload) -> states.Rejected
     """Return the state of a Job without an active pod, of a DaemonSet without one on some node, or of a workload with a
     ReplicaSet that lacks pods, if kubelets failed some of its pods."""
     by_owner, own = rejected_pods(snapshot), (workload.kind, workload.namespace, workload.name)
+    if not by_owner:
+        return None
     makers = {own: snapshot.workloads.get(own, b"{}")}
-    if workload.kind == "Deployment" and by_owner:
+    if workload.kind == "Deployment":
         replica_sets = replica_sets_of(snapshot, workload)
         makers = {("ReplicaSet", workload.namespace, meta.name): raw for meta, raw in replica_sets}
-    for key, raw in ((key, raw) for key, raw in makers.items() if key in by_owner):
+    failing = {key: raw for key, raw in makers.items() if key in by_owner}
+    members = member_rows(snapshot, workload) if failing else []
+    for key, raw in failing.items():
         rows, wanted = by_owner[key], stored_controller(raw).spec.replicas
-        members = member_rows(snapshot, workload)
         active = [row for row in members if is_controlled_by(snapshot, row, key[2])]
         if workload.kind == "DaemonSet":
             names, active = snapshot.pods.node_names, []

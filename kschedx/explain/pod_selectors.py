@@ -32,8 +32,6 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import map_at
-from kschedx.kube.quantity import resource_amount
-from kschedx.kube.resources import requested_amount
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import FINISHED, ObjectMeta, Pod
 from kschedx.kube.workloads import TEMPLATE_HASH
@@ -345,7 +343,7 @@ def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[Groups
 
 def _frees_room(cycle: Cycle, rows: Sequence[int], findings: Iterable[Finding]) -> bool:
     """Return whether all of these pods run, and a node has the resources that the pod lacks once they have ended."""
-    pods, nodes, needed = cycle.snapshot.pods, cycle.snapshot.cluster.nodes, dict[str, int]()
+    pods, nodes, needed = cycle.snapshot.pods, cycle.all_nodes, dict[str, int]()
     for finding in findings:
         if isinstance(finding, InsufficientResource):
             needed[finding.resource] = finding.requested
@@ -355,9 +353,11 @@ def _frees_room(cycle: Cycle, rows: Sequence[int], findings: Iterable[Finding]) 
 
     def free(node: ClusterRow, resource: str) -> int:
         """Return what is free on the node without these pods."""
-        kept = (row for row in pods.on_node(node).tolist() if row not in by_node[node])
-        used = sum(requested_amount(pods.specs[row], resource) for row in kept)
-        return resource_amount(resource, nodes[node].status.allocatable.get(resource, "0")) - used
+        row, column = nodes.row_of(node), nodes.resources.index.get(resource)
+        if row is None or column is None:
+            return 0
+        ended = nodes.requests.matrix[np.array(by_node[node]), column].sum()
+        return int(nodes.allocatable[row, column] - nodes.requested[row, column] + ended)
 
     return any(all(free(node, name) >= amount for name, amount in needed.items()) for node in by_node)
 

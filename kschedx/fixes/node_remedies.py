@@ -475,14 +475,15 @@ def _uncordon_step(row: ClusterRow, node: Node, snapshot: Snapshot) -> s.FixStep
     if finding is None:
         return s.Uncordon(row=row, node=node.name)
     ordered = ordered_maintenance(snapshot, node.name)
-    by = "" if ordered is None else f"NodeMaintenance {ordered.name}"
-    if ordered is None and any(taint.key in MAINTENANCE_TAINTS for taint in node.spec.taints):
-        by = "its NodeMaintenance"
+    is_ordered = any(taint.key in MAINTENANCE_TAINTS for taint in node.spec.taints)
+    if ordered is not None:
+        is_ordered = not ordered.metadata.deletion_timestamp
     fault = NodeFault(
         taint=Taint(key=CORDON_TAINT, effect=NO_SCHEDULE),
         by=finding.title,
         is_failed=finding.is_failed,
-        ordered_by="" if ordered is not None and ordered.metadata.deletion_timestamp else by,
+        is_ordered=is_ordered,
+        maintenance=ordered.name if ordered is not None and is_ordered else "",
     )
     kept = (taint for taint in node.spec.taints if taint.key in (CORDON_TAINT, *MAINTENANCE_TAINTS))
     taints = dict.fromkeys((fault.taint, *kept))

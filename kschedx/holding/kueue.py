@@ -230,6 +230,7 @@ def _quotas(run: AdmissionRun, node: QueueNode, job: Job) -> Iterator[FlavorQuot
     for requests in job.counted_pod_sets:
         total = add_requests(total, {**requests.requests, PODS: requests.count})
     holders = run.cache.jobs[node.name].values()
+    queues = () if node.parent is None else tuple(node.parent.root.all_queues())
     for fr, quota in node.quotas.items():
         requested = total.get(fr.resource, 0)
         if not requested:
@@ -243,12 +244,8 @@ def _quotas(run: AdmissionRun, node: QueueNode, job: Job) -> Iterator[FlavorQuot
             for holder in holders
             if holder.usage.get(fr)
         )
-        root = [*node.ancestors()][-1:]
         borrowers = (
-            other.name
-            for cohort in root
-            for other in cohort.all_queues()
-            if fr in other.quotas and other.used_amount(fr) > other.quotas[fr].nominal
+            other.name for other in queues if fr in other.quotas and other.used_amount(fr) > other.quotas[fr].nominal
         )
         yield FlavorQuota(
             resource=fr.resource,

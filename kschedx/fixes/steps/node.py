@@ -177,7 +177,8 @@ class NodeFault(Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()  # pods of DaemonSets, `namespace/name`, that are not ready on the node
     pool: str = ""  # the Karpenter NodePool that sets the startup taint
     is_failed: bool = False  # whether the maintenance that keeps the node cordoned does not continue by itself
-    ordered_by: str = ""  # `NodeMaintenance fan`, which keeps the node cordoned until it is deleted
+    is_ordered: bool = False  # whether a NodeMaintenance keeps the node cordoned until it is deleted
+    maintenance: str = ""  # the name of that NodeMaintenance; empty if it is not known
 
     @property
     def comes_with_cordon(self) -> bool:
@@ -187,8 +188,9 @@ class NodeFault(Struct, frozen=True, kw_only=True):
         """Return the title: `free memory on node-4`, `repair node-4: it is NotReady`."""
         agents = f" ({join_phrases(self.agents[:3])})" if self.agents else ""
         match self.taint.key:
-            case _ if self.ordered_by:
-                return f"delete {self.ordered_by} when {node} needs no more maintenance"
+            case _ if self.is_ordered:
+                ordered = f"NodeMaintenance {self.maintenance}" if self.maintenance else "its NodeMaintenance"
+                return f"delete {ordered} when {node} needs no more maintenance"
             case _ if self.comes_with_cordon and self.is_failed:
                 return f"repair the {self.by} on {node}, which keeps it cordoned"
             case _ if self.comes_with_cordon:
@@ -238,7 +240,7 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
         return _without_taints(node, lambda taint: taint in gone)
 
     def commands(self) -> tuple[str, ...]:
-        names = {fault.ordered_by.partition("NodeMaintenance ")[2] for fault in self.faults}
+        names = {fault.maintenance for fault in self.faults}
         return tuple(shell_command("kubectl delete nodemaintenance {}", name) for name in names if all(names))
 
     def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:
