@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from kschedx.progress import Phase, ProgressStep, begin, has_listener, listen, report_progress, silence
+from kschedx.progress import UPDATE_INTERVAL, Phase, ProgressStep, begin, has_listener, listen, report_progress, silence
 
 if TYPE_CHECKING:
     from multiprocessing.pool import IMapIterator
@@ -25,8 +25,6 @@ FEW = 64
 """Fewer items than this are not worth a process."""
 _CHUNK = 16
 
-_TOLD = 0.2
-"""Seconds between updates of the processes' progress."""
 _WATCHED = 0.5
 """Seconds between checks that the parent still runs."""
 
@@ -74,7 +72,7 @@ def _await_results(done: IMapIterator[_T], shares: Array[float]) -> Iterator[_T]
     with suppress(StopIteration):
         while True:
             try:
-                yield done.next(_TOLD)
+                yield done.next(UPDATE_INTERVAL)
             except multiprocessing.TimeoutError:
                 begin(sum(shares[:]))
 

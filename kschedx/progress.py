@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 _T = TypeVar("_T")
+UPDATE_INTERVAL = 0.2  # seconds between two updates of what is shown
 
 
 class Phase(StrEnum):

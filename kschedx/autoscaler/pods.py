@@ -241,6 +241,6 @@ def are_all_new(pods: PodTable, rows: Sequence[int], requests_gpu: Callable[[int
 
 
 def _creation_time(pods: PodTable, row: int) -> int:
-    """Return nanoseconds since 1970; 0 if the pod has no creation time."""
+    """Return nanoseconds since 1970, before all others for a pod without a creation time."""
     created = pods.creation_time(row)
     return -(2**62) if created is None else created

@@ -123,8 +123,10 @@ class Baseline:
     @classmethod
     def read(cls, path: str) -> Baseline:
         """Read the file. Raises `InputError`."""
+        from kschedx.sources.compression import read_file
+
         try:
-            sarif = msgspec.json.decode(Path(path).read_bytes(), type=_Sarif)
+            sarif = msgspec.json.decode(read_file(path), type=_Sarif)
         except OSError as error:
             raise InputError(system_reason(error), place=Place(source=path)) from None
         except msgspec.MsgspecError:

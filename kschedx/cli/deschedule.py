@@ -110,6 +110,7 @@ def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> P
 
 def _read(path: str, question: Question) -> bytes:
     """Return the policy's bytes. Raises `InputError`."""
+    from kschedx.sources.compression import read_file
     from kschedx.sources.files import standard_input
 
     if path.startswith(_LIVE) and not Path(path).exists():
@@ -119,7 +120,7 @@ def _read(path: str, question: Question) -> bytes:
             raise InputError(f"--policy {path} needs a live cluster, and --snapshot names files")
         return _config_map(question.where, namespace or "kube-system", own)
     try:
-        return standard_input().read() if path == "-" else Path(path).read_bytes()
+        return standard_input().read() if path == "-" else read_file(path)
     except OSError as error:
         raise InputError(system_reason(error), place=Place(source=path)) from None
 

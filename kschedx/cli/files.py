@@ -13,7 +13,7 @@ import msgspec
 from kschedx.cli.streams import print_note_if_file
 from kschedx.errors import ConfigError, InputError, Place, nearest, system_reason
 from kschedx.sources import yaml as yaml_text
-from kschedx.sources.compression import STDOUT, compression_of, write
+from kschedx.sources.compression import STDOUT, compression_of, read_file, write
 from kschedx.sources.configurations import find_configuration, placed_error, read_configuration, zero_weights
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def single_document(path: str) -> object:
     """Return the content of a YAML or JSON file. Raises `InputError`."""
     place = Place(source=path)
     try:
-        text = Path(path).read_bytes()
+        text = read_file(path)
     except OSError as error:
         raise InputError(system_reason(error), place=place) from None
     loaded = [yaml_text.load(part, source=path) for part in yaml_text.split(text, source=path)]

@@ -24,7 +24,7 @@ from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, Place, nearest, system_reason
 from kschedx.inquiry.fleet import ClusterAnswerDocument, FleetDocument
 from kschedx.kube import documents
-from kschedx.progress import Phase, ProgressStep, begin, count_items
+from kschedx.progress import UPDATE_INTERVAL, Phase, ProgressStep, begin, count_items
 from kschedx.wording import Fact, count, list_names
 
 if TYPE_CHECKING:
@@ -123,7 +123,6 @@ def _summary_of(program: Callable[[Sequence[str]], int], words: Sequence[str]) -
 _LIST = ".list"  # the suffix of a file with a snapshot's path, or `context:NAME`, on each line
 _CONTEXT = "context:"
 _MOST_CITED = 20  # clusters in the footer of a page; its table has all
-_TOLD = 0.2  # seconds between updates of the progress
 
 
 class _Member(Struct, frozen=True, kw_only=True):
@@ -260,7 +259,7 @@ def _finished_rows(
     """Yield the rows as they are finished, and report the progress of the others meanwhile."""
     left = dict(zip(futures, works, strict=True))
     while left:
-        for future in wait(left, _TOLD, FIRST_COMPLETED).done:
+        for future in wait(left, UPDATE_INTERVAL, FIRST_COMPLETED).done:
             del left[future]
             yield future.result()
         current = next((work for work in left.values() if work.phase), None)

@@ -39,7 +39,7 @@ from kschedx.explain.ranking import rank_nodes
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.names import short_names
-from kschedx.progress import Phase, ProgressStep, listen_to_progress, silence
+from kschedx.progress import UPDATE_INTERVAL, Phase, ProgressStep, listen_to_progress, silence
 from kschedx.render.blocks import shown_findings
 from kschedx.render.manifests import kubectl_commands
 from kschedx.render.pending import cause_text, cause_title, cause_tone, pending_sentence, pending_tone
@@ -59,7 +59,6 @@ _LEAST_WIDTH = 20  # columns of an explanation
 _WIDE = 110  # columns from which the answer is beside the nodes instead of below them
 _FRAME = 4  # the columns around an explanation's text in its tab: padding and scroll bar
 _WATCHED = 0.5  # seconds between checks that the terminal still exists
-_TOLD = 0.2  # seconds between updates of the progress
 _SHOWN = 4  # how many nodes are named beside a fix
 
 
@@ -386,7 +385,7 @@ class Browser(App[None]):
     def on_mount(self) -> None:
         self.begin_capture_print(self, stdout=False)
         self.push_screen(self._first)
-        self.set_interval(_TOLD, self._show_step)
+        self.set_interval(UPDATE_INTERVAL, self._show_step)
         self.call_after_refresh(self.begin)
 
     def _handle_exception(self, error: Exception) -> None:

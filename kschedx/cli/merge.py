@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import typer
 
@@ -35,12 +33,13 @@ def merge(
 ) -> int:
     from kschedx.inquiry.profile_difference import DifferencePart, merge_parts
     from kschedx.render.manifests import to_json
+    from kschedx.sources.compression import read_file
 
     parts = []
     for file in files:
         place = Place(source=file)
         try:
-            document = msgspec.json.decode(Path(file).read_bytes())
+            document = msgspec.json.decode(read_file(file))
         except OSError as error:
             raise InputError(f"cannot be read: {system_reason(error)}", place=place) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

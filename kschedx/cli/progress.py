@@ -13,14 +13,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kschedx.cli import streams
-from kschedx.progress import Phase, ProgressStep, listen_to_progress, report_progress
+from kschedx.progress import UPDATE_INTERVAL, Phase, ProgressStep, listen_to_progress, report_progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 _DELAY = 0.4
 """Seconds after which the bar appears: from the start of the process, whose imports take longer on a busy machine."""
-_INTERVAL = 0.2
 
 
 @contextmanager
@@ -108,7 +107,7 @@ class _Bar:
     def _draw(self) -> None:
         wait = max(self._begins - time.monotonic(), 0)
         while not self._ended.wait(wait):
-            wait = _INTERVAL
+            wait = UPDATE_INTERVAL
             with self._lock:
                 if self._step.phase and not self._ended.is_set():
                     self._refresh(self._step)

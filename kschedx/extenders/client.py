@@ -13,7 +13,6 @@ import ssl
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Self, assert_never
 from urllib.parse import urljoin, urlsplit
 
@@ -32,6 +31,7 @@ from kschedx.kube.field_errors import quote_go
 from kschedx.kube.scalars import NANOSECONDS
 from kschedx.kube.types import Node, Pod
 from kschedx.snapshot.snapshot import StoredManifests
+from kschedx.sources.compression import read_file
 from kschedx.sources.dumps import ignore
 from kschedx.sources.files import read
 from kschedx.sources.lists import RAWS
@@ -274,7 +274,7 @@ class _Exchange(threading.Thread):
 
     def _pem(self, data: bytes, file: str, field: str) -> bytes:
         try:
-            return data or (Path(file).read_bytes() if file else b"")
+            return data or (read_file(file) if file else b"")
         except OSError as error:
             reason = system_reason(error)
             text = f"{file}: {reason} (it is a file of kube-scheduler's machine; copy it here)"

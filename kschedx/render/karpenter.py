@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 _RESERVED = lazy_pattern(r"using label (?P<key>\S+) is not allowed")
 
-_TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
+_SHOWN_RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
 """The resources of an instance type that are shown, in this order."""
 
 
@@ -311,21 +311,23 @@ def _owner(pod: Pod) -> str:
 
 
 def _listed_amounts(amounts: Amounts) -> Iterator[str]:
-    for name in (*_TOLD, *sorted(set(amounts) - set(_TOLD))):
+    for name in (*_SHOWN_RESOURCES, *sorted(set(amounts) - set(_SHOWN_RESOURCES))):
         if name in amounts and amounts[name].nano and name != "pods":
             yield f"{_resource_amount(name, amounts[name])} {name}"
 
 
 def _offer(instance_type: InstanceType) -> str:
     text = ", ".join(
-        _listed_amounts({name: instance_type.allocatable[name] for name in _TOLD if name in instance_type.allocatable})
+        _listed_amounts(
+            {name: instance_type.allocatable[name] for name in _SHOWN_RESOURCES if name in instance_type.allocatable}
+        )
     )
     where = f", as on {instance_type.seen_on}" if instance_type.seen_on else ""
     return f"{text} allocatable{where}"
 
 
 def _resources_text(amounts: Amounts) -> str:
-    return ", ".join(_listed_amounts({name: amounts[name] for name in _TOLD if name in amounts}))
+    return ", ".join(_listed_amounts({name: amounts[name] for name in _SHOWN_RESOURCES if name in amounts}))
 
 
 def _skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:

@@ -148,15 +148,13 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     diagnosis = explanation.diagnosis
     ranked = rank_nodes(cycle, SHOWN + 1)
     headline, tone = _headline(explanation, diagnosis, ranked), outcome_tone(explanation.alone)
-    unready = next((note for note in explanation.first_notes if isinstance(note, RunsAlready) and note.not_ready), None)
-    now = ""
-    if static := next((it for it in explanation.first_notes if isinstance(it, RunsAlready) and it.is_static), None):
+    running, now = next((note for note in explanation.first_notes if isinstance(note, RunsAlready)), None), ""
+    if running is not None and (running.is_static or running.not_ready):
         now = f"scheduled now, it {headline.removeprefix(f'{cycle.pod.key} ')}"
-        headline = f"{cycle.pod.key}{static.text.removeprefix('it')}"
-    elif unready is not None:
-        now = f"scheduled now, it {headline.removeprefix(f'{cycle.pod.key} ')}"
-        headline = f"{cycle.pod.key} runs on {unready.node} and is not ready: {unready.not_ready}"
-        tone = Tone.HELD if tone is Tone.GOOD else tone
+        headline = f"{cycle.pod.key}{running.text.removeprefix('it')}"
+        if not running.is_static:
+            headline = f"{cycle.pod.key} runs on {running.node} and is not ready: {running.not_ready}"
+            tone = Tone.HELD if tone is Tone.GOOD else tone
     deciders = tuple(_deciders(explanation)) if with_fixes else ()
     pods, phrases = explanation.cycle.snapshot.pods, []
     for key in explanation.victims:

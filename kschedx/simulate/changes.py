@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import groupby
-from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -154,9 +153,10 @@ def _parse_typed(verb: str, value: str, read: Read) -> Iterator[SimulatedChange]
 def _lists(path: str) -> Iterator[list[object]]:
     """Yield the lists in a YAML or JSON file; JSON text is valid YAML."""
     from kschedx.sources import yaml as yaml_text
+    from kschedx.sources.compression import read_file
 
     try:
-        text = Path(path).read_bytes()
+        text = read_file(path)
     except OSError as error:
         raise InputError(system_reason(error), place=Place(source=path)) from None
     for part in yaml_text.split(text, source=path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -262,6 +263,18 @@ _PACK_BLOCK = 1 << 20
 
 class _Writable(Protocol):
     def write(self, data: bytes, /) -> int: ...
+
+
+_LARGEST_WHOLE = 1 << 30  # bytes of a file that is read as a whole; a device has no end
+
+
+def read_file(path: str | Path) -> bytes:
+    """Return the content of a file that is no cluster. Raises `OSError`, for a file of more than 1 GiB as well."""
+    with Path(path).open("rb") as file:
+        content = file.read(_LARGEST_WHOLE + 1)
+    if len(content) > _LARGEST_WHOLE:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return content
 
 
 def compression_of(path: str) -> str:

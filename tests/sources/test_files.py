@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ import msgspec
 import pytest
 
 from kschedx.errors import InputError
-from kschedx.sources import files, manifests
+from kschedx.sources import compression, files, manifests
 from kschedx.sources.files import load_documents
 from kschedx.sources.lists import from_objects
+from tests.builders import node
+from tests.command import kschedx
 from tests.sources.dumps import forms
 
 POD = '{"kind": "Pod", "a": 1}'
@@ -283,3 +286,13 @@ def test_a_text_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     write("longer.yaml", longer)
     assert read("fits.yaml") == [{"kind": "Pod"}]
     assert error("longer.yaml").startswith("longer.yaml: a text of more than 3 MB that cannot be read in pieces")
+
+
+@pytest.mark.parametrize("command", [("merge",), ("simulate", "-s", "cluster.yaml", "--changes")])
+def test_a_device_without_end_is_too_large(
+    command: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compression, "_LARGEST_WHOLE", 1000)
+    (tmp_path / "cluster.yaml").write_text(json.dumps(node("a")), encoding="utf-8")
+    result = kschedx(*command, "/dev/zero", cwd=tmp_path)
+    assert (result.code, result.err.endswith("file too large\n")) == (2, True), result.err

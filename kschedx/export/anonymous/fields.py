@@ -376,8 +376,8 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
 def _is_read(event: Mapping[str, object], group: str) -> bool:
     """Return whether an event is kept. A truncated message is omitted: its last name may be incomplete, and cannot be
     found again."""
-    untold = {events.PROVISIONING_FAILED, events.EXTERNAL_PROVISIONING, *events.OF_EVICTION}
-    if group not in events.GROUPS or event.get("reason") not in events.REASONS - untold:
+    left_out = {events.PROVISIONING_FAILED, events.EXTERNAL_PROVISIONING, *events.OF_EVICTION}
+    if group not in events.GROUPS or event.get("reason") not in events.REASONS - left_out:
         return False
     texts = (event.get("message"), event.get("note"))
     return not any(isinstance(text, str) and events.is_cut(text) for text in texts)

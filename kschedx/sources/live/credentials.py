@@ -30,6 +30,7 @@ from kschedx.errors import InputError, Place, nearest, system_reason
 from kschedx.kube.escaping import Url
 from kschedx.patterns import lazy_pattern
 from kschedx.progress import Phase, report_progress
+from kschedx.sources.compression import read_file
 from kschedx.sources.live.kubeconfig import ContextChoice, ExecPlugin, KubeconfigCluster, KubeconfigUser, NamedEntry
 
 if TYPE_CHECKING:
@@ -551,7 +552,7 @@ def _file(path: str, where: Place) -> bytes:
         beside = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
         raise InputError(f'no file "{path}"', place=where, hint=nearest(Path(path).name, beside))
     try:
-        return Path(path).read_bytes()
+        return read_file(path)
     except OSError as error:
         raise InputError(f'"{path}" cannot be read: {system_reason(error)}', place=where) from None
 
