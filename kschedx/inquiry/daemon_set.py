@@ -77,6 +77,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         rejected = [("pending", group) for group in self.waits] + [("not eligible", group) for group in self.left_out]
         rows = [(node, "fits", "") for node in self.runs]
         rows += [(node, "cannot start", "") for node in self.cannot_start]
+        rows += [(node, "being deleted", "") for node in self.blocked_deletions]
         for state, group in rejected:
             plugins = ", ".join(blocker.plugin for blocker in group.exemplar.blockers)
             rows += [(node, state, plugins) for node in self.names(group)]
@@ -187,13 +188,19 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return tuple(nodes.name(row) for row in group.rows)
 
     def answer_on(self, node: str) -> Explanation:
-        """Return the answer about the pod that the controller creates for one node."""
+        """Return the answer about the pod that the controller creates for one node, or about the one there whose
+        deletion is blocked."""
         if node not in self._answers_by_node:
-            subject = replace(self.subject, pod=pin_to_node(self.subject.pod, node), first=None)
-            answer = explain(self.awaited[node] if node in self._start_failures else subject, self.setup)
-            runs = node in self.has_pod  # whatever would keep another pod from starting
-            self._answers_by_node[node] = replace(answer, lifecycle=None, remedies=None) if runs else answer
+            self._answers_by_node[node] = self._answer_on(node)
         return self._answers_by_node[node]
+
+    def _answer_on(self, node: str) -> Explanation:
+        if node in self.blocked_deletions:
+            return explain(self.deleted[node], self.setup)
+        subject = replace(self.subject, pod=pin_to_node(self.subject.pod, node), first=None)
+        answer = explain(self.awaited[node] if node in self._start_failures else subject, self.setup)
+        runs = node in self.has_pod  # whatever would keep another pod from starting
+        return replace(answer, lifecycle=None, remedies=None) if runs else answer
 
     @cached_property
     def _answers_by_node(self) -> dict[str, Explanation]:
@@ -250,9 +257,8 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     def fixes_by_node(self) -> tuple[tuple[Fix, str], ...]:
         """The first fix of each group of nodes, and the node on which it was tried; pending pods come first."""
         firsts = [(self._fix_of(group), self.names(group)[0]) for group in self.waits]
-        firsts += [(next(iter(self.answer_on(nodes[0]).fixes), None), nodes[0]) for nodes in self.unable.values()]
-        for nodes in self.by_blocker.values():
-            firsts.append((next(iter(explain(self.deleted[nodes[0]], self.setup).fixes), None), nodes[0]))
+        stuck = (nodes[0] for nodes in (*self.unable.values(), *self.by_blocker.values()))
+        firsts += [(next(iter(self.answer_on(node).fixes), None), node) for node in stuck]
         firsts += [(self._fix_of(group), self.names(group)[0]) for group in self.left_out]
         fixes: dict[str, tuple[Fix, str]] = {}
         for fix, node in firsts:

@@ -466,10 +466,10 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             nodes = answer.names(group)
             waiting = tuple(_Replica(pod=whole.pod) for _ in nodes)
             yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.answer_on, nodes[0]))
-        for unable in answer.unable.values():
-            waiting = tuple(_Replica(pod=whole.pod) for _ in unable)
-            yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.answer_on, unable[0]))
-        if not answer.runs and not answer.waits and not answer.unable:
+        for stuck in (*answer.unable.values(), *answer.by_blocker.values()):
+            waiting = tuple(_Replica(pod=whole.pod) for _ in stuck)
+            yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.answer_on, stuck[0]))
+        if not (answer.runs or answer.waits or answer.unable or answer.blocked_deletions):
             yield whole
 
     def _explain_queue(self, targets: Sequence[Pod | WrittenPod], queue: Sequence[Pod | WrittenPod]) -> ExplanationList:
@@ -530,11 +530,17 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         replicas = tuple(_Replica(pod=pod, node=node) for pod, node in nodes.items())
         state = together.state(group)
         if isinstance(target, WrittenPod) and target.is_daemon and group.workload is not None:
-            name = group.workload.key
-            if placed := tuple(replica for replica in replicas if replica.node):
+            name, answer = group.workload.key, together.blocked_deletions(group)
+            blocked = {} if answer is None else answer.blocked_deletions
+            if placed := tuple(replica for replica in replicas if replica.node and replica.node not in blocked):
                 yield replace(item, replicas=placed, workload=name)
+            if answer is not None:
+                for stuck in answer.by_blocker.values():
+                    deleted = tuple(replace(replica, node="") for replica in replicas if replica.node in stuck)
+                    yield replace(item, replicas=deleted, workload=name, explain=partial(answer.answer_on, stuck[0]))
             if unstarted := tuple(replica for replica in replicas if replica.pod in disputed):
-                yield replace(item, replicas=unstarted, workload=name)
+                story = partial(together.explain_disputed, group)
+                yield replace(item, replicas=unstarted, workload=name, explain=story)
             for pods in together.pending_groups(group):
                 waiting = tuple(replica for replica in replicas if replica.pod in pods)
                 story = partial(together.explanation, pods[0])

@@ -179,7 +179,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
 def _request_repair(request: str) -> tuple[str, str]:
     """Return the title and the command of a fix: only the ProvisioningRequest provisions nodes for its pods."""
     namespace, _, name = request.partition("/")
-    title = f"find out why ProvisioningRequest {request}, on which the pod depends, provisions no node"
+    title = f"check ProvisioningRequest {request}, which provisions the nodes for the pod"
     return title, f"kubectl describe provisioningrequest {name} -n {namespace}"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kschedx.controllers import states
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.pod_lifecycle import namespace_lifecycle
@@ -53,10 +55,12 @@ def _fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
     from kschedx.inquiry.stalled_drain import preview_drain
     from kschedx.simulate.simulator import SimulationOptions
 
-    options = SimulationOptions(
-        force=True, delete_emptydir_data=True
-    )  # the budget is the question, not kubectl's flags
-    preview = preview_drain(subject.snapshot, setup, [node], options=options)
+    own = subject.pod.metadata.namespace, subject.pod.metadata.name
+    budgets = subject.snapshot.disruption_budgets
+    alone = tuple(it for it in budgets if (it.metadata.namespace, it.metadata.name) == own)
+    # the question is the budget, not kubectl's flags
+    options = SimulationOptions(force=True, delete_emptydir_data=True)
+    preview = preview_drain(replace(subject.snapshot, disruption_budgets=alone), setup, [node], options=options)
     return tuple(
         Fix.untried(
             f"{each.title}, then its pods on {node} can be evicted", commands=each.commands, of_group=FixGroup.CLUSTER

@@ -89,10 +89,10 @@ def explain(
         return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
     if unknown is not None:
         first = with_first_profile(subject, setup, unknown)
-        answer = None if first is None else explain(*first, autoscaling)
         # a pod that is schedulable with this profile may be rejected by the filters of the other one
-        is_told = answer is not None and answer.alone is Outcome.UNSCHEDULABLE
-        return answer if answer is not None and is_told else answer_with_fixes(subject, setup, unknown)
+        if first is not None and (answer := explain(*first, autoscaling)).alone is Outcome.UNSCHEDULABLE:
+            return answer
+        return answer_with_fixes(subject, setup, unknown)
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
     if lifecycle is not None and not subject.pod.spec.node_name:
         return answer_with_fixes(subject, setup, lifecycle)
@@ -403,9 +403,13 @@ def _component_of(scheduler: str) -> str:
 
 
 def _scheduler_rows(snapshot: Snapshot, scheduler: str) -> list[int]:
-    """Return the pods of the workload that runs a scheduler."""
-    pods, prefix = snapshot.pods, f"{_component_of(scheduler)}-"
-    return [row for row in range(len(pods)) if pods.names[row].startswith(prefix) and pods.owners[row]]
+    """Return the pods of the workload that runs a scheduler. They are searched once for a snapshot."""
+    known: dict[str, list[int]] = vars(snapshot).setdefault("_scheduler_rows", {})
+    if scheduler not in known:
+        pods, prefix = snapshot.pods, f"{_component_of(scheduler)}-"
+        named = (row for row, name in enumerate(pods.names) if name.startswith(prefix))
+        known[scheduler] = [row for row in named if pods.owners[row]]
+    return known[scheduler]
 
 
 def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoScheduler | None:

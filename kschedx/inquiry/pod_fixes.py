@@ -135,12 +135,11 @@ class PodFixes:
         for flavor in (each for each in snapshot.of(ResourceFlavor) if each.metadata.name in without_nodes):
             for key, value in flavor.spec.node_labels.items():
                 values = [each for each in snapshot.cluster.label(key).values if each is not None]
-                meant = (
-                    (key, nearest_name(value, values))
-                    if values
-                    else (nearest_name(key, snapshot.cluster.label_keys), value)
-                )
-                if value not in values and all(meant):
+                if value in values:
+                    continue
+                named = key if values else nearest_name(key, snapshot.cluster.label_keys)
+                meant = named, nearest_name(value, values) if values else value
+                if all(meant):
                     wrong = f"{'='.join(meant)} instead of {key}={value}"
                     title = f"set {wrong} in nodeLabels of ResourceFlavor {flavor.metadata.name}"
                     yield Fix.untried(f"{title}, and recreate the workload", of_group=FixGroup.CLUSTER)

@@ -106,13 +106,13 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             pool = name.rpartition("-")[0]  # NodeClaims are named after their NodePool
             if kind == "NodeClaim" and pool in (provisioning.pool, *unsure):
                 reports[pool] = event.message
-        for name, fault in self._unregistered_pools():
-            reports.setdefault(name, f"{fault.type}={fault.status} ({fault.reason}): {fault.message}")
+        if (fault := self._registration_fault) is not None:
+            reports.setdefault(provisioning.pool, f"{fault.type}={fault.status} ({fault.reason}): {fault.message}")
         return reports
 
     def _undeclared_taints(self, name: str) -> tuple[Taint, ...]:
         """Return the taints that an agent sets and removes on new nodes of a NodePool, and that it does not declare:
-        Karpenter takes such nodes for useless and adds others."""
+        Karpenter counts such nodes as unusable and adds others."""
         pool = next(pool for pool in self.autoscaler.pools if pool.name == name)
         declared = (*pool.spec.template.spec.taints, *pool.spec.template.spec.startup_taints)
         keys = {taint.key for taint in declared}
@@ -121,12 +121,11 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         undeclared = (it for it in taints if it.key.endswith(AGENT_NOT_READY) and it.key not in (*keys, *REMOVED_BY))
         return tuple(dict.fromkeys(undeclared))
 
-    def _unregistered_pools(self) -> Iterator[tuple[str, TimedCondition]]:
-        """Yield the NodePool that gets a node for the pod, if its last nodes did not register."""
-        for pool in self.autoscaler.pools:
-            fault = condition_of(pool.status.conditions, "NodeRegistrationHealthy", "False")
-            if pool.name == self.decision.pool and fault is not None:
-                yield pool.name, fault
+    @property
+    def _registration_fault(self) -> TimedCondition | None:
+        """The condition of the NodePool that gets a node for the pod, if its last nodes did not register."""
+        pool = next((pool for pool in self.autoscaler.pools if pool.name == self.decision.pool), None)
+        return None if pool is None else condition_of(pool.status.conditions, "NodeRegistrationHealthy", "False")
 
     @property
     def document(self) -> ProvisioningDocument:
@@ -171,9 +170,9 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         ]
         if provisioning.pool:
             yield from reported
-            for name, _ in self._unregistered_pools():
-                command = shell_command("kubectl get nodeclaims -l karpenter.sh/nodepool={}", name)
-                yield autoscaler_fix(f"repair how nodes of NodePool {name} join the cluster", command)
+            if self._registration_fault is not None:
+                command = shell_command("kubectl get nodeclaims -l karpenter.sh/nodepool={}", provisioning.pool)
+                yield autoscaler_fix(f"repair how nodes of NodePool {provisioning.pool} join the cluster", command)
             title = f"wait for Karpenter: it adds a node to NodePool {provisioning.pool}, if the cloud has capacity"
             is_own = self.pod.key in karpenter.snapshot.pods.rows
             helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
@@ -317,7 +316,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 if pool.metadata.deletion_timestamp:
                     deleted.append(pool.name)
                     continue
-                if skipped.why == "static":
+                if skipped.why == "static" and pool.unready_condition is None:
                     size = pool.spec.replicas or 0
                     command = shell_command("kubectl scale nodepool {} --replicas={}", pool.name, str(size + 1))
                     yield autoscaler_fix(f"raise replicas of NodePool {pool.name} from {size} to {size + 1}", command)
@@ -414,7 +413,7 @@ def _trials(scaling: PoolScaling) -> Iterator[_PoolTrial]:
         yield from _without_reserved(scaling, group)
     for verdict in scaling.decision.pools:
         match verdict.rejection:
-            case NotTolerated(taints=taints) if any(taint.key.endswith(AGENT_NOT_READY) for taint in taints):
+            case NotTolerated(taints=taints) if all(taint.key.endswith(AGENT_NOT_READY) for taint in taints):
                 yield _startup_trial(scaling, verdict.pool)
             case NotTolerated(taints=taints) if not any(map(_is_of_role, taints)):
                 yield _PoolTrial.of_pod(scaling, Tolerate(taints=taints))

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import overload
 
 import numpy as np
@@ -288,22 +288,29 @@ class Simulation(Shown):
         unschedulable = {id(answer) for answer in answers if answer.overall is Outcome.UNSCHEDULABLE}
         return tuple(it for it in self._states() if it.lifecycle is not None or id(it) in unschedulable)
 
-    @cached_property
+    @property
     def _answers_of_others(self) -> Mapping[str, Explanation]:
         """The answer of `why` about a pod of each scheduler that the configuration does not have: the first pod that
         may have a node, if there is one."""
-        pods, answers = self.after.pods, dict[str, Explanation]()
+        return self._of_others[0]
+
+    @cached_property
+    def _of_others(self) -> tuple[Mapping[str, Explanation], bool]:
+        """The answers, and whether a scheduler has more different pods than are explained, none of which fits."""
+        pods, answers, explained = self.after.pods, dict[str, Explanation](), Counter[str]()
         different: dict[int, int] = {}
         for row in (pods.rows[key] for key in self.of_other_schedulers):
             different.setdefault(int(pods.specs.codes[row]), row)
-        for row in islice(different.values(), _MOST_OF_OTHERS):
-            pod = pods[row]
-            known = answers.get(pod.spec.scheduler_name)
+        for row in different.values():
+            pod, name = pods[row], pods[row].spec.scheduler_name
+            known = answers.get(name)
             if known is None or known.overall is Outcome.UNSCHEDULABLE:
-                answer = explain(stored_subject(self.after, pod), self.setup)
-                if known is None or answer.overall is not Outcome.UNSCHEDULABLE:
-                    answers[pod.spec.scheduler_name] = answer
-        return answers
+                explained[name] += 1
+                if explained[name] <= _MOST_OF_OTHERS:
+                    answer = explain(stored_subject(self.after, pod), self.setup)
+                    if known is None or answer.overall is not Outcome.UNSCHEDULABLE:
+                        answers[name] = answer
+        return answers, any(number > _MOST_OF_OTHERS for number in explained.values())
 
     def _states(self) -> Iterator[Explanation]:
         after, unread = self.after, self.simulator.manager.unread
@@ -446,7 +453,8 @@ class Simulation(Shown):
     def overall(self) -> Outcome:
         """The outcome over all pods and `states`."""
         outcomes = {state.overall for state in (*self.states, *self._answers_of_others.values())}
-        if self.undecided or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
+        is_open = bool(self.undecided) or self._of_others[1]
+        if is_open or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
             return Outcome.UNDECIDED
         is_done = self.is_done and not self.gated and outcomes <= {Outcome.SCHEDULED}
         return Outcome.SCHEDULED if is_done else Outcome.UNSCHEDULABLE

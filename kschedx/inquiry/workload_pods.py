@@ -351,6 +351,21 @@ class GroupOutcomes(QueueOutcome):
             )
         return self._disputed[id(group)]
 
+    def explain_disputed(self, group: ReplicaGroup) -> Explanation:
+        """Return the explanation of the first pod about which the cluster reports otherwise."""
+        start = self._simulation.start
+        pod = start.pods[start.pods.rows[self.disputed(group)[0]]]
+        return explain(replace(_subject(group, start, pod), is_new=False), self._setup)
+
+    def blocked_deletions(self, group: ReplicaGroup) -> DaemonSetAnswer | None:
+        """Return the answer about a DaemonSet with pods whose deletion is blocked; None if it has none."""
+        pods = self._simulation.start.pods
+        rows = (pods.rows[key] for key in self.state(group).kept if key in pods.rows)
+        if not any(pods.terminating[row] for row in rows):
+            return None
+        answer = self.daemon_set(group)
+        return answer if answer.blocked_deletions else None
+
     def daemon_set(self, group: ReplicaGroup) -> DaemonSetAnswer:
         """Return the answer about a DaemonSet's nodes, after the queue."""
         assert group.workload is not None, "a DaemonSet is one"

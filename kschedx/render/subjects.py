@@ -216,20 +216,19 @@ def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
     group = next((node_group for node_group in groups if node in answer.names(node_group)), None)
     text = _headlines(group.exemplar.findings) if group else ""
     outcome = f"its pod stays pending on {node}: {text}"
-    is_good = explanation.overall is Outcome.SCHEDULED and node not in answer.blocked_deletions
     if explanation.outcome is Outcome.SCHEDULED:
         why = answer.cannot_start.get(node, "")
         outcome = f"its pod fits {node}" + (f", but cannot start there: {why}" if why else "")
     elif group in answer.left_out:
         outcome = f"its controller creates no pod for {node}: {text}"
-    if why := answer.blocked_deletions.get(node, ""):
-        outcome = f"its pod on {node} is being deleted: {why}"
+    if node in answer.blocked_deletions:
+        outcome = f"its pod on {node} is being deleted"
     view = explanation_view(explanation)
     return replace(
         view,
         subject=f"ds/{answer.name}",
         headline=f"DaemonSet {answer.name}: {outcome}",
-        tone=Tone.GOOD if is_good else Tone.BAD,
+        tone=Tone.GOOD if explanation.overall is Outcome.SCHEDULED else Tone.BAD,
         details=(),
         event="" if group in answer.left_out else view.event,
     )

@@ -198,12 +198,12 @@ def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
 @pytest.mark.parametrize(
     ("spec", "line"),
     [
-        ({}, "2 pods of the previous template left (maxSurge 1, maxUnavailable 0)\n"),
+        ({}, "2 pods of the previous template are left (maxSurge 1, maxUnavailable 0)\n"),
         (
             {"strategy": {"rollingUpdate": {"maxUnavailable": 1}}},
-            "2 pods of the previous template left (maxSurge 1, max",
+            "2 pods of the previous template are left (maxSurge 1, max",
         ),
-        ({"paused": True}, "2 pods of the previous template left (paused)\n"),
+        ({"paused": True}, "2 pods of the previous template are left (paused)\n"),
     ],
 )
 def test_a_single_pending_pod_of_a_rollout(tmp_path: Path, spec: Manifest, line: str) -> None:

@@ -336,6 +336,10 @@ def test_a_budget_in_the_way_of_a_drain_has_fixes(tmp_path: Path) -> None:
     result = kschedx("why", "pdb/db", "-n", "shop", "-s", write(tmp_path, NODE, running, budget("db")))
     assert "shop/pdb/db allows no eviction: it needs 1 healthy pod and has 1" in result.out
     assert "lower minAvailable of PDB shop/db from 1 to 0, then its pods on node-01 can be evicted" in result.out
+    other = budget("other", app="x")
+    guarded = changed(changed(running, "metadata.name", "x"), "metadata.labels", {"app": "x"})
+    both = kschedx("why", "pdb/db", "-n", "shop", "-s", write(tmp_path, NODE, running, guarded, budget("db"), other))
+    assert "PDB shop/other" not in both.out
 
 
 @pytest.mark.parametrize(

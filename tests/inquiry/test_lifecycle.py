@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -1802,6 +1803,17 @@ def test_a_pod_of_a_daemon_set_whose_deletion_is_blocked(
     assert (result.code, headline in result.out) == (code, True)
     assert ("finalizer x.io/f: the object stays" in result.out) is ("finalizers" in metadata)
     assert ("fix       remove finalizer x.io/f" in result.out) is ("finalizers" in metadata and not selector)
+
+
+@pytest.mark.parametrize("others", [("--node", "n"), ("pod/other",), ("pod/other", "--alone")])
+def test_a_blocked_deletion_is_in_every_answer_about_the_daemon_set(tmp_path: Path, others: Sequence[str]) -> None:
+    agents = workload("DaemonSet", template={"metadata": {"labels": {"app": "web"}}, "spec": SMALL})
+    held: Manifest = {**owned("DaemonSet", "web"), **GONE, "finalizers": ["x.io/f"]}
+    objects = [node("n"), agents, pod("web-0", on="n", metadata=held, spec=SMALL), pod("other", spec=SMALL)]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    result = kschedx("why", "ds/web", *others, "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert (result.code, "being deleted" in result.out.splitlines()[0]) == (1, True), result.out
+    assert "remove finalizer x.io/f" in result.out
 
 
 @pytest.mark.parametrize(("count", "code"), [(1, 0), (40, 1)])

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import kschedx
+from kschedx.controllers.states import NoScheduler
 from kschedx.errors import InputError
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
+from kschedx.inquiry import simulation as simulations
 from kschedx.kube.types import Pod
 from kschedx.simulate import queue, unknown_facts
 from kschedx.snapshot.snapshot import Snapshot
@@ -82,6 +84,16 @@ def test_pods_without_a_scheduler_are_separate(gone: str) -> None:
     )
     assert not simulation.placed
     assert not simulation.pending
+
+
+@pytest.mark.parametrize("number", [1, 51])
+def test_every_unknown_scheduler_has_a_report(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulations, "_MOST_OF_OTHERS", 5)
+    first = [pod(f"a{index}", schedulerName="first", nodeSelector={"x": str(index)}) for index in range(number)]
+    result = kschedx.simulate(Snapshot.from_objects([*nodes(), *first, pod("z", schedulerName="second")]))
+    assert {state.lifecycle.scheduler for state in result.states if isinstance(state.lifecycle, NoScheduler)} == {
+        "first", "second"
+    }  # fmt: skip
 
 
 def test_the_final_cluster_has_every_placement() -> None:
