@@ -29,6 +29,7 @@ from kschedx.kube.selectors import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     compile_selector,
+    required_node_affinity,
 )
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
@@ -47,7 +48,7 @@ from kschedx.kube.storage import (
     volume_for,
     with_default_class,
 )
-from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kschedx.kube.types import Node, ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kschedx.kube.typos import nearest_name
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, volume_to_bind
 from kschedx.snapshot.events import EXTERNAL_PROVISIONING
@@ -307,18 +308,19 @@ def claim_remedies(finding: _ClaimProblem, place: RemedyCandidate) -> Iterator[s
         case f.ClaimNotOwned():
             if not any(True for _ in _users(claim, snapshot)):
                 owned = _as_new_claim(claim, place, owned=True)
-                yield s.RecreateClaim(claim=owned, data=_fate_of_data(claim, snapshot.storage))
+                yield s.RecreateClaim(claim=owned, data=_fate_of_data(claim, snapshot))
         case f.ClaimBeingDeleted() if users := tuple(_users(claim, snapshot)):
             if all(can_evict(row, place.situation) for row in users):
-                keys, data = tuple(map(snapshot.pods.key, users)), _fate_of_data(claim, snapshot.storage)
+                keys, data = tuple(map(snapshot.pods.key, users)), _fate_of_data(claim, snapshot)
                 yield s.RecreateClaim(claim=_as_new_claim(claim, place), users=keys, data=data)
         case _:
             yield s.RecreateClaim(claim=_as_new_claim(claim, place))
 
 
-def _fate_of_data(claim: PersistentVolumeClaim, storage: Storage) -> str:
-    """Return what becomes of the data on a claim's volume when the claim is deleted; empty if it has no volume."""
-    name, volume = claim.spec.volume_name, storage.volumes.get(claim.spec.volume_name)
+def _fate_of_data(claim: PersistentVolumeClaim, snapshot: Snapshot) -> str:
+    """Return what becomes of the data on a claim's volume when the claim is deleted; empty if it has no volume. The
+    data on the disk of a node that is gone is lost."""
+    name, volume = claim.spec.volume_name, snapshot.storage.volumes.get(claim.spec.volume_name)
     lost = f"the data on volume {name} is lost"
     if volume is None:
         return lost if name else ""
@@ -326,6 +328,8 @@ def _fate_of_data(claim: PersistentVolumeClaim, storage: Storage) -> str:
         case "Delete" if volume.spec.csi is not None and _is_zonal(volume):
             return f"{lost} unless it is restored from a snapshot"
         case "Delete":
+            return lost
+        case "Retain" if volume.spec.is_on_node and not _is_on_any(volume, snapshot.cluster.nodes):
             return lost
         case "Retain":
             where = " on the disk of its node" if volume.spec.is_on_node else ""
@@ -399,9 +403,14 @@ def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate, other_cl
     if other_class:
         new_claim = with_spec(new_claim, storage_class_name=other_class)
         named = f" with class {other_class}, which waits for the pod"
-    data = _fate_of_data(claim, place.snapshot.storage)
+    data = _fate_of_data(claim, place.snapshot)
     title = f"delete and recreate claim {claim.key}{named}; {data}"
     return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(new_claim,))
+
+
+def _is_on_any(volume: PersistentVolume, nodes: Iterable[Node]) -> bool:
+    reach = required_node_affinity(None, volume.required_node_affinity)
+    return any(reach.matches(node.metadata.labels, node.name) for node in nodes)
 
 
 def _is_zonal(volume: PersistentVolume) -> bool:

@@ -448,22 +448,26 @@ ON_SCRATCH = pod(
 
 
 @pytest.mark.parametrize(
-    ("policy", "local", "fate"),
+    ("policy", "host", "fate"),
     [
-        ("Delete", None, "the data on volume v is lost"),
-        ("Retain", None, "volume v keeps its data; the new volume is empty"),
-        (
-            "Retain",
-            {"path": "/v"},
-            "volume v keeps its data on the disk of its node; the new volume is empty",
-        ),
-        ("", None, "the data on volume v is lost unless the reclaim policy is Retain"),
+        ("Delete", "", "the data on volume v is lost"),
+        ("Retain", "", "volume v keeps its data; the new volume is empty"),
+        ("Retain", "a", "volume v keeps its data on the disk of its node; the new volume is empty"),
+        ("Retain", "gone", "the data on volume v is lost"),
+        ("", "", "the data on volume v is lost unless the reclaim policy is Retain"),
     ],
 )
-def test_the_data_of_a_claim_that_is_recreated(policy: str, local: Manifest | None, fate: str) -> None:
-    kept = volume("v", claim_ref="me-scratch", persistentVolumeReclaimPolicy=policy, local=local)
+def test_the_data_of_a_claim_that_is_recreated(policy: str, host: str, fate: str) -> None:
+    kept = volume("v", claim_ref="me-scratch", persistentVolumeReclaimPolicy=policy)
+    if host:
+        of_node = in_term(HOSTNAME, host)
+        local = {"path": "/v"}
+        kept = volume(
+            "v", claim_ref="me-scratch", persistentVolumeReclaimPolicy=policy, local=local, node_affinity=of_node
+        )
     objects = [storage_class(provisioner=DRIVER), claim("me-scratch", volume="v"), kept]
-    [fix] = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), ON_SCRATCH, *objects]), "default/me").fixes
+    nodes = [node("a", labels={HOSTNAME: "a"})]
+    [fix] = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, ON_SCRATCH, *objects]), "default/me").fixes
     assert (fix.title, fix.costs) == ("delete and recreate claim default/me-scratch", (fate,))
 
 
