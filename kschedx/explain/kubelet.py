@@ -11,7 +11,7 @@ from kschedx.explain.node_groups import account
 from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.storage import own_claims
+from kschedx.kube.storage import is_csi_name, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated
 from kschedx.kube.types import Node, Pod, PodSpec
 from kschedx.plugins.node_volume_limits.attachments import VolumeError, attachable_volumes, is_counted
@@ -196,7 +196,7 @@ def _missing_driver(snapshot: Snapshot, pod: Pod, name: str) -> str | None:
         drivers += (
             volume.driver
             for volume in attachable_volumes(pod.metadata, volumes, storage, migrated=migrated, is_new=True)
-            if volume.title not in unbound or "csi" in volume.driver or volume.driver in storage.csi_drivers
+            if volume.title not in unbound or is_csi_name(volume.driver) or volume.driver in storage.csi_drivers
         )
     except VolumeError:
         return None  # VolumeBinding rejects the pod

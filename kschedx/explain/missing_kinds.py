@@ -15,6 +15,7 @@ from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import InputError, NotReadError
 from kschedx.explain.events import recorded_event, rejects_nodes
 from kschedx.explain.notes import Note, note
+from kschedx.explain.volume_places import claims_in_one_of_several_places, open_places, unplaced_claims
 from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind, open_stake
@@ -362,6 +363,8 @@ class _Part(Struct, frozen=True, kw_only=True):
 
     pod: Pod
     unread: Mapping[str, tuple[str, ...]] = {}
+    unplaced: tuple[PersistentVolumeClaim, ...] = ()
+    """New claims whose volumes are provisioned before the pod is scheduled, in a place that is not known yet."""
 
 
 def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
@@ -379,9 +382,12 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
         for kind, names in named.items()
         if _is_read_by_profile(kind, profile) and stakes.get(kind) is not Stake.NOTHING
     }
-    if unread:
-        command = _completing_command(snapshot, tuple(unread))
-        unevaluated = tuple(
+    volumes = (*part.unplaced, *claims_in_one_of_several_places(snapshot, part.pod))
+    fitting = () if cycle.nodes is None or cycle.filter is None else cycle.nodes.names_where(cycle.filter.passed)
+    unplaced = tuple(open_places(snapshot, volumes, fitting))
+    if unread or unplaced:
+        command = _completing_command(snapshot, tuple(unread)) if unread else ""
+        of_kinds = (
             Unevaluated(
                 kind=UnevaluatedKind.OBJECTS,
                 name=kind,
@@ -393,6 +399,7 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
             )
             for kind, names in unread.items()
         )
+        unevaluated = *of_kinds, *unplaced
         is_open = cycle.outcome is Outcome.SCHEDULED and open_stake(unevaluated) is Stake.FIT
         may_preempt = cycle.outcome is Outcome.UNSCHEDULABLE and "PriorityClass" in unread
         cycle = replace(
@@ -446,8 +453,10 @@ def _stake_of_limits(cycle: Cycle) -> Stake:
 
 
 def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
-    """Return whether the pod refers to objects that a dump lacks, so that no decision is known."""
-    return bool(_known_part(snapshot, pod).unread)
+    """Return whether the pod refers to objects that a dump lacks, or to volumes whose place is not known, so that no
+    decision is known."""
+    part = _known_part(snapshot, pod)
+    return bool(part.unread or part.unplaced or claims_in_one_of_several_places(snapshot, pod))
 
 
 def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
@@ -595,21 +604,30 @@ def _lacking_objects(source: Source, kind: str) -> str | None:
 def _known_part(snapshot: Snapshot, pod: Pod) -> _Part:
     own = (pod.spec.priority_class_name,)
     unread: dict[str, tuple[str, ...]] = {"PriorityClass": own} if pod.spec.has_unknown_priority else {}
+    unplaced: tuple[PersistentVolumeClaim, ...] = ()
     for take in (_without_claims, _without_devices, _without_group, _without_namespaces):
         part = take(snapshot, pod)
         pod = part.pod
         unread.update(part.unread)
-    return _Part(pod=pod, unread=unread)
+        unplaced += part.unplaced
+    return _Part(pod=pod, unread=unread, unplaced=unplaced)
 
 
 def _without_claims(snapshot: Snapshot, pod: Pod) -> _Part:
-    """Leave out the volumes whose claim, bound volume, or class is missing."""
-    lacking = [(volume, _unread_of_volume(snapshot, pod, volume)) for volume in pod.spec.volumes]
+    """Leave out the volumes whose claim, bound volume, or class is missing, and those that a driver provisions first,
+    in a place that is not known."""
+    unplaced = unplaced_claims(snapshot, pod)
+    names = {claim.name for claim in unplaced}
+    lacking = [
+        (volume, _unread_of_volume(snapshot, pod, volume))
+        for volume in pod.spec.volumes
+        if claim_name(pod.metadata.name, volume) not in names
+    ]
     kept = tuple(volume for volume, unread in lacking if unread is None)
-    if len(kept) == len(lacking):
+    if len(kept) == len(pod.spec.volumes):
         return _Part(pod=pod)
-    pod = with_spec(pod, volumes=kept)
-    return _Part(pod=pod, unread=_unique_names(unread for _, unread in lacking if unread is not None))
+    unread = _unique_names(unread for _, unread in lacking if unread is not None)
+    return _Part(pod=with_spec(pod, volumes=kept), unread=unread, unplaced=unplaced)
 
 
 def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.explain.volume_places import claims_in_one_of_several_places, open_places
 from kschedx.fixes import steps as s
 from kschedx.fixes.phrases import join_names, requirement_text
 from kschedx.fixes.proposal import Proposal
@@ -364,7 +365,13 @@ def _is_nearer(situation: Situation, start: Situation) -> bool:
 def _fix(situation: Situation, cycle: Cycle) -> TriedFix:
     open_ = _deciding_plugins(situation, cycle) if situation.feasible else ()
     deciding = tuple(
-        dict.fromkeys(unevaluated.name for unevaluated in open_ if unevaluated.kind is not UnevaluatedKind.EXTENDER)
+        dict.fromkeys(
+            f"the place of the volume of {unevaluated.name}"
+            if unevaluated.kind is UnevaluatedKind.VOLUME
+            else unevaluated.name
+            for unevaluated in open_
+            if unevaluated.kind is not UnevaluatedKind.EXTENDER
+        )
     )
     extender_decides = bool(situation.feasible) and (
         cycle.is_extended or any(unevaluated.kind is UnevaluatedKind.EXTENDER for unevaluated in open_)
@@ -412,4 +419,12 @@ def _deciding_plugins(situation: Situation, cycle: Cycle) -> tuple[Unevaluated, 
         if unevaluated.stake is Stake.FIT
         and not unevaluated.is_waived
         and not (is_within and unevaluated.name == "CSINode")
+        and not (unevaluated.kind is UnevaluatedKind.VOLUME and _is_in_reach(situation, unevaluated.name))
     )
+
+
+def _is_in_reach(situation: Situation, claim: str) -> bool:
+    """Return whether the pod fits wherever a driver provisions the volume of a new claim."""
+    claims = claims_in_one_of_several_places(situation.snapshot, situation.pod)
+    decided = open_places(situation.snapshot, claims, situation.feasible)
+    return any(volume.name == claim and volume.stake is Stake.NODE for volume in decided)

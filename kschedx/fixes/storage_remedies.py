@@ -44,6 +44,7 @@ from kschedx.kube.storage import (
     claim_name,
     default_class,
     is_bound_to,
+    is_csi_name,
     plugin_named,
     volume_for,
     with_default_class,
@@ -661,7 +662,7 @@ def _provisioning_text(
             text = advice.format(claim=claim, driver=driver, name=name, storage_class=storage_class)
             return text if claim in text else f"{text}, so that {driver} provisions {volume}"
     behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""
-    is_unlisted = nowhere and not behind and "csi" in driver
+    is_unlisted = nowhere and not behind and is_csi_name(driver)
     may_lack = is_unlisted or (report.startswith(EXTERNAL_PROVISIONING) and not behind)
     verb = "install or repair" if may_lack else "repair"
     behind = behind or (", which no CSINode lists" if is_unlisted else "")

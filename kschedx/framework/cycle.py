@@ -44,6 +44,8 @@ class UnevaluatedKind(StrEnum):
     """Objects of a kind that a dump lacks."""
     SCHEDULER = "scheduler"
     """The pod belongs to another scheduler."""
+    VOLUME = "volume"
+    """The volume of a new claim, which a driver provisions before the pod is scheduled."""
 
 
 class UnevaluatedDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,6 +53,7 @@ class UnevaluatedDocument(Document, frozen=True, kw_only=True, omit_defaults=Tru
     extender: str = ""
     kind: str = ""
     scheduler: str = ""
+    volume: str = ""
     where: tuple[str, ...]
     leaves_open: Literal["node", "fit"] | None
     waived: bool = False
@@ -63,16 +66,18 @@ class Unevaluated(Struct, frozen=True, kw_only=True):
 
     kind: UnevaluatedKind
     name: str
-    """The plugin's name, the extender's URL, the kind's key, or the pod's schedulerName."""
+    """The plugin's name, the extender's URL, the kind's key, the pod's schedulerName, or the claim of a volume."""
     where: tuple[str, ...]
-    """Its extension points or verbs, as the configuration spells them; for a kind, the plugins that read it."""
+    """Its extension points or verbs, as the configuration spells them; for a kind, the plugins that read it; for a
+    volume, its driver."""
     stake: Stake
     is_waived: bool = False
     """Whether the caller asserts that the decision is the same without it."""
     objects: tuple[str, ...] = ()
-    """The objects of a kind to which the pod refers."""
+    """The objects of a kind to which the pod refers; for a volume, the places that decide, as `zone eu-west-1a`."""
     lacking: str | None = ""
-    """What a dump lacks of the kind, None if that is unknown; empty if it has no object of it."""
+    """What a dump lacks of the kind, None if that is unknown; empty if it has no object of it. For a volume, the kind
+    that does not list its driver."""
     completed_by: str = ""
     """A command that writes what the dump lacks to a file."""
 

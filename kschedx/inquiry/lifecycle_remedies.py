@@ -601,7 +601,11 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             for step in node_repairs(row, self.snapshot.cluster.nodes[row], self.snapshot):
                 yield Fix.untried(step.title, of_group=FixGroup.CAPACITY)
         if state.driver:
-            yield Fix.untried(f"run the node plugin of {state.driver} on {where}{self._agents_text(state.nodes)}")
+            agents = self._agents_text(state.nodes)
+            listing = (node.spec.drivers for node in self.snapshot.storage.csi_nodes.values())
+            is_listed = any(driver.name == state.driver for drivers in listing for driver in drivers)
+            run = f"run the node plugin of {state.driver} on {where}{agents}"
+            yield Fix.untried(run if is_listed or agents else f"install or repair {state.driver} on the nodes")
         key, _, value = state.label.partition("=")
         if any(node.metadata.labels.get(key) == value for node in self.snapshot.cluster.nodes if key):
             yield self._require_label_fix(key, value)

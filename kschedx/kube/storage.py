@@ -5,7 +5,8 @@ Upstream: staging/src/k8s.io/api/core/v1, storage/v1, and component-helpers/stor
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import product
 from typing import assert_never
 from urllib.parse import unquote, urlsplit
 
@@ -79,6 +80,36 @@ class CSIPersistentVolumeSource(Struct, frozen=True, kw_only=True, rename="camel
 
 class VolumeNodeAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
     required: NodeSelector | None = None
+
+
+Segment = tuple[tuple[str, str], ...]
+"""A topology segment: the labels, as keys and values, of the nodes that reach a volume; empty if all nodes do."""
+
+
+def affinity_of(segments: Collection[Segment]) -> VolumeNodeAffinity:
+    """Return the node affinity of a volume that is in one of these segments."""
+    values: dict[str, list[str]] = {}
+    for segment in segments:
+        for key, value in segment[:1] if len(segment) == 1 else ():
+            values.setdefault(key, []).append(value)
+    alone = [[(key, tuple(of_key))] for key, of_key in values.items()]
+    combined = [[(key, (value,)) for key, value in segment] for segment in segments if len(segment) > 1]
+    terms = tuple(
+        NodeSelectorTerm(
+            match_expressions=tuple(NodeSelectorRequirement(key=key, operator="In", values=of) for key, of in term)
+        )
+        for term in (*alone, *combined)
+    )
+    return VolumeNodeAffinity(required=None if () in segments else NodeSelector(node_selector_terms=terms))
+
+
+def segments_of(affinity: VolumeNodeAffinity) -> tuple[Segment, ...]:
+    """Return the segments of an affinity that `affinity_of` returned."""
+    if affinity.required is None:
+        return ((),)
+    terms = (term.match_expressions for term in affinity.required.node_selector_terms)
+    pairs = ([[(label.key, value) for value in label.values] for label in term] for term in terms)
+    return tuple(segment for term in pairs for segment in product(*term))
 
 
 class _NodePathSource(Struct, frozen=True, kw_only=True):
@@ -235,11 +266,23 @@ class StorageClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     def can_provision(self) -> bool:
         return self.provisioner not in ("", NO_PROVISIONER)
 
+    @property
+    def driver(self) -> str:
+        """The CSI driver that provisions, also for the name of an in-tree plugin."""
+        plugin = plugin_named(self.provisioner)
+        return self.provisioner if plugin is None else plugin.driver
+
+    @property
+    def allowed_segments(self) -> tuple[Segment, ...]:
+        """Each combination of values that a term of allowedTopologies allows."""
+        terms = (term.match_label_expressions for term in self.allowed_topologies)
+        pairs = ([[(label.key, value) for value in label.values] for label in term] for term in terms)
+        return tuple(dict.fromkeys(segment for term in pairs for segment in product(*term)))
+
     def refuses_modes(self, claim: PersistentVolumeClaim) -> bool:
         """Return whether the provisioner is known to refuse the claim's access modes."""
-        spec, plugin = claim.spec, plugin_named(self.provisioner)
-        driver = self.provisioner if plugin is None else plugin.driver
-        return driver in _DISKS and _READ_WRITE_MANY in spec.access_modes and spec.volume_mode == FILESYSTEM
+        spec = claim.spec
+        return self.driver in _DISKS and _READ_WRITE_MANY in spec.access_modes and spec.volume_mode == FILESYSTEM
 
     @property
     def is_default(self) -> bool:
@@ -545,6 +588,15 @@ IN_TREE_PLUGINS = (
 )
 
 _BY_NAME = {plugin.name: plugin for plugin in IN_TREE_PLUGINS}
+
+
+_CSI_DRIVERS = frozenset({"driver.harvesterhci.io", "driver.longhorn.io", "pxd.portworx.com", "topolvm.io"})
+"""CSI drivers without `csi` in their name."""
+
+
+def is_csi_name(provisioner: str) -> bool:
+    """Return whether a provisioner is a CSI driver by its name."""
+    return "csi" in provisioner or provisioner in _CSI_DRIVERS
 
 
 def plugin_named(name: str) -> InTreePlugin | None:

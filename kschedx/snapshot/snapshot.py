@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
@@ -25,9 +25,16 @@ from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import nanoseconds, newest
-from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.snapshot_header import SnapshotHeader
-from kschedx.kube.storage import PersistentVolumeClaim, VolumeNodeAffinity, bound_claim, new_claim, volume_for
+from kschedx.kube.storage import (
+    PersistentVolumeClaim,
+    Segment,
+    StorageClass,
+    affinity_of,
+    bound_claim,
+    new_claim,
+    volume_for,
+)
 from kschedx.kube.types import (
     AUTOSCALER_PRIORITIES,
     AUTOSCALER_STATUS,
@@ -519,59 +526,62 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         return self.with_storage(replace(self.storage, claims={**self.storage.claims, **changed}))
 
     def with_new_claims(self, created: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
-        """Add new claims, bound if a driver provisions their volumes immediately in a known place."""
+        """Add new claims, bound if a driver provisions their volumes immediately in places that are known."""
         claims, volumes = {**self.storage.claims}, {**self.storage.volumes}
-        reaches: dict[str, VolumeNodeAffinity | None] = {}
+        places: dict[str, tuple[Segment, ...]] = {}
         for key, claim in created.items():
-            named = self.storage.with_default(claim)
+            named = new_claim(self.storage.with_default(claim))
             of_class = named.storage_class
-            if of_class not in reaches:
-                reaches[of_class] = self._reach_of_new_volumes(of_class)
-            reach = None if claim.spec.volume_name else reaches[of_class]
+            if of_class not in places:
+                places[of_class] = self._places_of_new_volumes(of_class, created)
             claims[key] = named
-            if reach is None:
-                claims[key] = new_claim(named)
-            else:
+            if places[of_class] and not claim.spec.volume_name:
                 name = f"{named.metadata.namespace}-{named.name}"
                 volume = volume_for(named, name, self.storage.classes[of_class], bound=True)
                 claims[key] = bound_claim(named, name)
-                volumes[name] = replace(volume, spec=replace(volume.spec, node_affinity=reach))
+                metadata = replace(volume.metadata, uid=named.metadata.uid)
+                spec = replace(volume.spec, node_affinity=affinity_of(places[of_class]))
+                volumes[name] = replace(volume, metadata=metadata, spec=spec)
         return self.with_storage(replace(self.storage, claims=claims, volumes=volumes))
 
-    def _reach_of_new_volumes(self, name: str) -> VolumeNodeAffinity | None:
-        """Return the nodes that reach a volume which a class provisions before its pod is scheduled. None if that is
-        unknown: the driver chooses between topology segments, no object shows the driver, or other claims of the class
-        have no volume."""
+    def provisions_first(self, claim: PersistentVolumeClaim) -> bool:
+        """Return whether a driver provisions the volume of a new, unbound claim before its pod is scheduled. If another
+        claim of the class has been waiting for its volume, the driver may not work."""
+        of_class = self.storage.classes.get(claim.storage_class)
+        return (
+            claim.is_new
+            and not claim.spec.volume_name
+            and of_class is not None
+            and self._provisions_immediately(of_class)
+            and not of_class.refuses_modes(claim)
+        )
+
+    def _provisions_immediately(self, of_class: StorageClass, new: Collection[str] = ()) -> bool:
+        claims = (claim for claim in self.storage.claims.values() if claim.storage_class == of_class.name)
+        waiting = (it for it in claims if not (it.spec.volume_name or it.is_new or it.key in new))
+        return of_class.can_provision and not of_class.waits_for_first_consumer and not any(waiting)
+
+    def _places_of_new_volumes(self, name: str, new: Collection[str]) -> tuple[Segment, ...]:
+        """Return the topology segments among which a driver chooses for a volume that a class provisions before its pod
+        is scheduled; empty if they are unknown, since no object shows the driver or a node lacks its labels. Upstream:
+        GenerateAccessibilityRequirements in external-provisioner/pkg/controller/topology.go."""
         storage, of_class = self.storage, self.storage.classes.get(name)
-        if of_class is None or not of_class.can_provision or of_class.waits_for_first_consumer:
-            return None
-        waiting = (claim for claim in storage.claims.values() if not claim.spec.volume_name)
-        if of_class.allowed_topologies or any(claim.storage_class == name for claim in waiting):
-            return None
-        segments: set[tuple[tuple[str, str], ...]] = set()
+        if of_class is None or not self._provisions_immediately(of_class, new):
+            return ()
+        segments: dict[Segment, None] = {}
         for node, csi_node in storage.csi_nodes.items():
             row = self.cluster.index.get(node)
             labels = {} if row is None else self.cluster.nodes[row].metadata.labels
             for driver in csi_node.spec.drivers:
-                if driver.name == of_class.provisioner:
-                    segments.add(tuple((key, labels.get(key, "")) for key in driver.topology_keys))
-            if len(segments) > 1:
-                return None
+                if driver.name == of_class.driver:
+                    segments[tuple((key, labels.get(key, "")) for key in driver.topology_keys)] = None
         if not segments:  # a provisioner without CSI: volumes of the class show that it works, and for which nodes
             specs = [volume.spec for volume in storage.volumes.values() if volume.spec.storage_class_name == name]
             is_everywhere = specs and not any(spec.node_affinity for spec in specs)
-            return VolumeNodeAffinity() if is_everywhere else None
-        (segment,) = segments
-        if not segment:
-            return VolumeNodeAffinity()
-        if any(not value for _, value in segment):
-            return None
-        term = NodeSelectorTerm(
-            match_expressions=tuple(
-                NodeSelectorRequirement(key=key, operator="In", values=(value,)) for key, value in segment
-            )
-        )
-        return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
+            return ((),) if is_everywhere and not of_class.allowed_topologies else ()
+        if of_class.allowed_topologies and () not in segments:
+            return of_class.allowed_segments
+        return () if any(not value for segment in segments for _, value in segment) else tuple(segments)
 
     def with_storage(self, storage: Storage) -> Snapshot:
         return replace(self, storage=storage, _tables=dict(self._tables))

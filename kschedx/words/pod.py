@@ -104,7 +104,7 @@ def _plugin_finding(finding: findings.PluginFinding) -> Words:
 
 # Participants of a decision that were not evaluated, in words.
 
-_SHOWN_PLUGINS = 3
+_SHOWN_PLUGINS, _SHOWN_PLACES = 3, 4
 
 
 def could_reject(unevaluated: Iterable[Unevaluated]) -> str:
@@ -134,9 +134,23 @@ def _unevaluated_text(unevaluated: Iterable[Unevaluated], stake: Stake, does: st
                 phrases.append(f"the scheduler {names[0]} decides, not kube-scheduler")
             case UnevaluatedKind.OBJECTS:
                 phrases += map(missing_from_dump, of_kind)
+            case UnevaluatedKind.VOLUME:
+                phrases += map(_place_text, of_kind)
             case _:
                 assert_never(kind)
     return "; ".join(phrases)
+
+
+def _place_text(unevaluated: Unevaluated) -> str:
+    """Return what is known about the place of a volume that a driver provisions before the pod is scheduled."""
+    (driver,), volume = unevaluated.where, f"the volume of claim {unevaluated.name}"
+    places = list_names(unevaluated.objects, _SHOWN_PLACES, conjunction="or")
+    if not places:
+        absent = f", and no {unevaluated.lacking} lists it" if unevaluated.lacking else ""
+        return f"where {driver} provisions {volume} is not known{absent}"
+    if unevaluated.stake is Stake.FIT:
+        return f"{driver} may provision {volume} in {places}, where no node fits"
+    return f"{driver} provisions {volume} first, in {places}, and so decides the node"
 
 
 def missing_from_dump(unevaluated: Unevaluated) -> str:

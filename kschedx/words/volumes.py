@@ -51,7 +51,7 @@ def _claim_unbound(finding: findings.ClaimUnbound) -> Words:
     what = {
         "no-class": "is not bound, and names no storage class",
         "class-missing": f"names storage class {claim.storage_class}, which does not exist",
-        "new": f"is new: where {finding.provisioner} provisions its volume is not known",
+        "new": f"is new, and another claim of class {claim.storage_class} waits for its volume",
     }.get(finding.cause, "is not bound")
     return Words(
         headline=f"claim {claim.claim} {what}",

@@ -109,10 +109,11 @@ def test_conditions_that_only_the_kubelet_checks(
     [
         (["a", "b"], "disk.csi.example.com", None),
         ([], "disk.csi.example.com", "no CSINode lists driver disk.csi.example.com"),
+        ([], "driver.longhorn.io", "no CSINode lists driver driver.longhorn.io"),
         (["a"], "disk.csi.example.com", "on b, it cannot start: CSINode b does not list driver disk.csi.example.com"),
         ([], "example.com/local-path", None),
     ],
-    ids=["everywhere", "nowhere", "on-one", "not-a-csi-driver"],
+    ids=["everywhere", "nowhere", "another-name", "on-one", "not-a-csi-driver"],
 )
 def test_a_driver_that_nodes_lack(installed: list[str], provisioner: str, expected: str | None) -> None:
     drivers = [csi_node(name, driver=provisioner if name in installed else "other.example.com") for name in "ab"]
