@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.framework.interface import Plugin
 from kschedx.framework.registry import IN_TREE, packaged_plugins, plugin_class
@@ -115,6 +116,29 @@ _ROW = lazy_pattern(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
 _DOUBLE_QUOTED = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
 _SINGLE_QUOTED = lazy_pattern(r"'((?:[^']|'')*)'")
 _HEAD = lazy_pattern(r"(\d{1,9})/(\d{1,9}) nodes (?:are )?(?:un)?available:?\s*")
+_NO_HEAD = lazy_pattern(r"(?:.*\bnodes are available:\s*)?(?P<reasons>.*?)\.?\s*preemption: ")
+"""What comes before the part about preemption, without a number of nodes: shortened, or the number made unreadable."""
+_AGE = r"\**(?:(?:\d{1,9}[ydhms]){1,3}|<\w+>)\**(?: \(x\d{1,9} over (?:\d{1,9}[ydhms]){1,3}\))?"
+_SOURCE = r"(?:\{[^}]*\}|[\w./-]+(?:, \S+)?)"
+_COLUMNS = lazy_pattern(
+    rf"(?:(?:{_AGE} ){{2}}\d{{1,9}} {_SOURCE} (?:\S+ )?|(?:{_AGE} )?)(?:Normal|Warning) (?P<reason>[A-Z]\w+) "
+    rf"(?:{_AGE} {_SOURCE} |[a-z]+/\S+ )?(?=\S)"
+)
+"""The columns before the message of `kubectl describe` and `kubectl get events`, now and up to Kubernetes 1.13."""
+_REASON = lazy_pattern(r"(?P<reason>(?:[A-Z][a-z]+){1,9}|Error): (?=\S)")
+_LOG_HEAD = lazy_pattern(r"(?:^|[\s:])[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] ")
+"""Before each line of a component's log."""
+_BY_PLUGIN = lazy_pattern(r"(?:error while )?running \"?\w+\"? (?:pre)?filter plugin for pod \"?[^\s\"]+\"?: ")
+"""Kubernetes 1.18 to 1.20, before a reason about the whole pod."""
+_NOT_IN_GROUP = lazy_pattern(
+    r"(?P<text>Pod \S+ can't be scheduled on \S+), predicate checking error: "
+    r"(?:.*; predicateName=\S*; reasons: (?P<reasons>.*); debugInfo=.*|(?P<reason>.*))",
+    re.DOTALL,
+)
+"""cluster-autoscaler's log, for each node group."""
+_ALL_NODES = lazy_pattern(r"(?:^|.*\s)all nodes are unavailable: ")
+_OF_PREDICATES = lazy_pattern(r"\bplugin \S+ predicates failed ")
+"""Volcano's, before the reasons of all nodes, and before the one of a plugin."""
 _GANG = lazy_pattern(r"\S+ tasks in gang unschedulable: .*?; Origin reason is \S+: ")
 """Volcano's, before the reasons of one task."""
 _OLDEST = lazy_pattern(
@@ -181,8 +205,32 @@ def _strings(text: str) -> Iterator[str]:
 
 def parse(text: str) -> Event:
     """Parse a message, a line of `kubectl describe` with a message, or a single reason."""
-    text = " ".join(text[:_LONGEST].replace("’", "'").split()).removesuffix("; waiting")
+    text = " ".join(text[:_LONGEST].replace("’", "'").split()).strip("│ ").removesuffix("; waiting")
     text = text.removeprefix("Cannot schedule pods: ")  # of GKE's console
+    before = _COLUMNS.match(text)
+    event = _parse_message(text if before is None else text[before.end() :])
+    if event.is_known or (before := before or _REASON.match(text)) is None:
+        return event
+    message = text[before.end() :]
+    event = _parse_message(message)
+    named = _part(Stage.FILTER, None, before["reason"])
+    return event if event.is_known or not named.is_known else Event(nodes=None, parts=(replace(named, text=message),))
+
+
+def _parse_message(text: str) -> Event:
+    """Parse a message without the columns before it."""
+    log = _LOG_HEAD.search(text)
+    text = text if log is None else text[log.end() :]
+    by_plugin = _BY_PLUGIN.match(text)
+    text = text if by_plugin is None else text[by_plugin.end() :]
+    in_group = _NOT_IN_GROUP.fullmatch(text)
+    if in_group:
+        reasons = _parts(Stage.FILTER, in_group["reasons"] or in_group["reason"])
+        return Event(nodes=None, parts=(_part(Stage.FILTER, None, in_group["text"]), *reasons))
+    everywhere = _ALL_NODES.match(text)
+    if everywhere:
+        body = _OF_PREDICATES.sub("", text[everywhere.end() :])
+        return Event(nodes=None, parts=tuple(_parts(Stage.FILTER, body)))
     oldest = _OLDEST.search(text)
     if oldest:
         # reason, count, reason, count, and the rest
@@ -203,6 +251,10 @@ def parse(text: str) -> Event:
     if (gang := _GANG.match(text)) is not None and text[gang.end() :]:
         inner = parse(text[gang.end() :])
         return Event(nodes=inner.nodes, parts=(_part(Stage.FILTER, None, gang[0]), *inner.parts))
+    headless = _NO_HEAD.fullmatch(text[: head.start()])
+    if headless and headless["reasons"]:
+        before = _parts(Stage.FILTER, headless["reasons"])
+        return Event(nodes=int(head[2]), parts=(*before, *_parts(Stage.PREEMPTION, text[head.end() :])))
     body = text[head.end() :]
     untried = _UNTRIED.search(body)
     if untried:

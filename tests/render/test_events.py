@@ -99,6 +99,56 @@ FIT, TAINT = "NodeResourcesFit", "TaintToleration"
             id="as people write it down",
         ),
         pytest.param("0/2 nodes are available: 2 foo, bar.", [(2, "", "")], [], id="unknown"),
+        pytest.param(
+            "0/x nodes are available: 1 Insufficient cpu. preemption: 0/9 nodes are available: 9 No preemption victims "
+            "found for incoming pod.",
+            [(1, FIT, "insufficient-resource")],
+            [(9, "DefaultPreemption", "no-preemption-victims")],
+            id="a number made unreadable",
+        ),
+        pytest.param(
+            "Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available: 1 No preemption victims found for "
+            "incoming pod.",
+            [(None, FIT, "insufficient-resource")],
+            [(1, "DefaultPreemption", "no-preemption-victims")],
+            id="without its beginning",
+        ),
+        pytest.param(
+            'running "VolumeBinding" filter plugin for pod "db-0": pod has unbound immediate PersistentVolumeClaims',
+            [(None, "VolumeBinding", "claim-unbound")],
+            [],
+            id="1.18",
+        ),
+        pytest.param(
+            "pod has unbound PersistentVolumeClaims (repeated 2 times)",
+            [(None, "VolumeBinding", "claim-unbound")],
+            [],
+            id="1.10",
+        ),
+        pytest.param(
+            "0/3 nodes are available: 1 ExistingPodsAntiAffinityRulesNotMatch, 2 CheckServiceAffinity",
+            [
+                (1, "InterPodAffinity", "existing-anti-affinity-conflict"),
+                (2, "CheckServiceAffinity", "service-affinity-mismatch"),
+            ],
+            [],
+            id="1.9, of a policy",
+        ),
+        pytest.param(
+            "all nodes are unavailable: 1 plugin InterPodAffinity predicates failed node(s) didn't match pod "
+            "affinity/anti-affinity rules, 2 node(s) resource fit failed.",
+            [(1, "InterPodAffinity", "pod-affinity-unsatisfied"), (2, FIT, "insufficient-resource")],
+            [],
+            id="Volcano",
+        ),
+        pytest.param(
+            "I0211 15:35:46.498813       1 scale_up.go:288] Pod restic can't be scheduled on ng-1, predicate checking "
+            "error: node(s) didn't match Pod's node affinity; predicateName=NodeAffinity; reasons: node(s) didn't "
+            "match Pod's node affinity; debugInfo=",
+            [(None, "cluster-autoscaler", "no-scale-up"), (None, "NodeAffinity", "node-affinity-mismatch")],
+            [],
+            id="the log of cluster-autoscaler",
+        ),
     ],
 )
 def test_texts(text: str, filtered: Parsed, preemption: Parsed) -> None:
@@ -381,6 +431,67 @@ def test_messages_of_other_components(text: str, expected: Parsed) -> None:
         ("At least one admission check is false", "Kueue", "admission-check-not-ready"),
         ("Exceeded the PodsReady timeout shop/job-1", "Kueue", "pods-ready-timeout"),
         ("The workload is deactivated", "Kueue", "workload-deactivated"),
+        (
+            "Failed to calculate the number of expected pods: jobs.batch does not implement the scale subresource",
+            "kube-controller-manager",
+            "budget-not-computed",
+        ),
+        (
+            "error: cannot delete Pods with local storage (use --delete-emptydir-data to override): shop/web-0",
+            "kubectl",
+            "drain-refused",
+        ),
+        (
+            "DaemonSet-managed pods (use --ignore-daemonsets to ignore): kube-proxy-2",
+            "kubectl",
+            "drain-refused",
+        ),
+        ("Attempting to reclaim ephemeral-storage", "kubelet", "node-pressure"),
+        ("Node n1 status is now: NodeHasDiskPressure", "kubelet", "node-pressure"),
+        (
+            "KubeletNotReady  runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni",
+            "kubelet",
+            "node-not-ready",
+        ),
+        (
+            "I0915 16:59:40.636534 1 cluster.go:89] Fast evaluation: node n1 cannot be removed: pod dns-1 present",
+            "cluster-autoscaler",
+            "node-not-removed",
+        ),
+        (
+            "I0902 13:22:46.705996 1 utils.go:521] Skipping n1 - node group min size reached",
+            "cluster-autoscaler",
+            "node-not-removed",
+        ),
+        ("resource in cluster is overused", "Volcano", "queue-limit-reached"),
+        (
+            "Node scale up in zones us-central1-a associated with this pod failed: GCE quota exceeded. Pod is at risk.",
+            "cluster-autoscaler",
+            "scale-up-failed",
+        ),
+        (
+            'waiting for a volume to be created, either by external provisioner "x" or manually created by system',
+            "kube-controller-manager",
+            "claim-being-provisioned",
+        ),
+        (
+            'error: deployment "web" exceeded its progress deadline',
+            "kube-controller-manager",
+            "rollout-deadline-exceeded",
+        ),
+        ("Workload didn't fit in the remaining quota", "Kueue", "quota-not-reserved"),
+        (
+            '2022-05-09T20:04:37.981Z ERROR controller no instance type satisfied resources {"cpu":"1"} and others',
+            "Karpenter",
+            "no-node-pool",
+        ),
+        (
+            "failed to place pod on n1: Node didn't have enough resource: cpu, requested: 7, used: 9, capacity: 9",
+            "DaemonSet controller",
+            "insufficient-resource",
+        ),
+        ('ProvisioningFailed: storageclass.storage.k8s.io "fast" not found', "VolumeZone", "storage-class-not-found"),
+        ("Warning  EvictionThresholdMet  4m32s  kubelet, n1  its text is unknown", "kubelet", "node-pressure"),
     ],
 )
 def test_each_component_has_a_reason_of_its_own(message: str, author: str, reason: str) -> None:
@@ -427,6 +538,10 @@ FITS_NONE = (
         "\n".join(textwrap.wrap(FITS_NONE, 60)),
         "\n".join(FITS_NONE[at : at + 60] for at in range(0, len(FITS_NONE), 60)),
         "  Warning  FailedScheduling  4m (x5 over 24m)  default-scheduler  " + FITS_NONE.replace(", 2", ",\n    2"),
+        f"11s   Warning   FailedScheduling   pod/web-0   {FITS_NONE}",
+        f"1m\t3s\t7\t{{default-scheduler }}\t\t\tWarning\t\tFailedScheduling\t{FITS_NONE}",
+        f"59m   6d    124   web-0.15787b365ab1e4   Pod   Warning   FailedScheduling   default-scheduler   {FITS_NONE}",
+        f"│   Warning  FailedScheduling  21m   default-scheduler  {FITS_NONE}      │",
     ],
 )
 def test_an_event_is_read_in_every_pasted_form(pasted: str) -> None:
@@ -444,3 +559,18 @@ def test_wrapped_events_end_at_the_next_row() -> None:
         ["insufficient-resource"],
         ["no-scale-up", "no-scale-up"],
     ]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "Warning  FailedScheduling  33m (x26 over 4h)  default-scheduler  {}",
+        "2m     Warning   FailedScheduling   pod/db-0   {}",
+        "48s    26s   4   {{default-scheduler }}   Warning   FailedScheduling   {}",
+        "FailedScheduling: {}",
+    ],
+)
+def test_a_message_is_read_without_the_columns_before_it(row: str) -> None:
+    message = 'persistentvolumeclaim "data-db-0" is being deleted'
+    [part] = parse(row.format(message)).parts
+    assert (part.reason, part.text) == ("claim-being-deleted", message)
