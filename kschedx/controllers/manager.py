@@ -361,7 +361,7 @@ class Manager:
         elif workload.kind == "DaemonSet":
             has_moved = self._sync_daemon_set(managed, manifest)
         else:
-            has_moved = self._sync_count(managed, manifest, parallel_replicas(manifest))
+            has_moved = self._sync_count(managed, manifest, workloads.parallel_replicas(manifest))
         self._measure(managed)
         return has_moved
 
@@ -621,7 +621,8 @@ class Manager:
         if 0 < fewer < len(rows) and managed.workload.kind != "StatefulSet":
             self.choices[f"which pods of {managed.workload.reference} are deleted first"] = None
         if fewer > 0:
-            for row in workloads.deletion_order(self._cluster.snapshot, managed.workload, rows)[:fewer]:
+            related = self._active(managed.workload)
+            for row in workloads.deletion_order(self._cluster.snapshot, managed.workload, rows, related)[:fewer]:
                 self.delete_pod(row)
         if fewer >= 0:
             return fewer > 0
@@ -776,19 +777,3 @@ def _owner_of(manifest: Manifest) -> str:
         if isinstance(item, Mapping) and item.get("controller") is True and item.get("kind") == "Deployment":
             return f"deploy/{item.get('name')}"
     return ""
-
-
-def parallel_replicas(manifest: Manifest) -> int:
-    """Return how many pods a workload should have now: 0 for a suspended Job, and for other Jobs at most the
-    completions that are missing. A Job without completions creates no more pods once one has succeeded."""
-    wanted = workloads.wanted_replicas(manifest)
-    if manifest.get("kind") != "Job":
-        return wanted
-    spec, status = map_at(manifest, "spec"), map_at(manifest, "status")
-    if spec.get("suspend") is True:
-        return 0
-    completions, succeeded, active = spec.get("completions"), status.get("succeeded"), status.get("active", 0)
-    if not isinstance(succeeded, int) or not succeeded:
-        return wanted
-    left = completions - succeeded if isinstance(completions, int) else active
-    return min(wanted, max(left, 0)) if isinstance(left, int) else wanted

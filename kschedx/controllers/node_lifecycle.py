@@ -2,23 +2,23 @@
 
 It taints nodes NoExecute one after the other, at a rate for each zone. The taint eviction controller then deletes each
 pod when its toleration expires. Upstream: ComputeZoneState, handleDisruption, setLimiterInZone, and ReducedQPSFunc in
-pkg/controller/nodelifecycle/node_lifecycle_controller.go, the defaults in its config/v1alpha1/defaults.go, and
-getMinTolerationTime in pkg/controller/tainteviction/taint_eviction.go.
+pkg/controller/nodelifecycle/node_lifecycle_controller.go, the defaults in its config/v1alpha1/defaults.go.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct, field
 
+from kschedx.grouping import group_pairs
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
-from kschedx.kube.tolerations import NO_EXECUTE, tolerates
-from kschedx.kube.types import Node, Taint, Toleration
+from kschedx.kube.tolerations import NO_EXECUTE
+from kschedx.kube.types import LOST_TAINTS, Node
 
 _EVICTION_RATE = 0.1
 """--node-eviction-rate: nodes per second."""
@@ -33,7 +33,6 @@ _FEWEST_UNHEALTHY = 3
 GRACE, GRACE_BEFORE = 50, 40
 """--node-monitor-grace-period, in seconds: from Kubernetes 1.32 on, and before."""
 _EXCLUDED = "node.kubernetes.io/exclude-disruption"
-_UNREACHABLE = Taint(key="node.kubernetes.io/unreachable", effect=NO_EXECUTE)
 
 
 class ZoneState(StrEnum):
@@ -89,36 +88,35 @@ class NodeZones:
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._zones: dict[str, tuple[str, str]] = {}
-        """Nodes by name, without those that the controller does not count."""
-        self._sizes = Counter[tuple[str, str]]()
+        self._counted: set[str] = set()
+        """Nodes that count for the state of their zone; the others are tainted at the zone's rate too."""
         self._unready: set[str] = set()
         for node in nodes:
-            if _EXCLUDED in node.metadata.labels:
-                continue
-            zone = self._zones[node.name] = _zone_of(node)
-            self._sizes[zone] += 1
-            if not _is_ready(node):
-                self._unready.add(node.name)
+            self._zones[node.name] = _zone_of(node)
+            if _EXCLUDED not in node.metadata.labels:
+                self._counted.add(node.name)
+                if not _is_ready(node):
+                    self._unready.add(node.name)
+        self._all = Counter(self._zones.values())
+        self._sizes = Counter(self._zones[name] for name in self._counted)
 
     def evictions(self, lost: Iterable[str], grace: int = GRACE) -> tuple[ZoneEvictions, ...]:
         """Return the zones with nodes that stop reporting. Nodes that were not ready before count as well."""
-        gone: dict[tuple[str, str], list[str]] = {}
         names = set(lost)
-        for name in sorted(names & self._zones.keys()):
-            gone.setdefault(self._zones[name], []).append(name)
-        unready = Counter(self._zones[name] for name in self._unready | (names & self._zones.keys()))
+        gone = group_pairs((self._zones[name], name) for name in sorted(names & self._zones.keys()))
+        unready = Counter(self._zones[name] for name in self._unready | (names & self._counted))
         states = {zone: zone_state(size - unready[zone], unready[zone]) for zone, size in self._sizes.items()}
-        is_all = all(state is ZoneState.FULL for state in states.values())
+        is_all = bool(states) and all(state is ZoneState.FULL for state in states.values())
         return tuple(
             ZoneEvictions(
                 zone=zone[1],
-                nodes=size,
+                nodes=number,
                 lost=tuple(gone[zone]),
-                state=states[zone],
-                rate=0.0 if is_all else eviction_rate(states[zone], size),
+                state=states.get(zone, ZoneState.NORMAL),
+                rate=0.0 if is_all else eviction_rate(states.get(zone, ZoneState.NORMAL), self._sizes[zone]),
                 grace=grace,
             )
-            for zone, size in self._sizes.items()
+            for zone, number in self._all.items()
             if zone in gone
         )
 
@@ -132,8 +130,7 @@ def _is_ready(node: Node) -> bool:
     """Whether a node is ready by its condition and its taints, since a snapshot may be reduced to what scheduling
     reads."""
     return reports_ready(node.status.conditions) and not any(
-        taint.key in (_UNREACHABLE.key, "node.kubernetes.io/not-ready") and taint.effect == NO_EXECUTE
-        for taint in node.spec.taints
+        taint.key in LOST_TAINTS and taint.effect == NO_EXECUTE for taint in node.spec.taints
     )
 
 
@@ -150,14 +147,3 @@ def eviction_rate(state: ZoneState, nodes: int) -> float:
     if state is ZoneState.PARTIAL:
         return _SECONDARY_RATE if nodes > LARGE_ZONE else 0.0
     return _EVICTION_RATE
-
-
-def toleration_seconds(tolerations: Sequence[Toleration], *, comparison: bool) -> int | None:
-    """Return how many seconds a pod stays on an unreachable node; None if it tolerates the taint forever."""
-    used = [toleration for toleration in tolerations if tolerates(toleration, _UNREACHABLE, comparison=comparison)]
-    if not used:
-        return 0
-    seconds = [
-        max(toleration.toleration_seconds, 0) for toleration in used if toleration.toleration_seconds is not None
-    ]
-    return min(seconds, default=None)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers import states
-from kschedx.controllers.workloads import Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
+from kschedx.controllers.workloads import JOB_ENDS, Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
 from kschedx.errors import nearest
 from kschedx.explain.events import recorded_event
 from kschedx.explain.kubelet import claim_without_devices, claim_without_node, start_obstacle
@@ -28,7 +28,7 @@ from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.scalars import earlier
 from kschedx.kube.storage import own_claims
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, tolerates
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, stay_seconds
 from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
@@ -57,9 +57,6 @@ _CONFIGURATION_REASONS = frozenset(
     }
 )
 """Upstream: pkg/kubelet/kuberuntime/kuberuntime_container.go."""
-JOB_FAILURES = ("FailureTarget", "Failed")
-JOB_ENDS = ("SuccessCriteriaMet", "Complete", *JOB_FAILURES)
-"""The condition types of an ended Job. A Job has the first condition of each outcome until its last pods are gone."""
 _BY_REASON = (
     (OF_VOLUMES, states.Waits.VOLUMES),
     (OF_SANDBOX, states.Waits.NETWORK),
@@ -87,6 +84,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             down="" if down is None else f"{down.component} does not run: {down.shown}",
             is_node_lost=bool(node) and is_node_lost(snapshot, node),
             owner=_owner(pod),
+            is_replaced=_is_replaced_early(snapshot, pod),
             barrier=_barrier(snapshot, pod),
             successor=successor(snapshot, pod),
         )
@@ -228,6 +226,17 @@ def _owner(pod: Pod) -> str:
     return "" if owner is None or owner.kind == "Node" else f"{owner.kind} {owner.name}"
 
 
+def _is_replaced_early(snapshot: Snapshot, pod: Pod) -> bool:
+    """Return whether the pod's controller replaces it while it terminates: those of Kubernetes do, except for pods with
+    names or nodes of their own, and for Jobs with the pod replacement policy Failed."""
+    owner = pod.metadata.controller
+    if owner is None or owner.kind not in ("ReplicaSet", "ReplicationController", "Job"):
+        return False
+    job = manifest_of(snapshot, Workload("Job", pod.metadata.namespace, owner.name)) if owner.kind == "Job" else None
+    spec = map_at(job or {}, "spec")
+    return spec.get("podReplacementPolicy") != "Failed" and "podFailurePolicy" not in spec
+
+
 def _ended_job(snapshot: Snapshot, pod: Pod) -> states.OfEndedJob | None:
     """Return the state of a pod whose Job has ended and creates no more pods."""
     owner = pod.metadata.controller
@@ -277,14 +286,19 @@ def _lost_node(snapshot: Snapshot, pod: Pod) -> states.OnLostNode | None:
         return None
     node = snapshot.cluster.nodes[row]
     ready = condition_of(node.status.conditions, "Ready")
-    taint = Taint(key=UNREACHABLE, effect=NO_EXECUTE)
     if (ready is None or ready.status != "Unknown") and all(taint.key != UNREACHABLE for taint in node.spec.taints):
         return None
-    tolerated = [toleration for toleration in pod.spec.tolerations if tolerates(toleration, taint, comparison=False)]
-    limits = [toleration.toleration_seconds for toleration in tolerated]
-    seconds = min((limit for limit in limits if limit is not None), default=None if tolerated else 0)
+    lost = (Taint(key=UNREACHABLE, effect=NO_EXECUTE),)
+    seconds = stay_seconds(lost, pod.spec.tolerations, comparison=False)
     message = "" if ready is None or ready.status == "True" else ready.message
-    return states.OnLostNode(subject=pod.key, node=node.name, message=message, seconds=seconds, owner=_owner(pod))
+    return states.OnLostNode(
+        subject=pod.key,
+        node=node.name,
+        message=message,
+        seconds=seconds,
+        owner=_owner(pod),
+        is_replaced=_is_replaced_early(snapshot, pod),
+    )
 
 
 def _unread_node(snapshot: Snapshot, pod: Pod) -> states.NotRead | None:

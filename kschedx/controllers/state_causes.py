@@ -181,7 +181,9 @@ def _eviction(pod: states.OnLostNode) -> Iterator[str]:
     if pod.seconds is None:
         yield "it tolerates that the node is unreachable, so that it is not evicted"
     else:
-        then = f", and {pod.owner} then creates another" if pod.owner else ""
+        then = f", and {pod.owner} then creates another" if pod.is_replaced else ""
+        if not then and pod.owner.partition(" ")[0] in MAKING_PODS:
+            then = f", and {pod.owner} creates another once the node is back or removed"
         yield f"it is deleted {pod.seconds} s after its node became unreachable{then}"
 
 
@@ -275,7 +277,7 @@ def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
     elif pod.owner and pod.node and pod.is_node_lost:
         if pod.barrier:
             yield f"{pod.owner} creates no other pod for {pod.node} while {pod.barrier}"
-        elif pod.owner.startswith(("ReplicaSet ", "ReplicationController ")):
+        elif pod.is_replaced:
             yield f"{pod.owner} does not count it, and replaces it at once"
         else:
             yield f"{pod.owner} creates the pod again once it is gone"

@@ -58,6 +58,7 @@ class BeingDeleted(StateFacts, frozen=True, kw_only=True):
     is_workload: bool = False
     is_node_lost: bool = False  # whether the node is NotReady or gone, so that no kubelet confirms the deletion
     owner: str = ""  # `StatefulSet db`
+    is_replaced: bool = False  # whether the owner creates another pod before this one is gone
     barrier: str = ""  # why the DaemonSet creates no other pod there: `the node has the taint ...`
     successor: str = ""  # the Deployment with strategy Recreate that creates its new pods once this old one is gone
     why: str = ""  # who evicted it, according to its condition DisruptionTarget
@@ -357,6 +358,7 @@ class OnLostNode(StateFacts, frozen=True, kw_only=True):
     message: str = ""  # the message of the node's condition
     seconds: int | None = None  # until the pod is deleted; None if it tolerates the taint without a limit
     owner: str = ""
+    is_replaced: bool = False  # whether the owner creates another pod before this one is gone
 
 
 class ResizeHeld(StateFacts, frozen=True, kw_only=True):

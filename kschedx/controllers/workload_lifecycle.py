@@ -12,8 +12,6 @@ from kschedx.controllers import states
 from kschedx.controllers.kubelet_rejections import kubelet_rejection
 from kschedx.controllers.pod_autoscaling import not_scaled, scaled_to_zero, stopped_state
 from kschedx.controllers.pod_lifecycle import (
-    JOB_ENDS,
-    JOB_FAILURES,
     controller_manager_down,
     failures,
     held_by_kueue,
@@ -30,6 +28,8 @@ from kschedx.controllers.pod_lifecycle import (
 )
 from kschedx.controllers.stateful_set import unsure_of_name
 from kschedx.controllers.workloads import (
+    JOB_ENDS,
+    JOB_FAILURES,
     SCALED,
     Workload,
     controlling_custom_resource,
@@ -38,6 +38,7 @@ from kschedx.controllers.workloads import (
     is_controlled_by,
     member_rows,
     ordinal_of,
+    parallel_replicas,
     replica_sets_of,
     unfulfilled_seconds,
     wanted_replicas,
@@ -85,7 +86,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
         return states.BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
     if (terminating := namespace_lifecycle(snapshot, workload.namespace, subject)) is not None:
         return terminating
-    if workload.kind in SCALED and len(member_rows(snapshot, workload)) < wanted_replicas(manifest):
+    if workload.kind in SCALED and len(member_rows(snapshot, workload)) < parallel_replicas(manifest):
         down = controller_manager_down(snapshot, subject)
         if down is not None:
             return down
@@ -220,10 +221,11 @@ def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) ->
     revisions = {pods.names[row]: pods[row].metadata.labels.get(key, "") for row in rows}
     outdated = [name for name in revisions if newest and revisions[name] not in ("", newest)]
     outdated.sort(key=ordinal_of if key == REVISION_HASH else None)
-    partition = strategy.rolling_update.partition
-    if not is_on_delete and any(ordinal_of(name) >= partition for name in outdated):
+    partition, start = strategy.rolling_update.partition, first_ordinal(manifest)
+    if not is_on_delete and any(ordinal_of(name) - start >= partition for name in outdated):
         return None
-    why = "updateStrategy is OnDelete" if is_on_delete else f"partition is {partition}"
+    from_start = f", counted from ordinal {start}" if start else ""
+    why = "updateStrategy is OnDelete" if is_on_delete else f"partition is {partition}{from_start}"
     if not outdated:
         return None
     return states.UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why)

@@ -19,7 +19,7 @@ from kschedx.explain.setup import Setup, admit, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.controllers import stored_metadata
+from kschedx.kube.controllers import Controller, convert, stored_metadata
 from kschedx.kube.decoding import Manifest, decode, map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.quantity import value
@@ -120,6 +120,26 @@ def is_recreated(pods: PodTable, row: int) -> bool:
     return is_controlled(owners) and not is_replaced
 
 
+def ends_job(snapshot: Snapshot, pods: PodTable, row: int) -> bool:
+    """Whether the Job of a pod fails if the pod is deleted: it counts against backoffLimit
+    (pkg/controller/job/job_controller.go)."""
+    owner = controller_of(pods.owners[row])
+    if owner is None or owner.kind != "Job":
+        return False
+    job = manifest_of(snapshot, Workload("Job", pods.namespaces[row], owner.name)) or {}
+    spec, failed = map_at(job, "spec"), map_at(job, "status").get("failed")
+    limit = spec.get("backoffLimit")
+    is_spared = "podFailurePolicy" in spec or "backoffLimitPerIndex" in spec
+    return isinstance(limit, int) and not is_spared and (failed if isinstance(failed, int) else 0) >= limit
+
+
+def loss_reason(snapshot: Snapshot, pods: PodTable, row: int) -> str:
+    """Return why no controller recreates a pod that loses its node; empty if one does."""
+    if not is_controlled(pods.owners[row]):
+        return "no controller recreates it"
+    return "its Job exceeds its backoffLimit, and fails" if ends_job(snapshot, pods, row) else ""
+
+
 def is_of_daemon_set(owners: Iterable[OwnerReference]) -> bool:
     """Whether the controller is a DaemonSet of Kubernetes itself, not a kind of that name in another API group."""
     return any(
@@ -145,6 +165,9 @@ def staying_with_nodes(pods: PodTable) -> BoolArray:
     )
 
 
+JOB_FAILURES = ("FailureTarget", "Failed")
+JOB_ENDS = ("SuccessCriteriaMet", "Complete", *JOB_FAILURES)
+"""The condition types of an ended Job. A Job has the first condition of each outcome until its last pods are gone."""
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
 
@@ -297,13 +320,30 @@ def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
     spec, old = map_at(manifest, "spec"), {} if before is None else map_at(before, "spec")
     if manifest.get("kind") == "CronJob":
         spec, old = map_at(spec, "jobTemplate", "spec"), map_at(old, "jobTemplate", "spec")
-    names = ("parallelism", "completions") if manifest.get("kind") in ("Job", "CronJob") else ("replicas",)
-    numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
-    wanted = min(numbers, default=1)
+    is_job = manifest.get("kind") in ("Job", "CronJob")
+    number = spec.get(name := "parallelism" if is_job else "replicas", old.get(name))
+    wanted = number if isinstance(number, int) else 1
+    completions = spec.get("completions", old.get("completions")) if is_job else None
+    wanted = min(wanted, completions) if isinstance(completions, int) else wanted
     if wanted > MOST_PODS:
         hint = f"kschedx places at most {MOST_PODS:,}"
         raise InputError(f"{wanted:,} pods", place=Place(object=title(manifest)), hint=hint)
     return wanted
+
+
+def parallel_replicas(manifest: Manifest) -> int:
+    """Return how many pods a workload should have now: 0 for a suspended or ended Job, and for other Jobs at most the
+    completions that are missing. A Job without completions creates no more pods once one has succeeded."""
+    wanted = wanted_replicas(manifest)
+    if manifest.get("kind") != "Job":
+        return wanted
+    job = convert(manifest, Controller)
+    if job.spec.suspend or any(it.type in JOB_ENDS and it.status == "True" for it in job.status.conditions):
+        return 0
+    if not job.status.succeeded:
+        return wanted
+    left = job.status.active if job.spec.completions is None else job.spec.completions - job.status.succeeded
+    return min(wanted, max(left, 0))
 
 
 def has_replicas(manifest: Manifest) -> bool:
@@ -424,28 +464,33 @@ def with_template_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Sn
     return snapshot.with_new_claims(claims) if claims else snapshot
 
 
-def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) -> list[int]:
+def deletion_order(
+    snapshot: Snapshot, workload: Workload, rows: Sequence[int], related: Sequence[int] = ()
+) -> list[int]:
     """Return the rows in the order in which a controller deletes pods. A StatefulSet's pods are deleted from the
-    highest ordinal down.
+    highest ordinal down. `related` are pods of the other ReplicaSets of the same Deployment.
 
-    Other pods are deleted in this order: pods without a node, pods that are not ready, those with the lowest
-    pod-deletion-cost, those that share a node with the most others, and the youngest. Pods whose ages have the same
-    logarithm to base 2 are in the order of their UIDs (ActivePodsWithRanks in pkg/controller/controller_utils.go).
-    The age is that since creation, since a snapshot lacks the time at which a pod became ready.
+    Other pods are deleted in this order: pods without a node, pods that do not run yet, pods that are not ready, those
+    with the lowest pod-deletion-cost, those that share a node with the most others, and the youngest. Pods whose ages
+    have the same logarithm to base 2 are in the order of their UIDs (ActivePodsWithRanks in
+    pkg/controller/controller_utils.go). The Job controller ignores the cost and the shared nodes (ActivePods). The age
+    is that since creation, since a snapshot lacks the time at which a pod became ready.
     """
-    pods = snapshot.pods
+    pods, is_job = snapshot.pods, workload.kind == "Job"
     if workload.kind == "StatefulSet":
         return sorted(rows, key=lambda row: -ordinal_of(pods.names[row]))
-    here = Counter(int(pods.node[row]) for row in rows)
+    here = Counter(int(pods.node[row]) for row in {*rows, *related} if not is_job)
     now = nanoseconds(snapshot.source.taken) if snapshot.source.taken else None
 
-    def key(row: int) -> tuple[bool, bool, int, int, int, str, int]:
+    def key(row: int) -> tuple[bool, bool, bool, int, int, int, str, int]:
         has_node, known = bool(pods.node[row] >= 0), pods.creation_time(row)
         created = LATEST if known is None else known
+        is_ready = reports_ready(pods.statuses[row].conditions)
         return (
             has_node,
-            reports_ready(pods.statuses[row].conditions),
-            _deletion_cost(pods, row),
+            is_ready or pods.phases[row] != "Pending",
+            is_ready,
+            0 if is_job else _deletion_cost(pods, row),
             -here[int(pods.node[row])] if has_node else 0,
             -created if now is None else math.floor(math.log2(max(now - created, 0.5))),
             "" if now is None or known is None else pods.uids[row],
@@ -502,6 +547,24 @@ def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[Ob
             owner = metadata.controller
             if owner is not None and (owner.kind, owner.name) == (workload.kind, workload.name):
                 yield metadata, raw
+
+
+def with_dependents(snapshot: Snapshot, workload: Workload) -> Iterator[Workload]:
+    """Yield a workload and the stored workloads that it owns, such as the Jobs of a CronJob: the garbage collector
+    deletes them with it."""
+    yield workload
+    for (kind, namespace, name), raw in snapshot.workloads.items():
+        owners = stored_metadata(raw).owner_references if namespace == workload.namespace else ()
+        if any((owner.kind, owner.name) == (workload.kind, workload.name) for owner in owners):
+            yield from with_dependents(snapshot, Workload(kind, namespace, name))
+
+
+def is_recreated_workload(snapshot: Snapshot, workload: Workload) -> bool:
+    """Whether a controller creates the workload again when it is deleted, such as the ReplicaSet of a Deployment. A
+    CronJob does not repeat a Job."""
+    raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
+    owner = None if raw is None else stored_metadata(raw).controller
+    return owner is not None and owner.kind != "CronJob"
 
 
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:

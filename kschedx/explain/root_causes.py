@@ -173,6 +173,7 @@ class NewerTemplate(Struct, frozen=True, kw_only=True):
     why: str  # `replaces this pod only once it is ready (OrderedReady)`
     is_deleted: bool = True  # whether the pod has to be deleted for the newer template
     partition: int = 0  # the partition that keeps the pod at its revision; 0 if none does
+    index: int = 0  # the pod's ordinal, counted from the first: the largest partition that updates it
 
     @property
     def owner(self) -> str:
@@ -202,9 +203,12 @@ def newer_template(snapshot: Snapshot, pod: Pod) -> NewerTemplate | None:
     if owner.kind == "DaemonSet":
         return None
     ordinal, is_ordered = pod.metadata.name.rpartition("-")[2], updated.spec.pod_management_policy != "Parallel"
-    if ordinal.isdecimal() and int(ordinal) < (partition := strategy.rolling_update.partition):
+    partition = strategy.rolling_update.partition
+    if ordinal.isdecimal() and (index := int(ordinal) - updated.spec.first_ordinal) < partition:
         why = f"keeps this pod at its own: partition is {partition}"
-        return NewerTemplate(kind=owner.kind, name=owner.name, why=why, is_deleted=is_ordered, partition=partition)
+        return NewerTemplate(
+            kind=owner.kind, name=owner.name, why=why, is_deleted=is_ordered, partition=partition, index=index
+        )
     why = "replaces this pod only once it is ready (OrderedReady)"
     return NewerTemplate(kind=owner.kind, name=owner.name, why=why) if is_ordered else None
 

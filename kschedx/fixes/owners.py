@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.workloads import first_ordinal, ordinal_of
 from kschedx.fixes.changes import PatchError, add_operation, apply_patch
 from kschedx.kube.autoscalers import JOB_SET_NAME
 from kschedx.kube.controllers import stored_metadata
@@ -251,9 +252,9 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> _Delivery | None:
         case "StatefulSet":
             rolling = strategy.get("rollingUpdate")
             partition = rolling.get("partition") if isinstance(rolling, dict) else None
-            ordinal = pod.metadata.name.rpartition("-")[2]
-            if isinstance(partition, int) and ordinal.isdigit() and int(ordinal) < partition:
-                lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", int(ordinal))
+            index = ordinal_of(pod.metadata.name) - first_ordinal(owner.manifest)
+            if isinstance(partition, int) and index < partition:
+                lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", index)
                 return _Delivery(why=_UndeliveredCause.PARTITION, changes=(target.patched(lower), gone))
             if spec.get("podManagementPolicy") == "Parallel":
                 return None

@@ -777,7 +777,7 @@ def with_newer_template(explanation: Explanation, pod: Pod, template: NewerTempl
     changes = [Target.pod(pod.key).deletion]
     commands = [delete_pod(pod.key)]
     if template.partition:
-        rolling = {"rollingUpdate": {"partition": (least := ordinal_of(name))}}
+        rolling = {"rollingUpdate": {"partition": (least := template.index)}}
         target = Target("apps/v1", template.kind, template.name, namespace)
         lower = target.patched(set_field("/spec/updateStrategy/rollingUpdate/partition", least))
         changes, then_deleted = [lower, *changes[: template.is_deleted]], f", then delete pod {name}"

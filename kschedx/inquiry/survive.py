@@ -23,9 +23,8 @@ from kschedx.controllers.node_lifecycle import (
     NodeZones,
     ZoneEvictions,
     ZoneEvictionsDocument,
-    toleration_seconds,
 )
-from kschedx.controllers.workloads import OfWorkload, Workload, is_controlled, staying_with_nodes, stays_with_node
+from kschedx.controllers.workloads import OfWorkload, Workload, loss_reason, staying_with_nodes, stays_with_node
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
@@ -35,6 +34,7 @@ from kschedx.inquiry.what_if import settle
 from kschedx.kube.documents import Document, Json, camel, document, with_spec
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
+from kschedx.kube.tolerations import stay_seconds
 from kschedx.kube.types import LOST_TAINTS, UNREACHABLE, Node, NodeCondition, Taint
 from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
@@ -48,6 +48,8 @@ from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
 ZONE, _NODE_POOL, _NODE = "zone", "nodepool", "node"
+_LOST = tuple(Taint(key=UNREACHABLE, effect=effect) for effect in ("NoSchedule", "NoExecute"))
+"""The taints of a node that stops reporting."""
 LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, _NODE_POOL: POOL_LABELS}
 _MOST_ADVISED = 12  # the number of failures for which nodes are added until every pod has one
 _SPREAD = "pod topology spread constraints"  # part of kube-scheduler's message if such a constraint rejects a node
@@ -407,7 +409,7 @@ class _Trial:
         failure_result = self._failure_result(failure, places, rows, keys)
         if self._mode is OutageMode.OUTAGE:
             stays = {
-                code: toleration_seconds(specs.values[code].tolerations, comparison=self._comparison)
+                code: stay_seconds(_LOST, specs.values[code].tolerations, comparison=self._comparison)
                 for code in {*specs.codes.tolist()}
             }
             seconds = {row: stays[code] for row, code in zip(rows, specs.codes.tolist(), strict=True)}
@@ -445,11 +447,11 @@ class _Trial:
         simulator, cluster = self._simulator, self._simulator.run.cluster
         for place in places:
             cluster.replace_node(place, _unreachable(cluster.snapshot.cluster.nodes[place]))
-        lost = np.array([*rows], dtype=np.int64)
-        is_recreated = cluster.pods.owners.take(lost).where(is_controlled)
-        for row in lost[~is_recreated].tolist():
+        lost = [*rows]
+        stays_lost = [row for row in lost if loss_reason(cluster.snapshot, cluster.pods, row)]
+        for row in stays_lost:
             simulator.delete(row)
-        simulator.react(simulator.evict(lost[is_recreated].tolist()))
+        simulator.react(simulator.evict({*lost}.difference(stays_lost)))
 
     def _workload_losses(self, lost: Iterable[tuple[int, LostPod]]) -> tuple[WorkloadLoss, ...]:
         owners, pods = self._simulator.manager.owners, self._simulator.run.cluster.pods
@@ -547,7 +549,7 @@ def _unreachable(node: Node) -> Node:
     """Return the node with the taints and the condition that the node lifecycle controller sets once the node stops
     reporting."""
     taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS)
-    taints += tuple(Taint(key=UNREACHABLE, effect=effect) for effect in ("NoSchedule", "NoExecute"))
+    taints += _LOST
     conditions = tuple(
         NodeCondition(type="Ready", status="Unknown") if condition.type == "Ready" else condition
         for condition in node.status.conditions
@@ -561,7 +563,6 @@ class _Account:
     def __init__(self, simulator: Simulator, failure: Failure, first_row: int, first_step: int) -> None:
         self._simulator = simulator
         self._pods = simulator.pods
-        self._is_recreated = self._pods.owners.where(is_controlled)
         self._gone = {*failure.nodes}
         self._steps: Sequence[QueueStep] = simulator.queue.steps[first_step:]
         self._last = {step.pod: step for step in self._steps}
@@ -595,8 +596,8 @@ class _Account:
         fate, budget = fates.get(key, (None, ""))
         if fate in STAYS:
             return ends(OutageOutcome.BLOCKED, budget)
-        if not self._is_recreated[row]:
-            return ends(OutageOutcome.NOT_RECREATED, "no controller recreates it")
+        if why := loss_reason(simulator.run.snapshot, pods, row):
+            return ends(OutageOutcome.NOT_RECREATED, why)
         now = pods.rows[key]
         if now in self._deleted:
             workload = simulator.manager.owners.of(pods, row)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import home_node
 from kschedx.controllers.deployment import NoRollout, StatefulSetUpdate
-from kschedx.controllers.manager import Rollout, parallel_replicas
+from kschedx.controllers.manager import Rollout
 from kschedx.controllers.stateful_set import admit_pods, without_claims
 from kschedx.controllers.workloads import Workload, member_rows
 from kschedx.errors import NotAdmittedError, Place
@@ -275,7 +275,7 @@ def _state_of(group: ReplicaGroup, simulator: Simulator) -> _GroupState:
         kept = {pods.key(row): pods.node_names[row] for row in running}
         wanted = len(current) + len(missing)
     else:
-        wanted = parallel_replicas(manifest)
+        wanted = workloads.parallel_replicas(manifest)
         stays = len(outdated) if rollout is None or isinstance(rollout.strategy, NoRollout) else 0
         if workload.kind == "StatefulSet" and rollout is not None and isinstance(rollout.strategy, StatefulSetUpdate):
             first = workloads.first_ordinal(manifest) + rollout.strategy.partition

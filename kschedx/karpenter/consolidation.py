@@ -54,6 +54,7 @@ _MOST_LOOKS = 50_000
 cluster."""
 _SPOT_TYPES = 15
 """The number of cheaper types that spot-to-spot consolidation requires."""
+_OVER_BUDGET = "No allowed disruptions due to blocking budget"
 NOT_TRIED = "not tried alone: name the node"
 PRICES_UNKNOWN = "prices are not known: add them with --instance-types"
 """Why it is undecided whether a cheaper node replaces a node."""
@@ -263,7 +264,8 @@ class Consolidator:
             self._kept[disruption.node] = unfit
         elif not disruption.is_consolidatable:
             self._kept[disruption.node] = "its NodeClaim is not Consolidatable"
-        return replace(candidate, is_consolidatable=candidate.is_consolidatable and not unfit)
+        is_fit = not (unfit or disruption.guarded or disruption.protected)
+        return replace(candidate, is_consolidatable=candidate.is_consolidatable and is_fit)
 
     def _price(self, state: StateNode) -> float | None:
         """Return the price of the offering in the node's labels."""
@@ -275,18 +277,23 @@ class Consolidator:
         return min(prices, default=None)
 
     def _allowed_disruptions(self, method: Method) -> Counter[str]:
-        """Return how many nodes of each pool its budgets allow to disrupt."""
-        allowed = Counter[str]()
+        """Return how many nodes of each pool its budgets allow to disrupt, besides those that leave or are not ready
+        (BuildDisruptionBudgetMapping in controllers/disruption/helpers.go)."""
+        allowed, cluster = Counter[str](), self._karpenter.cluster
         for pool in self._pools.values():
-            its = [node for node in self._karpenter.cluster.staying if node.pool == pool.name and node.is_initialized]
-            leaving = sum(node.pool == pool.name for node in self._karpenter.cluster.leaving)
+            its = [
+                node
+                for node in (*cluster.staying, *cluster.leaving)
+                if node.pool == pool.name and node.is_initialized and not node.is_terminated
+            ]
+            away = sum(node.is_leaving or not node.is_ready for node in its)
             limits = [
-                0 if is_invalid(budget) else scale_percent(_number(budget.nodes), len(its) + leaving, is_up=True) or 0
+                0 if is_invalid(budget) else scale_percent(_number(budget.nodes), len(its), is_up=True) or 0
                 for budget in pool.spec.disruption.budgets
                 if (budget.reasons is None or _REASON[method] in budget.reasons)
                 and (is_invalid(budget) or is_active(budget, self._now))
             ]
-            allowed[pool.name] = max(min(limits, default=len(its)) - leaving, 0)
+            allowed[pool.name] = max(min(limits, default=len(its)) - away, 0)
         return allowed
 
     def _apply_budgets(self, candidates: Iterable[_Candidate], method: Method) -> list[_Candidate]:
@@ -296,7 +303,7 @@ class Consolidator:
                 allowed[candidate.pool.name] -= 1
                 allowed_candidates.append(candidate)
             else:
-                self._kept.setdefault(candidate.name, "No allowed disruptions due to blocking budget")
+                self._kept.setdefault(candidate.name, _OVER_BUDGET)
         return allowed_candidates
 
     def _is_empty(self, candidate: _Candidate) -> bool:
@@ -330,12 +337,17 @@ class Consolidator:
         return [self._deletion_command(Method.EMPTINESS, going)] if going else []
 
     def _drift(self) -> list[Command]:
-        """Take the first node that can be deleted: empty nodes first, then by the time of their drift."""
+        """Take the first node that can be deleted: empty nodes first, then by the time of their drift. Every node is
+        tried whose pool has a disruption left."""
         drifted = sorted(
             (candidate for candidate in self._candidates if candidate.is_drifted),
             key=lambda candidate: (bool(candidate.pods), candidate.drifted_since),
         )
-        for candidate in self._apply_budgets(drifted, Method.DRIFT):
+        allowed = self._allowed_disruptions(Method.DRIFT)
+        for candidate in drifted:
+            if not allowed[candidate.pool.name]:
+                self._kept.setdefault(candidate.name, _OVER_BUDGET)
+                continue
             result = self._simulate([candidate])
             if not self._unplaced_reason(result, [candidate]):
                 return [replace(self._deletion_command(Method.DRIFT, [candidate]), replacements=len(result.new))]
@@ -393,7 +405,7 @@ class Consolidator:
                 claim = replace(claim, metadata=replace(claim.metadata, deletion_timestamp="1970-01-01T00:00:00Z"))
             claims.append(claim)
         snapshot = replace(self._snapshot, objects={**self._snapshot.objects, NodeClaim: tuple(claims)})
-        result = karpenter.provisioner.run(snapshot, karpenter.considered)
+        result = karpenter.provisioner.run(snapshot, karpenter.considered, leaving)
         self._by_chance |= result.by_chance
         return result
 

@@ -107,7 +107,7 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     pool: str
     """Empty for a node that Karpenter does not manage and never disrupts."""
     obstacles: tuple[Obstacle, ...]
-    """Karpenter reports the first one."""
+    """Karpenter reports the first one. A drifted node with a termination grace period goes in spite of its pods."""
     is_consolidatable: bool
     """Whether the node's pods have not changed for the pool's consolidateAfter."""
     is_drifted: bool
@@ -128,8 +128,13 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
 
     @property
     def may_go(self) -> bool:
-        """Whether nothing known here prevents it."""
-        return not self.obstacles and (self.is_consolidatable or self.is_drifted)
+        """Whether nothing known here prevents it. Drift does not depend on what only consolidation requires."""
+        return not self.is_blocked if self.is_drifted else self.is_consolidatable and not self.obstacles
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether Karpenter disrupts the node for no reason."""
+        return any(obstacle.reason == BLOCKED for obstacle in self.obstacles)
 
     @property
     def document(self) -> DisruptionDocument:
@@ -191,7 +196,9 @@ class _Pools:
         return NodeDisruption(
             node=name,
             pool=state.pool if state.claim is not None else "",
-            obstacles=() if state.claim is None else tuple(self._obstacles(state, pool, pods, blocking)),
+            obstacles=()
+            if state.claim is None
+            else tuple(self._obstacles(state, state.claim, pool, pods, blocking, is_drifted=is_drifted)),
             is_consolidatable=is_consolidatable,
             is_drifted=is_drifted,
             is_empty=is_empty,
@@ -213,10 +220,19 @@ class _Pools:
         return Balance(disruption=own / cost, savings=fractions.get(state.name))
 
     def _obstacles(
-        self, state: StateNode, pool: NodePool | None, pods: list[Pod], blocking: Sequence[int]
+        self,
+        state: StateNode,
+        claim: NodeClaim,
+        pool: NodePool | None,
+        pods: list[Pod],
+        blocking: Sequence[int],
+        *,
+        is_drifted: bool,
     ) -> Iterator[Obstacle]:
-        """Yield obstacles in Karpenter's order."""
-        for text in (*_node_blockers(state), *self._pod_blockers(pods)):
+        """Yield obstacles in Karpenter's order. For drift, a termination grace period ends the pods in any case
+        (NewCandidate in controllers/disruption/types.go)."""
+        ends_pods = is_drifted and claim.spec.termination_grace_period is not None
+        for text in (*_node_blockers(state), *(() if ends_pods else self._pod_blockers(pods))):
             yield Obstacle(reason=BLOCKED, text=text[:1].upper() + text[1:])
         if pool is None:
             yield Obstacle(reason=BLOCKED, text=f"NodePool not found (NodePool={state.pool})")

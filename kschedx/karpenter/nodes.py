@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kschedx.karpenter.requirements import NODES, Amount, amounts_of
 from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, REGISTERED, NodeClaim
-from kschedx.kube.conditions import condition_of
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import nano_units
@@ -172,8 +172,17 @@ class StateNode(Struct, frozen=True, kw_only=True):
         """Whether it is being disrupted: it gets no pods, and its pods move."""
         if self.claim is None:
             return self.node is not None and bool(self.node.metadata.deletion_timestamp)
-        terminating = condition_of(self.claim.status.conditions, "InstanceTerminating", "True")
-        return bool(self.claim.metadata.deletion_timestamp) or terminating is not None
+        return bool(self.claim.metadata.deletion_timestamp) or self.is_terminated
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether it is drained, and its instance is being deleted."""
+        conditions = () if self.claim is None else self.claim.status.conditions
+        return condition_of(conditions, "InstanceTerminating", "True") is not None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.node is not None and reports_ready(self.node.status.conditions)
 
     @property
     def capacity(self) -> dict[str, Amount]:

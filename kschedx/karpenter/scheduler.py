@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 
 from msgspec import Struct, field
@@ -379,11 +379,11 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             kept.append(pool)
         return cls(pools=tuple(kept), skipped=tuple(skipped), types=types, settings=settings)
 
-    def run(self, snapshot: Snapshot, pods: Sequence[Pod]) -> RoundResult:
+    def run(self, snapshot: Snapshot, pods: Sequence[Pod], candidates: Collection[str] = ()) -> RoundResult:
         """Run a round for these pods, which were validated before, and for the pods of nodes that are being
-        disrupted."""
+        disrupted. `candidates` are the NodeClaims whose disruption is tried, so that all of their pods move."""
         cluster = ClusterState.of(snapshot)
-        moving = tuple(self._moving_rows(snapshot, cluster))
+        moving = tuple(self._moving_rows(snapshot, cluster, candidates))
         waiting = [*pods, *(snapshot.pods[row] for row in moving)]
         volumes = {pod.key: volume_alternatives(pod, snapshot.storage) for pod in waiting}
         topologies = Topologies(
@@ -486,7 +486,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             _add(domains_by_key, own, template.spec.taints, only_in=True)
         return domains_by_key
 
-    def _moving_rows(self, snapshot: Snapshot, cluster: ClusterState) -> list[int]:
+    def _moving_rows(self, snapshot: Snapshot, cluster: ClusterState, candidates: Collection[str]) -> list[int]:
         """Rows of the pods on nodes that are being disrupted."""
         pods = snapshot.pods
         return [
@@ -496,7 +496,10 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             for row in pods.on_node(node.row).tolist()
             if not (is_of_daemon_set(pods.owners[row]) or is_static(pods.owners[row]))
             and (not pods.deletion_timestamps[row] or _is_of_stateful_set(pods.owners[row]))
-            and pods.annotations[row].get(DO_NOT_DISRUPT) != "true"
+            and (
+                pods.annotations[row].get(DO_NOT_DISRUPT) != "true"
+                or (node.claim is not None and node.claim.name in candidates)
+            )
         ]
 
 

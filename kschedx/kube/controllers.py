@@ -59,6 +59,10 @@ class _ControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     backoff_limit: Int32 | None = None
     active_deadline_seconds: Int64 | None = None
 
+    @property
+    def first_ordinal(self) -> int:
+        return 0 if self.ordinals is None else self.ordinals.start
+
 
 class _ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):
     """Its conditions are `ReplicaFailure` of a ReplicaSet, `Complete` and `Failed` of a Job."""
@@ -71,6 +75,7 @@ class _ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel")
     desired_number_scheduled: Int32 = 0
     updated_number_scheduled: Int32 = 0
     active: Int32 = 0
+    succeeded: Int32 = 0
     start_time: str | None = None
     """Of a Job: when its controller first observed it."""
     completion_time: str | None = None

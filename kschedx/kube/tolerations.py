@@ -111,16 +111,17 @@ def find_untolerated(
 
 
 def stay_seconds(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, comparison: bool) -> int | None:
-    """Return after how many seconds a pod that tolerates these NoExecute taints is evicted; None if it is not.
+    """Return after how many seconds these NoExecute taints evict a pod: 0 if it does not tolerate one of them, None if
+    they never do. Of several tolerations of a taint, the first counts.
 
-    Upstream: getMinTolerationTime (pkg/controller/tainteviction/taint_eviction.go)."""
-    used = (
-        next((each for each in tolerations if tolerates(each, taint, comparison=comparison)), None)
-        for taint in taints
-        if taint.effect == NO_EXECUTE
-    )
-    limits = (each.toleration_seconds for each in used if each is not None)
-    return min((max(limit, 0) for limit in limits if limit is not None), default=None)
+    Upstream: processPodOnNode and getMinTolerationTime (pkg/controller/tainteviction/taint_eviction.go),
+    GetMatchingTolerations (pkg/apis/core/v1/helper/helpers.go)."""
+    limits: list[int] = []
+    for taint in taints:
+        if taint.effect == NO_EXECUTE:
+            used = next((each for each in tolerations if tolerates(each, taint, comparison=comparison)), None)
+            limits += [0] if used is None else [] if used.toleration_seconds is None else [used.toleration_seconds]
+    return max(min(limits), 0) if limits else None
 
 
 def merge_tolerations(first: Iterable[Toleration], second: Iterable[Toleration]) -> tuple[Toleration, ...]:

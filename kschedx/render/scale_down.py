@@ -319,6 +319,8 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
         obstacles[-1] += f" ({field} is {value})"
     goes = consolidation is not None and any(disruption.node in command.nodes for command in consolidation.commands)
     why = "" if consolidation is None else consolidation.kept.get(disruption.node, "")
+    if goes or (disruption.is_drifted and disruption.may_go):
+        obstacles = []  # what only consolidation requires does not keep a drifted node
     if not obstacles and not goes:
         if not disruption.may_go:
             obstacles.append("its NodeClaim is not Consolidatable: pods changed there recently")
@@ -339,8 +341,9 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
     elif obstacles:
         phrase = f"Karpenter keeps it, {obstacles[0]}"
         facts = [*list_facts("also", obstacles[1:]), *facts]
-    elif goes:
-        phrase = f"Karpenter {'removes' if disruption.is_empty else 'consolidates'} it"
+    elif goes or disruption.is_drifted:
+        phrase = f"Karpenter {'removes' if disruption.is_empty or disruption.is_drifted else 'consolidates'} it"
+        phrase += ": its NodeClaim is Drifted" if disruption.is_drifted else ""
     else:
         how = "removes it, it is empty" if disruption.is_empty else "may consolidate it if its pods fit cheaper nodes"
         phrase = f"Karpenter {how}"
@@ -552,6 +555,8 @@ def _disruption(disruption: NodeDisruption, consolidation: Consolidation | None)
 
 def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
     """Yield the fix for the annotation that keeps a pod, or the node itself, from being disrupted."""
+    if not disruption.is_blocked:
+        return
     left = disruption.obstacles[1:]
     seen = f"then {left[0].text}" if left else "nothing else blocks the node"
     if disruption.guarded:

@@ -18,7 +18,7 @@ from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
 from kschedx.controllers.workload_lifecycle import creates_no_pods
-from kschedx.controllers.workloads import Workload, is_controlled, replica_sets_of, stays_with_node
+from kschedx.controllers.workloads import Workload, is_controlled, loss_reason, replica_sets_of, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
 from kschedx.explain.admission import QuotaLedger, charged_object
 from kschedx.explain.setup import admit
@@ -26,7 +26,7 @@ from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
-from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated, tolerates
+from kschedx.kube.tolerations import NO_EXECUTE, stay_seconds
 from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint, controller_of
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
 from kschedx.simulate import object_changes as other_objects
@@ -56,7 +56,6 @@ from kschedx.simulate.object_changes import (
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.edits import with_changed_nodes, without_namespace
 from kschedx.snapshot.moving_cluster import MovingCluster
-from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -109,20 +108,10 @@ def _evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]],
         if old.issuperset(taints):
             continue
         for row in pods.on_node(snapshot.cluster.index[now.name]).tolist():
-            if not stays_with_node(pods, row) and _has_to_go(pods, row, now, comparison=comparison):
+            tolerations = pods.specs[row].tolerations
+            stays = stays_with_node(pods, row) or stay_seconds(taints, tolerations, comparison=comparison) is None
+            if not stays:
                 yield row
-
-
-def _has_to_go(pods: PodTable, row: int, node: Node, *, comparison: bool) -> bool:
-    tolerations = pods.specs[row].tolerations
-    taints = [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
-    if find_untolerated(taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
-        return True
-    return any(
-        toleration.toleration_seconds is not None
-        and any(tolerates(toleration, taint, comparison=comparison) for taint in taints)
-        for toleration in tolerations
-    )
 
 
 # Changes applied to a cluster, one after the other. A drain is not one of them: it takes decisions, and `what_if` runs
@@ -258,9 +247,7 @@ class ClusterChanges:
             return
         comparison = compares_taints(self._setup)
         leaving = [*_evicted_by_taints(self.snapshot, changed, comparison=comparison)]
-        owners = self.snapshot.pods.owners
-        self._recreate([row for row in leaving if is_controlled(owners[row])])
-        self._lose([row for row in leaving if not is_controlled(owners[row])])
+        self._recreate(leaving)
         reaction = react_to_nodes(self.snapshot, self._setup, changed)
         self._add_daemons(reaction.snapshot, reaction.created)
         self._lose(reaction.gone)
@@ -288,7 +275,7 @@ class ClusterChanges:
         row = self.snapshot.cluster.index[node.name]
         pods = self.snapshot.pods
         its = pods.on_node(row).tolist()
-        self._recreate([pod for pod in its if is_controlled(pods.owners[pod]) and not stays_with_node(pods, pod)])
+        self._recreate([pod for pod in its if not stays_with_node(pods, pod)])
         self._lose(self.snapshot.pods.on_node(row).tolist())
         orphaned = self.snapshot.pods.node_names.where(lambda name: name == node.name)
         self._drop(np.flatnonzero(orphaned).tolist())  # finished pods
@@ -372,7 +359,8 @@ class ClusterChanges:
         return {**manifest, "kind": workload.kind, "metadata": metadata, "status": {}}
 
     def _delete(self, target: str) -> None:
-        """Delete a pod, which its controller recreates; a workload with its pods; or a node as with --remove-node."""
+        """Delete a pod or workload, which its controller recreates; another workload with all that it owns; or a node
+        as with --remove-node."""
         if names_node(target):
             self._remove_node(target)
             return
@@ -392,12 +380,16 @@ class ClusterChanges:
             else:
                 self._drop([row])
             return
-        self._forget(workload)
-        self._drop(self._manager.members(workload))
-        left = dict(self.snapshot.workloads)
-        if left.pop((workload.kind, workload.namespace, workload.name), None) is not None:
-            self._discount(workload)
-        self._simulator.put(replace(self.snapshot, workloads=left))
+        if workloads.is_recreated_workload(self.snapshot, workload):
+            self._recreate(self._manager.members(workload))
+            return
+        for its in [*workloads.with_dependents(self.snapshot, workload)]:
+            self._forget(its)
+            self._drop(self._manager.members(its))
+            left = dict(self.snapshot.workloads)
+            if left.pop((its.kind, its.namespace, its.name), None) is not None:
+                self._discount(its)
+            self._simulator.put(replace(self.snapshot, workloads=left))
 
     def _forget(self, workload: Workload) -> None:
         self._manager.forget(workload)
@@ -503,13 +495,12 @@ class ClusterChanges:
         self._drop(rows)
 
     def _recreate(self, rows: Sequence[int]) -> None:
-        """Delete pods that their controllers recreate: they are pending, under their old names."""
-        if not self._simulator.options.recreate:
-            self._lose(rows)
-            return
-        pods = self.snapshot.pods
-        self._evicted += [pods.key(row) for row in rows if pods.node[row] >= 0]
-        self._simulator.evict(rows)
+        """Delete pods. Those that their controllers recreate are pending, under their old names."""
+        snapshot, pods = self.snapshot, self.snapshot.pods
+        again = [row for row in rows if self._simulator.options.recreate and not loss_reason(snapshot, pods, row)]
+        self._evicted += [pods.key(row) for row in again if pods.node[row] >= 0]
+        self._simulator.evict(again)
+        self._lose([row for row in rows if row not in again])
 
     # --- quotas
 

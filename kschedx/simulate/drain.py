@@ -11,17 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-import msgspec
 from msgspec import Struct, field
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_healthy
-from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
+from kschedx.controllers.workloads import ends_job, is_controlled, is_mirror_pod, is_of_daemon_set, loss_reason
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
-from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node
+from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, controller_of
 from kschedx.simulate.changes import set_cordon
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
@@ -282,10 +280,11 @@ class Evictor:
         pods = self._run.cluster.pods
         owners = pods.owners[row]
         is_orphan = False
-        if is_of_daemon_set(owners):
-            is_orphan = self._is_daemon_set_missing(row)
-            if not is_orphan or not self._options.force:
-                return DrainOutcome.NEEDS_FORCE if is_orphan else DrainOutcome.OF_DAEMON_SET
+        if _daemon_set(owners) is not None:
+            is_missing = self._is_daemon_set_missing(row)
+            if not is_missing or not self._options.force:
+                return DrainOutcome.NEEDS_FORCE if is_missing else DrainOutcome.OF_DAEMON_SET
+            is_orphan = is_of_daemon_set(owners)
         if is_mirror_pod(pods, row):
             return DrainOutcome.OF_KUBELET
         keeps_data = any(volume.empty_dir is not None for volume in pods.specs[row].volumes)
@@ -295,30 +294,18 @@ class Evictor:
             return DrainOutcome.NEEDS_FORCE
         if pods.deletion_timestamps[row]:
             return DrainOutcome.TERMINATING
-        is_recreated = is_controlled(owners) and not (is_orphan or self._ends_job(row)) and self._options.recreate
-        return DrainOutcome.EVICTED if is_recreated else DrainOutcome.DELETED
-
-    def _ends_job(self, row: int) -> bool:
-        """Whether the pod's Job fails if this pod does: an evicted pod counts against backoffLimit
-        (pkg/controller/job/job_controller.go)."""
-        pods, stored = self._run.cluster.pods, self._run.snapshot.workloads
-        names = (owner.name for owner in pods.owners[row] if owner.controller and owner.kind == "Job")
-        raw = stored.get(("Job", pods.namespaces[row], next(names, "")))
-        job = {} if raw is None else msgspec.json.decode(raw)
-        spec, failed = map_at(job, "spec"), map_at(job, "status").get("failed")
-        limit = spec.get("backoffLimit")
-        is_spared = "podFailurePolicy" in spec or "backoffLimitPerIndex" in spec
-        return isinstance(limit, int) and not is_spared and (failed if isinstance(failed, int) else 0) >= limit
+        is_lost = is_orphan or bool(loss_reason(self._run.snapshot, pods, row))
+        return DrainOutcome.DELETED if is_lost or not self._options.recreate else DrainOutcome.EVICTED
 
     def _is_daemon_set_missing(self, row: int) -> bool:
-        """Whether the pod's DaemonSet does not exist. It is known only if all DaemonSets or others of the namespace are
-        known."""
+        """Whether kubectl finds no DaemonSet of the group `apps` for the pod. It is known only if the controller has
+        another group, or if all DaemonSets or others of the namespace are known."""
         pods, snapshot = self._run.cluster.pods, self._run.snapshot
-        namespace = pods.namespaces[row]
-        of_namespace = ("DaemonSet", namespace)
-        known = {name for kind, space, name in snapshot.workloads if (kind, space) == of_namespace}
+        namespace, owner = pods.namespaces[row], _daemon_set(pods.owners[row])
+        known = {name for kind, space, name in snapshot.workloads if (kind, space) == ("DaemonSet", namespace)}
         is_known = bool(known) or snapshot.source.is_complete("DaemonSet", namespace)
-        return is_known and not any(owner.controller and owner.name in known for owner in pods.owners[row])
+        is_known |= not is_of_daemon_set(pods.owners[row])
+        return is_known and owner is not None and owner.name not in known
 
     def _evict(self, left: dict[int, list[MovingBudget]]) -> tuple[int, dict[int, tuple[MovingBudget, ...]]]:
         """Evict pods in waves, each followed by the queue. `left` are rows of pods with their budgets. Returns the
@@ -365,10 +352,9 @@ class Evictor:
         if stopped:
             fate = DrainOutcome.BUDGET if len(stopped) == 1 else DrainOutcome.BUDGETS
         node, message, key, is_undecided = "", REFUSES.get(fate, ""), pods.key(row), False
-        if fate is DrainOutcome.NEEDS_FORCE and is_of_daemon_set(pods.owners[row]):
-            name = next(owner.name for owner in pods.owners[row] if owner.controller)
-            message = f'cannot delete daemonsets.apps "{name}" not found'
-        if fate is DrainOutcome.DELETED and self._ends_job(row):
+        if fate is DrainOutcome.NEEDS_FORCE and (daemon_set := _daemon_set(pods.owners[row])) is not None:
+            message = f'cannot delete daemonsets.apps "{daemon_set.name}" not found'
+        if fate is DrainOutcome.DELETED and ends_job(self._run.snapshot, pods, row):
             message = "the eviction exceeds the backoffLimit of its Job, which then fails"
         now = pods.rows[key]
         if fate is DrainOutcome.EVICTED and pods.node[now] >= 0:
@@ -384,6 +370,12 @@ class Evictor:
             message=message,
             is_undecided=is_undecided,
         )
+
+
+def _daemon_set(owners: Iterable[OwnerReference]) -> OwnerReference | None:
+    """Return the controller if it is a DaemonSet for kubectl, which does not read its API group."""
+    owner = controller_of(owners)
+    return owner if owner is not None and owner.kind == "DaemonSet" else None
 
 
 def _confirms_deletions(node: Node) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import create, evict, has_ephemeral_claims, is_recreated
+from kschedx.controllers.workloads import create, ends_job, evict, has_ephemeral_claims, is_recreated
 from kschedx.errors import InputError, UndecidableError
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
@@ -754,6 +754,7 @@ class Queue:
         """Evict the victims of the next step at once. Returns the recreated ones."""
         number, pods = len(self.steps), self._run.cluster.pods
         again = [victim for victim in victims if self._recreate and is_recreated(pods, victim)]
+        again = [victim for victim in again if not ends_job(self._run.snapshot, pods, victim)]
         for victim in victims:
             comes_back = victim in again
             evict(self._run, victim, waits=comes_back)

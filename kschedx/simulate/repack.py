@@ -201,7 +201,8 @@ def empty_nodes(
         if stays:
             why = f"PDB {stays[0].budget} blocks the eviction of {stays[0].pod}"
         elif lost:
-            why = f"no controller recreates {lost[0].pod}"
+            message = lost[0].message
+            why = f"{lost[0].pod}: {message}" if message else f"no controller recreates {lost[0].pod}"
         elif drained.pending:
             why = f"{drained.pending[0].pod} fits no other node"
         elif preempts:

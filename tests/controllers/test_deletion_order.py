@@ -53,6 +53,29 @@ def test_pods_are_deleted_in_the_order_of_the_replica_set_controller(
     assert snapshot.pods.names[order[0]] == deleted_first
 
 
+def test_a_pod_that_does_not_run_yet_is_deleted_before_one_that_is_not_ready() -> None:
+    unready = [{"type": "Ready", "status": "False"}]
+    starting = pod("starting", on="n", status={"phase": "Pending", "conditions": unready})
+    running = pod("running", on="n", status={"phase": "Running", "conditions": unready}, metadata=COST)
+    snapshot = kschedx.Snapshot.from_objects([node("n"), starting, running])
+    assert deletion_order(snapshot, Workload("ReplicaSet", "default", "web"), range(2)) == [0, 1]
+
+
+def test_pods_of_all_replica_sets_of_a_deployment_count_on_their_nodes() -> None:
+    snapshot = kschedx.Snapshot.from_objects(
+        [node("n"), node("other"), made("a", 10, on="other"), made("b", 10), made("new", 10)]
+    )
+    workload = Workload("Deployment", "default", "web")
+    assert deletion_order(snapshot, workload, [1, 0], related=[0, 1, 2])[0] == 1
+    assert deletion_order(snapshot, workload, [0, 1], related=[0, 1, 2])[0] == 1
+
+
+def test_the_job_controller_ignores_costs_and_shared_nodes() -> None:
+    pods = [made("a", 10, **COST), made("b", 10), made("young", 11, on="other")]
+    snapshot = kschedx.Snapshot.from_objects([node("n"), node("other"), *pods])
+    assert deletion_order(snapshot, Workload("Job", "default", "etl"), range(3))[0] == 2
+
+
 def test_the_error_about_an_invalid_time_names_the_pod() -> None:
     odd = made("odd", creationTimestamp="yesterday")
     snapshot = kschedx.Snapshot.from_objects([node("n"), made("a", 10), odd])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.controllers.manager import parallel_replicas
+from kschedx.controllers.workloads import parallel_replicas
 from tests.builders import Manifest
 
 
@@ -21,6 +21,9 @@ from tests.builders import Manifest
         ({"parallelism": 3}, {"succeeded": 1, "active": 2}, 2),
         ({"parallelism": 3}, {"succeeded": 3}, 0),
         ({"parallelism": 3, "suspend": True}, {"active": 3}, 0),
+        ({"completions": 5}, {}, 1),
+        ({"completions": 0}, {}, 0),
+        ({}, {"conditions": [{"type": "Failed", "status": "True"}]}, 0),
     ],
 )
 def test_pods_at_a_time(spec: Manifest, status: Manifest, pods: int) -> None:

@@ -69,6 +69,8 @@ def test_the_pod_is_deleted_if_its_controller_keeps_it(kind: str, spec: Manifest
 def test_a_partition_is_lowered_to_the_pod() -> None:
     _, commands = script("StatefulSet", {"replicas": 2, **PARTITIONED}, name="x-1")
     assert any('"path": "/spec/updateStrategy/rollingUpdate/partition", "value": 1' in command for command in commands)
+    _, commands = script("StatefulSet", {"replicas": 1, "ordinals": {"start": 1}, **PARTITIONED}, name="x-1")
+    assert any('"path": "/spec/updateStrategy/rollingUpdate/partition", "value": 0' in command for command in commands)
 
 
 def test_a_paused_deployment_is_resumed() -> None:

@@ -1553,6 +1553,50 @@ def test_a_pending_pod_of_an_older_revision(tmp_path: Path, kind: str, spec: Man
     assert (f"fix       {DELETED.format(kind)}" in whole.out) is (fix == DELETED)
 
 
+def test_a_partition_counts_from_the_first_ordinal(tmp_path: Path) -> None:
+    rolling = {"updateStrategy": {"rollingUpdate": {"partition": 1}}, "ordinals": {"start": 5}}
+    newer = {**workload("StatefulSet", replicas=2, **rolling), "status": {"updateRevision": "web-2"}}
+    older, newest = replica("web-5", "StatefulSet", "web"), replica("web-6", "StatefulSet", "web")
+    at(older, "metadata")["labels"] = {"controller-revision-hash": "web-1"}
+    at(newest, "metadata")["labels"] = {"controller-revision-hash": "web-2"}
+    result = why(tmp_path, "sts/web", newer, older, newest)
+    kept = "default/sts/web keeps 1 pod of an earlier template: partition is 1, counted from ordinal 5"
+    assert result.out.splitlines()[0].endswith(kept)
+    pending = {**older, "spec": {**at(older, "spec"), "nodeName": "", "nodeSelector": {"a": "b"}}, "status": {}}
+    assert f"fix       {LOWERED}" in why(tmp_path, "pod/web-5", newer, pending).out
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "then"),
+    [
+        ("ReplicaSet", {}, "ReplicaSet web then creates another"),
+        ("StatefulSet", {}, "StatefulSet web creates another once the node is back or removed"),
+        ("Job", {}, "Job web then creates another"),
+        ("Job", {"podReplacementPolicy": "Failed"}, "Job web creates another once the node is back or removed"),
+    ],
+)
+def test_when_a_pod_on_an_unreachable_node_is_replaced(tmp_path: Path, kind: str, spec: Manifest, then: str) -> None:
+    stays = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 300}
+    there = replica("web-0", kind, "web", on="m")
+    at(there, "spec")["tolerations"] = [stays, {"operator": "Exists"}]
+    limit = f"it is deleted 300 s after its node became unreachable, and {then}"
+    assert limit in why(tmp_path, "pod/web-0", LOST, workload(kind, **spec), there).out
+    at(there, "spec")["tolerations"] = [{"operator": "Exists"}, stays]
+    assert "so that it is not evicted" in why(tmp_path, "pod/web-0", LOST, workload(kind, **spec), there).out
+
+
+@pytest.mark.parametrize(
+    ("job", "headline"),
+    [
+        (ended("Complete", ""), "default/job/web has finished: Complete"),
+        (workload("Job", suspend=True), "default/job/web is suspended"),
+        (workload("Job"), "default/job/web gets no new pods: kube-controller-manager does not run"),
+    ],
+)
+def test_a_job_that_needs_no_pod_does_not_wait_for_its_controller(tmp_path: Path, job: Manifest, headline: str) -> None:
+    assert headline in why(tmp_path, "job/web", static("kube-controller-manager"), job).out.splitlines()[0]
+
+
 @pytest.mark.parametrize("strategy", ["Recreate", "RollingUpdate"])
 def test_recreate_deletes_all_old_pods_first(tmp_path: Path, strategy: str) -> None:
     web = workload("Deployment", replicas=1, strategy={"type": strategy})

@@ -196,6 +196,34 @@ def test_a_drifted_node_is_replaced_at_any_cost() -> None:
     assert (drift.nodes, drift.replacements) == (("a",), 1)
 
 
+def test_a_termination_grace_period_lets_a_drifted_node_go_with_its_pods() -> None:
+    guarded = pod("x", "a", "1500m", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    drifted = node("a", "small", "Drifted", "Consolidatable")
+    assert consolidation(pool(), drifted, guarded).commands == ()
+    drifted[1]["spec"] = {"terminationGracePeriod": "1h"}
+    (drift,) = consolidation(pool(), drifted, guarded).commands
+    assert (drift.method, drift.nodes, drift.replacements) == (Method.DRIFT, ("a",), 1)
+    drifted[1]["status"]["conditions"].pop(0)
+    assert consolidation(pool(), drifted, guarded).commands == ()
+
+
+def test_drift_tries_every_node_while_a_budget_allows_one() -> None:
+    result = consolidation(
+        pool(budgets=[{"nodes": "1"}]),
+        *(node("a", "small", "Drifted"), pod("x", "a", "100")),
+        *(node("b", "small", "Drifted"), pod("y", "b", "1")),
+    )
+    assert [command.nodes for command in result.commands] == [("b",)]
+
+
+def test_nodes_that_are_not_ready_use_up_a_budget() -> None:
+    lost = node("b", "small")
+    lost[0]["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    assert consolidation(pool(budgets=[{"nodes": "1"}]), node("a", "small"), lost).commands == ()
+    (empty,) = consolidation(pool(budgets=[{"nodes": "2"}]), node("a", "small"), lost).commands
+    assert len(empty.nodes) == 1
+
+
 def test_balanced_compares_savings_with_disruption() -> None:
     small_pods = [pod(f"p{number}", "a", "100m") for number in range(15)]
     nodes = (node("a", "medium"), node("b", "large"), pod("big", "b", "7"))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.scale_down import NodeRemovals
 from kschedx.karpenter.disruption import disruptions, is_active, is_invalid
-from kschedx.kube.autoscalers import DisruptionBudget
+from kschedx.kube.autoscalers import DisruptionBudget, NodeClaim
 from kschedx.kube.scalars import nanoseconds
 from kschedx.render.scale_down import scale_down_lines, scale_down_view
+from kschedx.render.view import Tone
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -127,6 +129,29 @@ def test_a_fix_reports_the_next_obstacle() -> None:
     budget, consolidation = scale_down_view(answer(snapshot)).items[0].fixes
     assert budget.seen == 'then NodePool "general" has consolidation disabled'
     assert consolidation.title == "set consolidateAfter of NodePool general from Never to 30s"
+
+
+@pytest.mark.parametrize(
+    ("spec", "policy", "on_pod", "phrase"),
+    [
+        ({}, {"consolidateAfter": "Never"}, {}, "Karpenter removes it: its NodeClaim is Drifted"),
+        ({"terminationGracePeriod": "1h"}, {}, {GUARD: "true"}, "Karpenter removes it: its NodeClaim is Drifted"),
+        ({}, {}, {GUARD: "true"}, f'Karpenter keeps it, Pod has "{GUARD}" annotation (Pod=shop/web)'),
+        ({}, {"budgets": [{"nodes": "0"}]}, {}, "Karpenter keeps it, No allowed disruptions due to blocking budget"),
+    ],
+)
+def test_what_keeps_a_drifted_node(spec: Json, policy: Json, on_pod: Json, phrase: str) -> None:
+    snapshot = cluster(on_pod=on_pod, **policy)
+    (claim,) = snapshot.of(NodeClaim)
+    drifted = {
+        "spec": spec,
+        "status": {"providerID": "aws:///one", "conditions": [{"type": "Drifted", "status": "True"}]},
+    }
+    metadata = {"name": claim.name, "labels": {"karpenter.sh/nodepool": "general"}}
+    changed = msgspec.convert({"metadata": metadata, **drifted}, NodeClaim)
+    item = scale_down_view(answer(snapshot.with_records(NodeClaim, [changed]))).items[0]
+    assert item.facts[0].items[0] == phrase
+    assert (item.tone is Tone.GOOD) is phrase.endswith("Drifted")
 
 
 def test_identical_nodes_share_a_row() -> None:

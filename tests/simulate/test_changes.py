@@ -70,6 +70,71 @@ def test_a_deleted_pod_with_a_controller_is_recreated() -> None:
     assert waiting(after({"delete": "deploy/web"})) == ["batch-7"]
 
 
+def test_a_replica_set_that_a_deployment_controls_is_recreated_with_its_pods() -> None:
+    assert len(waiting(after({"delete": "rs/web-7d4b9"}))) == len(["batch-7", "web-5"]) + 5
+
+
+def test_what_a_deleted_workload_owns_is_deleted_with_it() -> None:
+    deleted = after({"delete": "deploy/web"}).snapshot
+    assert not [key for key in deleted.workloads if key[2].startswith("web")]
+    with pytest.raises(InputError, match='no Deployment "web" in namespace "shop"'):
+        after({"delete": "deploy/web"}, {"scale": "deploy/web=3"})
+
+
+def test_the_jobs_of_a_deleted_cron_job_are_deleted_with_their_pods() -> None:
+    def owned(kind: str, name: str) -> dict[str, object]:
+        owner = {"apiVersion": "batch/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+        return {"namespace": "shop", "ownerReferences": [owner]}
+
+    template = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "Never"}}
+    cron_job = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "etl", "namespace": "shop"},
+        "spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": template}}},
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "etl-1", **owned("CronJob", "etl")},
+        "spec": {"template": template},
+    }
+    running = pod("etl-1-x", on="a", metadata=owned("Job", "etl-1"))
+    snapshot = Snapshot.from_objects([node("a"), cron_job, job, running])
+    simulation = kschedx.simulate(snapshot, changes=[{"delete": "shop/cj/etl"}])
+    assert not len(simulation.simulator.after.pods)
+    kept = kschedx.simulate(snapshot, changes=[{"delete": "shop/job/etl-1"}]).simulator
+    assert not len(kept.after.pods)
+    assert ("CronJob", "shop", "etl") in kept.snapshot.workloads
+
+
+@pytest.mark.parametrize(("limit", "pods"), [(0, 0), (1, 1)])
+def test_a_job_that_exceeds_its_backoff_limit_replaces_no_pod(limit: int, pods: int) -> None:
+    template = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "Never"}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "etl", "namespace": "default"},
+        "spec": {"template": template, "backoffLimit": limit},
+    }
+    metadata = {"ownerReferences": [{"kind": "Job", "name": "etl", "uid": "etl", "controller": True}]}
+    running = pod("etl-x", on="a", metadata=metadata)
+    snapshot = Snapshot.from_objects([node("a"), node("b"), job, running])
+    for change in ({"remove-node": "a"}, {"taint": "a:x=1:NoExecute"}, {"delete": "default/pod/etl-x"}):
+        assert len(kschedx.simulate(snapshot, changes=[change]).simulator.after.pods) == pods
+    small = node("a", allocatable={"cpu": "1", "pods": "1"})
+    preempted = kschedx.simulate(Snapshot.from_objects([small, job, running, pod("urgent", priority=9)]))
+    assert len(preempted.simulator.after.pods) == 1 + pods
+
+
+def test_the_first_toleration_of_a_taint_decides_whether_it_evicts_a_pod() -> None:
+    limited = {"key": "x", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+    for tolerations, left in (([{"operator": "Exists"}, limited], 1), ([limited, {"operator": "Exists"}], 0)):
+        snapshot = Snapshot.from_objects([node("a"), pod("web", on="a", tolerations=tolerations)])
+        simulation = kschedx.simulate(snapshot, changes=[{"taint": "a:x=1:NoExecute"}])
+        assert len(simulation.simulator.after.pods) == left
+
+
 def test_new_nodes_may_copy_a_removed_node() -> None:
     gone = {"remove-node": "node-4"}
     anew = {"apply": [node("node-4", allocatable={"cpu": "3", "memory": "8Gi", "pods": "110"})]}

@@ -254,9 +254,19 @@ def owned_by(**fields: str) -> dict[str, Any]:
         (owned("DaemonSet"), False, DrainOutcome.OF_DAEMON_SET),
         (owned_by(name="gone"), False, DrainOutcome.NEEDS_FORCE),
         (owned_by(name="gone"), True, DrainOutcome.DELETED),
-        (owned_by(apiVersion="apps.kruise.io/v1alpha1"), False, DrainOutcome.EVICTED),
+        (owned_by(apiVersion="apps.kruise.io/v1alpha1"), False, DrainOutcome.OF_DAEMON_SET),
+        (owned_by(apiVersion="apps.kruise.io/v1alpha1", name="gone"), False, DrainOutcome.NEEDS_FORCE),
+        (owned_by(apiVersion="apps.kruise.io/v1alpha1", name="gone"), True, DrainOutcome.EVICTED),
     ],
-    ids=["mirror", "DaemonSet", "DaemonSet that is gone", "with --force", "DaemonSet of another API group"],
+    ids=[
+        "mirror",
+        "DaemonSet",
+        "DaemonSet that is gone",
+        "with --force",
+        "another API group, and a DaemonSet of that name",
+        "another API group",
+        "another API group, with --force",
+    ],
 )
 def test_the_filters_of_kubectl_in_order(what: dict[str, Any], force: bool, fate: DrainOutcome) -> None:
     known: Manifest = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "it", "namespace": "shop"}}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import budgets_of
-from kschedx.controllers.node_lifecycle import NodeZones, ZoneState, eviction_rate, toleration_seconds, zone_state
+from kschedx.controllers.node_lifecycle import NodeZones, ZoneState, eviction_rate, zone_state
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.survive import (
@@ -25,7 +25,8 @@ from kschedx.inquiry.survive import (
     survive,
 )
 from kschedx.inquiry.what_if import drain_each
-from kschedx.kube.types import Toleration
+from kschedx.kube.tolerations import stay_seconds
+from kschedx.kube.types import Taint, Toleration
 from kschedx.render.page.markdown import markdown
 from kschedx.render.survival import survival_page
 from kschedx.simulate.simulator import SimulationOptions, Simulator
@@ -101,20 +102,55 @@ def test_when_the_first_pod_is_deleted(version: str | None, after: int) -> None:
     assert [dict(item.pods) for item in result.evictions] == [{"shop/web-0": after}]
 
 
-EVERY = Toleration(operator="Exists")
 UNREACHABLE = Toleration(key="node.kubernetes.io/unreachable", operator="Exists", effect="NoExecute")
+
+
+LOST = (Taint(key=UNREACHABLE.key, effect="NoExecute"),)
 
 
 @pytest.mark.parametrize(
     ("seconds", "value"),
-    [((), 0), ((300,), 300), ((None,), None), ((600, 300), 300), ((None, 60), 60), ((-5,), 0)],
+    [((), 0), ((300,), 300), ((None,), None), ((600, 300), 600), ((None, 60), None), ((60, None), 60), ((-5,), 0)],
 )
-def test_how_long_a_pod_stays(seconds: Sequence[int | None], value: int | None) -> None:
+def test_the_first_toleration_that_matches_decides_how_long_a_pod_stays(
+    seconds: Sequence[int | None], value: int | None
+) -> None:
     tolerations = [replace(UNREACHABLE, toleration_seconds=second) for second in seconds]
-    assert toleration_seconds(tolerations, comparison=True) == value
-    other = Toleration(key="other", operator="Exists")
-    assert toleration_seconds([other, *tolerations], comparison=True) == value
-    assert toleration_seconds([EVERY], comparison=True) is None
+    other = Toleration(key="other", operator="Exists", toleration_seconds=1)
+    assert stay_seconds(LOST, [other, *tolerations], comparison=True) == value
+    assert stay_seconds([*LOST, Taint(key="x", effect="NoExecute")], tolerations, comparison=True) == 0
+    assert stay_seconds([Taint(key="x", effect="NoSchedule")], tolerations, comparison=True) is None
+
+
+def test_nodes_that_do_not_count_for_their_zone_are_tainted_at_its_rate() -> None:
+    cluster = Snapshot.from_objects(
+        [
+            node("own", labels={ZONE: "a", "node.kubernetes.io/exclude-disruption": "true"}),
+            *(node(name, labels={ZONE: "a"}) for name in ("a1", "a2")),
+        ]
+    ).cluster.nodes
+    (zone,) = NodeZones(cluster).evictions(["own", "a1"])
+    assert (zone.nodes, zone.lost, zone.state, zone.rate) == (3, ("a1", "own"), ZoneState.NORMAL, 0.1)
+    (alone,) = NodeZones(cluster[:1]).evictions(["own"])
+    assert (alone.state, alone.rate) == (ZoneState.NORMAL, 0.1)
+
+
+def test_a_job_that_exceeds_its_backoff_limit_does_not_survive() -> None:
+    job: Manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "etl", "namespace": "shop"},
+        "spec": {"backoffLimit": 0, "template": {"spec": {"containers": [{"name": "main"}]}}},
+    }
+    metadata: Manifest = {"ownerReferences": [{"kind": "Job", "name": "etl", "uid": "etl", "controller": True}]}
+    snapshot = Snapshot.from_objects([*nodes(), job, pod("etl-x", namespace="shop", on="node-1", metadata=metadata)])
+    setup, lost = Setup.of_cluster(snapshot), [Failure(name="node-1", nodes=("node-1",))]
+    for mode in OutageMode:
+        (result,) = survive(snapshot, setup, lost, mode=mode).results
+        (workload,) = result.workloads
+        assert [(each.outcome, each.message) for each in workload.pods] == [
+            (OutageOutcome.NOT_RECREATED, "its Job exceeds its backoffLimit, and fails")
+        ]
 
 
 # --- what fails

@@ -19,7 +19,7 @@ from kschedx.apiserver import placement_validation, validation
 from kschedx.apiserver import validation as container_validation
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.apiserver.validation import _STANDARD as STANDARD_RESOURCES
-from kschedx.controllers.pod_lifecycle import JOB_ENDS
+from kschedx.controllers.workloads import JOB_ENDS
 from kschedx.explain.setup import GROUP_CONDITIONS
 from kschedx.export.anonymous import Anonymous, anonymize, tokens
 from kschedx.export.anonymous.fields import ANNOTATIONS, RECORDS
