@@ -10,6 +10,7 @@ from itertools import islice
 from msgspec import Struct
 
 from kschedx.findings import DeviceClaimNotCreated, DeviceShortage, Finding, InsufficientResource
+from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
@@ -143,15 +144,54 @@ def names_hardware(key: str) -> bool:
     return key.startswith(prefixes)
 
 
-LABELS_OF_KUBELET = ("kubernetes.io/os", ARCH_LABELS[0])
+class LostLabel(Struct, frozen=True):
+    """A label that a node lacks and that an agent on it sets."""
+
+    value: str
+    agent: str = ""  # the name of the agent; empty for the kubelet
+    pods: tuple[str, ...] = ()  # parts of the names of the agent's pods
 
 
-def label_of_kubelet(node: Node, key: str) -> str:
-    """Return the value of a label that the kubelet sets when it starts, if the node lacks it; otherwise an empty
-    string. Upstream: updateDefaultLabels in pkg/kubelet/kubelet_node_status.go."""
-    info = node.status.node_info
-    value = {"kubernetes.io/os": info.operating_system or "linux", ARCH_LABELS[0]: info.architecture}.get(key, "")
-    return "" if key in node.metadata.labels else value
+_LABELS_OF_KUBELET = ("kubernetes.io/os", ARCH_LABELS[0])
+_NFD = "node-feature-discovery", ("node-feature-discovery", "nfd-worker")
+_GFD = "gpu-feature-discovery", ("gpu-feature-discovery", *_NFD[1])
+_LABELED_BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "nvidia.com/gpu.present": ("", ()),
+    "nvidia.com/gpu.deploy.": ("", ()),
+    "nvidia.com/gpu.": _GFD,
+    "nvidia.com/cuda.": _GFD,
+    "nvidia.com/mig.capable": _GFD,
+    "amd.com/gpu.": ("AMD's node labeller", ("node-labeller",)),
+    "gpu.intel.com/": _NFD,
+    "intel.feature.node.kubernetes.io/": _NFD,
+    "feature.node.kubernetes.io/": _NFD,
+}
+"""Prefixes of labels to the agent that sets them on each node with the hardware, and to parts of its pods' names. The
+first one counts; without a name, no agent on the node sets the label."""
+
+
+def lost_labels(cluster: ClusterNodes, key: str) -> Mapping[str, LostLabel]:
+    """Return the nodes that lack a label which an agent sets on them. The kubelet sets its own when it starts
+    (updateDefaultLabels in pkg/kubelet/kubelet_node_status.go). Labels of hardware have one value on the other nodes of
+    the same instance type."""
+    if key in _LABELS_OF_KUBELET:
+        infos = ((node, node.status.node_info) for node in cluster.nodes if key not in node.metadata.labels)
+        values = {
+            node.name: info.architecture if key == ARCH_LABELS[0] else info.operating_system or "linux"
+            for node, info in infos
+        }
+        return {name: LostLabel(value) for name, value in values.items() if value}
+    agent, pods = next((by for prefix, by in _LABELED_BY.items() if key.startswith(prefix)), ("", ()))
+    if not agent:
+        return {}
+    by_type = group_pairs((first_label(node.metadata.labels, INSTANCE_TYPE_LABELS), node) for node in cluster.nodes)
+    lost: dict[str, LostLabel] = {}
+    for name, nodes in by_type.items():
+        known = {value for node in nodes if (value := node.metadata.labels.get(key)) is not None}
+        if name and len(known) == 1:
+            label = LostLabel(*known, agent, pods)
+            lost.update((node.name, label) for node in nodes if key not in node.metadata.labels)
+    return lost
 
 
 class HardwareHint(Struct, frozen=True, kw_only=True):

@@ -13,13 +13,12 @@ from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
-    LABELS_OF_KUBELET,
     RootCause,
     SharedByHami,
     device_claim_refusal,
     incomplete_pool,
     is_of_hami,
-    label_of_kubelet,
+    lost_labels,
     missing_driver,
     other_vendor_causes,
     partitioned_resources,
@@ -411,13 +410,15 @@ def _contradiction(cycle: Cycle) -> Iterator[RootCause]:
 
 
 def _unset_labels(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[RootCause]:
-    """Yield nodes that lack a label which would match, and with which every kubelet registers its node."""
+    """Yield nodes that lack a label which would match, and which an agent on them sets."""
     requirements = (requirement for term in finding.terms for requirement in term.requirements)
     for key, values in ((it.key, {*it.values}) for it in requirements if it.operator in (Operator.IN, Operator.EQUALS)):
-        nodes = cycle.snapshot.cluster.nodes if key in LABELS_OF_KUBELET else ()
-        if names := [node.name for node in nodes if label_of_kubelet(node, key) in values - {""}]:
+        lost = lost_labels(cycle.snapshot.cluster, key)
+        if names := [name for name, label in lost.items() if label.value in values]:
             lacks = f"{list_names(names, 2)} {'lacks' if len(names) == 1 else 'lack'} label {key}"
-            yield RootCause(text=f"{lacks}, which the kubelet sets when it starts")
+            agent = lost[names[0]].agent
+            by = f"{agent} sets on nodes of its instance type" if agent else "the kubelet sets when it starts"
+            yield RootCause(text=f"{lacks}, which {by}")
 
 
 def _not_integers(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[RootCause]:

@@ -14,8 +14,10 @@ from msgspec import json
 from msgspec.structs import replace
 
 from kschedx.apiserver.admission import NODE_SELECTOR, project_selector
+from kschedx.controllers.daemon_set import is_running
+from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.errors import differs_by_one_letter
-from kschedx.explain.hardware import label_of_kubelet, names_hardware
+from kschedx.explain.hardware import LostLabel, lost_labels, names_hardware
 from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.constraints import CORDON_TAINT, TermMatch
 from kschedx.fixes import steps as s
@@ -205,9 +207,12 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
     if not term.requirements and finding.source == "nodeAffinity":
         unmatched = _invalid(term.index, place)
     cluster, node = place.nodes.cluster, place.node
-    if unmatched and all(label_of_kubelet(node, r.key) for r in unmatched):
-        restored = tuple((r.key, label_of_kubelet(node, r.key)) for r in unmatched)
-        yield s.RestoreLabels(row=place.node_row, node=node.name, labels=restored)
+    lost = {r.key: label for r in unmatched if (label := lost_labels(cluster, r.key).get(node.name)) is not None}
+    if lost and len(lost) == len(unmatched):
+        restored = tuple((key, label.value) for key, label in lost.items())
+        yield s.RestoreLabels(
+            row=place.node_row, node=node.name, labels=restored, agent=_agent(place, next(iter(lost.values())))
+        )
     if any(r.key in _MADE_FOR and not [*_renamed_label(r, cluster), *_same_value(r, cluster)] for r in unmatched):
         return
     misspelled = False
@@ -241,6 +246,15 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             is_first=not place.nodes.cluster.label_keys & labels.keys(),
             is_overwritten=bool(place.node.metadata.labels.keys() & labels.keys()),
         )
+
+
+def _agent(place: RemedyCandidate, label: LostLabel) -> s.LabelingAgent:
+    """Return the agent that sets a label, with its pod on the node."""
+    pods = place.snapshot.pods
+    agents = (row for row in pods.on_node(place.node_row).tolist() if is_of_daemon_set(pods.owners[row]))
+    rows = [row for row in agents if any(part in pods.names[row] for part in label.pods)]
+    down = next((pods.key(row) for row in rows if not is_running(pods, row)), "")
+    return s.LabelingAgent(name=label.agent, pod=down or next(map(pods.key, rows), ""), is_down=bool(down))
 
 
 def _alternatives(requirement: RequirementMatch, term: TermMatch) -> tuple[str, ...]:

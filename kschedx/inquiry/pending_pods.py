@@ -18,7 +18,7 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import with_nodes
-from kschedx.fixes.steps import ClassedClaim, PodStep, RepairNode
+from kschedx.fixes.steps import AddNode, ClassedClaim, PodStep, RepairNode
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, uncordoning_more
@@ -197,6 +197,9 @@ class SharedFixes:
                 len(rows),
             )
             tried = self._try_shared(explanation, fix, rows)
+            adds_node = any(isinstance(step, AddNode) for step in fix.steps)
+            if best is not None and adds_node and 2 * best.pods >= best.of:
+                break  # nodes that have room come before more nodes, as for a single pod
             if best is None or tried.pods > best.pods:
                 best = tried
             is_repair = bool(fix.steps) and all(isinstance(step, RepairNode) for step in fix.steps)

@@ -190,6 +190,41 @@ def test_a_label_that_the_kubelet_sets(system: str, wanted: str, is_restored: bo
     assert (titles[0] == restored) == is_restored
 
 
+PRODUCT, NFD = "nvidia.com/gpu.product", "feature.node.kubernetes.io/cpu-model.family"
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "agents", "first"),
+    [
+        (PRODUCT, "g5", [], "run gpu-feature-discovery on b"),
+        (PRODUCT, "g5", ["gpu-feature-discovery-1"], "restart default/gpu-feature-discovery-1 on b"),
+        (PRODUCT, "g5", ["gpu-feature-discovery-1", "nfd-worker-1!"], "repair default/nfd-worker-1 on b"),
+        (NFD, "g5", ["gpu-feature-discovery-1", "nfd-worker-1!"], "repair default/nfd-worker-1 on b"),
+        (NFD, "g5", ["gpu-feature-discovery-1!"], "run node-feature-discovery on b"),
+        (PRODUCT, "g6", [], None),
+        ("nvidia.com/gpu.present", "g5", [], None),
+        ("team", "g5", [], None),
+    ],
+)
+def test_a_label_that_an_agent_sets(key: str, kind: str, agents: list[str], first: str | None) -> None:
+    """The node `b` lacks a label that the node `a` of its instance type has; an agent with `!` is not ready."""
+    of_type = "node.kubernetes.io/instance-type"
+    owner = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agents", "uid": "u", "controller": True}]
+    objects = [
+        node("a", labels={of_type: "g5", key: "x"}, allocatable={"pods": "0"}),
+        node("b", labels={of_type: kind}),
+        pod("me", nodeSelector={key: "x"}),
+    ]
+    for name in agents:
+        ready = [{"type": "Ready", "status": str(not name.endswith("!"))}]
+        status = {"phase": "Running", "conditions": ready}
+        objects.append(pod(name.strip("!"), on="b", metadata={"ownerReferences": owner}, status=status))
+    titles = titles_of(*objects)
+    expected = [] if first is None else [f"{first}, which sets label {key}=x again"]
+    assert [title for title in titles if "again" in title] == expected
+    assert titles[: len(expected)] == expected
+
+
 @pytest.mark.parametrize(("hosts", "is_shared"), [(("ubuntu", "ubuntu"), True), (("a", "b"), False)])
 @pytest.mark.parametrize("rule", ["podAntiAffinity", "topologySpreadConstraints"])
 def test_a_host_name_that_two_nodes_share(hosts: tuple[str, str], rule: str, *, is_shared: bool) -> None:

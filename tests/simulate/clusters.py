@@ -34,10 +34,12 @@ def deployment(
     *,
     priority_class: str = "",
     node_selector: Mapping[str, str] | None = None,
+    limits: Mapping[str, str] | None = None,
 ) -> list[Manifest]:
     """Return a Deployment, its ReplicaSet, and a pod on each of `places`; None is a pending pod."""
     labels = {"app": name, "pod-template-hash": HASH}
-    containers = [{"name": "main", "image": f"{name}:1", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]
+    resources = {"requests": {"cpu": cpu, "memory": "1Gi", **(limits or {})}, "limits": dict(limits or {})}
+    containers = [{"name": "main", "image": f"{name}:1", "resources": resources}]
     spec: dict[str, object] = {"priorityClassName": priority_class, "nodeSelector": dict(node_selector or {})}
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers, **spec}}
     owned_by = {"apiVersion": "apps/v1", "controller": True}

@@ -23,7 +23,7 @@ def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulatio
     return simulate(snapshot, Setup.of_cluster(snapshot), parse_changes(written, lambda path: []), namespace="shop")
 
 
-def shown_fixes(simulation: Simulation) -> list[object]:
+def shown_fixes(simulation: Simulation) -> list[dict[str, object]]:
     return [{key: item[key] for key in ("title", "pods", "of")} for item in SharedFixes(simulation).to_list(9)]
 
 
@@ -61,6 +61,17 @@ def test_as_many_nodes_are_uncordoned_as_the_pods_need() -> None:
 def test_the_fix_for_most_pods_is_shown_if_none_helps_all() -> None:
     pinned = deployment("web", "4", [None, None, None], node_selector={"team": "a"})
     assert shown_fixes(simulated([*nodes(("8",)), *pinned])) == [{"title": "label node-1 team=a", "pods": 2, "of": 3}]
+
+
+@pytest.mark.parametrize(
+    ("pools", "title", "helped"), [("ab", "tolerate nvidia.com/gpu:NoSchedule", 2), ("a", "add 3 nodes", 3)]
+)
+def test_nodes_that_have_room_for_half_of_the_pods_come_before_more_nodes(pools: str, title: str, helped: int) -> None:
+    gpus = {"cpu": "8", "memory": "64Gi", "pods": "20", "nvidia.com/gpu": "1"}
+    tainted_nodes = [node(name, allocatable=gpus, taints=["nvidia.com/gpu:NoSchedule"]) for name in pools]
+    objects = [*nodes(("8",)), *tainted_nodes, *deployment("web", "4", [None] * 3, limits={"nvidia.com/gpu": "1"})]
+    (fix,) = shown_fixes(simulated(objects))
+    assert (str(fix["title"]).startswith(title), fix["pods"], fix["of"]) == (True, helped, 3), fix
 
 
 def test_trying_fixes_does_not_change_the_simulation() -> None:

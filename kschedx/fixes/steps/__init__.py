@@ -18,6 +18,7 @@ from kschedx.fixes.steps.eviction import awaits_preemption as awaits_preemption
 from kschedx.fixes.steps.node import DOMAIN_OF_ITS_OWN as DOMAIN_OF_ITS_OWN
 from kschedx.fixes.steps.node import AddNode as AddNode
 from kschedx.fixes.steps.node import EnlargeNode as EnlargeNode
+from kschedx.fixes.steps.node import LabelingAgent as LabelingAgent
 from kschedx.fixes.steps.node import LabelNode as LabelNode
 from kschedx.fixes.steps.node import NodeAmount as NodeAmount
 from kschedx.fixes.steps.node import NodeFault as NodeFault

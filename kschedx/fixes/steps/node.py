@@ -128,8 +128,20 @@ class LabelNode(NodeStep, frozen=True, kw_only=True):
         return (shell_command(template, self.node, *(word for label in self.labels for word in label)),)
 
 
+class LabelingAgent(Struct, frozen=True, kw_only=True):
+    """An agent that sets labels of its node."""
+
+    name: str = ""
+    """Empty for the kubelet."""
+    pod: str = ""
+    """Its pod on the node, `namespace/name`; empty if there is none."""
+    is_down: bool = False
+
+
 class RestoreLabels(LabelNode, frozen=True, kw_only=True):
-    """Labels that a node lacks, and that its kubelet sets again when it starts."""
+    """Labels that a node lacks, and that its kubelet or another agent sets again when it starts."""
+
+    agent: LabelingAgent = LabelingAgent()
 
     @property
     def cost(self) -> Cost:
@@ -138,7 +150,10 @@ class RestoreLabels(LabelNode, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         labels = ", ".join(f"{key}={value}" for key, value in self.labels)
-        return f"restart the kubelet of {self.node}, which sets label {labels} again"
+        name, pod = self.agent.name, self.agent.pod
+        runs = f"restart {pod}" if pod else f"run {name}" if name else f"restart the kubelet of {self.node}"
+        of_agent = f"repair {pod}" if self.agent.is_down else runs
+        return f"{of_agent}{f' on {self.node}' if name else ''}, which sets label {labels} again"
 
     def commands(self) -> tuple[str, ...]:
         return ()
