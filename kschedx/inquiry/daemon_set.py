@@ -53,6 +53,7 @@ class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
     rollout: RolloutDocument | None = None
     blocked_deletions: Mapping[str, str] = {}
     """Node to the reason why its pod is not gone yet."""
+    misscheduled: tuple[str, ...] = ()
 
 
 class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
@@ -149,6 +150,13 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
             for node, state in states
             if isinstance(state, BeingDeleted) and (state.finalizers or state.is_node_lost)
         }
+
+    @cached_property
+    def misscheduled(self) -> tuple[str, ...]:
+        """Nodes that are not eligible and run a pod, which the controller deletes. It keeps one on a node with another
+        NoSchedule taint by now."""
+        evicting = (group for group in self.left_out if not _keeps_pods(group))
+        return tuple(name for group in evicting for name in self.names(group) if name in self.has_pod - {*self.deleted})
 
     @cached_property
     def waits(self) -> tuple[NodeGroup, ...]:

@@ -9,6 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kschedx.controllers.kubelet_rejections import REJECTED_THERE
+from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.errors import InputError, nearest
 from kschedx.explain.cycle_notes import LACKS_NODES, UNTRIED
 from kschedx.explain.diagnosis import Diagnosis
@@ -215,6 +216,8 @@ def _rule_of_running(finding: Finding, pod: Pod) -> str:
     match finding:
         case UntoleratedTaint(effect=effect) if effect == NO_SCHEDULE:
             return "a NoSchedule taint evicts no running pods"
+        case NodeAffinityMismatch() if is_of_daemon_set(pod.metadata.owner_references):
+            return "its DaemonSet's controller deletes a pod on a node that the DaemonSet does not select"
         case NodeAffinityMismatch():
             return "a pod that runs stays when the labels of its node change"
         case TopologySpreadSkew(constraint=index) if TEMPLATE_HASH in pod.metadata.labels:

@@ -90,6 +90,7 @@ def daemon_set_view(answer: DaemonSetAnswer) -> View:
         lists=(ItemList(title="Nodes", noun="group", items=tuple(_daemon_set_items(answer))),),
         notes=(
             *(note.text for note in answer.explanation.notes if note.id in _ABOUT_MANIFEST),
+            *((_misscheduled_text(answer.misscheduled),) if answer.misscheduled else ()),
             *((_AS_IF_NEW,) if answer.has_pod else ()),
         ),
     )
@@ -101,6 +102,11 @@ _ABOUT_MANIFEST = frozenset({
 })  # fmt: skip
 """Ids of notes about the manifest and the snapshot. Other notes are about the choice among nodes, which a DaemonSet's
 pod does not have."""
+
+
+def _misscheduled_text(nodes: Sequence[str]) -> str:
+    pods, it = ("1 pod runs", "it") if len(nodes) == 1 else (f"{len(nodes):,} pods run", "them")
+    return f"{pods} on nodes that are not eligible ({list_names(nodes, 3)}): the controller deletes {it}"
 
 
 def _nodes_text(answer: DaemonSetAnswer) -> str:

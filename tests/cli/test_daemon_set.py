@@ -74,6 +74,31 @@ def test_nodes_are_grouped_by_the_outcome_of_their_pod(question: str, tmp_path: 
     ]
 
 
+@pytest.mark.parametrize(
+    ("on", "extra", "misscheduled"),
+    [
+        ("other", [], ["other"]),
+        ("tainted", [], []),
+        ("evicting", [machine("evicting", taints=("gone=:NoExecute",))], ["evicting"]),
+        ("runs", [], []),
+    ],
+    ids=["another label", "another taint", "a NoExecute taint", "eligible"],
+)
+def test_a_pod_on_a_node_that_is_not_eligible_is_deleted(
+    on: str, extra: list[Manifest], misscheduled: list[str], tmp_path: Path
+) -> None:
+    stray: Manifest = json.loads(json.dumps(OWN))
+    at(stray, "metadata").update({"name": "agent-2", "uid": "3", "ownerReferences": [OWNER]})
+    at(stray, "spec").update({"nodeName": on, "nodeSelector": {"disk": "ssd"}})
+    cluster = write(tmp_path, *CLUSTER, stray, *extra)
+    document = json.loads(kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, "-o", "json").out)["daemonSet"]
+    assert document.get("misscheduled", []) == misscheduled
+    screen = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster).out
+    assert ("1 pod runs on nodes that are not eligible" in screen) is bool(misscheduled)
+    alone = kschedx("why", "agent-2", "-n", "infra", "-s", cluster).out
+    assert ("its DaemonSet's controller deletes a pod" in " ".join(alone.split())) is (on == "other")
+
+
 def test_all_nodes_are_those_of_its_own_pods(tmp_path: Path) -> None:
     """Its pod on `runs` does not count there, as on the first screen."""
     result = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, *CLUSTER), "--nodes", "all")
