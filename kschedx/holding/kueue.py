@@ -168,7 +168,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         if workload.key in order and not kueue.is_by_usage:
             position = order.index(workload.key)
             kueue = replace(kueue, position=position + 1, ahead=tuple(order[:position]))
-    if state in (WorkloadState.WAITING, WorkloadState.STOPPED):
+    if state in (WorkloadState.WAITING, WorkloadState.STOPPED, WorkloadState.CHECKING):
         now = timestamp(snapshot.source.taken)
         kueue = replace(
             kueue,

@@ -16,8 +16,10 @@ from kschedx.kube import kueue
 from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.documents import Json, Target, pointer, set_field, with_spec
 from kschedx.kube.types import ObjectMeta, PodTemplateSpec, Toleration
+from kschedx.kueue.controllers import PREEMPTED
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
 from kschedx.kueue.flavors import Shortage, selector_conflict, untolerated_taint
+from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.quota import FlavorResource, display_amount, divide, exact, plus, quota_amount
 from kschedx.kueue.run import AdmissionRun, Memory
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
@@ -130,6 +132,8 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     unseen: tuple[tuple[FlavorResource, int], ...] = ()
     """Quota of its ClusterQueue that is reserved by Workloads outside the snapshot."""
     remedies: tuple[_Remedy, ...] = ()
+    preempted_by: str = ""
+    """The Workload for which it was last preempted, or `another Workload`; empty if it was not preempted."""
     inactive: str = ""
     """Why its queue admits nothing: `ClusterQueue cq has stopPolicy Hold`; or why its topology has no domains."""
     repairs: tuple[str, ...] = ()
@@ -138,6 +142,10 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     @property
     def state_text(self) -> str:
         """The state of the Workload, as a predicate."""
+        return f"was preempted by {self.preempted_by} and {self._wait_text}" if self.preempted_by else self._wait_text
+
+    @property
+    def _wait_text(self) -> str:
         match self.wait:
             case Wait.FLAVOR:
                 return "matches no flavor in Kueue"
@@ -229,9 +237,10 @@ def _verdict(run: AdmissionRun, key: str) -> Verdict:
     )
     if job.state == "QuotaReserved":
         checks = tuple(check.name for check in job.checks if check.state != READY)
-        return replace(verdict, wait=Wait.CHECKS, checks=checks)
+        return replace(verdict, wait=Wait.CHECKS, checks=checks, repairs=tuple(_unready_checks(run, job, checks)))
     if job.state != "Pending":
         return verdict
+    verdict = replace(verdict, preempted_by=_preemptor(run, job))
     requeue_state = job.workload.status.requeue_state if job.is_in_backoff else None
     head, equal = _first_decision(run, job)
     verdict = replace(verdict, head=head, equal_to=equal, partial=_partial(head, job))
@@ -249,6 +258,23 @@ def _verdict(run: AdmissionRun, key: str) -> Verdict:
     if wait is Wait.FLAVOR and queue is not None:
         return replace(verdict, wait=wait, repairs=tuple(islice(_other_selectors(run, job, queue.queue), 1)))
     return replace(verdict, wait=wait)
+
+
+def _unready_checks(run: AdmissionRun, job: Job, checks: Collection[str]) -> Iterator[str]:
+    """Yield where to look for what admission checks wait for."""
+    for name in checks:
+        if name in run.cache.checks and run.cache.checks[name].spec.controller_name == PROVISIONING:
+            yield f"check the ProvisioningRequest of Workload {job.key}, for which cluster-autoscaler adds nodes"
+
+
+def _preemptor(run: AdmissionRun, job: Job) -> str:
+    """Return the Workload in the message of a preemption (preemptionMessage in pkg/scheduler/preemption)."""
+    evicted = job.conditions.get("Evicted")
+    if not job.is_evicted or evicted is None or evicted.reason != PREEMPTED:
+        return ""
+    return next(
+        (other.key for other in run.jobs.values() if f"(UID: {other.uid}," in evicted.message), "another Workload"
+    )
 
 
 def _other_selectors(run: AdmissionRun, job: Job, queue: kueue.ClusterQueue) -> Iterator[str]:

@@ -318,7 +318,26 @@ def test_a_workload_with_quota_waits_for_its_checks() -> None:
     item = workload("a", reserved_flavor="f", admissionChecks=[{"name": "budget", "state": "Pending"}])
     item["status"]["conditions"] = item["status"]["conditions"][:1]
     result = verdict(check("budget"), queue("q", admissionChecks=["budget"]), local("q"), item)
-    assert (result.wait, result.checks) == (Wait.CHECKS, ("budget",))
+    assert (result.wait, result.checks, result.repairs) == (Wait.CHECKS, ("budget",), ())
+    provisioning = check("budget") | {"spec": {"controllerName": "kueue.x-k8s.io/provisioning-request"}}
+    result = verdict(provisioning, queue("q", admissionChecks=["budget"]), local("q"), item)
+    assert result.repairs == (
+        "check the ProvisioningRequest of Workload ml/a, for which cluster-autoscaler adds nodes",
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "uid", "state"),
+    [
+        ("Preempted", "z", "was preempted by ml/z and waits for quota in Kueue"),
+        ("Preempted", "UNKNOWN", "was preempted by another Workload and waits for quota in Kueue"),
+        ("PodsReadyTimeout", "z", "waits for quota in Kueue"),
+    ],
+)
+def test_a_preempted_workload_names_its_preemptor(reason: str, uid: str, state: str) -> None:
+    message = f"Preempted to accommodate a workload (UID: {uid}, JobUID: j) due to prioritization in the ClusterQueue"
+    condition = {"type": "Evicted", "status": "True", "reason": reason, "message": message}
+    assert verdict(*FULL, workload("a", cpu="2", conditions=[condition])).state_text == state
 
 
 @pytest.mark.parametrize(("now", "wait"), [("2026-06-01T09:00:00Z", Wait.BACKOFF), ("2026-06-01T09:06:00Z", Wait.TURN)])
