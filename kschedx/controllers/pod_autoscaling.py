@@ -130,3 +130,26 @@ def not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotScal
             named = f"ScaledObject {keda.metadata.name}"
             return replace(state, autoscaler=named, why=f"is not ready ({unready.reason})", message=unready.message)
     return None
+
+
+_KEEPS: Mapping[tuple[str, str], str] = {
+    ("AbleToScale", "ScaleDownStabilized"): "keeps the highest number of its stabilization window",
+    ("AbleToScale", "ScaleUpStabilized"): "keeps the lowest number of its stabilization window",
+    ("ScalingLimited", "TooFewReplicas"): "is at minReplicas {least}",
+    ("ScalingLimited", "ScaleUpLimit"): "scales up no faster than its behavior allows",
+    ("ScalingLimited", "ScaleDownLimit"): "scales down no faster than its behavior allows",
+}
+"""Types and reasons of a HorizontalPodAutoscaler's conditions to why the workload keeps its replicas. Upstream:
+pkg/controller/podautoscaler/horizontal.go."""
+
+
+def kept_by(snapshot: Snapshot, workload: Workload) -> str:
+    """Return `HorizontalPodAutoscaler web is at minReplicas 2`; empty if no autoscaler keeps the replicas."""
+    for hpa in snapshot.of(HorizontalPodAutoscaler):
+        if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
+            least = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas
+            for (kind, reason), text in _KEEPS.items():
+                condition = condition_of(hpa.status.conditions, kind, "True")
+                if condition is not None and condition.reason == reason:
+                    return f"HorizontalPodAutoscaler {hpa.metadata.name} {text.format(least=least)}"
+    return ""

@@ -370,7 +370,7 @@ class ResizeHeld(StateFacts, frozen=True, kw_only=True):
 
 
 class NoJobStarted(StateFacts, frozen=True, kw_only=True):
-    """A CronJob that starts no Job, according to its controller's event."""
+    """A CronJob that starts no Job, according to its schedule or its controller's event."""
 
     reason: str  # `UnknownTimeZone`
     message: str

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import states
 from kschedx.controllers.kubelet_rejections import kubelet_rejection
-from kschedx.controllers.pod_autoscaling import not_scaled, scaled_to_zero, stopped_state
+from kschedx.controllers.pod_autoscaling import kept_by, not_scaled, scaled_to_zero, stopped_state
 from kschedx.controllers.pod_lifecycle import (
     controller_manager_down,
     failures,
@@ -53,6 +53,7 @@ from kschedx.kube.controllers import Controller, CronJobController, convert, sto
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.resources import ResourceQuota
+from kschedx.kube.schedules import is_never_due
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import (
     GENERATION_OF_TEMPLATE,
@@ -190,6 +191,8 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
         phrase = f"all of its {len(rows):,} replicas have nodes{not_ready}"
     assigned = [pods.start_times[row] or "" for row in rows]
     last = max(assigned) if all(assigned) else ""
+    kept = kept_by(snapshot, workload_of(manifest))
+    phrase = f"{phrase}; {kept}" if kept else phrase
     return (RunsAlready(text=f"{phrase}; this shows where one more would go", assigned=last),)
 
 
@@ -642,6 +645,8 @@ def _cron_job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) 
     cron_job, subject = convert(manifest, CronJobController), workload.reference
     if cron_job.spec.suspend:
         return states.Suspended(subject=subject, kind="CronJob")
+    if is_never_due(schedule := cron_job.spec.schedule):
+        return states.NoJobStarted(subject=subject, reason=f"its schedule {schedule} is never due", message="")
     event = snapshot.failed_creates.get(("CronJob", workload.namespace, workload.name))
     reason = "" if event is None else event.message.partition(": ")[0]
     if event is not None and reason in OF_CRON_JOBS - {ALREADY_ACTIVE}:

@@ -408,7 +408,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             return Fix.untried(
                 "correct spec.timeZone of the CronJob, or let kube-controller-manager have time zone data"
             )
-        if "Schedule" in reason and reason != "MissSchedule":
+        if "schedule" in reason.lower() and reason != "MissSchedule":
             return Fix.untried("correct spec.schedule of the CronJob")
         name = self._workload_name
         command = shell_command("kubectl create job {}-1 --from=cronjob/{} -n {}", name, name, self._namespace)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
-from itertools import count
 
 from msgspec import Struct, field
 
@@ -30,6 +29,7 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import Duration, nanoseconds
+from kschedx.kube.schedules import read_schedule
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod, PodDisruptionBudget, Taint, compile_budgets
 from kschedx.releases.karpenter import KarpenterBehaviour, karpenter_behaviour
@@ -322,21 +322,7 @@ def is_reschedulable(pod: Pod) -> bool:
 
 
 # A budget with a schedule is active for its duration after each scheduled time, in UTC. Upstream: IsActive in
-# pkg/apis/v1/nodepool.go, and ParseStandard of robfig/cron.
-
-_SHORT = {
-    "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
-}  # fmt: skip
-_MONTHS = dict(zip(("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), count(1)))
-_WEEKDAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
-_FIELDS: tuple[tuple[int, int, Mapping[str, int]], ...] = (
-    (0, 59, {}),
-    (0, 23, {}),
-    (1, 31, {}),
-    (1, 12, _MONTHS),
-    (0, 6, _WEEKDAYS),
-)
+# pkg/apis/v1/nodepool.go.
 
 
 def is_active(budget: DisruptionBudget, now: int) -> bool:
@@ -344,7 +330,7 @@ def is_active(budget: DisruptionBudget, now: int) -> bool:
     if budget.schedule is None and budget.duration is None:
         return True
     try:
-        minutes, hours, days, months, weekdays = _read_schedule(budget.schedule or "")
+        minutes, hours, days, months, weekdays = read_schedule(budget.schedule or "")
         lasts = timedelta(microseconds=Duration.parse(budget.duration or "0s") // 1000)
     except (ValueError, InputError):
         return False
@@ -364,38 +350,9 @@ def is_active(budget: DisruptionBudget, now: int) -> bool:
 def is_invalid(budget: DisruptionBudget) -> bool:
     """Return whether the schedule is invalid, in which case Karpenter disrupts nothing."""
     try:
-        return budget.schedule is not None and not _read_schedule(budget.schedule)
+        return budget.schedule is not None and not read_schedule(budget.schedule)
     except ValueError:
         return True
-
-
-def _read_schedule(written: str) -> list[frozenset[int]]:
-    """Parse minutes, hours, days, months, and weekdays. Raises `ValueError`."""
-    fields = _SHORT.get(written, written).split()
-    if len(fields) != len(_FIELDS):
-        raise ValueError(written)
-    return [
-        frozenset(value for part in field.lower().split(",") for value in _read_field(part, *bounds))
-        for field, bounds in zip(fields, _FIELDS, strict=True)
-    ]
-
-
-def _read_field(part: str, low: int, high: int, names: Mapping[str, int]) -> range:
-    """Parse `*`, `5`, `1-5`, `mon-fri`, each with an optional `/2`."""
-
-    def number(text: str) -> int:
-        return names[text] if text in names else int(text)
-
-    span, slash, step = part.partition("/")
-    first, dash, last = span.partition("-")
-    if span in ("*", "?"):
-        start, end = low, high
-    else:
-        start = number(first)
-        end = number(last) if dash else high if slash else start
-    if not low <= start <= end <= high:
-        raise ValueError(part)
-    return range(start, end + 1, int(step) if slash else 1)
 
 
 def _node_blockers(state: StateNode) -> Iterator[str]:

@@ -105,6 +105,7 @@ class _CronJobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     job_template: Controller = Controller()
     suspend: bool | None = None
     concurrency_policy: str = ""
+    schedule: str = ""
 
 
 class _ActiveJob(Struct, frozen=True, kw_only=True):

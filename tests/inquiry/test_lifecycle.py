@@ -513,6 +513,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     (
+        "cj/web",
+        [workload("CronJob", schedule="TZ=UTC 0 0 31 feb,apr *")],
+        "default/cj/web starts no Job: its schedule TZ=UTC 0 0 31 feb,apr * is never due",
+        1,
+    ),
+    (
         "deploy/web",
         [{**workload("Deployment", metadata={"creationTimestamp": SINCE}), "status": {}}],
         "default/deploy/web gets no new pods: no controller has observed it",
@@ -2448,6 +2454,7 @@ UNALIGNED = pod(
             [workload("CronJob"), reports("CronJob", "web", "MissSchedule", "Missed scheduled time")],
             "kubectl create job web-1 --from=cronjob/web -n default",
         ),
+        ("cj/web", [workload("CronJob", schedule="0 0 30 2 *")], "correct spec.schedule of the CronJob"),
         (
             "deploy/web",
             [
@@ -2589,6 +2596,25 @@ def test_a_complete_workload_has_its_headline(tmp_path: Path, reported: Manifest
     result = why(tmp_path, "deploy/web", workload("Deployment"), ROLLED_OUT, only)
     phrase = f"its only replica has a node, but is not ready{why_unready}; this shows where one more would go"
     assert phrase in " ".join(result.out.split())
+
+
+@pytest.mark.parametrize("target", ["deploy/web", "hpa/scaler"])
+@pytest.mark.parametrize(
+    ("kind", "reason", "text"),
+    [
+        ("ScalingLimited", "TooFewReplicas", "is at minReplicas 1"),
+        ("ScalingLimited", "ScaleUpLimit", "scales up no faster than its behavior allows"),
+        ("AbleToScale", "ScaleDownStabilized", "keeps the highest number of its stabilization window"),
+        ("AbleToScale", "ReadyForNewScale", ""),
+    ],
+)
+def test_what_keeps_the_replicas_of_a_scaled_workload(
+    tmp_path: Path, target: str, kind: str, reason: str, text: str
+) -> None:
+    hpa = scaler("HorizontalPodAutoscaler", maxReplicas=9, status=limits(kind, "True", reason))
+    result = why(tmp_path, target, workload("Deployment"), ROLLED_OUT, replica("web-1-a", "ReplicaSet", "web-1"), hpa)
+    kept = f"; HorizontalPodAutoscaler scaler {text}" if text else ""
+    assert f"its only replica has a node{kept}; this shows where one more would go" in " ".join(result.out.split())
 
 
 def test_nodes_that_joined_after_the_replicas_are_named(tmp_path: Path) -> None:
