@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.kube.field_errors import quote_go
-from kschedx.kube.scalars import Int64
+from kschedx.kube.scalars import Int64, parse_int64
 from kschedx.kube.types import Container, Labels, Pod, PodOS
 from kschedx.patterns import lazy_pattern
 
@@ -289,7 +289,7 @@ def _read(labels: Mapping[str, str], mode: str, unreadable: PodSecurityLevel) ->
     written = labels.get(f"{PREFIX}{mode}")
     level = PodSecurityLevel.PRIVILEGED if written is None else _LEVELS.get(written, unreadable)
     version = _VERSION.fullmatch(labels.get(f"{PREFIX}{mode}-version", _LATEST))
-    return LevelVersion(level, int(version[1]) if version else None), written in _LEVELS
+    return LevelVersion(level, parse_int64(version[1]) if version else None), written in _LEVELS
 
 
 # The checks of the Pod Security Standards: each returns a pod's violation, or None. Upstream: policy/check_*.go.

@@ -85,9 +85,16 @@ def _scalar_faults(value: object, kind: str, steps: _Steps) -> Iterator[InputErr
             yield _mistyped(f"a number between {lowest} and {-lowest - 1}", value, steps)
 
 
+_MAY_BE_SECRET = frozenset({"annotations", "args", "command", "data", "env", "stringData"})
+"""Fields whose values are not shown."""
+_TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", list: "a list"}
+
+
 def _mistyped(expected: str, value: object, steps: _Steps) -> InputError:
     hint = "quote it to make it a string" if expected == "a string" and isinstance(value, int | float) else ""
-    return InputError(f"expected {expected}, found {_shown(value)}", place=Place(field=_field_of(steps)), hint=hint)
+    is_secret = not _MAY_BE_SECRET.isdisjoint(steps)
+    found = _TYPES.get(type(value), "a mapping") if is_secret else _shown(value)
+    return InputError(f"expected {expected}, found {found}", place=Place(field=_field_of(steps)), hint=hint)
 
 
 @cache

@@ -277,7 +277,7 @@ def require_same_fields(kind: ResourceKind, before: Struct, written: Manifest) -
         stored, value = field_at(before, field), field_at(after, field)
         if field == "spec" or stored == value or field_at(unset, field) in (stored, value):
             continue
-        raise _immutable_error(kind.key, name_of(after)[1], field, value)
+        raise _immutable_error(kind.key, name_of(after)[1], field, _shown(value))
 
 
 def require_same_workload(stored: Manifest, written: Manifest) -> None:
@@ -285,13 +285,11 @@ def require_same_workload(stored: Manifest, written: Manifest) -> None:
     of the two has are not compared."""
     kind = str(written.get("kind"))
     before, after = map_at(stored, "spec"), map_at(written, "spec")
+    workload = str(map_at(written, "metadata").get("name"))
     for name in _changed_fields(kind, before, after):
-        value = after.get(name)
-        raise _immutable_error(kind, str(map_at(written, "metadata").get("name")), f"spec.{name}", value)
+        raise _immutable_error(kind, workload, f"spec.{name}", _shown(after.get(name)))
     if kind == "Job" and before.get("suspend") is not True and not has_same_template(stored, written):
-        raise _immutable_error(
-            kind, str(map_at(written, "metadata").get("name")), "spec.template", after.get("template")
-        )
+        raise _immutable_error(kind, workload, "spec.template", "…")  # its environment may be secret
 
 
 _FIXED_OF_POD = {
@@ -354,9 +352,12 @@ def _selector(value: object) -> tuple[object, object]:
     return dict(map_at(selector, "matchLabels")), expressions or []
 
 
-def _immutable_error(kind: str, name: str, field: str, value: object) -> NotChangedError:
-    shown = msgspec.json.encode(value).decode()
-    shown = shown if len(shown) <= _LONG else f"{shown[: _LONG - 1]}…"
+def _shown(value: object) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONG else f"{text[: _LONG - 1]}…"
+
+
+def _immutable_error(kind: str, name: str, field: str, shown: str) -> NotChangedError:
     refusal = _FORBIDDEN.get((kind, field), f"{field}: Invalid value: {shown}: field is immutable")
     hint = f"delete {kind} {name} first, and apply it then"
     return NotChangedError(f'The {kind} "{name}" is invalid: {refusal}', hint=hint)

@@ -36,7 +36,7 @@ from kschedx.kube.devices import Device, DeviceRequestAllocationResult, Resource
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.quantity import milli_value, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request
-from kschedx.kube.scalars import Duration
+from kschedx.kube.scalars import Duration, parse_int64
 from kschedx.kube.selectors import Selector
 from kschedx.kube.tolerations import DELETION_CANDIDATE, TO_BE_DELETED
 from kschedx.kube.types import (
@@ -689,8 +689,9 @@ class ScaleDown:
 
 def _taint_time(node: Node, key: str) -> int | None:
     """Return when the node got the autoscaler's taint, in nanoseconds since 1970."""
-    written = next((taint.value for taint in node.spec.taints if taint.key == key), None)
-    return int(written) * _SECOND if written is not None and written.isdecimal() else None
+    written = next((taint.value for taint in node.spec.taints if taint.key == key), "")
+    seconds = parse_int64(written)
+    return None if seconds is None else seconds * _SECOND
 
 
 # The ScaleDown document.

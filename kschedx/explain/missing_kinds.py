@@ -23,6 +23,7 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Code
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import with_spec
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import EVENTS, KINDS, READ_LIVE
 from kschedx.kube.kubectl import add_to_dump, dump_objects
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
@@ -430,7 +431,7 @@ def _require_allocatable(cycle: Cycle) -> None:
     unknown = [node.name for node in tried_nodes if not node.status.allocatable]
     if unknown and (event is None or event.message != cycle.message):
         because = f"the dump has no status.allocatable of {list_names(unknown, 3)}, or no kubelet has reported it"
-        show = f"kubectl get node {unknown[0]} -o yaml shows it"
+        show = f"{shell_command('kubectl get node {} -o yaml', unknown[0])} shows it"
         raise NotReadError(cycle.pod.key, f"the size of {count(len(unknown), 'node')}", because, show)
 
 

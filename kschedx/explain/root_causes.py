@@ -201,9 +201,9 @@ def newer_template(snapshot: Snapshot, pod: Pod) -> NewerTemplate | None:
         return NewerTemplate(kind=owner.kind, name=owner.name, why=why)
     if owner.kind == "DaemonSet":
         return None
-    ordinal, is_ordered = pod.metadata.name.rpartition("-")[2], updated.spec.pod_management_policy != "Parallel"
-    partition = strategy.rolling_update.partition
-    if ordinal.isdecimal() and (index := int(ordinal) - updated.spec.first_ordinal) < partition:
+    ordinal = parse_int64(pod.metadata.name.rpartition("-")[2])
+    partition, is_ordered = strategy.rolling_update.partition, updated.spec.pod_management_policy != "Parallel"
+    if ordinal is not None and (index := ordinal - updated.spec.first_ordinal) < partition:
         why = f"keeps this pod at its own: partition is {partition}"
         return NewerTemplate(
             kind=owner.kind, name=owner.name, why=why, is_deleted=is_ordered, partition=partition, index=index
@@ -224,10 +224,9 @@ def superseding(snapshot: Snapshot, pod: Pod) -> str:
     if replica_set is None or above is None or above.kind != "Deployment":
         return ""
     deployment = snapshot.workloads.get(("Deployment", namespace, above.name))
-    own = stored_metadata(replica_set).annotations.get(REVISION, "")
-    newest = "" if deployment is None else stored_metadata(deployment).annotations.get(REVISION, "")
-    is_older = own.isdecimal() and newest.isdecimal() and int(own) < int(newest)
-    if not is_older:
+    own = parse_int64(stored_metadata(replica_set).annotations.get(REVISION, ""))
+    newest = None if deployment is None else parse_int64(stored_metadata(deployment).annotations.get(REVISION, ""))
+    if own is None or newest is None or own >= newest:
         return ""
     pods = snapshot.pods
     pending = {owner.name for row in pods.pending if pods.namespaces[row] == namespace for owner in pods.owners[row]}
@@ -235,7 +234,7 @@ def superseding(snapshot: Snapshot, pod: Pod) -> str:
     is_held = any(
         other.controller is not None
         and other.controller.name == above.name
-        and other.annotations.get(REVISION) == newest
+        and parse_int64(other.annotations.get(REVISION, "")) == newest
         for other in map(stored_metadata, others)
     )
     return "" if is_held else above.name

@@ -9,6 +9,7 @@ from typing import TypeVar
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import to_plain
 from kschedx.kube.documents import Json, pointer, remove_field, set_field
+from kschedx.kube.scalars import parse_int64
 
 # JSON patches (RFC 6902) on manifests: add, remove, and replace.
 
@@ -44,8 +45,8 @@ def _apply(document: object, op: str, path: str, value: object) -> None:
 def _child(at: object, part: str, path: str) -> object:
     if isinstance(at, dict) and part in at:
         return at[part]
-    if isinstance(at, list) and part.isdigit() and int(part) < len(at):
-        return at[int(part)]
+    if isinstance(at, list) and (index := parse_int64(part)) is not None and 0 <= index < len(at):
+        return at[index]
     raise PatchError(f"there is nothing at {path}")
 
 
@@ -62,8 +63,8 @@ def _apply_in_map(at: Json, op: str, key: str, value: object, path: str) -> None
 
 
 def _apply_in_list(at: list[object], op: str, key: str, value: object, path: str) -> None:
-    index = len(at) if key == "-" else int(key) if key.isdigit() else -1
-    if not 0 <= index < len(at) + (op == "add"):
+    index = len(at) if key == "-" else parse_int64(key)
+    if index is None or not 0 <= index < len(at) + (op == "add"):
         raise PatchError(f"there is nothing at {path}")
     match op:
         case "add":

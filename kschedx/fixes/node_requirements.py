@@ -20,6 +20,7 @@ from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import NODE_POOL, NodePool
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import NEW_NAMES
+from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
 from kschedx.kube.tolerations import DELETION_CANDIDATE, TO_BE_DELETED
@@ -229,8 +230,8 @@ def _value(requirement: NodeSelectorRequirement) -> str | None:
     match requirement.operator:
         case "Exists":
             return "true"
-        case "Gt" | "Lt" if requirement.values and requirement.values[0].lstrip("-").isdigit():
-            return str(int(requirement.values[0]) + (1 if requirement.operator == "Gt" else -1))
+        case "Gt" | "Lt" if requirement.values and (bound := parse_int64(requirement.values[0])) is not None:
+            return str(bound + (1 if requirement.operator == "Gt" else -1))
         case _:
             return None
 
@@ -246,10 +247,10 @@ def _holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            if value is None or not value.lstrip("-").isdigit() or not requirement.values[0].lstrip("-").isdigit():
-                return False
-            wanted = int(requirement.values[0])
-            return int(value) > wanted if requirement.operator == "Gt" else int(value) < wanted
+            own, bound = parse_int64(value or ""), parse_int64(requirement.values[0])
+            return (
+                own is not None and bound is not None and (own > bound if requirement.operator == "Gt" else own < bound)
+            )
         case _:
             return False
 

@@ -32,6 +32,7 @@ from kschedx.kube.kueue import (
     Workload,
 )
 from kschedx.kube.names import PODS
+from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import Pod
 from kschedx.kueue.flavors import flavor_mismatch
 from kschedx.kueue.quota import QueueNode, Requests, add_requests
@@ -193,14 +194,17 @@ def _without_workload(snapshot: Snapshot, pod: Pod) -> Kueue:
 
 def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:
     """Add how many pods of its group exist, if Kueue has to see more before it creates the Workload."""
-    name, total = pod.metadata.labels.get(api.GROUP_LABEL, ""), pod.metadata.annotations.get(api.GROUP_TOTAL, "")
-    if not name or not total.isdecimal():
+    name, total = (
+        pod.metadata.labels.get(api.GROUP_LABEL, ""),
+        parse_int64(pod.metadata.annotations.get(api.GROUP_TOTAL, "")),
+    )
+    if not name or total is None:
         return kueue
     pods = snapshot.pods
     inside = pods.labels.where(lambda labels: labels.get(api.GROUP_LABEL) == name)
     inside &= pods.namespaces.where(lambda name: name == pod.metadata.namespace)
     number = int(inside.sum()) + (pod.key not in pods.rows)
-    return replace(kueue, group=name, group_pods=number, group_total=int(total)) if number < int(total) else kueue
+    return replace(kueue, group=name, group_pods=number, group_total=total) if number < total else kueue
 
 
 def _kueue_state(snapshot: Snapshot) -> AdmissionRun:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import islice
 from typing import TypeVar
 
@@ -26,7 +26,8 @@ from kschedx.kube.conditions import Condition, TimedCondition
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import ResourceList, milli_value
-from kschedx.kube.selectors import compile_selector
+from kschedx.kube.scalars import MAX_INT64, parse_int64
+from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import Pod
 from kschedx.kueue.quota import quota_amount
 from kschedx.snapshot.events import FAILED_SCHEDULING
@@ -118,12 +119,13 @@ def _kai_shares(queue: other_schedulers.KaiQueue) -> Iterator[QueueShare]:
 
 
 def _kai_amount(written: str | int | float, scale: int) -> int | None:
-    """Return an amount; None if it is unlimited or not a number."""
+    """Return an amount; None if it is unlimited, not a number, or larger than any cluster."""
     try:
         number = Decimal(str(written))
-    except InvalidOperation:
+        is_limit = number != _UNLIMITED and abs(number) * scale <= MAX_INT64
+    except ArithmeticError:
         return None
-    return None if number == _UNLIMITED else int(number * scale)
+    return int(number * scale) if is_limit else None
 
 
 def _gpus(amounts: ResourceList) -> int:
@@ -191,18 +193,19 @@ def _yunikorn(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQu
 
 def _configured_queues(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield the full name and the limits of each queue of the first partition."""
-    import yaml
+    from kschedx.sources import yaml
 
     for config in snapshot.config_maps.values():
         if config.metadata.name != other_schedulers.QUEUES_OF_YUNIKORN:
             continue
+        text, source = config.data.get(other_schedulers.QUEUES_FILE, "").encode(), config.metadata.name
         try:
-            document = yaml.safe_load(config.data.get(other_schedulers.QUEUES_FILE, ""))
-        except (yaml.YAMLError, RecursionError):
+            documents = [yaml.load(part, source=source) for part in yaml.split(text, source=source)]
+        except InputError:
             continue
-        partitions = list_at(document, "partitions")
-        for partition in partitions[:1]:
-            yield from _below("", list_at(partition, "queues"))
+        for document in filter(None, documents):
+            for partition in list_at(document.value, "partitions")[:1]:
+                yield from _below("", list_at(partition, "queues"))
 
 
 def _below(parent: str, queues: Sequence[object]) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -252,8 +255,15 @@ def _is_owner(owner: other_schedulers.ReservationOwner, pod: Pod) -> bool:
                 and _names(owner.controller, pod.metadata.namespace, controller.name, controller.uid)
             )
         )
-        and (owner.label_selector is None or compile_selector(owner.label_selector).matches(pod.metadata.labels))
+        and (owner.label_selector is None or _selects(owner.label_selector, pod))
     )
+
+
+def _selects(selector: LabelSelector, pod: Pod) -> bool:
+    try:
+        return compile_selector(selector).matches(pod.metadata.labels)
+    except InputError:  # an invalid selector of an object that others write
+        return False
 
 
 def _names(reference: other_schedulers.ReservingObject, namespace: str, name: str, uid: str) -> bool:
@@ -283,7 +293,6 @@ class _Device(Struct, frozen=True):
 
     id: str = ""
     devmem: int = 0
-    devcore: int = 0
     health: bool = False
 
 
@@ -325,8 +334,8 @@ def _memory_in_use(snapshot: Snapshot) -> Counter[str]:
         written = pods.annotations[row].get(autoscalers.HAMI_DEVICES, "")
         for part in filter(None, written.replace(";", ":").split(":")):
             parts = part.split(",")
-            if len(parts) >= 3 and parts[2].isdigit():
-                taken[parts[0]] += int(parts[2])
+            if len(parts) >= 3 and (memory := parse_int64(parts[2])) is not None:
+                taken[parts[0]] += memory
     return taken
 
 
@@ -336,8 +345,8 @@ def _registered_devices(written: str) -> Iterator[_Device]:
         return
     for part in filter(None, written.split(":")):
         parts = part.split(",")
-        if len(parts) >= 7 and parts[2].isdigit() and parts[3].isdigit():
-            yield _Device(id=parts[0], devmem=int(parts[2]), devcore=int(parts[3]), health=parts[6] == "true")
+        if len(parts) >= 7 and (memory := parse_int64(parts[2])) is not None:
+            yield _Device(id=parts[0], devmem=memory, health=parts[6] == "true")
 
 
 class _KnownScheduler(Struct, frozen=True, kw_only=True):
@@ -482,8 +491,7 @@ def _group_conditions(snapshot: Snapshot, group: other_schedulers.SchedulerGroup
 
 def _least(pod: Pod) -> int | None:
     """Return how many pods a gang needs by Koordinator's annotations."""
-    written = pod.metadata.annotations.get(autoscalers.GANG_LEAST, "")
-    return int(written) if written.isascii() and written.isdigit() else None
+    return parse_int64(pod.metadata.annotations.get(autoscalers.GANG_LEAST, ""))
 
 
 def _group(snapshot: Snapshot, pod: Pod, known: _KnownScheduler) -> other_schedulers.SchedulerGroup | None:

@@ -42,6 +42,7 @@ from kschedx.inquiry.node_scaling import (
 )
 from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.documents import Document, Json, part_of
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE, is_extended_resource
 from kschedx.kube.resources import pod_request
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
@@ -180,7 +181,7 @@ def _request_repair(request: str) -> tuple[str, str]:
     """Return the title and the command of a fix: only the ProvisioningRequest provisions nodes for its pods."""
     namespace, _, name = request.partition("/")
     title = f"check ProvisioningRequest {request}, which provisions the nodes for the pod"
-    return title, f"kubectl describe provisioningrequest {name} -n {namespace}"
+    return title, shell_command("kubectl describe provisioningrequest {} -n {}", name, namespace)
 
 
 class _GroupTrial(ScalingTrial, frozen=True, kw_only=True):

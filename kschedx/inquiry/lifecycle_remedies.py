@@ -258,14 +258,16 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from self._failure_fixes(lifecycle)
 
     def _next_attempt(self) -> Fix:
-        """Return what lets a controller try again at once, which otherwise waits for its back-off of up to 1,000 s."""
+        """Return what lets a controller try again at once, which otherwise waits for its back-off of up to 1,000 s, or
+        of up to 60 s for a Job (MaxJobApiBackOff in pkg/controller/job/job_controller.go)."""
         kind = str((self.maker or {}).get("kind")).lower()
         if kind in ("deployment", "statefulset", "daemonset"):
             command = shell_command("kubectl rollout restart {}/{} -n {}", kind, self._workload_name, self._namespace)
             return Fix.untried(
                 "wait up to 17 minutes for its next attempt, or restart the rollout", commands=(command,)
             )
-        return Fix.untried("wait up to 17 minutes for its controller's next attempt")
+        most = "1 minute" if kind in ("job", "cronjob") else "17 minutes"
+        return Fix.untried(f"wait up to {most} for its controller's next attempt")
 
     def _started_other(self, key: str) -> Iterator[Fix | None]:
         """Yield fixes for another pod, which a kubelet does not run or which fits no node."""

@@ -99,7 +99,9 @@ def _parts(path: str, change: str) -> list[str | int]:
 
 def _below(at: object, part: str | int, following: str | int, change: str) -> object:
     if isinstance(at, dict) and isinstance(part, str):
-        return at.setdefault(part, [] if isinstance(following, int) else {})
+        if at.get(part) is None:  # null stands for an absent value
+            at[part] = [] if isinstance(following, int) else {}
+        return at[part]
     if isinstance(at, list) and isinstance(part, int) and part <= len(at):
         if part == len(at):
             at.append([] if isinstance(following, int) else {})

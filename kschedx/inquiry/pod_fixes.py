@@ -74,6 +74,7 @@ from kschedx.kube.autoscalers import (
     HAMI_SCHEDULER,
     NOT_FOR_FARGATE,
 )
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, remove_field, with_spec
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kubectl import delete_pod, merge_patch, pod_logs, scale_workload
@@ -94,6 +95,7 @@ from kschedx.wording import count, list_names
 _SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
 """Kinds whose controllers delete pods without nodes first."""
 _MOST_GATED = 2
+_MOST_CREATED = 1_000  # the maximum number of missing pods of a group that are tried
 _MOST_QUEUES = 3  # the maximum number of pods of a group with scheduling gates that a title names
 
 
@@ -338,7 +340,7 @@ class PodFixes:
             return int(written)
         group = "-".join(pod.labels.get(key, "") for key in GROUP_LABELS)
         raw = snapshot.workloads.get(("StatefulSet", pod.namespace, group))
-        replicas = msgspec.json.decode(raw)["spec"].get("replicas") if raw else None
+        replicas = map_at(msgspec.json.decode(raw), "spec").get("replicas") if raw else None
         return replicas + 1 if isinstance(replicas, int) else 0
 
     def _missing_members(self) -> Iterator[Fix]:
@@ -354,11 +356,14 @@ class PodFixes:
             return
         causes = root_causes(self.answer.diagnosis)
         if messages := [cause.message for cause in causes if isinstance(cause, MembersNotCreated)]:
-            yield from self._refused_members(messages[0], lacking)
+            yield from self._refused_members(messages[0], min(lacking, _MOST_CREATED))
             return
         owner = self.cycle.pod.metadata.controller
         by = f": {owner.kind} {owner.name} creates too few" if owner is not None else ""
         title = f"create {count(lacking, 'more pod')} of group {name}{by}"
+        if lacking > _MOST_CREATED:
+            yield Fix.untried(title)
+            return
         members, then = self._with_members(lacking)
         gated = [member.pod for member in gang.waiting if member.gates] if gang is not None else []
         if gated and then.alone is not Outcome.SCHEDULED:

@@ -235,7 +235,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         lower: _Resources = {}
         higher: _Resources = {}
         most = parse_quantity(ratio).scaled_value(-9)
-        for _, name, container in self._containers():
+        for _, name, container in self._containers() if most > 0 else ():
             request, limit = (_amount(container, side, resource) for side in ("requests", "limits"))
             if request is None or limit is None:
                 continue
@@ -314,7 +314,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         if (admitting := _ADMITTING.search(match.string)) is not None:
             granted = admitting["name"]
         account = str(map_at(self.manifest, "spec").get("serviceAccountName") or "default")
-        command = shell_command(f"oc adm policy add-scc-to-user {granted} -z {{}} -n {{}}", account, self._namespace)
+        command = shell_command("oc adm policy add-scc-to-user {} -z {} -n {}", granted, account, self._namespace)
         title = f"let service account {account} use SecurityContextConstraints {granted}, if the pod needs it"
         yield Fix.untried(title, commands=(command,))
 

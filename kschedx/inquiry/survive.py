@@ -43,7 +43,7 @@ from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.columns import BoolArray, ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -96,8 +96,8 @@ def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Fa
         order = sorted(range(len(nodes)), key=lambda row: (-shares[row], nodes.names[row]))
         fullest = [nodes.names[row] for row in order[:busiest]]
         names.update(dict.fromkeys(fullest))
-        these = f" ({', '.join(fullest)})" if busiest <= _MOST_NAMED else ""
-        titles.append(f"the busiest {f'{busiest:,} nodes' if busiest > 1 else 'node'}{these}")
+        these = f" ({', '.join(fullest)})" if len(fullest) <= _MOST_NAMED else ""
+        titles.append(f"the busiest {f'{len(fullest):,} nodes' if len(fullest) > 1 else 'node'}{these}")
     return Failure(name=" and ".join(titles), nodes=tuple(names))
 
 
@@ -438,7 +438,7 @@ class _Trial:
             {pod.pod: (pod.fate, pod.budget) for drain_result in drained for pod in drain_result.pods},
         )
         lost = [(row, account.lost(row, keys[row], rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
-        workloads = self._workload_losses([*lost, *account.preempted_pods({*rows})])
+        workloads = self._workload_losses([*lost, *account.preempted_pods({*rows}, ready)])
         failure_result = FailureResult(failure=failure, workloads=workloads, drained=drained)
         return failure_result if failure_result.survives else self._with_remedies(failure_result, account)
 
@@ -632,8 +632,8 @@ class _Account:
             return f"it has the scheduling gate {spec.scheduling_gates[0].name}"
         return f'no profile of the configuration has the schedulerName "{spec.scheduler_name}"'
 
-    def preempted_pods(self, known: Collection[int]) -> Iterator[tuple[int, LostPod]]:
-        """Yield the pods that kept their nodes and are preempted by pods that lost theirs."""
+    def preempted_pods(self, known: Collection[int], ready: BoolArray) -> Iterator[tuple[int, LostPod]]:
+        """Yield the pods that kept their nodes and are preempted by pods that lost theirs. `ready` is by row."""
         seen = set(known)
         for step in self._steps:
             for row in step.victims:
@@ -641,7 +641,7 @@ class _Account:
                     continue
                 seen.add(row)
                 key = self._pods.key(row)
-                yield row, self.lost(row, key, self._node_of(row, step), True, {}, preempted=True)
+                yield row, self.lost(row, key, self._node_of(row, step), bool(ready[row]), {}, preempted=True)
 
     def _node_of(self, victim: int, step: QueueStep) -> str:
         """Return the node of a victim. A victim of a pod group may run on any node."""

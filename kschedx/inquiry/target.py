@@ -320,10 +320,12 @@ def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written
         is_named = (item.metadata.namespace, item.metadata.name) == (namespace, name)
         if is_named and word in _words_for(type(item).__name__):
             scaled = item.spec.scale_target_ref
+            whose = f"{type(item).__name__} {namespace}/{name} scales {scaled.kind} {scaled.name}"
+            if scaled.kind in (HorizontalPodAutoscaler.__name__, ScaledObject.__name__):
+                raise InputError(f"{whose}, which has no pods of its own")
             try:
                 return find_target(snapshot, f"{namespace}/{scaled.kind.lower()}/{scaled.name}")
             except InputError as error:
-                whose = f"{type(item).__name__} {namespace}/{name} scales {scaled.kind} {scaled.name}"
                 raise InputError(f"{whose}: {error}") from None
     return None
 

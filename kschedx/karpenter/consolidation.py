@@ -42,7 +42,7 @@ from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePoo
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
-from kschedx.kube.scalars import scale_percent
+from kschedx.kube.scalars import parse_int64, scale_percent
 from kschedx.kube.types import Pod
 
 _SPOT, _ON_DEMAND = "spot", "on-demand"
@@ -213,7 +213,8 @@ class Consolidator:
         self._snapshot = karpenter.snapshot
         self._now = karpenter.snapshot.moment()
         self._pools = {pool.name: pool for pool in karpenter.pools}
-        self._states = {node.name: node for node in karpenter.cluster.staying if node.claim is not None}
+        both = (node for node in karpenter.cluster.staying if node.claim is not None and node.node is not None)
+        self._states = {node.name: node for node in both if node.is_registered}
         self._prices = {name: self._price(node) for name, node in self._states.items()}
         self._kept: dict[str, str] = {}
         self._by_chance = False
@@ -522,4 +523,5 @@ def _text(moment: int) -> str:
 
 
 def _number(written: str) -> int | str:
-    return int(written) if written.isdecimal() else written
+    number = parse_int64(written)
+    return written if number is None else number

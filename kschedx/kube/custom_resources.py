@@ -21,6 +21,7 @@ from kschedx.errors import InputError
 from kschedx.kube.decoding import map_at
 from kschedx.kube.names import is_overcommit_allowed
 from kschedx.kube.quantity import resource_amount
+from kschedx.kube.scalars import parse_int64
 from kschedx.patterns import lazy_pattern
 
 _Fields: TypeAlias = Mapping[str, object]
@@ -291,9 +292,8 @@ def _knative(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
 
     def scale(name: str, default: int) -> int:
         for key in (f"autoscaling.knative.dev/{name}", f"autoscaling.knative.dev/{name.replace('-s', 'S')}"):
-            text = str(annotations.get(key) or "")
-            if text.isascii() and text.isdigit():
-                return int(text)
+            if (number := parse_int64(str(annotations.get(key) or ""))) is not None and number >= 0:
+                return number
         return default
 
     yield "spec.template", max(scale("min-scale", 0), scale("initial-scale", 1))
@@ -369,13 +369,15 @@ def _jvm_bytes(text: object) -> int | None:
 
 def _flink(manifest: _Fields) -> Iterator[_BuiltPods]:
     """JobManagers, and enough TaskManagers for the job's parallelism."""
-    slots = str(_fields_at(manifest, "spec.flinkConfiguration").get("taskmanager.numberOfTaskSlots") or "1")
+    slots = parse_int64(
+        str(_fields_at(manifest, "spec.flinkConfiguration").get("taskmanager.numberOfTaskSlots") or "1")
+    )
     parallelism = _value_at(manifest, "spec.job.parallelism")
     task_managers: int | None = None
     if isinstance(_value_at(manifest, "spec.taskManager.replicas"), int):
         task_managers = _number(manifest, "spec.taskManager.replicas", 1)
-    elif isinstance(parallelism, int) and slots.isdigit() and int(slots):
-        task_managers = math.ceil(parallelism / int(slots))
+    elif isinstance(parallelism, int) and slots is not None and slots > 0:
+        task_managers = -(-parallelism // slots)
     wanted = (("jobManager", _number(manifest, "spec.jobManager.replicas", 1)), ("taskManager", task_managers))
     for part, count in wanted:
         resource = _fields_at(manifest, f"spec.{part}.resource")

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.errors import InputError
+from kschedx.errors import InputError, UndecidableError
 from kschedx.kube.field_errors import aggregate, as_json, invalid
 from kschedx.kube.kueue import ClusterQueue, Cohort, FairSharing, PodSet, ResourceGroup, Workload
 from kschedx.kube.names import CPU
@@ -40,6 +40,7 @@ from kschedx.kueue.settings import KueueSettings, Transformation
 # Upstream: pkg/resources (amount.go, requests.go, slice_requests.go, resource_formatter.go).
 
 _UNLIMITED = MAX_INT64
+_MOST_LEVELS = 200  # of cohorts, whose quota is computed level by level
 
 Requests = dict[str, int]
 """Resource name to amount."""
@@ -380,18 +381,21 @@ class QuotaTree(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, queues: Sequence[ClusterQueue], cohorts: Sequence[Cohort], active: Iterable[str]) -> QuotaTree:
         """Build the tree without usage. A cohort may lack an object; cohorts whose parents form a cycle are left
-        out."""
+        out. Raises `UndecidableError` for a tree of very many levels."""
         objects = {cohort.metadata.name: cohort for cohort in cohorts}
         parents = {name: cohort.parent for name, cohort in objects.items()}
         names = dict.fromkeys([*objects, *parents.values(), *(queue.cohort for queue in queues)])
+        levels = {name: _level(name, parents) for name in names if name}
+        if any(level is not None and level > _MOST_LEVELS for level in levels.values()):
+            raise UndecidableError(f"kschedx evaluates at most {_MOST_LEVELS} levels of Kueue's cohorts")
         nodes = {
             name: CohortNode(
                 name=name,
                 quotas=_quotas_of(objects[name].spec.resource_groups) if name in objects else {},
                 weight=weight_of(objects[name].spec.fair_sharing) if name in objects else 0.0,
             )
-            for name in names
-            if name and not _has_cycle(name, parents)
+            for name, level in levels.items()
+            if level is not None
         }
         for name, node in nodes.items():
             above = parents.get(name, "")
@@ -433,14 +437,15 @@ def _give(node: QuotaNode) -> None:
         node.parent.subtree[fr] = plus(node.parent.subtree_quota(fr), minus(amount, node.kept(fr)))
 
 
-def _has_cycle(name: str, parents: Mapping[str, str]) -> bool:
+def _level(name: str, parents: Mapping[str, str]) -> int | None:
+    """Return the level of a cohort, 1 for a root; None if its parents form a cycle."""
     seen = set()
     while name:
         if name in seen:
-            return True
+            return None
         seen.add(name)
         name = parents.get(name, "")
-    return False
+    return len(seen)
 
 
 # The requests of a Workload's pod sets: adjusted, validated, and transformed.

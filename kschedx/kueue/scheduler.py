@@ -215,12 +215,14 @@ class CycleScheduler:
                 return full, targets
         if not self.settings.enabled("PartialAdmission") or not entry.job.may_be_partial:
             return full, []
-        counts = _partial_counts(entry.job.workload.spec.pod_sets)
+        sets = entry.job.workload.spec.pod_sets
+        total = sum(map(_most_given_up, sets))
         best: tuple[Assignment, list[PreemptionTarget]] | None = None
-        low, high, last = 0, len(counts), -1
+        low, high, last = 0, total + 1 if total > 0 else 0, -1
         while low < high:
             middle = (low + high) // 2
-            assignment = assigner.assign(counts[middle])
+            counts = [pod_set.count - _most_given_up(pod_set) * middle // total for pod_set in sets]
+            assignment = assigner.assign(counts)
             targets = (
                 self._preemptor.targets(entry.job, entry.node, assignment)
                 if assignment.mode is FlavorAssignmentMode.PREEMPT
@@ -394,18 +396,9 @@ class CycleScheduler:
         return usage
 
 
-def _partial_counts(pod_sets: Sequence[PodSet]) -> list[list[int]]:
-    """Return the numbers of pods between all and `minCount`, largest first; only pod sets with `minCount` are
-    reduced."""
-    given_up = [
-        pod_set.count - (pod_set.count if pod_set.min_count is None else pod_set.min_count) for pod_set in pod_sets
-    ]
-    total = sum(given_up)
-    return [
-        [pod_set.count - most * step // total for pod_set, most in zip(pod_sets, given_up, strict=True)]
-        for step in range(total + 1)
-        if total
-    ]
+def _most_given_up(pod_set: PodSet) -> int:
+    """Return how many of its pods a Workload can go without; 0 for a pod set without `minCount`."""
+    return 0 if pod_set.min_count is None else pod_set.count - pod_set.min_count
 
 
 def _prefers_nodes(spec: PodSpec) -> bool:

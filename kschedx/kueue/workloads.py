@@ -22,6 +22,7 @@ from kschedx.kube.kueue import (
     PodSetAssignment,
     Workload,
 )
+from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import LimitRange, RuntimeClass
 from kschedx.kueue.quota import (
     FlavorResource,
@@ -139,8 +140,7 @@ class Job:
     ) -> Job:
         priority = workload.priority
         if settings.enabled("PriorityBoost"):
-            boost = workload.metadata.annotations.get(_PRIORITY_BOOST, "")
-            priority += int(boost) if boost.lstrip("+-").isdigit() else 0
+            priority += parse_int64(workload.metadata.annotations.get(_PRIORITY_BOOST, "")) or 0
         state = workload.status.requeue_state
         return cls(
             key=workload.key,

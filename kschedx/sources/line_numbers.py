@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.scalars import parse_int64
 from kschedx.patterns import lazy_pattern
 from kschedx.sources import files
 from kschedx.sources.dumps import Dump, LeftOut, See
@@ -132,8 +133,8 @@ def _below(node: Node | None, step: str) -> tuple[int, Node | None]:
         for key, value in node.value:
             if key.value == step:
                 return key.start_mark.line, value
-    elif isinstance(node, SequenceNode) and step.isdecimal() and int(step) < len(node.value):
-        value = node.value[int(step)]
+    elif isinstance(node, SequenceNode) and (index := parse_int64(step)) is not None and 0 <= index < len(node.value):
+        value = node.value[index]
         return value.start_mark.line, value
     return 0, None
 

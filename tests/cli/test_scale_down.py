@@ -96,3 +96,19 @@ def test_the_table_names_what_keeps_a_node_and_a_protected_pod_has_a_fix(tmp_pat
     name = annotated[0]["metadata"]["name"]
     assert f"$ kubectl annotate pod {name} -n" in result.out
     assert "karpenter.sh/do-not-disrupt-" in result.out
+
+
+def test_a_claim_whose_node_has_not_registered_is_no_candidate(tmp_path: Path) -> None:
+    folder = ROOT / "fixtures" / "karpenter-consolidates"
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "general-17", "labels": {"karpenter.sh/nodepool": "general"}},
+        "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}},
+        "status": {"providerID": "aws:///eu-west-1a/i-0100117"},
+    }
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(f"{(folder / 'cluster.yaml').read_text()}\n---\n{json.dumps(claim)}\n", encoding="utf-8")
+    result = kschedx("scale-down", "--instance-types", folder / "types.yaml", "-s", cluster)
+    assert "ip-10-0-1-12" in result.out, result.err
+    assert "general-17" not in result.out

@@ -214,8 +214,8 @@ class ApiServer:
                 raise InputError(f"no encrypted connection: {_inner(error)}", place=Place(source=self.url)) from None
             case exceptions.NewConnectionError() | exceptions.NameResolutionError():
                 raise InputError(f"cannot be reached: {_inner(error)}", place=Place(source=self.url)) from None
-            case exceptions.ProxyError():
-                raise InputError(f"its proxy cannot be used: {_inner(error)}", place=Place(source=self.url)) from None
+            case exceptions.ProxyError(original_error=cause):
+                raise InputError(f"its proxy cannot be used: {_inner(cause)}", place=Place(source=self.url)) from None
             case exceptions.TimeoutError():
                 raise self.late(place) from None
             case exceptions.DecodeError():

@@ -414,7 +414,7 @@ def _pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urll
     scheme = at.scheme
     user, _, password = credentials.partition(":")
     if scheme != "socks5":
-        headers = urllib3.make_headers(proxy_basic_auth=credentials) if credentials else None
+        headers = {"proxy-authorization": _basic(credentials)()} if credentials else None
         try:
             return urllib3.ProxyManager(url, proxy_headers=headers, **settings)
         except urllib3.exceptions.LocationParseError:

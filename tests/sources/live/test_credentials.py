@@ -17,6 +17,7 @@ from kschedx.sources.live.client import Impersonation
 from kschedx.sources.live.credentials import Access, access, proxy_of_environment, service_account_access
 from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, KubeconfigUser, NamedEntry
 from tests.api_server import CERTIFICATE
+from tests.command import kschedx
 
 HERE = "https://127.0.0.1:1"
 SECRET = "secret"
@@ -221,10 +222,12 @@ def test_the_environments_proxy(url: str, excepted: str, value: str) -> None:
 
 
 def test_a_proxys_credentials_are_for_the_proxy_alone() -> None:
-    result = access(choice({"server": HERE, "proxy-url": "http://me:a%40b@127.0.0.1:2"}, {"token": "mine"}), {})
+    result = access(
+        choice({"server": HERE, "proxy-url": "http://me:a%40b%E2%82%AC@127.0.0.1:2"}, {"token": "mine"}), {}
+    )
     pool: Any = result.pool
     assert pool.proxy.url == "http://127.0.0.1:2"
-    assert pool.proxy_headers == {"proxy-authorization": f"Basic {encoded('me:a@b')}"}
+    assert pool.proxy_headers == {"proxy-authorization": f"Basic {encoded('me:a@b€')}"}
     assert not pool.headers
 
 
@@ -257,3 +260,13 @@ def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "the proxy socks5://***@127.0.0.1:2 needs the package PySocks (in a clone: pip install '.[socks]')" in str(
         caught.value
     )
+
+
+def test_a_proxy_that_cannot_be_reached_is_named_without_objects(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n"
+        "clusters: [{name: k, cluster: {server: 'https://192.0.2.1', proxy-url: 'http://127.0.0.1:1'}}]\n"
+    )
+    result = kschedx("why", "p", "--kubeconfig", config)
+    assert "its proxy cannot be used: Failed to establish a new connection" in result.err
