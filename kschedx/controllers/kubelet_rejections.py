@@ -22,11 +22,20 @@ from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
+EVICTED = "Evicted"
+"""The reason in the status of a pod that its kubelet evicted."""
 _REJECTED = lazy_pattern(
     r"Pod was rejected|The node had condition|(?:TopologyAffinity|SMTAlignment|UnexpectedAdmission)Error|OutOf"
 )
 """The first words in the status of a pod that its kubelet fails before it starts (pkg/kubelet: lifecycle, eviction)."""
 
+
+_OVERUSE = lazy_pattern(
+    r"Container (?P<name>\S+) was using (?P<used>\S+), request is (?P<request>\S+), has larger consumption of "
+    r"(?P<resource>[\w./-]*\w)"
+)
+"""What the kubelet adds to the message of an eviction (pkg/kubelet/eviction: helpers.go, containerMessageFmt)."""
+_MOST_OVERUSES = 2
 
 _Owned: TypeAlias = Mapping[tuple[str, str, str], Sequence[int]]
 """Rows of pods by the kind, namespace, and name of their controllers."""
@@ -54,6 +63,23 @@ def _failed_pods(snapshot: Snapshot) -> tuple[_Owned, _Owned]:
                 rejected.setdefault(key, []).append(row)
     vars(snapshot)["_failed_pods"] = failed, rejected
     return failed, rejected
+
+
+def overuse_text(message: str) -> str:
+    """Return which containers used more than they request, according to the message of an eviction."""
+    overuses = (
+        f"container {it['name']} used {it['used']} {it['resource']} and requests {it['request']}"
+        for it in _OVERUSE.finditer(message)
+    )
+    return list_names(overuses, _MOST_OVERUSES)
+
+
+def evicted_pods(snapshot: Snapshot, node: str) -> Sequence[Pod]:
+    """Return the pods that the kubelet of a node evicted and whose objects remain, the newest first."""
+    pods = snapshot.pods
+    rows = (pods.node_names.where(node.__eq__) & pods.phases.where(lambda phase: phase == "Failed")).nonzero()[0]
+    evicted = (pod for pod in map(pods.__getitem__, rows.tolist()) if pod.status.reason == EVICTED)
+    return sorted(evicted, key=lambda pod: pod.metadata.creation_timestamp or "", reverse=True)
 
 
 def kubelet_rejection(snapshot: Snapshot, workload: Workload) -> states.RejectedByKubelet | None:
@@ -154,7 +180,9 @@ def failed_before(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> Iterato
         yield note(REJECTED_THERE, text, pods=keys)
     else:
         on = f" on {where}" if where else ""
-        text = f"{which} failed{on}: {reasons}; their objects stay until they are deleted"
+        last = max((pods[row] for row in shown), key=lambda it: it.metadata.creation_timestamp or "")
+        why = overuse_text(last.status.message)
+        text = f"{which} failed{on}: {reasons}{why and f' ({why})'}; their objects stay until they are deleted"
         yield note("failed-before", text, pods=keys)
 
 

@@ -198,11 +198,20 @@ class Refused(StateFacts, frozen=True, kw_only=True):
     def effect(self) -> str:
         if not self.is_workload:
             return f"is not created: {self.by} refuses the pod"
+        if self._is_itself_refused:
+            return f"is not created: {self.by} refuses it"
         no_longer = f"the API server refused them because of {self.past}, and no longer does"
         refuses = no_longer if self.past else f"{self.by} refuses them"
         if self.numbers:
             return f"has {self.numbers} pods and gets no others: {refuses}"
         return f"gets no {'other ' if self.has_pods else ''}pods: {refuses}"
+
+    @property
+    def _is_itself_refused(self) -> bool:
+        """Whether the workload is refused, not its pods: `deployments.apps "web" is forbidden`."""
+        resource, _, rest = self.message.partition(" ")
+        name = self.subject.rpartition("/")[2]
+        return resource == "namespaces" or ("." in resource and rest.startswith(f'"{name}" is forbidden'))
 
 
 def share_of(number: int, wanted: int) -> str:

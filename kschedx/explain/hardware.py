@@ -354,8 +354,9 @@ def device_plugin_down(
             is_selected = selects_node(spec, snapshot.cluster.nodes[row])
             reasons = [] if is_selected else ["it does not select the node"]
             reasons += [] if repelling is None else [f"it does not tolerate {repelling}"]
-            name, why = f"{daemon.pod.metadata.namespace}/{owner}", " and ".join(reasons) or "its controller has not"
-            text = f"DaemonSet {name} creates no device plugin pod for {node}: {why}"
+            name, why = f"{daemon.pod.metadata.namespace}/{owner}", " and ".join(reasons)
+            lacks = f"creates no device plugin pod for {node}: {why}" if why else f"has no device plugin pod on {node}"
+            text = f"DaemonSet {name} {lacks}"
             taint = str(repelling) if repelling is not None and is_selected else ""
             return DevicePluginDown(text=text, daemon_set=name, taint=taint)
     return None

@@ -52,9 +52,9 @@ class _VersionSource(Struct, frozen=True, kw_only=True):
         """The version itself, else the nearest supported one; None if it is not a version."""
         if self.is_known:
             return self.version
-        if _minor(self.version) < _minor(VERSIONS[-1]):
+        if minor_version(self.version) < minor_version(VERSIONS[-1]):
             return VERSIONS[-1]
-        return EMULATED[0] if _minor(self.version) > _minor(EMULATED[0]) else None
+        return EMULATED[0] if minor_version(self.version) > minor_version(EMULATED[0]) else None
 
 
 def release_to_emulate(snapshot: Snapshot, requested: str | None) -> str | None:
@@ -101,22 +101,22 @@ def _version_source(snapshot: Snapshot) -> _VersionSource | None:
     kubelets = Counter(node.status.node_info.kubelet_version for node in snapshot.cluster.nodes)
     releases: Counter[tuple[int, int]] = Counter()
     for version, count in kubelets.items():
-        if _minor(version) != _NONE:
-            releases[_minor(version)] += count
+        if minor_version(version) != NO_VERSION:
+            releases[minor_version(version)] += count
     if not releases:
         return None
     most = max(releases, key=lambda release: (releases[release], release))
-    version = max(version for version in kubelets if _minor(version) == most)
+    version = max(version for version in kubelets if minor_version(version) == most)
     return _VersionSource(teller="the kubelets are" if len(releases) == 1 else "most kubelets are", version=version)
 
 
-_NONE = (0, 0)
+NO_VERSION = (0, 0)
 
 
-def _minor(version: str) -> tuple[int, int]:
-    """Return (1, 36) for `v1.36.2-gke.100`, and `_NONE` if it is not a version."""
+def minor_version(version: str) -> tuple[int, int]:
+    """Return (1, 36) for `v1.36.2-gke.100`, and `NO_VERSION` if it is not a version."""
     match = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:[.+-]|$)", version, re.ASCII)
-    return (int(match[1]), int(match[2])) if match else _NONE
+    return (int(match[1]), int(match[2])) if match else NO_VERSION
 
 
 # A scheduler setup: its version and the profiles of its configuration, built once for a question.

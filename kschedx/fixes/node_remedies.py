@@ -18,6 +18,7 @@ from kschedx.controllers.daemon_set import is_running
 from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.errors import differs_by_one_letter
 from kschedx.explain.hardware import LostLabel, lost_labels, names_hardware
+from kschedx.explain.setup import minor_version
 from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.constraints import CORDON_TAINT, TermMatch
 from kschedx.fixes import steps as s
@@ -225,8 +226,13 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
         for requirement in unmatched[:1] if finding.source == "nodeAffinity" else ():
             if values := _alternatives(requirement, term):
                 yield s.SelectEither(term=term.index, meant=replace(requirement, values=values))
+        new_pool = _replacing_pool(unmatched[0], place.snapshot) if len(unmatched) == 1 and not kept else ""
         if any(r.key == NODE_NAME_FIELD for r in unmatched):
             yield s.DropNodeNames()
+        elif new_pool:
+            meant = replace(unmatched[0], values=(new_pool,))
+            step = s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant)
+            yield replace(step, is_replaced=True)
         elif len(unmatched) == 1 and not kept and (pool := _only_pool(unmatched[0], place.snapshot)):
             meant = replace(unmatched[0], values=(pool,))
             cost = s.Cost.CONSTRAINT
@@ -284,6 +290,29 @@ def _only_pool(requirement: RequirementMatch, snapshot: Snapshot) -> str:
         return ""
     pools = set(filter(None, snapshot.cluster.label(requirement.key).values))
     return min(pools) if len(pools) == 1 else ""
+
+
+def _replacing_pool(requirement: RequirementMatch, snapshot: Snapshot) -> str:
+    """Return the only node pool with nodes that are not cordoned, if the required one has only cordoned nodes with an
+    earlier minor version; empty otherwise."""
+    key, wanted = requirement.key, {*requirement.values}
+    if requirement.operator not in ("In", "=") or not (key in POOL_LABELS or _POOL.search(key)):
+        return ""
+    nodes = [node for node in snapshot.cluster.nodes if node.metadata.labels.get(key)]
+    old = [node for node in nodes if node.metadata.labels[key] in wanted]
+    new = [node for node in nodes if not node.spec.unschedulable]
+    pools = {node.metadata.labels[key] for node in new}
+    if not old or len(pools) != 1 or pools & wanted:
+        return ""
+    newest, first = (
+        pick(minor_version(node.status.node_info.kubelet_version) for node in each)
+        for pick, each in ((max, old), (min, new))
+    )
+    return min(pools) if newest < first else ""
+
+
+_POOL = lazy_pattern(r"(?:^|[./-])(?:node|worker|agent)?[-_]?(?:pool|group)$")
+"""Keys of labels that name a node pool, besides those of providers."""
 
 
 def _repeats_request(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
@@ -507,7 +536,7 @@ def _uncordon_step(row: ClusterRow, node: Node, snapshot: Snapshot) -> s.FixStep
 def node_repairs(row: ClusterRow, node: Node, snapshot: Snapshot) -> Iterator[s.FixStep]:
     """Yield the steps after which a node has no fault and is not cordoned, unless it is about to be removed."""
     going = [taint for taint in node.spec.taints if taint.key.startswith(ABOUT_TO_BE_REMOVED)]
-    if node.metadata.deletion_timestamp or not all(left_over_since(taint, snapshot.taken) for taint in going):
+    if node.metadata.deletion_timestamp or not all(_is_left_over(taint, node, snapshot) for taint in going):
         return
     if left_over := tuple(taint for taint in going if taint.effect in DO_NOT_SCHEDULE):
         yield s.RemoveTaints(row=row, node=node.name, taints=left_over, is_left_over=True)
@@ -522,7 +551,9 @@ def node_repairs(row: ClusterRow, node: Node, snapshot: Snapshot) -> Iterator[s.
 
 
 def _is_left_over(taint: Taint, node: Node, snapshot: Snapshot) -> bool:
-    """Whether what sets the taint should have removed it before."""
+    """Whether what sets the taint should have removed it before; a node that was out of service is ready again."""
+    if taint.key == OUT_OF_SERVICE:
+        return condition_of(node.status.conditions, "Ready", "True") is not None
     return bool(left_over_since(taint, snapshot.taken) or refutation(taint, node, snapshot.taken))
 
 
@@ -549,8 +580,6 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
         )
         return
     if all(taint.key == OUT_OF_SERVICE for taint in missing):
-        if condition_of(place.node.status.conditions, "Ready", "True") is not None:  # it was down, and is ready again
-            yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
         return
     requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts
     nobody_else = are_all_of_control_plane(iter(place.snapshot.cluster.nodes))

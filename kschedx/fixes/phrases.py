@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kschedx.findings import RequirementMatch
+from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.patterns import lazy_pattern
+from kschedx.wording import list_names
+
+_MOST_BUDGETS = 3
 
 
 def requirement_text(match: RequirementMatch) -> str:
@@ -35,6 +39,12 @@ def resource_name(resource: str) -> str:
 def amount_text(resource: str, amount: int) -> str:
     """Return an amount as text: `500m CPU`, `2Gi memory`."""
     return f"{format_quantity(amount, Unit.of(resource))} {resource_name(resource)}"
+
+
+def budgets_by_drain(node: str, budgets: Sequence[str]) -> tuple[str, str]:
+    """Return the title and command of the fix for PodDisruptionBudgets that keep a node from being emptied."""
+    title = f"let PDB {list_names(budgets, _MOST_BUDGETS)} allow a disruption: a drain shows how"
+    return title, add_cluster_options(shell_command("kschedx drain {}", node))
 
 
 def join_phrases(parts: Iterable[str]) -> str:

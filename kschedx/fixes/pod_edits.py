@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -31,8 +31,9 @@ from kschedx.kube.types import (
 
 def _with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
     """Return the pod with a request of at most `amount` (milli-units of cpu, units of everything else). Of containers
-    and sidecars, the one with the largest request is lowered; init containers that request more than then is left
-    beside the sidecars before them are lowered to it. None if that is not enough."""
+    and sidecars, the one with the largest request is lowered, or, if that is not enough, all above a common level; init
+    containers that request more than then is left beside the sidecars before them are lowered to it. None if that is
+    not enough."""
     spec = pod.spec
     if spec.resources is not None:
         return _with_lower_pod_request(pod, spec.resources, resource, amount, options)
@@ -43,6 +44,8 @@ def _with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOp
     lowered: dict[str, int] = {}
     if surplus > 0 and largest is not None:
         lowered[largest.name] = _request_amount(largest, resource) - surplus
+        if lowered[largest.name] <= 0:
+            lowered = _leveled([(it.name, _request_amount(it, resource)) for it in running], resource, left)
     for container in spec.init_containers:
         request = lowered.get(container.name, _request_amount(container, resource))
         if container.is_restartable_init:
@@ -55,6 +58,25 @@ def _with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOp
         pod, lambda each: _with_request(each, resource, lowered[each.name]) if each.name in lowered else each
     )
     return after if pod_request(after.spec, after.status, options).amounts.get(resource, 0) <= amount else None
+
+
+def _leveled(requests: Sequence[tuple[str, int]], resource: str, left: int) -> dict[str, int]:
+    """Return the same lower request for each of the largest ones, so that all together request at most `left`."""
+    ordered = sorted(requests, key=lambda request: request[1])
+    for at, (_, amount) in enumerate(ordered):
+        level = max(left, 0) // (len(ordered) - at)
+        if amount > level:
+            return dict.fromkeys((name for name, _ in ordered[at:]), rounded_down(resource, level))
+        left -= amount
+    return {}
+
+
+def rounded_down(resource: str, amount: int) -> int:
+    """Round down to an amount that people write: tens of millicores; gibibytes, hundreds of mebibytes, or mebibytes,
+    whichever is the largest that loses at most 5 %."""
+    steps = {Unit.MILLI: (10,), Unit.BYTE: (1 << 30, 100 << 20, 1 << 20), Unit.COUNT: (1,)}[Unit.of(resource)]
+    step = next((step for step in steps if amount % step * 20 <= amount), steps[-1])
+    return amount // step * step if amount >= step else amount
 
 
 def _with_lower_pod_request(

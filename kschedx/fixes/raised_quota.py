@@ -11,7 +11,7 @@ from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, quota_kind
 from kschedx.kube.documents import Change, Target, merged_fields
 from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.quantity import Quantity, parse_quantity
-from kschedx.kube.resources import ResourceQuota
+from kschedx.kube.resources import ResourceQuota, ScopedResourceSelectorRequirement
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -59,13 +59,19 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
             status=replace(own.status, hard={**own.status.hard, **hard}) if own.status.hard else own.status,
         )
         snapshot = snapshot.with_records(ResourceQuota, (larger if quota is own else quota for quota in quotas))
-    scopes = "" if own is None else ", ".join(own.spec.scopes)
+    scopes = "" if own is None else ", ".join(map(_scope_text, own.scopes))
     return RaisedQuota(
         title=f"{phrase} in ResourceQuota {name}{scopes and f' (scope {scopes})'}",
         command=merge_patch("resourcequota", namespace, name, {"spec": {"hard": hard}}),
         changes=(target.patched(*merged_fields("/spec/hard", hard)),),
         snapshot=snapshot,
     )
+
+
+def _scope_text(scope: ScopedResourceSelectorRequirement) -> str:
+    """Return `NotTerminating`, or `PriorityClass In [high]`."""
+    values = f" {scope.operator} [{', '.join(scope.values)}]" if scope.values else ""
+    return f"{scope.scope_name}{values}"
 
 
 def _sum(used: str, each: str, count: int) -> str:

@@ -19,7 +19,9 @@ from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
 from kschedx.kube.decoding import manifest
 from kschedx.kube.documents import Change, Target
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.names import ARCH_LABELS
+from kschedx.kube.names import ARCH_LABELS, is_extended_resource
+from kschedx.kube.resources import container_requests
+from kschedx.kube.types import PodSpec
 from kschedx.plugins.node_volume_limits.attachments import where_unlimited
 from kschedx.simulate.changes import another_like
 from kschedx.wording import count
@@ -218,6 +220,17 @@ CAPACITY_FIRST = (
 constraints."""
 
 
+def _frees_devices(situation: Situation, cycle: Cycle) -> bool:
+    """Whether pods without devices are moved from a node to make room for a pod that requests some."""
+    pods, moved = cycle.snapshot.pods, situation.proposal.moved
+
+    def has_devices(spec: PodSpec) -> bool:
+        return any(map(is_extended_resource, container_requests(spec)))
+
+    is_move = bool(moved) and situation.proposal.cost is s.Cost.MOVE and has_devices(situation.pod.spec)
+    return is_move and not any(has_devices(pods.specs[pods.rows[key]]) for key in moved)
+
+
 def verified_fixes(
     situations: Sequence[Situation], cycle: Cycle, test: ClusterTest, *, is_full: bool
 ) -> Iterator[TriedFix]:
@@ -230,7 +243,7 @@ def verified_fixes(
     ordered = sorted(
         situations,
         key=lambda situation: (
-            order.index(situation.proposal.cost),
+            order.index(s.Cost.REPAIR if _frees_devices(situation, cycle) else situation.proposal.cost),
             _lowered_share(situation),
             not any(
                 isinstance(step, s.ChangeRule) and step.only_lowers_min_domains for step in situation.proposal.steps

@@ -28,11 +28,11 @@ from kschedx.findings import (
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import await_termination, can_evict, deletion, is_terminating, stay_deleted
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerRequest
+from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerRequest, rounded_down
 from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.names import EPHEMERAL_STORAGE, MEMORY
-from kschedx.kube.quantity import Unit, resource_amount
+from kschedx.kube.quantity import resource_amount
 from kschedx.kube.typos import UnlikelyQuantity, excessive_amounts, nearest_name, unlikely_quantities
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, clamp_int64
@@ -253,14 +253,6 @@ def _source(request: ContainerRequest, place: RemedyCandidate) -> str:
             if written is not None and resource_amount(request.resource, written) == request.before:
                 return f"LimitRange {limit_range.metadata.name}"
     return ""
-
-
-def rounded_down(resource: str, amount: int) -> int:
-    """Round down to an amount that people write: tens of millicores; gibibytes, hundreds of mebibytes, or mebibytes,
-    whichever is the largest that loses at most 5 %."""
-    steps = {Unit.MILLI: (10,), Unit.BYTE: (1 << 30, 100 << 20, 1 << 20), Unit.COUNT: (1,)}[Unit.of(resource)]
-    step = next((step for step in steps if amount % step * 20 <= amount), steps[-1])
-    return amount // step * step if amount >= step else amount
 
 
 def _victims(short: Sequence[InsufficientResource], crowded: bool, place: RemedyCandidate) -> tuple[int, ...]:

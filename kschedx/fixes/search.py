@@ -53,6 +53,8 @@ _MOST_LARGER = 4  # the most nodes on which the last remedies are tried
 _MOST_DEPTH = 5  # the most rounds of further steps before only a new node is tried
 _MOST_WRONG = 50  # findings on a node for which remedies are tried
 _SHARES = 1000  # parts in which progress is reported
+_OPENS_NODES = s.DropRequirements | s.SelectInstead | s.SelectEither | s.Tolerate | s.TolerateInstead
+"""Changes of the pod after which it may run on nodes whose labels or taints excluded it."""
 _MOST_COMBINED = 24  # combinations of remedies that are tried on a node
 
 
@@ -61,7 +63,7 @@ def find_fixes(
 ) -> Iterator[TriedFix]:
     """Yield the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
     tried. `test` tries a fix on the whole cluster, with every controller, once the fix is needed. No fix uncordons a
-    drained node."""
+    drained node. A drained node that the cluster lacks was removed while the pod ran there."""
     may_be_fixed = cycle.outcome not in NOTHING_TO_FIX or cycle.outcome is Outcome.ERROR
     if may_be_fixed and conditions_of(cycle.pod.spec) <= MOST_RULES:
         yield from _Search(scheduler, cycle, test, drained).fixes()
@@ -92,7 +94,8 @@ class _Search:
 
     def __init__(self, scheduler: Scheduler, cycle: Cycle, test: ClusterTest, drained: Collection[str]) -> None:
         self._test = test
-        self._drained = drained
+        self._drained = [name for name in drained if name in scheduler.snapshot.cluster.index]
+        self._is_node_removed = len(self._drained) < len(drained)
         self._scheduler = scheduler
         self._cycle = cycle
         self._most = _MOST_TRIALS if len(scheduler.nodes) < 1000 else _FEWER_TRIALS
@@ -120,6 +123,7 @@ class _Search:
             situations += [] if situation.feasible else self._alternatives(situation)
         starts += (corrected := [situation for situation in situations if _lacks_room_if_corrected(situation)])
         situations += [other for situation in corrected for other in self._alternatives(situation)]
+        situations += self._preempting(situations)
         verified = [situation for situation in situations if situation.feasible]
         if not verified:
             deeper = list(self._deeper(situations))
@@ -141,8 +145,10 @@ class _Search:
             yield from partial_fixes(partial if self._drained else situations[1:], start, self._cycle)
 
     def _is_for_drained(self, starts: Sequence[Situation], verified: Sequence[Situation]) -> bool:
-        """Whether a drained node meets every constraint of the pod, and no other one is cordoned: the pod needs another
-        node like it."""
+        """Whether a drained node meets every constraint of the pod, or its node was removed, and no other one is
+        cordoned: the pod needs another node like it."""
+        if self._is_node_removed:
+            return True
         if any(isinstance(step, s.Uncordon) for situation in verified for step in situation.proposal.steps):
             return False
         return any(
@@ -250,6 +256,19 @@ class _Search:
                 single.append(apply_steps((group[0] for group in groups if group), start.proposal, start.snapshot))
         yield from self._all([proposal for _, proposal in sorted(whole, key=lambda item: item[0])])
         yield from self._all(single)
+
+    def _preempting(self, situations: Sequence[Situation]) -> Iterator[Situation]:
+        """Yield situations in which a pod that may run on other nodes, where it lacks only room, preempts pods of lower
+        priorities there."""
+        outranks = (self._scheduler.snapshot.pods.priorities < self._cycle.pod.priority).any()
+        for situation in situations if outranks else ():
+            steps = situation.proposal.steps
+            if steps and all(isinstance(step, _OPENS_NODES) for step in steps) and _lacks_room_if_changed(situation):
+                try:
+                    then = situation.scheduler.schedule(situation.pod, self._cycle.profile)
+                except UndecidableError:
+                    continue
+                yield from self._all([*preemption(then, situation)])
 
     def _deeper(self, situations: Sequence[Situation]) -> Iterator[Situation]:
         """Yield situations with remedies for problems that a step revealed as well: a claim that now exists needs a
@@ -448,7 +467,12 @@ def _lacks_room_alone(situation: Situation) -> bool:
 def _lacks_room_if_corrected(situation: Situation) -> bool:
     """Whether the proposal only corrects a misspelling, after which the pod lacks nothing but room."""
     is_correction = {step.cost for step in situation.proposal.steps} == {s.Cost.TYPO}
-    return is_correction and situation.status.is_success and not situation.feasible and _lacks_room_alone(situation)
+    return is_correction and _lacks_room_if_changed(situation)
+
+
+def _lacks_room_if_changed(situation: Situation) -> bool:
+    """Whether the pod lacks nothing but room after the proposal."""
+    return situation.status.is_success and not situation.feasible and _lacks_room_alone(situation)
 
 
 def _fails_on_a_device(situation: Situation) -> bool:

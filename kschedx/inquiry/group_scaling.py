@@ -21,7 +21,7 @@ from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
 from kschedx.findings import InsufficientResource, NodeUnschedulable, UntoleratedTaint
 from kschedx.fixes.node_requirements import OF_ROLES, labels_for, own_terms, required_terms
-from kschedx.fixes.resource_remedies import rounded_down
+from kschedx.fixes.pod_edits import rounded_down
 from kschedx.fixes.steps import LowerRequests, Tolerate
 from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_healthy
+from kschedx.controllers.kubelet_rejections import evicted_pods
 from kschedx.controllers.pod_lifecycle import pod_lifecycle, rows_to_be_deleted
 from kschedx.controllers.states import (
     ExitCode,
@@ -32,6 +33,7 @@ from kschedx.explain.setup import Setup, stored_subject
 from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
 from kschedx.fixes.node_remedies import node_repairs
+from kschedx.fixes.phrases import budgets_by_drain
 from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.inquiry.document import FixDocument
@@ -148,9 +150,15 @@ class NodeAnswer(Shown):
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
-        """What makes the node fit for pods again."""
+        """What makes the node fit for pods again, and what lets it be emptied, which comes first if no pod is pending
+        that may be for the node."""
         steps = node_repairs(self.row, self.node, self._scheduler.snapshot)
-        return tuple(Fix.untried(step.title, commands=step.commands(), of_group=FixGroup.CAPACITY) for step in steps)
+        fixes = [Fix.untried(step.title, commands=step.commands(), of_group=FixGroup.CAPACITY) for step in steps]
+        if self.blocking_budgets:
+            title, command = budgets_by_drain(self.name, [*self.blocking_budgets])
+            freed = Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
+            fixes.insert(len(fixes) if self.verdicts else 0, freed)
+        return tuple(fixes)
 
     @property
     def is_to_be_emptied(self) -> bool:
@@ -167,6 +175,11 @@ class NodeAnswer(Shown):
             return ()
         rows = (int(row) for row in pods.on_node(self.row) if not pods.terminating[row])
         return tuple(pods.key(row) for row in rows if pods.annotations[row].get(DO_NOT_DISRUPT) == "true")
+
+    @cached_property
+    def evicted_pods(self) -> Sequence[Pod]:
+        """The pods that its kubelet evicted and whose objects remain, the newest first."""
+        return evicted_pods(self._scheduler.snapshot, self.name)
 
     @cached_property
     def blocking_budgets(self) -> Mapping[str, BudgetStatus]:
@@ -270,6 +283,7 @@ class NodeAnswer(Shown):
             unschedulable=self.node.spec.unschedulable,
             taints=tuple(map(str, self.node.spec.taints)),
             blocked_by=tuple(self.blocking_budgets),
+            evicted=tuple(pod.key for pod in self.evicted_pods),
             pods=PodCount(self.pods, self.most_pods),
             resources={offer.resource: offer for offer in self.offers},
             states=tuple(map(state_document, self.states)),
@@ -311,6 +325,8 @@ class NodeReportDocument(Document, frozen=True):
     taints: tuple[str, ...]
     blocked_by: tuple[str, ...]
     """PodDisruptionBudgets that allow no eviction of its pods, if it is cordoned or being deleted or removed."""
+    evicted: tuple[str, ...]
+    """Pods that its kubelet evicted and whose objects remain, the newest first."""
     pods: PodCount
     resources: Mapping[str, ResourceDocument]
     states: tuple[StateDocument, ...]

@@ -103,7 +103,7 @@ class SharedFixes:
         self._simulation = simulation
         self._scene = scene
         self._autoscalers = autoscalers
-        self._drained = frozenset(drain_result.node for drain_result in simulation.drained)
+        self._drained = simulation.closed_nodes
         self._known: dict[bytes, PendingStory | None] = {}
         self._explanations: dict[str, Explanation | None] = {}
         self._fixes: dict[str, list[Fix]] = {}
@@ -215,7 +215,8 @@ class SharedFixes:
             simulation, scene = self._simulation, self._scene
             explanation = simulation.explain_now(pod) if scene is None else simulation.explain_in(scene, pod)
             if explanation is not None:
-                explanation = replace(explanation, autoscalers=self._autoscalers, drained=self._drained)
+                drained = explanation.drained | self._drained
+                explanation = replace(explanation, autoscalers=self._autoscalers, drained=drained)
             self._explanations[pod] = explanation
         return self._explanations[pod]
 

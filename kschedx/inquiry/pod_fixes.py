@@ -22,6 +22,7 @@ from kschedx.explain.hardware import (
     RootCause,
     SharedByHami,
 )
+from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.pod_selectors import (
     ExclusiveTopology,
     GroupsWaiting,
@@ -213,7 +214,10 @@ class PodFixes:
         yield from self._missing_members()
         if answer.outcome is Outcome.GATED:
             yield from _gate_keepers(answer)
+        is_selected = any(map(self._lacks_only_room, self.answer.diagnosis.groups))
         yield from self._cause_fixes()
+        if not is_selected:
+            yield from self._selector_fixes()
         if any(cause.leaves_no_node for cause in root_causes(self.answer.diagnosis)):
             return
         is_overwritten = balanced_service(pod.metadata.labels)  # its controller overwrites the pod template
@@ -223,6 +227,8 @@ class PodFixes:
             yield from room
         if not is_overwritten:
             yield from fixes
+            if is_selected:
+                yield from self._selector_fixes()
             yield from self._fewer_replicas(owner)
 
     def _tried_fixes(self, owner: Owner | None) -> Iterator[Fix]:
@@ -422,6 +428,25 @@ class PodFixes:
         )
         return stopped.fixes(refusal_state(pod.key, message, is_workload=False))
 
+    @staticmethod
+    def _lacks_only_room(group: NodeGroup) -> bool:
+        """Whether nodes meet every constraint of the pod and only lack room for it."""
+        findings = group.exemplar.findings
+        return bool(findings) and all(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings)
+
+    def _selector_fixes(self) -> Iterator[Fix]:
+        """Yield untried fixes for a node selector that admission adds to all pods of the namespace. They come last if
+        nodes with these labels only lack room."""
+        key = self.cycle.pod.key
+        for cause in root_causes(self.answer.diagnosis):
+            if isinstance(cause, SelectorOfNamespace):
+                emptied = f"kubectl annotate namespace {{}} {cause.annotation}= --overwrite"
+                commands = [shell_command(emptied, cause.namespace)]
+                if self.cycle.pod.metadata.controller is not None and key in self.cycle.snapshot.pods.rows:
+                    commands.append(delete_pod(key))
+                title = f"empty annotation {cause.annotation} of namespace {cause.namespace}, and recreate the pod"
+                yield Fix.untried(title, commands=tuple(commands), of_group=FixGroup.CLUSTER)
+
     def _cause_fixes(self) -> Iterator[Fix]:
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         pod = self.cycle.pod.metadata
@@ -439,13 +464,6 @@ class PodFixes:
                     command = shell_command("kschedx why {} -n {}", f"{kind.lower()}/{name}", namespace)
                     title = f"find out first why {kind} {name} has no pods, which this pod follows"
                     yield Fix.untried(title, commands=(add_cluster_options(command),))
-                case SelectorOfNamespace(namespace=namespace, annotation=annotation):
-                    emptied = f"kubectl annotate namespace {{}} {annotation}= --overwrite"
-                    commands = [shell_command(emptied, namespace)]
-                    if pod.controller is not None and self.cycle.pod.key in self.cycle.snapshot.pods.rows:
-                        commands.append(delete_pod(self.cycle.pod.key))
-                    title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
-                    yield Fix.untried(title, commands=tuple(commands))
                 case SharedClaim(claim=claim, is_of_node=is_of_node):
                     yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, "" if is_of_node else claim)
                 case ExclusiveTopology(key=key, is_empty=True):

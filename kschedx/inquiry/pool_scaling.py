@@ -15,7 +15,7 @@ from kschedx.findings import RequirementMatch
 from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.node_remedies import is_of_provider
 from kschedx.fixes.node_requirements import AGENT_NOT_READY, OF_ROLES, REMOVED_BY
-from kschedx.fixes.resource_remedies import rounded_down
+from kschedx.fixes.pod_edits import rounded_down
 from kschedx.fixes.steps import DropRequirements, LowerRequests, PodStep, SelectInstead, Tolerate
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node_scaling import (

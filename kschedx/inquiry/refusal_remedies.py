@@ -73,8 +73,16 @@ _RATIO = lazy_pattern(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S
 _INVALID = lazy_pattern(r" is invalid: \[?(?P<field>[a-z]\S*): ")
 _CONSTRAINT = lazy_pattern(r"^\[(?P<name>[^\]\s]+)\] (?P<rule>[^\n]+)")
 _KYVERNO = lazy_pattern(r"due to the following policies\s+(?P<name>[^\s:]+):")
-_CONSTRAINED = lazy_pattern(r"[ ,\[]\.(?P<field>[\w.\[\]]+): Invalid value")
+_CONSTRAINED = lazy_pattern(r"[ ,\[](?:\.|(?=spec\.))(?P<field>[\w.\[\]]+): Invalid value")
 _SET_BY_SCC = ("runAsUser", "fsGroup")
+_GRANTING = (
+    ("anyuid", lazy_pattern(r"(?:runAsUser|fsGroup)$")),
+    ("hostmount-anyuid", lazy_pattern(r"(?:runAsUser|fsGroup|volumes\[\d+\])$")),
+    ("hostnetwork-v2", lazy_pattern(r"host(?:Network|Port)$")),
+    ("privileged", lazy_pattern(".")),
+)
+"""SecurityContextConstraints of OpenShift and the fields that they allow, the narrowest first. `volumes` stands for a
+hostPath volume."""
 _ADMITTING = lazy_pattern(r"would validate successfully against the `(?P<name>[^`]+)`")
 _OF_CLASS = {
     "integer value of priority (": "priority",
@@ -310,7 +318,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"remove {named} from the pod template: OpenShift sets them")
         elif fields and all(field.endswith(".allowPrivilegeEscalation") for field in fields):
             yield Fix.untried(f"set {named} in the pod template to false")
-        granted = "anyuid" if is_of_user else "privileged" if fields else "restricted-v2"
+        allowing = (name for name, allowed in _GRANTING if all(map(allowed.search, fields)))
+        granted = next(allowing, "") if fields else "restricted-v2"
         if (admitting := _ADMITTING.search(match.string)) is not None:
             granted = admitting["name"]
         account = str(map_at(self.manifest, "spec").get("serviceAccountName") or "default")
@@ -451,14 +460,23 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                     yield f"/spec/{kind}/{index}", str(item.get("name")), item
 
     def _exceeded_quota_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
-        counts = [quota for quota in self.snapshot.of(ResourceQuota) if "BestEffort" in quota.spec.scopes]
-        if any((it.metadata.namespace, it.metadata.name) == (self._namespace, match["quota"]) for it in counts):
+        named = self._namespace, match["quota"]
+        quotas = self.snapshot.of(ResourceQuota)
+        own = [quota for quota in quotas if (quota.metadata.namespace, quota.metadata.name) == named]
+        scopes = {scope.scope_name for quota in own for scope in quota.scopes}
+        if "BestEffort" in scopes:
             first = next(iter(list_at(self.manifest, "spec", "containers")), {})
-            own = map_at(first, "resources") if isinstance(first, Mapping) else {}
-            requests = {**map_at(own, "requests"), "cpu": "100m", "memory": "128Mi"}
-            patch = [set_field("/spec/containers/0/resources", {**own, "requests": requests})]
+            resources = map_at(first, "resources") if isinstance(first, Mapping) else {}
+            requests = {**map_at(resources, "requests"), "cpu": "100m", "memory": "128Mi"}
+            patch = [set_field("/spec/containers/0/resources", {**resources, "requests": requests})]
             yield self._patch_fix("set requests: the quota counts only pods without any (BestEffort)", patch)
+        chosen = self.pod.spec.priority_class_name if "PriorityClass" in scopes else ""
+        instead = f"remove priorityClassName {chosen}: the quota counts only pods of such classes" if chosen else ""
+        without = self._patch_fix(instead, [remove_field("/spec/priorityClassName")]) if chosen else None
+        is_forbidden = match["limited"].endswith("=0")
+        yield without if is_forbidden else None
         yield self._raised_quotas(match)
+        yield None if is_forbidden else without
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})

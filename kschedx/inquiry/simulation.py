@@ -52,7 +52,7 @@ from kschedx.kube.documents import Document, Json, document, part_of, with_spec
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, DisplacedPods
-from kschedx.simulate.changes import SimulatedChange
+from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.drain import DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.moves import GoalResult
 from kschedx.simulate.queue import QueueStep, StepDocument, replay
@@ -597,6 +597,12 @@ class Simulation(Shown):
         """The final cluster."""
         return self.simulator.after
 
+    @cached_property
+    def closed_nodes(self) -> frozenset[str]:
+        """The nodes that the changes drain or cordon."""
+        cordoned = (change.text for change in self.changes if change.verb is ChangeVerb.CORDON)
+        return frozenset((*cordoned, *(drain_result.node for drain_result in self.drained)))
+
     # --- explanations of decisions
 
     def explain(self, step: int) -> Explanation:
@@ -659,7 +665,12 @@ class Simulation(Shown):
     def _explain(self, scheduler: Scheduler, pod: str) -> Explanation:
         target = scheduler.snapshot.pods[scheduler.snapshot.pods.rows[pod]]
         cycle = cycle_of(scheduler, target, self.setup.profile_of(target))
-        notes, drained = self.setup.notes, drained_nodes(self.setup.notes)
+        notes, drained = self.setup.notes, self.closed_nodes | drained_nodes(self.setup.notes)
+        drained |= {
+            effect.change.text
+            for effect in self.effects
+            if effect.change.verb is ChangeVerb.REMOVE_NODE and pod in effect.evicted
+        }
         return Explanation(cycle, scheduler, notes, fix_search=find_fixes, setup=self.setup, drained=drained)
 
     @cached_property

@@ -45,6 +45,7 @@ class _BudgetStep(Struct, frozen=True, kw_only=True):
     command: str = ""
     changes: tuple[SimulatedChange, ...]
     is_release: bool = False  # whether a pod of the node may stay pending then
+    is_repair: bool = False  # whether it repairs the pods that use up the budget
 
 
 class _Budget(Struct, frozen=True, kw_only=True):
@@ -135,7 +136,7 @@ def _ready_pods(pods: Sequence[str], *, are_pending: bool = False) -> _BudgetSte
     ready = json.dumps({"conditions": [{"type": "Ready", "status": "True"}]})
     texts = (f"{namespace}/pod/{name}:status={ready}" for namespace, _, name in (pod.partition("/") for pod in pods))
     changes = tuple(SimulatedChange(verb=ChangeVerb.SET, text=text) for text in texts)
-    return _BudgetStep(title=title, command=why_command(pods[0]), changes=changes, is_release=True)
+    return _BudgetStep(title=title, command=why_command(pods[0]), changes=changes, is_release=True, is_repair=True)
 
 
 _OPERATORS = {
@@ -232,8 +233,8 @@ def preview_drain(
 
 
 def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
-    """Return fixes for drains that budgets or lost nodes stop, those after which the most nodes can be drained first.
-    Empty if nothing that was tried suffices."""
+    """Return fixes for drains that budgets or lost nodes stop: those that repair what uses up a budget first, then
+    those after which the most nodes can be drained. Empty if nothing that was tried suffices."""
     drained = simulation.drained
     stopped = {pod.budget: pod for drain_result in drained for pod in drain_result.of(*STAYS)}
     silent = tuple(
@@ -261,7 +262,7 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
         done = sum(drain_result.is_done for drain_result in after)
         if (done > before or any(step.is_release for step in steps)) and not _stopping_budgets(after):
             fixes.append(DrainFix(steps=steps, done=done, of=len(after)))
-    return tuple(sorted(fixes, key=lambda fix: -fix.done))
+    return tuple(sorted(fixes, key=lambda fix: (not any(step.is_repair for step in fix.steps), -fix.done)))
 
 
 def _try(again: _Again, steps: Sequence[_BudgetStep]) -> Sequence[DrainResult]:

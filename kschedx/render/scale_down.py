@@ -19,11 +19,12 @@ from kschedx.autoscaler.scale_down import (
     Unremovable,
     UtilizationResult,
 )
+from kschedx.fixes.phrases import budgets_by_drain
 from kschedx.inquiry.scale_down import NodeRemovals
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
 from kschedx.karpenter.disruption import BLOCKED, Balance, NodeDisruption
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED
-from kschedx.kube.escaping import add_cluster_options, shell_command
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.kubectl import merge_patch
 from kschedx.render.fixes import fix_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
@@ -428,10 +429,8 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
 
 def _spared(node: str, budgets: Sequence[str]) -> FixView:
     """Return the fix for budgets that keep a node."""
-    command = add_cluster_options(shell_command("kschedx drain {}", node))
-    return FixView(
-        title=f"let PDB {list_names(budgets, _NAMES)} allow a disruption: a drain shows how", commands=(command,)
-    )
+    title, command = budgets_by_drain(node, budgets)
+    return FixView(title=title, commands=(command,))
 
 
 def _basis(scale_down: ScaleDown) -> str:

@@ -18,6 +18,7 @@ from kschedx.explain.notes import ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, rank_nodes
 from kschedx.findings import Finding, NodeAffinityMismatch, TopologySpreadSkew, UntoleratedTaint
 from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.kubectl import delete_pod
 from kschedx.kube.names import HOSTNAME, short_names
@@ -289,11 +290,15 @@ def _request_sources(explanation: Explanation) -> Iterator[str]:
     from kschedx.fixes.steps import LowerRequests
 
     steps = (step for fix in explanation.fixes for step in fix.steps if isinstance(step, LowerRequests))
-    requests = (request for step in steps for request in step.requests if request.source)
-    for request in dict.fromkeys(replace(request, after=0) for request in requests):
-        of = f"requests.{request.resource} of container {request.container}"
+    requests = dict.fromkeys(request for step in steps for request in step.requests if request.source)
+    alike = group_pairs((replace(it, container="", before=0, after=0), it.container) for it in requests)
+    for request, names in ((request, [*dict.fromkeys(names)]) for request, names in alike.items()):
+        containers = f"container{'' if len(names) == 1 else 's'} {list_names(names, 3, conjunction='and')}"
+        of = f"requests.{request.resource} of {containers}"
         if request.source.startswith(INJECTED):
-            yield f"container {request.container} is not in the pod template: admission injects it"
+            yield f"{containers} is not in the pod template: admission injects it"
+        elif request.source.startswith(OF_LIMIT) and len(names) > 1:
+            yield f"{of} are their limits: the pod template sets no requests"
         elif request.source.startswith(OF_LIMIT):
             yield f"{of} is its limit: the pod template sets no request"
         else:

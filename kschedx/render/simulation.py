@@ -70,7 +70,7 @@ def _effects(simulation: Simulation) -> Iterator[str]:
             number = len(effect.evicted)
             back = sum(key in simulation.placed for key in effect.evicted)
             verb = "loses its node" if number == 1 else "lose their nodes"
-            text = "is rescheduled" if number == 1 else f"{back:,} are rescheduled"
+            text = "is rescheduled" if number == 1 else f"{back:,} {'is' if back == 1 else 'are'} rescheduled"
             none = "stays pending" if number == 1 else "all stay pending"
             parts.append(f"{count(number, 'pod')} {verb}, {text if back else none}")
         if effect.gone:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from kschedx.controllers.kubelet_rejections import overuse_text
 from kschedx.controllers.state_causes import causes
 from kschedx.controllers.states import Lifecycle, ResizeHeld
 from kschedx.controllers.states import headline as state_headline
@@ -344,6 +345,11 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
         yield f"PDB {name} allows no eviction: it {status.text}"
     if answer.guarded_pods:
         yield f"Karpenter does not evict {list_names(answer.guarded_pods, _SHOWN_BUDGETS)} ({DO_NOT_DISRUPT})"
+    if answer.evicted_pods:
+        last, *others = answer.evicted_pods
+        why = overuse_text(last.status.message)
+        earlier = f" and {count(len(others), 'earlier pod')}" if others else ""
+        yield f"the kubelet evicted {last.key}{earlier}{why and f': {why}'}"
     if spec.taints:
         taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
         yield f"taints {', '.join(taints)}"

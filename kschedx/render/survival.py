@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.node_lifecycle import LARGE_ZONE, ZoneEvictions, ZoneState
 from kschedx.errors import UndecidableError
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.survive import (
     FailureResult,
     LostPod,
@@ -279,7 +280,7 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
         command="kschedx survive",
         headline=_headline(survival),
         tone=Tone.OPEN if survival.is_undecided else Tone.GOOD if survival.survives else Tone.BAD,
-        details=(f"after {'; '.join(map(str, changes))}",) if (changes := survival.simulation.changes) else (),
+        details=tuple(_details(survival)),
         lists=(
             ItemList(
                 title="Failures",
@@ -295,6 +296,23 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
         ),
         tables=(_evictions(survival),),
     )
+
+
+def _details(survival: Survival) -> Iterator[str]:
+    """Yield the changes before the failures, and, of several failures, which workloads with several replicas lose all
+    of them at once, though they run again on other nodes."""
+    if changes := survival.simulation.changes:
+        yield f"after {'; '.join(map(str, changes))}"
+    if len(survival.results) > 1:
+        interrupted = group_pairs(
+            (loss.workload.reference, result.failure.name)
+            for result in survival.results
+            for loss in result.of(WorkloadImpact.INTERRUPTED)
+            if loss.replicas > 1
+        )
+        texts = [f"{workload} ({list_names(failures, 2)})" for workload, failures in interrupted.items()]
+        if texts:
+            yield f"all replicas are lost at once, and run again on other nodes: {list_names(texts, 3)}"
 
 
 def _item(survival: Survival, result: FailureResult, most: int | None, *, is_open: bool) -> ViewItem:

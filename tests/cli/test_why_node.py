@@ -140,3 +140,53 @@ def test_pods_that_karpenter_does_not_evict(tmp_path: Path, changes: dict[str, o
     result = kschedx("why", "node/n1", "-s", write(tmp_path, machine, guarded))
     text = "Karpenter does not evict default/job-0 (karpenter.sh/do-not-disrupt)"
     assert (text in " ".join(result.out.split())) == is_kept
+
+
+def test_a_node_out_of_service_that_is_ready_again(tmp_path: Path) -> None:
+    back = node("n", taints=["node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"], allocatable=ROOM)
+    for status, fix in (("True", "  fix       remove taint node.kubernetes.io/out-of-service"), ("Unknown", "")):
+        each = changed(back, "status.conditions", [{"type": "Ready", "status": status}])
+        out = kschedx("why", "node/n", "-s", write(tmp_path, each)).out
+        assert (fix or "  resource") in out
+        assert ("remove taint" in out) is bool(fix)
+
+
+OVERUSE = (
+    "The node was low on resource: memory. Threshold quantity: 100Mi, available: 60Mi. "
+    "Container app was using 9Gi, request is 128Mi, has larger consumption of memory. "
+)
+
+
+def evicted(name: str, created: str) -> Manifest:
+    status = {"phase": "Failed", "reason": "Evicted", "message": OVERUSE}
+    pod = changed(changed(small_pod(name), "spec.nodeName", "n1"), "status", status)
+    return changed(pod, "metadata.creationTimestamp", created)
+
+
+def test_pods_that_the_kubelet_evicted_are_named_with_what_they_used(tmp_path: Path) -> None:
+    pods = evicted("first", "2026-01-01T00:00:00Z"), evicted("last", "2026-01-01T01:00:00Z")
+    cluster = write(tmp_path, *CLUSTER, *pods)
+    why = "the kubelet evicted default/last and 1 earlier pod: container app used 9Gi memory and requests 128Mi"
+    assert why in " ".join(kschedx("why", "node/n1", "-s", cluster).out.split())
+    assert json.loads(kschedx("why", "node/n1", "-s", cluster, "-o", "json").out)["evicted"] == [
+        "default/last",
+        "default/first",
+    ]
+
+
+def test_a_drain_shows_what_frees_a_cordoned_node(tmp_path: Path) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "all", "namespace": "default"},
+        "spec": {"minAvailable": 1, "selector": {}},
+    }
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    runs = changed(changed(small_pod("runs"), "spec.nodeName", "n"), "status", ready)
+    cluster = (node("n", allocatable=ROOM, unschedulable=True), budget, runs)
+    let, uncordon = "let PDB default/all allow a disruption: a drain shows how", "uncordon n"
+    for waiting, order in (((), [let, uncordon]), ((small_pod("waits"),), [uncordon, let])):
+        where = write(tmp_path, *cluster, *waiting)
+        document = json.loads(kschedx("why", "node/n", "-s", where, "-o", "json").out)
+        assert [fix["title"] for fix in document["fixes"]] == order
+        assert f"fix 1     {order[0]}" in kschedx("why", "node/n", "-s", where).out

@@ -14,6 +14,8 @@ from tests.storage_builders import DRIVER, claim, in_term, volume
 
 SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 FULL = node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "0"})
+GPU = "nvidia.com/gpu"
+OF_REPLICA_SET = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u", "controller": True}]
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane:NoSchedule"
 
 
@@ -23,8 +25,12 @@ def titles_of(*objects: Manifest) -> list[str]:
     return [fix.title for fix in fixes]
 
 
+def asking_for(requests: dict[str, str]) -> list[Manifest]:
+    return [{"name": "main", "resources": {"requests": requests}}]
+
+
 def wanting(**requests: str) -> Manifest:
-    return pod("me", containers=[{"name": "main", "resources": {"requests": requests}}])
+    return pod("me", containers=asking_for(requests))
 
 
 def running(name: str, on: str, cpu: str, *, priority: int = 0) -> Manifest:
@@ -1193,3 +1199,53 @@ def test_an_empty_pool_that_the_autoscaler_lists_is_not_replaced_by_the_only_oth
     waiting = pod("me", nodeSelector={key: "hot"})
     fixes = kschedx.explain(kschedx.Snapshot.from_objects([status, cold, waiting]), "default/me").fixes
     assert fixes[0].title.startswith(first)
+
+
+def of_pool(name: str, pool: str, version: str, key: str = "pool", **spec: object) -> Manifest:
+    each = node(name, labels={key: pool}, allocatable=SMALL, **spec)
+    return {**each, "status": {**at(each, "status"), "nodeInfo": {"kubeletVersion": version}}}
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "is_cordoned", "first"),
+    [
+        ("pool", "v1.34.3", True, "select pool=new instead of pool=old, whose nodes are all cordoned and older"),
+        ("eks.amazonaws.com/nodegroup", "v1.35.1", True, "select eks.amazonaws.com/nodegroup=new instead of"),
+        ("pool", "v1.36.0", True, "uncordon o"),
+        ("disk", "v1.34.3", True, "uncordon o"),
+        ("pool", "v1.34.3", False, "add a node like o"),
+    ],
+    ids=["an upgrade", "a provider's pool", "the same version", "another property", "not cordoned"],
+)
+def test_a_pool_that_an_upgrade_replaces(key: str, version: str, is_cordoned: bool, first: str) -> None:
+    cordon = {"unschedulable": True} if is_cordoned else {}
+    old, new = of_pool("o", "old", version, key, **cordon), of_pool("n", "new", "v1.36.1", key)
+    me = {**wanting(cpu="1"), "spec": {**at(wanting(cpu="1"), "spec"), "nodeSelector": {key: "old"}}}
+    others = [] if is_cordoned else [running("x", "o", "1500m")]
+    assert titles_of(old, new, *others, me)[0].startswith(first)
+
+
+def test_requests_of_several_containers_are_lowered_to_one_level() -> None:
+    sizes = {"a": "2", "b": "2", "c": "100m"}
+    containers = [{"name": name, "resources": {"requests": {"cpu": cpu}}} for name, cpu in sizes.items()]
+    title = "lower requests.cpu of containers a and b from 2000m to 950m"
+    assert title in titles_of(node("n", allocatable=SMALL), pod("me", containers=containers))
+
+
+def test_a_pod_that_outranks_others_preempts_them_after_the_change() -> None:
+    high = {**wanting(cpu="1"), "spec": {**at(wanting(cpu="1"), "spec"), "nodeSelector": {"a": "b"}, "priority": 9}}
+    nodes = [node("n", labels={"a": "c"}, allocatable=SMALL), running("low", "n", "1500m")]
+    wait = "wait for preemption to evict default/low (priority 0) from n"
+    assert f"stop requiring a=b, {wait}" in titles_of(*nodes, high)
+    equal = {**high, "spec": {**at(high, "spec"), "priority": 0}}
+    assert not any(wait in title for title in titles_of(*nodes, equal))
+
+
+@pytest.mark.parametrize(("others", "first"), [("cpu", "move default/web from g to w"), (GPU, "add a node like g")])
+def test_pods_without_devices_leave_a_node_for_those_that_request_some(others: str, first: str) -> None:
+    room = {"memory": "8Gi", "pods": "10"}
+    gpus = node("g", allocatable={"cpu": "4", GPU: "4", **room})
+    plain = node("w", allocatable={"cpu": "4", **({GPU: "1"} if others == GPU else {}), **room})
+    requests = {"cpu": "3500m", **({GPU: "1"} if others == GPU else {})}
+    web = pod("web", on="g", metadata={"ownerReferences": OF_REPLICA_SET}, containers=asking_for(requests))
+    assert titles_of(gpus, plain, web, wanting(**{"cpu": "2", GPU: "2"}))[0] == first

@@ -612,6 +612,18 @@ def test_cause_and_first_fix(objects: list[Manifest], cause: str, fix: str) -> N
     assert result.fixes[0].certainty == "verified"
 
 
+def test_room_for_a_project_comes_before_its_node_selector() -> None:
+    nodes = [node(name, labels={"env": name}, allocatable={"cpu": "2", "pods": "9"}) for name in ("prod", "dev")]
+    me = asking("me", cpu="1")
+    me["spec"] = {**at(me, "spec"), "nodeSelector": {"env": "prod"}}
+    result = kschedx.explain(
+        kschedx.Snapshot.from_objects([*nodes, PROJECT, asking("other", "prod", cpu="2"), me]), "default/me"
+    )
+    titles = [fix.title for fix in result.fixes]
+    assert titles[0] == "add a node like prod"
+    assert titles[-1] == "empty annotation openshift.io/node-selector of namespace default, and recreate the pod"
+
+
 def test_an_event_of_an_earlier_claim_is_not_quoted() -> None:
     other = {**FAILED, "involvedObject": {**at(FAILED, "involvedObject"), "uid": "u-earlier"}}
     objects = [node("a"), storage("fast"), made("fast", "Immediate"), other, pod("me", volumes=DATA)]

@@ -402,6 +402,32 @@ def test_the_origin_of_a_request_outside_the_template_is_named(tmp_path: Path, s
     assert why in run("why", "web-0", "-s", cluster).out
 
 
+@pytest.mark.parametrize(
+    ("stated", "why"),
+    [
+        ({}, "LimitRange r sets requests.cpu of containers a and b, not the pod template"),
+        ({"limits": {"cpu": "3"}}, "requests.cpu of containers a and b are their limits: the pod template sets no"),
+    ],
+)
+def test_equal_requests_of_several_containers_have_one_origin(tmp_path: Path, stated: Manifest, why: str) -> None:
+    of_template = [{"name": name, "resources": stated} for name in "ab"]
+    metadata = {"name": "web", "namespace": "default", "uid": "1"}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": of_template}}
+    web = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"template": template}}
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "1", "controller": True}
+    limits = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "3"}}]}
+    limit_range = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {**metadata, "name": "r"}, "spec": limits}
+    me = pod(
+        "web-0",
+        metadata={"ownerReferences": [owner]},
+        containers=[{"name": name, "resources": {"requests": {"cpu": "3"}}} for name in "ab"],
+    )
+    items = [node("n", allocatable={"cpu": "2", "memory": "9Gi", "pods": "9"}), web, limit_range, me]
+    cluster = tmp_path / "cluster.json"
+    cluster.write_text(json.dumps({"kind": "List", "items": items}))
+    assert why in run("why", "web-0", "-s", cluster).out
+
+
 def test_an_anti_affinity_over_zones_is_one_cause() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "zk"}}, "topologyKey": ZONE}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

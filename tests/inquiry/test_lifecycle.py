@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kschedx.controllers.kubelet_rejections import overuse_text
+from kschedx.controllers.states import Refused
 from tests.builders import Manifest, at, node, pod
 from tests.command import CommandResult, kschedx
 from tests.storage_builders import claim, csi_node, storage_class
@@ -1155,6 +1157,24 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         {},
         "set containers[0].allowPrivilegeEscalation in the pod template to false · not tried",
     ),
+    *(
+        (
+            f'unable to validate against any security context constraint: [provider "anyuid": Forbidden, {fields}]',
+            {},
+            f"let service account default use SecurityContextConstraints {name}, if the pod needs it · not tried",
+        )
+        for fields, name in (
+            (
+                'spec.volumes[0]: Invalid value: "hostPath": hostPath volumes are not allowed to be used',
+                "hostmount-anyuid",
+            ),
+            ("provider restricted-v2: .spec.securityContext.hostNetwork: Invalid value: true: no", "hostnetwork-v2"),
+            (
+                "spec.volumes[0]: Invalid value: x, provider restricted-v2: .containers[0].hostPort: Invalid value: 80",
+                "privileged",
+            ),
+        )
+    ),
     (
         "unable to validate against any security context constraint: []",
         {},
@@ -1325,6 +1345,38 @@ def test_a_quota_for_pods_without_requests(tmp_path: Path) -> None:
         ("set requests: the quota counts only pods without any (BestEffort)", "verified"),
         ("raise pods from 0 to 1 in ResourceQuota q (scope BestEffort)", "verified"),
     ]
+
+
+@pytest.mark.parametrize(("limit", "order"), [("0", [0, 1]), ("1", [1, 0])])
+def test_a_quota_for_pods_of_a_priority_class(tmp_path: Path, limit: str, order: list[int]) -> None:
+    """A quota of 0 forbids the class in the namespace."""
+    selected = {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}
+    amounts = {"hard": {"pods": limit}, "used": {"pods": limit}}
+    quota = {**QUOTA, "spec": {"hard": {"pods": limit}, "scopeSelector": {"matchExpressions": [selected]}}}
+    high: Manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
+    template = {"metadata": {}, "spec": {**SMALL, "priorityClassName": "high"}}
+    objects = [{**high, "value": 9}, node("n"), workload("Job", template=template), {**quota, "status": amounts}]
+    fixes = json.loads(why(tmp_path, "job/web", *objects, output="json").out)["fixes"]
+    more = str(int(limit) + 1)
+    titles = [
+        "remove priorityClassName high: the quota counts only pods of such classes",
+        f"raise pods from {limit} to {more} in ResourceQuota q (scope PriorityClass In [high])",
+    ]
+    assert [(fix["title"], fix["certainty"]) for fix in fixes] == [(titles[at], "verified") for at in order]
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "says"),
+    [
+        ("deployments.apps", "web", "is not created: ResourceQuota refuses it"),
+        ("pods", "web-1-x", "gets no pods: ResourceQuota refuses them"),
+        ("persistentvolumeclaims", "data-web-0", "gets no pods: ResourceQuota refuses them"),
+    ],
+)
+def test_a_workload_that_is_refused_itself(resource: str, name: str, says: str) -> None:
+    message = f'{resource} "{name}" is forbidden: exceeded quota: q, requested: x=1, used: x=1, limited: x=1'
+    state = Refused(subject="default/deploy/web", message=message, by="ResourceQuota", is_workload=True)
+    assert state.effect == says
 
 
 CONFLICT = "pod node label selector conflicts with its namespace node label selector"
@@ -2668,6 +2720,25 @@ def test_replicas_that_exceed_their_own_spread_constraint(
     exceeds = "a has 3 matching pods, the least of all domains is 0: above maxSkew 1 already"
     assert (exceeds in text) == is_uneven
     assert ("a rollout counts the pods of the former template as well" in text) == (is_uneven and not keys)
+
+
+@pytest.mark.parametrize(
+    ("message", "used"),
+    [
+        ("The node had condition: [MemoryPressure]. ", ""),
+        (
+            "Container app was using 3Gi, request is 0, has larger consumption of ephemeral-storage. ",
+            "container app used 3Gi ephemeral-storage and requests 0",
+        ),
+        (
+            "Container a was using 2Gi, request is 1Gi, has larger consumption of memory. " * 3,
+            "container a used 2Gi mem",
+        ),
+    ],
+)
+def test_what_an_evicted_pod_used(message: str, used: str) -> None:
+    assert overuse_text(message).startswith(used)
+    assert bool(overuse_text(message)) is bool(used)
 
 
 @pytest.mark.parametrize(

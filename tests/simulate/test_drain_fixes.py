@@ -136,6 +136,17 @@ def test_a_pending_pod_that_uses_up_a_budget_is_scheduled_first() -> None:
     assert texts[0] == f"first find a node for shop/{name}, which is pending · the node can be drained"
 
 
+def test_a_repair_comes_before_a_larger_budget_though_the_pod_then_lacks_room() -> None:
+    *others, last = deployment("web", "1", ["node-1", "node-2", None])
+    texts = fixes([*nodes(["1"] * 3), *others, unready(last), pdb(maxUnavailable=1)])
+    titles = [line.removesuffix(" · ") for line in texts if not line.startswith("k")]
+    name = at(last, "metadata")["name"]
+    assert titles == [
+        f"first find a node for shop/{name}, which is pending",
+        "raise maxUnavailable of PDB shop/web from 1 to 2 · the node can be drained",
+    ]
+
+
 @pytest.mark.parametrize(("instances", "says"), [(2, "wait until CloudNativePG has"), (1, "set enablePDB to false in")])
 def test_cloud_native_pg_moves_its_primary(instances: int, says: str) -> None:
     owner = {"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "name": "pg", "uid": "u", "controller": True}

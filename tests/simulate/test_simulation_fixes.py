@@ -107,6 +107,22 @@ def test_fixes_of_a_drain_count_the_drained_node_as_cordoned() -> None:
     assert not [line for line in lines if "uncordon" in line]
 
 
+def test_no_fix_uncordons_a_node_that_the_question_cordons() -> None:
+    objects = [*nodes(("8", "8")), *deployment("web", "4", ["node-1", "node-1", None])]
+    [fix] = shown_fixes(simulated(objects, {"cordon": "node-2"}))
+    assert fix == {"title": "add a node like node-1", "pods": 1, "of": 1}
+
+
+def test_a_pod_of_a_removed_node_needs_another_one_with_its_labels() -> None:
+    machines = nodes(("8", "8"))
+    at(machines[0], "metadata.labels")["disk"] = "ssd"
+    pinned = deployment("db", "4", ["node-1"], node_selector={"disk": "ssd"})
+    waits = deployment("web", "4", [None], node_selector={"disk": "nvme"})
+    simulation = simulated([*machines, *pinned, *waits], {"remove-node": "node-1"})
+    titles = {str(fix["title"])[:31] for fix in SharedFixes(simulation).to_list(9)}
+    assert titles == {"add a node with label disk=ssd ", "stop requiring disk=nvme"}
+
+
 @pytest.mark.parametrize("count", [3, 40])
 def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
     machines = nodes(("8",)) * count

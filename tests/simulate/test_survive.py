@@ -28,7 +28,7 @@ from kschedx.inquiry.what_if import drain_each
 from kschedx.kube.tolerations import stay_seconds
 from kschedx.kube.types import Taint, Toleration
 from kschedx.render.page.markdown import markdown
-from kschedx.render.survival import survival_page
+from kschedx.render.survival import survival_lines, survival_page
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
@@ -199,6 +199,18 @@ def test_states_of_workloads() -> None:
     assert outcome.needed.not_helped == ("shop/pinned-0",)
     web = next(workload for workload in outcome.workloads if workload.workload.name == "web")
     assert (web.replicas, web.lost, web.left, web.after) == (2, 1, 1, 2)
+
+
+def test_workloads_that_lose_all_replicas_at_once_are_named() -> None:
+    """A single replica is lost with any node, so it is not named."""
+    apart = [*deployment("web", "1", ["node-1", "node-2"]), *deployment("one", "1", ["node-3"])]
+    snapshot = Snapshot.from_objects([*nodes(), *apart])
+    survival = survive(snapshot, Setup.of_cluster(snapshot), each_failure(snapshot, "zone"))
+    lines = [line.plain for line in survival_lines(survival, width=120)]
+    assert lines[:2] == [
+        "✓ every workload survives each of 3 outages",
+        "  all replicas are lost at once, and run again on other nodes: shop/deploy/web (zone a)",
+    ]
 
 
 def test_nodes_to_add() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -13,6 +13,7 @@ from kschedx.findings import RequirementMatch
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import requirement_text
 from kschedx.fixes.proposal import Cost, PodStep, Proposal
+from kschedx.grouping import group_pairs
 from kschedx.kube.documents import with_spec
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.resources import RequestOptions
@@ -33,6 +34,7 @@ from kschedx.kube.types import (
 from kschedx.kube.typos import UnlikelyQuantity
 from kschedx.kube.workloads import with_required_terms, without_node_names
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import list_names
 
 # --- gates
 
@@ -106,17 +108,20 @@ class TolerateInstead(PodStep, frozen=True, kw_only=True):
 
 
 class SelectInstead(PodStep, frozen=True, kw_only=True):
-    """One expression of a required term as it was probably meant, or with the only pool that there is."""
+    """One expression of a required term as it was probably meant, or with the only pool that there is, or that replaces
+    the required one."""
 
     source: str
     term: int
     wrong: RequirementMatch
     meant: RequirementMatch
     cost: Cost = Cost.TYPO
+    is_replaced: bool = False  # whether all nodes of the required pool are cordoned and older
 
     @property
     def title(self) -> str:
-        return f"select {requirement_text(self.meant)} instead of {requirement_text(self.wrong)}"
+        because = ", whose nodes are all cordoned and older" if self.is_replaced else ""
+        return f"select {requirement_text(self.meant)} instead of {requirement_text(self.wrong)}{because}"
 
     def edit(self, pod: Pod) -> Pod:
         wrong, meant = self.wrong, self.meant
@@ -422,8 +427,9 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        explicit = [self._request(request) for request in self.requests if not request.source]
-        defaulted = [self._request(request) for request in self.requests if request.source]
+        alike = group_pairs((replace(request, container=""), request.container) for request in self.requests)
+        explicit = [self._request(request, names) for request, names in alike.items() if not request.source]
+        defaulted = [self._request(request, names) for request, names in alike.items() if request.source]
         parts = (("lower", explicit), ("set", defaulted))
         title = " and ".join(f"{verb} {' and '.join(requests)}" for verb, requests in parts if requests)
         return f"{title}, then delete the pod" if self.editing_component.startswith(edit.VERTICAL) else title
@@ -436,20 +442,20 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
         )
 
     @staticmethod
-    def _request(request: edit.ContainerRequest) -> str:
+    def _request(request: edit.ContainerRequest, names: Sequence[str]) -> str:
+        """Return the change of a request that is the same for these containers."""
         before, after = _change_text(request.resource, request.before, request.after)
-        if request.source.startswith(edit.VERTICAL):
-            of = f"of container {request.container}"
-            return f"maxAllowed.{request.resource} {of} to {after} in {request.source} (it sets {before})"
-        if request.source.startswith(edit.INJECTED):
-            key = edit.INJECTED_BY.get(request.container, {}).get(request.resource, "")
-            where = f"by annotation {key} of the pod template" if key else "in the configuration of its injector"
-            return f"requests.{request.resource} of injected container {request.container} to {after} {where}"
-        if request.source:
-            of = f"of container {request.container}"
-            return f"requests.{request.resource} {of} to {after} ({request.source} sets {before})"
         kind = "init container" if request.is_init else "container"
-        whose = f"{kind} {request.container}" if request.container else "the pod as a whole"
+        one = f"{kind}{'' if len(names) == 1 else 's'} {list_names(names, len(names), conjunction='and')}"
+        if request.source.startswith(edit.VERTICAL):
+            return f"maxAllowed.{request.resource} of {one} to {after} in {request.source} (it sets {before})"
+        if request.source.startswith(edit.INJECTED):
+            key = edit.INJECTED_BY.get(names[0], {}).get(request.resource, "")
+            where = f"by annotation {key} of the pod template" if key else "in the configuration of its injector"
+            return f"requests.{request.resource} of injected {one} to {after} {where}"
+        if request.source:
+            return f"requests.{request.resource} of {one} to {after} ({request.source} sets {before})"
+        whose = one if names[0] else "the pod as a whole"
         return f"requests.{request.resource} of {whose} from {before} to {after}"
 
     def edit(self, pod: Pod) -> Pod:
