@@ -133,7 +133,7 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         written = snapshot.config_maps.get(AUTOSCALER_STATUS)
         if written is None:
             return None
-        status = read_status(written.data.get("status", ""))
+        status = read_status(written.data.get("status", "")).with_errors(snapshot.node_group_errors)
         groups = membership(
             snapshot.cluster.nodes,
             [group.name for group in status.groups],

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.decoding import map_at
@@ -69,6 +70,16 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
     def is_initializing(self) -> bool:
         """Whether no loop has run yet. A cluster without groups has `Running`."""
         return self.state == _INITIALIZING and not self.groups
+
+    def with_errors(self, errors: Mapping[str, str]) -> AutoscalerStatus:
+        """Return it with the errors of groups in backoff, if it has none: versions before 1.30 do not write them."""
+        groups = (
+            replace(group, backoff_message=errors[group.name])
+            if group.scale_up is ScaleUp.BACKOFF and not group.backoff_message and group.name in errors
+            else group
+            for group in self.groups
+        )
+        return replace(self, groups=tuple(groups))
 
     def group(self, name: str) -> NodeGroupStatus | None:
         return next((group for group in self.groups if group.name == name), None)

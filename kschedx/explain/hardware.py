@@ -77,10 +77,30 @@ class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     taint: str = ""  # the taint that keeps it off a node that it selects; empty if it does not select the node
     layout: str = ""  # the MIG configuration that NVIDIA's MIG manager has not applied
     is_failed: bool = False  # whether the MIG manager has given up
+    finds_nothing: bool = False  # whether the plugin's pod runs, and the node has none of the resource
+
+
+class PluginWithoutDevices(RootCause, frozen=True, kw_only=True):
+    """A device plugin that runs on a node and registers nothing there. The node may lack the hardware."""
+
+    pod: str  # `namespace/name`
+    node: str
+    resource: str
 
 
 class SharedByHami(RootCause, frozen=True, kw_only=True):
     """A part of a device, which nodes do not publish: HAMi's scheduler counts it, and did not get the pod."""
+
+    @property
+    def leaves_no_node(self) -> bool:
+        return True
+
+
+class CountedByExtender(RootCause, frozen=True, kw_only=True):
+    """A resource that nodes do not publish: a scheduler extender counts it, and kube-scheduler has to ignore it."""
+
+    resource: str
+    extender: str  # `TopoLVM`
 
     @property
     def leaves_no_node(self) -> bool:
@@ -303,13 +323,36 @@ def _more_nodes_text(nodes: int) -> str:
 def plugins_down(
     snapshot: Snapshot, options: RequestOptions, resource: str, hints: Iterable[HardwareHint]
 ) -> Iterator[DevicePluginDown]:
-    """Check the first node that has the hardware and does not offer the resource."""
+    """Check the first node that has the hardware and does not offer the resource. Device plugins run on nodes without
+    the hardware, too."""
     hinted = (hint.nodes for hint in hints if hint.resource == resource)
     ill = nodes_with_unhealthy(snapshot.cluster, resource)
     for node in (*(name for nodes in hinted for name, _ in nodes), *ill):
         if (down := device_plugin_down(snapshot, options, resource, node)) is not None:
             yield down
             return
+
+
+def idle_plugins(
+    snapshot: Snapshot, finding: InsufficientResource, hints: Iterable[HardwareHint]
+) -> Iterator[PluginWithoutDevices]:
+    """Yield the first device plugin that runs, if no node has the resource, and no label names the hardware."""
+    resource, pods = finding.resource, snapshot.pods
+    capacities = (node.status.capacity.get(resource, "0") for node in snapshot.cluster.nodes)
+    if not finding.offered_nowhere or "/" not in resource or {*hints} or any(str(it) != "0" for it in capacities):
+        return
+    names = (row for row, name in enumerate(pods.names) if "device-plugin" in name and _is_plugin(name, resource))
+    rows = [row for row in names if pods.node[row] >= 0 and not _container_state(pods[row])]
+    for row in rows[:1]:
+        key, node = pods.key(row), pods.node_names[row]
+        text = f"device plugin {key} runs on {node}{_more_nodes_text(len(rows))}, and registers no {resource}"
+        yield PluginWithoutDevices(text=text, pod=key, node=node, resource=resource)
+
+
+def _is_plugin(name: str, resource: str) -> bool:
+    """Return whether a pod or DaemonSet of this name is a device plugin of the resource's vendor."""
+    words = {*re.split(r"[./-]", resource)} - _NO_VENDOR
+    return "device-plugin" in name and any(word in name for word in words)
 
 
 _MIG_LAYOUT, _MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
@@ -319,12 +362,8 @@ _MIG_CAPABLE, _MIG_PROFILES = "nvidia.com/mig.capable", "nvidia.com/mig-"
 def device_plugin_down(
     snapshot: Snapshot, options: RequestOptions, resource: str, node: str
 ) -> DevicePluginDown | None:
-    """Return None if the plugin's pod is ready on the node, or if the cluster has no known plugin."""
-    pods, words = snapshot.pods, set(re.split(r"[./-]", resource)) - _NO_VENDOR
-
-    def is_plugin(name: str) -> bool:
-        return "device-plugin" in name and any(word in name for word in words)
-
+    """Return None if the cluster has no known plugin, or if its pod is ready on a node that has the resource."""
+    pods = snapshot.pods
     row = snapshot.cluster.index.get(node)
     labels = snapshot.cluster.nodes[row].metadata.labels if row is not None else {}
     layout, state = labels.get(_MIG_LAYOUT, ""), labels.get(_MIG_STATE, "success")
@@ -333,22 +372,27 @@ def device_plugin_down(
         return DevicePluginDown(text=text, layout=layout, is_failed=state == "failed")
     waiting = [row for row in pods.pending if pinned_to(pods.specs[row]) == node]
     for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
-        if is_plugin(pods.names[item]):
+        if _is_plugin(pods.names[item], resource):
             state, pod, blocker = _container_state(pods[item]), pods.key(item), ""
             if state.startswith(_INIT) and row is not None:
                 others = (it for it in pods.on_node(row).tolist() if pods.namespaces[it] == pods.namespaces[item])
                 failing = ((pods.key(it), why) for it in others if (why := _container_state(pods[it])) and it != item)
                 blocker, why = next((it for it in failing if not it[1].startswith(_INIT)), ("", ""))
                 state = f"it waits for {blocker}: {why}" if blocker else state
-            text = f"its device plugin {pod} on {node} does not run: {state}"
-            return DevicePluginDown(text=text, pod=pod, blocker=blocker) if state else None
+            if state:
+                text = f"its device plugin {pod} on {node} does not run: {state}"
+                return DevicePluginDown(text=text, pod=pod, blocker=blocker)
+            if row is None or str(snapshot.cluster.nodes[row].status.capacity.get(resource, "0")) != "0":
+                return None
+            text = f"its device plugin {pod} on {node} runs, but finds no device or no driver"
+            return DevicePluginDown(text=text, pod=pod, finds_nothing=True)
     if row is None:
         return None
     for daemon in daemon_pods(snapshot, options):
         owner = next(
             (reference.name for reference in daemon.pod.metadata.owner_references if reference.kind == "DaemonSet"), ""
         )
-        if is_plugin(owner):
+        if _is_plugin(owner, resource):
             spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints
             repelling = find_untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
             is_selected = selects_node(spec, snapshot.cluster.nodes[row])
@@ -389,6 +433,21 @@ def is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
     if not finding.offered_nowhere or not _PART_OF_DEVICE.fullmatch(finding.resource):
         return False
     return any(HAMI_REGISTER.fullmatch(key) for node in snapshot.cluster.nodes for key in node.metadata.annotations)
+
+
+_EXTENDERS: Mapping[str, str] = {
+    "topolvm.cybozu.com/capacity": "TopoLVM",
+    "topolvm.io/capacity": "TopoLVM",
+    "telemetry/scheduling": "Telemetry Aware Scheduling",
+}
+"""Resources that a webhook or a pod template adds for a scheduler extender, to the project with the extender."""
+
+
+def counted_by_extender(finding: InsufficientResource) -> Iterator[CountedByExtender]:
+    """Yield the extender of a resource that no node has, which a configuration with the extender ignores."""
+    if finding.offered_nowhere and (extender := _EXTENDERS.get(finding.resource)):
+        text = f"no node ever has {finding.resource}: the scheduler extender of {extender} counts it"
+        yield CountedByExtender(text=text, resource=finding.resource, extender=extender)
 
 
 def partitioned_resources(snapshot: Snapshot, pod: Pod, finding: InsufficientResource) -> Iterator[PartitionedResource]:

@@ -11,11 +11,14 @@ from kschedx import findings as f
 from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
+from kschedx.explain.creators import not_passed_on
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
     RootCause,
     SharedByHami,
+    counted_by_extender,
     device_claim_refusal,
+    idle_plugins,
     incomplete_pool,
     is_of_hami,
     lost_labels,
@@ -348,10 +351,11 @@ def _newer_revision(cycle: Cycle) -> Iterator[RootCause]:
 _SERVICE_LABELS = ("svccontroller.k3s.cattle.io/svcnamespace", "svccontroller.k3s.cattle.io/svcname")
 
 
-def balanced_service(labels: Mapping[str, str]) -> str:
-    """Return the Service, `namespace/name`, of a pod of k3s' load balancer (ServiceLB), or an empty string."""
-    namespace, name = (labels.get(key, "") for key in _SERVICE_LABELS)
-    return f"{namespace}/{name}" if namespace and name else ""
+def balanced_service(labels: Mapping[str, str], namespace: str) -> str:
+    """Return the Service, `namespace/name`, of a pod of k3s' load balancer (ServiceLB), or an empty string. Early
+    versions run the pod in the namespace of the Service, and name only the Service."""
+    of_label, name = (labels.get(key, "") for key in _SERVICE_LABELS)
+    return f"{of_label or namespace}/{name}" if name else ""
 
 
 def _services(cycle: Cycle, findings: Iterable[f.Finding]) -> Iterator[PortOfService]:
@@ -359,8 +363,9 @@ def _services(cycle: Cycle, findings: Iterable[f.Finding]) -> Iterator[PortOfSer
     for finding in findings:
         row = cycle.snapshot.pods.rows.get(finding.holder) if isinstance(finding, f.HostPortConflict) else None
         if isinstance(finding, f.HostPortConflict) and row is not None:
-            ports.setdefault(balanced_service(cycle.snapshot.pods.labels[row]), set()).add(finding.port)
-    own = balanced_service(cycle.pod.metadata.labels)
+            its = balanced_service(cycle.snapshot.pods.labels[row], cycle.snapshot.pods.namespaces[row])
+            ports.setdefault(its, set()).add(finding.port)
+    own = balanced_service(cycle.pod.metadata.labels, cycle.pod.metadata.namespace)
     for service in filter(None, ports):
         used = tuple(sorted(ports[service]))
         numbers = f"host port{'' if len(used) == 1 else 's'} {list_names(map(str, used), 4)}"
@@ -482,8 +487,10 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
             yield from _contradiction(cycle)
         case f.TooManyPods():
             yield from _daemon_pods(diagnosis)
-        case f.UntoleratedTaint(nearest_differs=("key", *_)):
-            yield RootCause(text=f"the pod tolerates {finding.nearest_text}, a former name of taint {finding.key}")
+        case f.UntoleratedTaint():
+            if finding.nearest_differs[:1] == ("key",):
+                yield RootCause(text=f"the pod tolerates {finding.nearest_text}, a former name of taint {finding.key}")
+            yield from not_passed_on(cycle.snapshot, cycle.pod, finding)
         case f.InsufficientDevices(shortages=shortages):
             for shortage in shortages:
                 if shortage.stage in ("none", "other-class"):
@@ -524,6 +531,9 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
         phrase = "HAMi counts parts of a device, and no node publishes them"
         yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
         return
+    if of_extender := [*counted_by_extender(finding)]:
+        yield from of_extender
+        return
     overhead = resource_amount(finding.resource, pod.spec.overhead.get(finding.resource))
     if overhead and finding.short_by <= overhead:
         [amount] = format_quantities((overhead,), Unit.of(finding.resource))
@@ -539,6 +549,7 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     yield from other_vendor_causes(snapshot, finding)
     yield from unhealthy(snapshot, finding)
     yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
+    yield from idle_plugins(snapshot, finding, diagnosis.hardware)
     yield from _never_preempts(diagnosis)
     yield from _needed_victims(diagnosis)
 

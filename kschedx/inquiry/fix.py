@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kschedx import fixes
 from kschedx.controllers.states import ComponentDown
+from kschedx.explain.creators import creator, declared_tolerations
 from kschedx.fixes import FixCertainty
 from kschedx.fixes import steps as s
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
@@ -297,15 +298,17 @@ def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iter
 
 
 def _creator(changes: Sequence[Change], pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
-    """Yield which custom resource a change of its pod belongs in; that of a Spark executor controls its driver."""
-    controller = pod.metadata.controller
-    if snapshot is None or controller is None or all(change.target != Target.pod(pod.key) for change in changes):
+    """Yield which custom resource a change of its pod belongs in, or that it has the toleration already."""
+    controller = None if snapshot is None else creator(snapshot, pod)
+    own = [change for change in changes if change.target == Target.pod(pod.key)]
+    if snapshot is None or controller is None or not own or controller.kind in KINDS:
         return
-    if controller.kind == "Pod":
-        row = snapshot.pods.rows.get(f"{pod.metadata.namespace}/{controller.name}")
-        controller = controller if row is None else snapshot.pods[row].metadata.controller or controller
-    if controller.kind not in KINDS:
-        yield f"change it in {controller.kind} {controller.name}, which creates the pod"
+    declared = {toleration.key for toleration in declared_tolerations(snapshot, pod)}
+    values = [operation.get("value") for change in own for operation in change.patch]
+    entries = (entry for value in values for entry in (value if isinstance(value, list) else [value]))
+    added = {entry.get("key") for entry in entries if isinstance(entry, Mapping)}
+    named = f"{controller.kind} {controller.name}"
+    yield f"{named} has it already" if added & declared else f"change it in {named}, which creates the pod"
 
 
 def _owners(owner: Owner) -> Iterator[str]:

@@ -160,7 +160,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
             is_backed_off = trial.event is not None and BACKED_OFF in trial.event.message
             is_unknown = group.template is None and is_backed_off and reason
             if (group.fits and group.skipped == (BACKED_OFF,)) or is_unknown:
-                why = f": {reason}" if reason else ""
+                why = f": {reason}" if 0 < len(reason) <= _LONGEST_CODE else ""
                 title = f"{other_ways(f'node group {group.title}', group.detail)}{why}"
                 yield trial.fix(title, None if group.template is None else group.template.node, group=None)
 
@@ -175,6 +175,9 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         if full and not any(group.fits for group in self.decision.groups):
             names = list_names([group.title for group in full], 2)
             yield trial.fix(f"raise the maximum of node group {names}, which is reached", None)
+
+
+_LONGEST_CODE = 40  # the maximum characters of an error's code, such as `InsufficientInstanceCapacity`
 
 
 def _request_repair(request: str) -> tuple[str, str]:

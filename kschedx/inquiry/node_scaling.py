@@ -29,7 +29,10 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
 _OF_QUOTA = lazy_pattern(r"quota|limit ?exceeded", re.IGNORECASE)
-_OF_ADDRESSES = lazy_pattern(r"ip[ _]?space|free[ _]?(ip[ _]?)?address|InsufficientFreeAddresses", re.IGNORECASE)
+_OF_ADDRESSES = lazy_pattern(
+    r"ip[ _]?space|free[ _]?(ip[ _]?)?address|InsufficientFreeAddresses|subnet ?(is ?)?full|\d ip addresses",
+    re.IGNORECASE,
+)
 _OTHER_WAYS = "use other instance types or zones, or add another"
 OTHER_TYPES = "use other instance types, zones, or capacity types"
 NO_CAPACITY = lazy_pattern(
@@ -180,6 +183,8 @@ def other_ways(group: str, error: str) -> str:
         return "raise the quota of the cloud account, or use instance types or zones with quota left"
     if _OF_ADDRESSES.search(error):
         return f"give {group} a larger IP range, or another subnet"
+    if not error:
+        return f"look up in cluster-autoscaler's log why {group} did not grow, or {_OTHER_WAYS}"
     return f"let {group} {_OTHER_WAYS}"
 
 

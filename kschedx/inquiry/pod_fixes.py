@@ -15,10 +15,13 @@ from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas
 from kschedx.explain.claim_causes import HostNameDiffers, SharedClaim
+from kschedx.explain.creators import NotPassedOn
 from kschedx.explain.hardware import (
+    CountedByExtender,
     DeviceClaimRefused,
     DeviceDriverMissing,
     PartitionedResource,
+    PluginWithoutDevices,
     RootCause,
     SharedByHami,
 )
@@ -220,7 +223,9 @@ class PodFixes:
             yield from self._selector_fixes()
         if any(cause.leaves_no_node for cause in root_causes(self.answer.diagnosis)):
             return
-        is_overwritten = balanced_service(pod.metadata.labels)  # its controller overwrites the pod template
+        is_overwritten = balanced_service(
+            pod.metadata.labels, pod.metadata.namespace
+        )  # its controller overwrites the pod template
         fixes = self._tried_fixes(owner)
         if self._may_be_scaled:
             room, fixes = self._split_by_autoscalers(owner, tuple(fixes))
@@ -526,6 +531,18 @@ class PodFixes:
                 agents = agents_down(self.cycle.snapshot, node)
                 down = f" ({list_names(agents, 2)})" if agents else ""
                 yield Fix.untried(f"repair the node plugin of {driver} on {node}{down}, which then registers it")
+            case PluginWithoutDevices(node=node, resource=resource):
+                repair = f"if {node} has devices for {resource}, repair its driver or container runtime"
+                yield Fix.untried(f"{repair}: its device plugin finds none", of_group=FixGroup.CAPACITY)
+            case NotPassedOn(kind="SparkApplication", namespace=namespace, name=name):
+                webhook = f"enable the webhook of the Spark operator for namespace {namespace}, which adds tolerations"
+                yield Fix.untried(f"{webhook}, and recreate SparkApplication {name}", of_group=FixGroup.WORKLOAD)
+            case CountedByExtender(resource=resource, extender=extender):
+                configure = f"configure the extender of {extender} in kube-scheduler"
+                yield Fix.untried(f"{configure}, with ignoredByScheduler: true for {resource}")
+                if extender == "TopoLVM":
+                    off = "turn off TopoLVM's pod webhook (webhook.podMutatingWebhook.enabled: false)"
+                    yield Fix.untried(f"{off}, which adds the request, and recreate the pod")
             case SharedByHami():
                 how = f"recreate the pod with schedulerName {HAMI_SCHEDULER}"
                 yield Fix.untried(f"{how}: HAMi's webhook, which sets it, was ignored or did not run")

@@ -446,6 +446,7 @@ class SnapshotBuilder:
             failed_creates=self._events.of_controllers(),
             manifests=None if self._texts is None else manifests.StoredManifests(self._texts),
             autoscaler_events=self._events.of_autoscaler(pods),
+            node_group_errors=self._events.of_node_groups(),
             karpenter_events=self._events.of_karpenter(pods),
         )
         return msgspec.structs.replace(contents, **fields_from_objects(objects))

@@ -1,13 +1,16 @@
 """The newest FailedScheduling event of each pod, and events of controllers about pods that they could not create."""
 
+import re
 from collections.abc import Hashable, Iterator
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.kube.types import ObjectMeta
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.pods import PodTable
 
 KIND = "Event"
@@ -20,6 +23,13 @@ KARPENTER = "karpenter"
 """Karpenter's name as the reporter of events."""
 FAILED_SCALE_UP, TRIGGERED_SCALE_UP = "FailedScaleUp", "TriggeredScaleUp"
 _OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", TRIGGERED_SCALE_UP, FAILED_SCALE_UP})
+OF_NODE_GROUPS = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
+"""From cluster-autoscaler, about its status ConfigMap: why a node group did not grow."""
+_NODE_GROUP_FAILED = lazy_pattern(
+    r"Scale-up failed for group (?P<group>\S+): (?P<error>.+)|"
+    r"Nodes added to group (?P<late>\S+) (?P<why>failed to register .+)",
+    re.DOTALL,
+)
 SYNC_ERROR = "SyncError"
 """From vCluster's syncer: the host cluster refuses a pod of the virtual cluster."""
 CLAIM_REFUSED = "FailedResourceClaimCreation"
@@ -70,7 +80,7 @@ _UNMADE = {
 REASONS = frozenset(
     {
         *(FAILED_SCHEDULING, _INFORMATIONAL, _SCHEDULED, _FAILED_CREATE, EXTERNAL_PROVISIONING),
-        *(*_OF_AUTOSCALER, *_BY_KUBELET, *OF_EVICTION),
+        *(*_OF_AUTOSCALER, *OF_NODE_GROUPS, *_BY_KUBELET, *OF_EVICTION),
     }.union(*_UNMADE.values())
 )
 GROUPS = frozenset({"", "events.k8s.io"})
@@ -207,6 +217,8 @@ class RecordedEvents:
         """A scheduler's events about a pod that it has assigned, by pod."""
         self._scaling: _Newest[str] = {}
         """Events of cluster-autoscaler by pod."""
+        self._node_groups: _Newest[str] = {}
+        """Failed scale-ups by node group; the message is the error."""
         self._warnings: _Newest[str] = {}
         """Warnings of a kubelet by pod."""
         self._evictions: _Newest[str] = {}
@@ -230,6 +242,9 @@ class RecordedEvents:
             _keep(self._assigned, pod, event)
         if event.reason in _OF_AUTOSCALER and pod:
             _keep(self._scaling, pod, event)
+        if event.reason in OF_NODE_GROUPS and (failed := _NODE_GROUP_FAILED.match(event.message or event.note or "")):
+            error = replace(event, message=failed["error"] or failed["why"])
+            _keep(self._node_groups, failed["group"] or failed["late"], error)
         if event.reason in OF_EVICTION and pod:
             _keep(self._evictions, pod, event, prefix=event.reporter)
         if event.reason == PREEMPTED and pod:
@@ -284,6 +299,10 @@ class RecordedEvents:
     def of_autoscaler(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of cluster-autoscaler by pod, for pods without a node."""
         return _pod_events(self._scaling, pods, have_nodes=False)
+
+    def of_node_groups(self) -> dict[str, str]:
+        """Return the error of the last failed scale-up by node group."""
+        return {group: event.message for group, (_, event) in sorted(self._node_groups.items())}
 
     def of_karpenter(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of Karpenter by pod, for pods without a node."""

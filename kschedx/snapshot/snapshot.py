@@ -284,6 +284,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     """Complete pods and nodes, if they are kept."""
     autoscaler_events: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to cluster-autoscaler's newest event."""
+    node_group_errors: Mapping[str, str] = field(default_factory=dict)
+    """Node group to the error of its last failed scale-up, according to cluster-autoscaler's events."""
     karpenter_events: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to Karpenter's newest event."""
 

@@ -62,3 +62,61 @@ def test_an_unreadable_status_keeps_the_answer_of_the_pod(text: str, expected: s
     (note,) = (item for item in result.notes if item.id == "autoscaler-unreadable")
     assert expected in note.text
     assert result.to_dict()["outcome"] == explain(node(), pod("web", cpu="8")).to_dict()["outcome"]
+
+
+TEXT_STATUS = """\
+Cluster-autoscaler status at 2026-06-01 12:00:00 +0000 UTC:
+NodeGroups:
+  Name:        workers
+  Health:      Healthy (ready=1 registered=1 cloudProviderTarget=1 (minSize=1, maxSize=3))
+  ScaleUp:     Backoff (ready=1 cloudProviderTarget=1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "error", "fix"),
+    [
+        (
+            "FailedToScaleUpGroup",
+            'Scale-up failed for group workers: Code="SubnetIsFull" Message="no capacity for 31 IP addresses"',
+            "SubnetIsFull",
+            "give node group workers a larger IP range, or another subnet",
+        ),
+        (
+            "FailedToScaleUpGroup",
+            "Scale-up failed for group workers: VcpuLimitExceeded: You have requested more vCPU capacity",
+            "VcpuLimitExceeded",
+            "raise the quota of the cloud account",
+        ),
+        (
+            "ScaleUpTimedOut",
+            "Nodes added to group workers failed to register within 15m4s",
+            "failed to register within 15m4s",
+            "let node group workers use other instance types or zones, or add another",
+        ),
+        (
+            "FailedToScaleUpGroup",
+            "Scale-up failed for group others: OutOfCapacity",
+            "",
+            "look up in cluster-autoscaler's log why node group workers did not grow",
+        ),
+    ],
+)
+def test_an_event_about_a_group_says_why_it_is_in_backoff(reason: str, message: str, error: str, fix: str) -> None:
+    """Versions before 1.30 do not write the error into the status."""
+    about = {"kind": "ConfigMap", "apiVersion": "v1", "namespace": "kube-system", "name": "cluster-autoscaler-status"}
+    event = {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"namespace": "kube-system", "name": "cluster-autoscaler-status.1"},
+        "involvedObject": about,
+        "reason": reason,
+        "message": message,
+    }
+    worker = node()
+    worker["metadata"]["labels"]["eks.amazonaws.com/nodegroup"] = "workers"
+    busy = pod("busy", cpu="2", nodeName="workers-0")
+    answer = explain(status_of(TEXT_STATUS), worker, busy, pod("web", cpu="1"), event)
+    [scaling] = answer.scalings
+    assert error in str(scaling)
+    assert any(item["title"].startswith(fix) for item in answer.to_dict()["fixes"])

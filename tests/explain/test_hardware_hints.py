@@ -66,8 +66,8 @@ def test_a_node_without_virtualization_is_not_copied() -> None:
 def test_the_hint_in_words() -> None:
     (hint,) = diagnosed(node("a", labels={"nvidia.com/gpu.count": "8"})).hardware
     assert hardware_text(hint) == (
-        "a (nvidia.com/gpu.count=8) has the hardware but reports no nvidia.com/gpu: its device plugin is not running "
-        "or fails"
+        "a (nvidia.com/gpu.count=8) has the hardware but reports no nvidia.com/gpu: its device plugin does not run "
+        "or finds none"
     )
 
 
@@ -137,7 +137,12 @@ def test_a_device_plugin_without_its_driver() -> None:
             "its device plugin default/nvidia-device-plugin-x on a does not run: CrashLoopBackOff",
             "repair device plugin default/nvidia-device-plugin-x on a",
         ),
-        ((), plugin_pod({"phase": "Running"}, on="a"), None, "run the device plugin for nvidia.com/gpu on a"),
+        (
+            (),
+            plugin_pod({"phase": "Running"}, on="a"),
+            "its device plugin default/nvidia-device-plugin-x on a runs, but finds no device or no driver",
+            "repair the driver or container runtime of a, so that default/nvidia-device-plugin-x finds its devices",
+        ),
         (
             ("team=ml:NoSchedule",),
             plugin_pod({"phase": "Running"}, on="b"),
@@ -146,14 +151,26 @@ def test_a_device_plugin_without_its_driver() -> None:
         ),
     ],
 )
-def test_a_device_plugin_that_does_not_run(
-    taints: tuple[str, ...], plugin: Manifest, expected: str | None, fix: str
-) -> None:
+def test_a_device_plugin_that_does_not_run(taints: tuple[str, ...], plugin: Manifest, expected: str, fix: str) -> None:
     asks = [{"name": "main", "resources": {"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}}]
     hardware = node("a", labels={"nvidia.com/gpu.present": "true"}, taints=taints)
     me = pod("me", containers=asks, tolerations=[{"key": "team", "operator": "Exists"}])
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([hardware, node("b"), plugin, me]), "default/me")
     texts = [root_cause.text for root_cause in root_causes(Diagnosis(explanation.cycle))]
-    assert [root_cause for root_cause in texts if "plugin" in root_cause] == ([] if expected is None else texts)
-    assert expected is None or texts[0].startswith(expected)
+    assert texts[0].startswith(expected)
     assert explanation.fixes[0].title.startswith(fix)
+
+
+def test_a_device_plugin_on_a_node_that_may_lack_the_hardware() -> None:
+    """Nothing but the plugin, which runs on all nodes, speaks of devices."""
+    me = pod("me", containers=[{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}])
+    running = plugin_pod({"phase": "Running"}, on="a")
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), running, me]), "default/me")
+    [cause] = root_causes(Diagnosis(explanation.cycle))
+    assert cause.text == "device plugin default/nvidia-device-plugin-x runs on a, and registers no nvidia.com/gpu"
+    assert explanation.fixes[0].title == (
+        "if a has devices for nvidia.com/gpu, repair its driver or container runtime: its device plugin finds none"
+    )
+    offers = node("b", taints=["gpu:NoSchedule"], allocatable={**OFFERS, "nvidia.com/gpu": "1"})
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), offers, running, me]), "default/me")
+    assert not root_causes(Diagnosis(explanation.cycle))

@@ -653,6 +653,24 @@ PROJECT: Manifest = {
 PORT = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]
 
 
+SPARK: Manifest = {
+    "apiVersion": "sparkoperator.k8s.io/v1beta2",
+    "kind": "SparkApplication",
+    "metadata": {"namespace": "default", "name": "etl"},
+    "spec": {"driver": {"tolerations": [{"key": "team", "operator": "Exists"}]}, "executor": {"instances": 2}},
+}
+OF_SPARK = {
+    "labels": {"spark-role": "driver"},
+    "ownerReferences": [
+        {
+            "apiVersion": "sparkoperator.k8s.io/v1beta2",
+            "kind": "SparkApplication",
+            "name": "etl",
+            "uid": "s",
+            "controller": True,
+        }
+    ],
+}
 FARGATE = "eks.amazonaws.com/compute-type"
 ITS_NODE = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
 PINNED = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ITS_NODE]}}}
@@ -686,6 +704,16 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             id="a port of another Service",
         ),
         pytest.param(
+            [
+                node("a"),
+                pod("lb", on="a", labels={"svccontroller.k3s.cattle.io/svcname": "traefik"}, containers=PORT),
+                pod("me", containers=PORT),
+            ],
+            "k3s' load balancer (ServiceLB) uses host port 80 for Service default/traefik",
+            "remove port 80 from Service default/traefik, or route through it instead of a host port",
+            id="a port of another Service, in early versions",
+        ),
+        pytest.param(
             [node("a"), balanced("lb", "traefik", "a"), balanced("me", "nginx")],
             "k3s' load balancer (ServiceLB) uses host port 80 for Service web/traefik",
             "change port 80 of Service web/nginx: Service web/traefik has it",
@@ -700,6 +728,13 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             "a is a node of EKS Fargate, which runs no pods of DaemonSets",
             f"keep DaemonSet agent off nodes of EKS Fargate: require {FARGATE} NotIn [fargate] in its nodeAffinity",
             id="a DaemonSet on Fargate",
+        ),
+        pytest.param(
+            [SPARK, node("a", taints=["team=ml:NoSchedule"]), pod("me", metadata=OF_SPARK)],
+            "SparkApplication etl tolerates taint team, but its operator has not passed that on to the pod",
+            "enable the webhook of the Spark operator for namespace default, which adds tolerations, and recreate "
+            "SparkApplication etl",
+            id="a toleration that the Spark operator does not add",
         ),
         pytest.param(
             [node("a", labels={FARGATE: "fargate"}, taints=[f"{FARGATE}=fargate:NoSchedule"]), asking("me")],
@@ -763,6 +798,16 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             f"repair {DISK}, so that it publishes capacity for class new: check the parameters of class new, and the "
             "driver's controller",
             id="capacity that is not published",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                pod("me", containers=[{"name": "m", "resources": {"limits": {"topolvm.cybozu.com/capacity": "1"}}}]),
+            ],
+            "no node ever has topolvm.cybozu.com/capacity: the scheduler extender of TopoLVM counts it",
+            "configure the extender of TopoLVM in kube-scheduler, with ignoredByScheduler: true for "
+            "topolvm.cybozu.com/capacity",
+            id="a resource of a scheduler extender",
         ),
         pytest.param(
             [

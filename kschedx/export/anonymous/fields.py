@@ -376,7 +376,8 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
 def _is_read(event: Mapping[str, object], group: str) -> bool:
     """Return whether an event is kept. A truncated message is omitted: its last name may be incomplete, and cannot be
     found again."""
-    left_out = {events.PROVISIONING_FAILED, events.EXTERNAL_PROVISIONING, *events.OF_EVICTION}
+    of_clouds = {events.PROVISIONING_FAILED, events.EXTERNAL_PROVISIONING, *events.OF_NODE_GROUPS}
+    left_out = {*of_clouds, *events.OF_EVICTION}
     if group not in events.GROUPS or event.get("reason") not in events.REASONS - left_out:
         return False
     texts = (event.get("message"), event.get("note"))

@@ -327,6 +327,8 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
             return f"{verb} the MIG manager on {self.node}, which applies nvidia.com/mig.config={self.plugin.layout}"
         if self.plugin is not None and self.plugin.blocker:
             return f"repair {self.plugin.blocker}, for which the device plugin on {self.node} waits"
+        if self.plugin is not None and self.plugin.finds_nothing:
+            return f"repair the driver or container runtime of {self.node}, so that {self.plugin.pod} finds its devices"
         if self.plugin is not None and self.plugin.pod:
             return f"repair device plugin {self.plugin.pod} on {self.node}"
         if self.plugin is not None and self.plugin.taint:

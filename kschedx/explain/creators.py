@@ -1,0 +1,68 @@
+"""What the custom resource that creates a pod declares for it, and what its operator did not pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from kschedx.explain.hardware import RootCause
+from kschedx.findings import UntoleratedTaint
+from kschedx.kube.custom_resources import custom_kind
+from kschedx.kube.kinds import key_of
+from kschedx.kube.tolerations import tolerates
+from kschedx.kube.types import OwnerReference, Pod, Taint, Toleration
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class NotPassedOn(RootCause, frozen=True, kw_only=True):
+    """A toleration that the pod's custom resource has, and the pod lacks."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+def creator(snapshot: Snapshot, pod: Pod) -> OwnerReference | None:
+    """Return the controller of a pod, or of the pod that controls it, such as the driver of a Spark executor."""
+    controller = pod.metadata.controller
+    if controller is not None and controller.kind == "Pod":
+        row = snapshot.pods.rows.get(f"{pod.metadata.namespace}/{controller.name}")
+        return controller if row is None else snapshot.pods[row].metadata.controller or controller
+    return controller
+
+
+def declared_tolerations(snapshot: Snapshot, pod: Pod) -> tuple[Toleration, ...]:
+    """Return the tolerations that the custom resource of a pod declares for its part, such as `driver`, which is the
+    value of one of the pod's labels. Empty without the custom resource, or if the part is not known."""
+    owner = creator(snapshot, pod)
+    if owner is None:
+        return ()
+    group = owner.api_version.rpartition("/")[0]
+    raw = snapshot.custom_resources.get((key_of(owner.kind, group), pod.metadata.namespace, owner.name))
+    kind = custom_kind(owner.kind, group)
+    if raw is None or kind is None or kind.build is None:
+        return ()
+    built = list(kind.build(msgspec.json.decode(raw)))
+    parts = [it for it in built if it.part in pod.metadata.labels.values()] or (built if len(built) == 1 else [])
+    items = parts[0].spec.get("tolerations") if parts else None
+    entries = items if isinstance(items, list) else []
+    return tuple(_toleration(entry) for entry in entries if isinstance(entry, Mapping))
+
+
+def _toleration(entry: Mapping[str, object]) -> Toleration:
+    """Read the fields that decide; values of another type never match."""
+    fields = {
+        name: value for name in ("key", "operator", "value", "effect") if isinstance(value := entry.get(name), str)
+    }
+    return msgspec.convert(fields, Toleration)
+
+
+def not_passed_on(snapshot: Snapshot, pod: Pod, finding: UntoleratedTaint) -> Iterator[NotPassedOn]:
+    """Yield the custom resource that tolerates a taint which its pod does not tolerate."""
+    owner, taint = creator(snapshot, pod), Taint(key=finding.key, value=finding.value, effect=finding.effect)
+    declared = declared_tolerations(snapshot, pod)
+    if owner is not None and any(tolerates(each, taint, comparison=True) for each in declared):
+        named = f"{owner.kind} {owner.name}"
+        text = f"{named} tolerates taint {finding.key}, but its operator has not passed that on to the pod"
+        yield NotPassedOn(text=text, kind=owner.kind, namespace=pod.metadata.namespace, name=owner.name)
