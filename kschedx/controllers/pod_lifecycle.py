@@ -660,7 +660,8 @@ _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 def component_down(
     snapshot: Snapshot, subject: str, component: str, rows: Sequence[int], *, is_workload: bool = False
 ) -> states.ComponentDown | None:
-    """Return the component if none of its pods, in these rows, is running, or if its workload has no replicas."""
+    """Return the component if none of its pods, in these rows, is running, or if its workload has no replicas or no
+    ready ones."""
     pods, phrase = snapshot.pods, ""
     for row in rows:
         state = pod_lifecycle(snapshot, pods[row])
@@ -670,8 +671,8 @@ def component_down(
         if isinstance(state, states.WaitingForKubelet) and state.last and phrase.endswith("CrashLoopBackOff"):
             phrase = f"{phrase} after {state.last}"
     if not rows:
-        scaled = _scaled_to_zero(snapshot, component.lower())
-        return states.ComponentDown(subject=subject, component=component, pods=(), scaled=scaled) if scaled else None
+        down = states.ComponentDown(subject=subject, component=component, pods=())
+        return next((replace(down, **why) for why in _without_replicas(snapshot, component.lower())), None)
     return states.ComponentDown(
         subject=subject,
         component=component,
@@ -682,23 +683,30 @@ def component_down(
     )
 
 
-def _scaled_to_zero(snapshot: Snapshot, component: str) -> str:
-    """Return the reference of the workload without replicas that would run a component; empty if there is none."""
+def _without_replicas(snapshot: Snapshot, component: str) -> Iterator[dict[str, str]]:
+    """Yield the workload that would run a component, if it has no replicas (`scaled`) or no ready ones (`unready`)."""
     for (kind, namespace, name), raw in snapshot.workloads.items():
-        is_meant = kind in ("Deployment", "StatefulSet") and (name == component or name.endswith(f"-{component}"))
-        if is_meant and stored_controller(raw).spec.replicas == 0:
-            return Workload(kind, namespace, name).reference
-    return ""
+        if kind in ("Deployment", "StatefulSet") and (name == component or name.endswith(f"-{component}")):
+            controller, reference = stored_controller(raw), Workload(kind, namespace, name).reference
+            is_available = condition_of(controller.status.conditions, "Available", "False") is None
+            if controller.spec.replicas == 0:
+                yield {"scaled": reference}
+            elif not is_available and not controller.status.ready_replicas:
+                yield {"unready": reference}
 
 
 def add_on_down(snapshot: Snapshot, subject: str, name: str) -> states.ComponentDown | None:
-    """Return the autoscaler or Kueue if it is down. Its pods are found by the labels and container names of its
-    charts and manifests."""
+    """Return the autoscaler or Kueue if it is down."""
+    return component_down(snapshot, subject, name, add_on_rows(snapshot, name))
+
+
+def add_on_rows(snapshot: Snapshot, name: str) -> list[int]:
+    """Return the pods of an autoscaler or Kueue, by the labels and container names of its charts and manifests."""
     pods, meant = snapshot.pods, name.lower()
     rows = pods.labels.where(lambda labels: any(labels.get(key, "").endswith(meant) for key in _NAME_LABELS))
     rows |= pods.specs.where(lambda spec: any(container.name.endswith(meant) for container in spec.containers))
     rows &= ~pods.finished
-    return component_down(snapshot, subject, name, rows.nonzero()[0].tolist())
+    return rows.nonzero()[0].tolist()
 
 
 # What keeps batch work suspended: its user, or Kueue until it admits the work.

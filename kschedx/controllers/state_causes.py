@@ -149,7 +149,7 @@ def _component_facts(state: states.ComponentDown) -> Iterator[str]:
     if state.sibling:
         yield state.shown
         return
-    if state.scaled:
+    if state.scaled or state.unready:
         yield f"{state.shown}, and no other {state.component} is there"
         return
     pods, is_one = state.pods, len(state.pods) == 1

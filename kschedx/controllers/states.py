@@ -509,12 +509,15 @@ class ComponentDown(StateFacts, frozen=True, kw_only=True):
     is_pending: bool = False
     is_workload: bool = False
     scaled: str = ""  # the workload without replicas that would run it: `kube-system/deploy/batch-scheduler`
+    unready: str = ""  # the workload that would run it, of which no replica is ready and the dump has no pods
     sibling: str = ""  # a static pod of the control plane on whose node the component has none
 
     @property
     def shown(self) -> str:
         if self.sibling:
             return f"{self.sibling} exists, and no pod of {self.component} does"
+        if self.unready:
+            return f"{self.unready} has no ready replica"
         pod = self.pods[0] if self.pods else ""
         return f"{self.scaled} is scaled to zero" if self.scaled else f"{pod} {self.state or 'is not ready'}"
 

@@ -359,7 +359,7 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
             by=taint_remover(taint) or taint.key,
             reported=_reported_condition(node, taint),
             agents=clouds if taint_remover(taint) == _CLOUD else agents,
-            pool="" if taint_remover(taint) else _startup_pool(taint, node, snapshot),
+            pool=_startup_pool(taint, node, snapshot),
         )
         for taint in taints
     )

@@ -11,6 +11,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.daemon_set import is_running
+from kschedx.controllers.pod_lifecycle import add_on_rows
 from kschedx.errors import InputError
 from kschedx.explain.notes import Note, note
 from kschedx.framework.scheduler import Scheduler
@@ -43,8 +45,8 @@ class AutoscalingOptions(Struct, frozen=True, kw_only=True):
 def autoscalers_of(
     snapshot: Snapshot, autoscaling: AutoscalingOptions | tuple[NodeAutoscaler, ...] | None, scheduler: Scheduler
 ) -> tuple[tuple[NodeAutoscaler, ...], tuple[Note, ...]]:
-    """Return the cluster's autoscalers, and a note for each whose objects cannot be read. `autoscaling` has the user's
-    options, or the autoscalers that are known already."""
+    """Return the cluster's autoscalers, and a note for each whose objects cannot be read or do not exist. `autoscaling`
+    has the user's options, or the autoscalers that are known already."""
     known = {autoscaler.name: autoscaler for autoscaler in autoscaling} if isinstance(autoscaling, tuple) else {}
     options = autoscaling if isinstance(autoscaling, AutoscalingOptions) else None
     autoscalers: list[NodeAutoscaler | None] = []
@@ -54,7 +56,19 @@ def autoscalers_of(
             autoscalers.append(known[name] if name in known else load(snapshot, options, scheduler))
         except InputError as error:
             notes.append(note(f"{key}-unreadable", f"{name} is not evaluated: {error}"))
-    return tuple(filter(None, autoscalers)), tuple(notes)
+    return tuple(filter(None, autoscalers)), (*notes, *_without_node_pools(snapshot))
+
+
+def _without_node_pools(snapshot: Snapshot) -> Iterator[Note]:
+    """Yield that Karpenter runs without a NodePool."""
+    if snapshot.of(NodePool) or not any(is_running(snapshot.pods, row) for row in add_on_rows(snapshot, "Karpenter")):
+        return
+    source = snapshot.source
+    holds_others = any(number and "karpenter" in kind for kind, number in source.kinds.items())
+    if source.is_complete("NodePool") or holds_others:
+        yield note("no-node-pool", "Karpenter runs, and there is no NodePool: it adds no node until you create one")
+    else:
+        yield note("no-node-pool", "Karpenter runs, and the dump holds no NodePool: whether it helps is not known")
 
 
 def _autoscaler(snapshot: Snapshot, options: AutoscalingOptions | None, scheduler: Scheduler) -> Autoscaler | None:

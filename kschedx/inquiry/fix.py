@@ -85,6 +85,10 @@ def component_repair(down: ComponentDown) -> Fix:
         namespace, kind, name = down.scaled.split("/")
         command = scale_workload(kind, namespace, name, 1)
         return Fix.untried(f"scale {down.scaled} to 1 replica, which runs {down.component}", commands=(command,))
+    if down.unready:
+        namespace, kind, name = down.unready.split("/")
+        command = shell_command("kubectl describe {} -n {}", f"{kind}/{name}", namespace)
+        return Fix.untried(f"repair {down.component}: see why no pod of {down.unready} is ready", commands=(command,))
     if down.sibling:
         namespace, _, name = down.sibling.partition("/")
         command = shell_command("kubectl get pod {} -n {} -o wide", name, namespace)

@@ -69,6 +69,7 @@ class _ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel")
 
     observed_generation: Int64 | None = None
     replicas: Int32 = 0
+    ready_replicas: Int32 = 0
     updated_replicas: Int32 = 0
     update_revision: str = ""
     """Of a StatefulSet."""

@@ -96,8 +96,9 @@ def test_a_startup_taint_of_a_node_pool_is_for_its_agent_to_remove() -> None:
     assert titles_of({**pool, "spec": {"template": template}}, started, pod("me"))[0] == first
 
 
-def test_karpenter_gives_a_new_node_the_startup_taint_as_well(tmp_path: Path) -> None:
-    warming = {"key": "example.com/warming", "effect": "NoSchedule"}
+@pytest.mark.parametrize("key", ["example.com/warming", "node.cilium.io/agent-not-ready"])
+def test_karpenter_gives_a_new_node_the_startup_taint_as_well(tmp_path: Path, key: str) -> None:
+    warming = {"key": key, "effect": "NoSchedule"}
     labels = {
         "karpenter.sh/nodepool": "general",
         "karpenter.sh/initialized": "true",
@@ -105,7 +106,7 @@ def test_karpenter_gives_a_new_node_the_startup_taint_as_well(tmp_path: Path) ->
         "topology.kubernetes.io/zone": "a",
     }
     size = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-    started = node("n", taints=["example.com/warming:NoSchedule"], labels=labels, allocatable=size)
+    started = node("n", taints=[f"{key}:NoSchedule"], labels=labels, allocatable=size)
     reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
     template = {"spec": {"startupTaints": [warming], "requirements": [], "nodeClassRef": reference}}
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -118,6 +119,28 @@ def test_karpenter_gives_a_new_node_the_startup_taint_as_well(tmp_path: Path) ->
     result = command("why", "pod/me", "-s", "cluster.json", "-o", "json", cwd=tmp_path)
     titles = [fix["title"] for fix in json.loads(result.out)["fixes"]]
     assert [title.partition(" ")[0] for title in titles[:2]] == ["repair", "wait"]
+
+
+@pytest.mark.parametrize(
+    ("is_ready", "others", "text"),
+    [
+        (True, ["NodeClaim"], "Karpenter runs, and there is no NodePool: it adds no node until you create one"),
+        (True, [], "Karpenter runs, and the dump holds no NodePool: whether it helps is not known"),
+        (False, ["NodeClaim"], None),
+        (True, ["NodeClaim", "NodePool"], None),
+    ],
+)
+def test_karpenter_without_a_node_pool(tmp_path: Path, *, is_ready: bool, others: list[str], text: str | None) -> None:
+    conditions = [{"type": "Ready", "status": str(is_ready)}]
+    labels = {"app.kubernetes.io/name": "karpenter"}
+    karpenter = pod("k", on="full", labels=labels, status={"phase": "Running", "conditions": conditions})
+    kinds = [{"apiVersion": "karpenter.sh/v1", "kind": kind, "metadata": {"name": "x"}} for kind in others]
+    (tmp_path / "cluster.json").write_text(
+        json.dumps({"kind": "List", "items": [FULL, karpenter, *kinds, pod("me", status={"phase": "Pending"})]})
+    )
+    result = command("why", "pod/me", "-s", "cluster.json", "-o", "json", cwd=tmp_path)
+    notes = [note["text"] for note in json.loads(result.out)["notes"] if note["id"] == "no-node-pool"]
+    assert notes == ([] if text is None else [text])
 
 
 @pytest.mark.parametrize(

@@ -980,6 +980,13 @@ def test_an_autoscaler_that_does_not_run_adds_no_node(tmp_path: Path) -> None:
     result = kschedx(*answer, "-s", "down.json", cwd=tmp_path, columns=400)
     assert result.out.splitlines()[0].endswith("; cluster-autoscaler does not run")
     assert "scale kube-system/deploy/cluster-autoscaler to 1 replica" in result.out
+    unready = {**limits("Available", "False", "MinimumReplicasUnavailable"), "replicas": 1}
+    none["spec"]["replicas"] = 1
+    for status, runs in ((unready, False), ({**unready, "readyReplicas": 1}, True), ({"replicas": 1}, True)):
+        (tmp_path / "down.json").write_text(json.dumps({"kind": "List", "items": [{**none, "status": status}]}))
+        result = kschedx(*answer, "-s", "down.json", cwd=tmp_path, columns=400)
+        assert result.out.splitlines()[0].endswith("; cluster-autoscaler does not run") is not runs
+        assert ("see why no pod of kube-system/deploy/cluster-autoscaler is ready" in result.out) is not runs
 
 
 COSCHEDULING: Manifest = {
