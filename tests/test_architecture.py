@@ -340,6 +340,7 @@ FIX_TEXTS = (
 NOTES = (
     "admission",
     "claim_causes",
+    "creators",
     "cycle_notes",
     "events",
     "hardware",
