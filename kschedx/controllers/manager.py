@@ -210,6 +210,10 @@ class Manager:
         """Return the rows of the workload's pods that have not finished."""
         return self.owners.members(self._cluster.pods, workload)
 
+    def counted(self, workload: Workload) -> list[int]:
+        """Return the members without terminating pods that their controller has already replaced."""
+        return self.members(workload) if workload.kind in workloads.KEEPING_NAMES else self._active(workload)
+
     def workload_of(self, row: int) -> Workload:
         return self.owners.of(self._cluster.pods, row)
 
@@ -267,7 +271,7 @@ class Manager:
         self.keep_manifest(workload, manifest)
         if is_new:
             managed.before = known
-            managed.outdated = {*self.members(workload)} - self._with_template(workload, manifest)
+            managed.outdated = {*self.counted(workload)} - self._with_template(workload, manifest)
         if workload.kind == "Deployment" and known is not None and not is_new:
             managed.scaled_from = _deployment_spec(known, workloads.wanted_replicas(known))
         if bool(rows) if is_new else managed.rollout is not None:
@@ -519,7 +523,7 @@ class Manager:
 
     def _behind(self, workload: Workload, manifest: Manifest) -> set[int]:
         """Return the rows of pods that a rollout in progress still has to replace."""
-        rows = self.members(workload)
+        rows = self.counted(workload)
         if workload.kind == "Deployment":
             if len({self._owner(row) for row in rows}) < 1:
                 return set()

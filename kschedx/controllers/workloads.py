@@ -19,7 +19,7 @@ from kschedx.explain.setup import Setup, admit, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.controllers import Controller, convert, stored_metadata
+from kschedx.kube.controllers import ControllerStatus, convert, stored_metadata
 from kschedx.kube.decoding import Manifest, decode, map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.quantity import value
@@ -114,10 +114,19 @@ def is_recreated(pods: PodTable, row: int) -> bool:
     """Whether a controller creates another pod once this one is gone. Except for pods with names or nodes of their own,
     it does so as soon as the pod is terminating."""
     owners = pods.owners[row]
-    is_replaced = bool(pods.deletion_timestamps[row]) and not any(
-        owner.kind in ("StatefulSet", "DaemonSet") for owner in owners
-    )
+    is_replaced = bool(pods.deletion_timestamps[row]) and not any(owner.kind in KEEPING_NAMES for owner in owners)
     return is_controlled(owners) and not is_replaced
+
+
+KEEPING_NAMES = ("StatefulSet", "DaemonSet")
+"""The kinds whose pods have names or nodes of their own, so that a pod is replaced only once it is gone."""
+
+
+def are_replaced(pods: PodTable) -> BoolArray:
+    """Return whether each pod is terminating and its controller has already replaced it, `(pod,)`."""
+    return pods.terminating & pods.owners.where(
+        lambda owners: is_controlled(owners) and not any(owner.kind in KEEPING_NAMES for owner in owners)
+    )
 
 
 def ends_job(snapshot: Snapshot, pods: PodTable, row: int) -> bool:
@@ -315,35 +324,37 @@ def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
-    """Return how many pods the workload wants at a time. A field that the manifest lacks keeps its value from `before`;
-    the default is 1."""
+    """Return how many pods the workload wants at a time, for a Job at most the completions that are missing. A field
+    that the manifest lacks keeps its value from `before`; the default is 1."""
     spec, old = map_at(manifest, "spec"), {} if before is None else map_at(before, "spec")
     if manifest.get("kind") == "CronJob":
         spec, old = map_at(spec, "jobTemplate", "spec"), map_at(old, "jobTemplate", "spec")
     is_job = manifest.get("kind") in ("Job", "CronJob")
     number = spec.get(name := "parallelism" if is_job else "replicas", old.get(name))
     wanted = number if isinstance(number, int) else 1
-    completions = spec.get("completions", old.get("completions")) if is_job else None
-    wanted = min(wanted, completions) if isinstance(completions, int) else wanted
     if wanted > MOST_PODS:
         hint = f"kschedx places at most {MOST_PODS:,}"
         raise InputError(f"{wanted:,} pods", place=Place(object=title(manifest)), hint=hint)
-    return wanted
+    completions = spec.get("completions", old.get("completions")) if is_job else None
+    return _without_completed(manifest, wanted, completions if isinstance(completions, int) else None)
+
+
+def _without_completed(manifest: Manifest, wanted: int, completions: int | None) -> int:
+    """Return how many pods at a time are left of a Job. One without completions creates no more pods once one has
+    succeeded."""
+    status = convert(map_at(manifest, "status"), ControllerStatus) if manifest.get("kind") == "Job" else None
+    succeeded = 0 if status is None else status.succeeded
+    if status is not None and any(it.type in JOB_ENDS and it.status == "True" for it in status.conditions):
+        return 0
+    if status is not None and succeeded and completions is None:
+        return min(wanted, status.active)
+    return wanted if completions is None else max(min(wanted, completions - succeeded), 0)
 
 
 def parallel_replicas(manifest: Manifest) -> int:
-    """Return how many pods a workload should have now: 0 for a suspended or ended Job, and for other Jobs at most the
-    completions that are missing. A Job without completions creates no more pods once one has succeeded."""
-    wanted = wanted_replicas(manifest)
-    if manifest.get("kind") != "Job":
-        return wanted
-    job = convert(manifest, Controller)
-    if job.spec.suspend or any(it.type in JOB_ENDS and it.status == "True" for it in job.status.conditions):
-        return 0
-    if not job.status.succeeded:
-        return wanted
-    left = job.status.active if job.spec.completions is None else job.spec.completions - job.status.succeeded
-    return min(wanted, max(left, 0))
+    """Return how many pods a workload should have now: the wanted ones, or none for a suspended Job."""
+    is_suspended = manifest.get("kind") == "Job" and map_at(manifest, "spec").get("suspend") is True
+    return 0 if is_suspended else wanted_replicas(manifest)
 
 
 def has_replicas(manifest: Manifest) -> bool:

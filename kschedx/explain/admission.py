@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from kschedx.apiserver.admission import (
@@ -57,11 +58,11 @@ from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import OF_OPENSHIFT
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim
-from kschedx.kube.types import Namespace, ObjectMeta, OwnerReference, Pod, ServiceAccount
+from kschedx.kube.types import Namespace, ObjectMeta, Pod, ServiceAccount
 from kschedx.kube.typos import nearest_name, variables_hint
 from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.release import Release
-from kschedx.snapshot.columns import distinct
+from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -304,24 +305,28 @@ def _objects(snapshot: Snapshot, namespace: str) -> Iterator[New]:
 def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
     """Return whether the controller of a pod, or the same Deployment with another template, has pods."""
     owner = pod.controller
-    if owner is None:
-        return False
-    pods, makers = snapshot.pods, {(owner.kind, owner.name), *_sibling_replica_sets(snapshot, pod.namespace, owner)}
-    inside = pods.namespaces.where(lambda name: name == pod.namespace)
-    owners = (pods.owners.values[code] for code in distinct(pods.owners.codes[inside]))
-    return any(owner.controller and (owner.kind, owner.name) in makers for each in owners for owner in each)
+    return owner is not None and bool(_members(snapshot, owner.kind, pod.namespace, owner.name).any())
 
 
-def _sibling_replica_sets(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> Iterator[tuple[str, str]]:
+def _members(snapshot: Snapshot, kind: str, namespace: str, name: str) -> BoolArray:
+    """Return the pods of a controller, or of the same Deployment with another template, `(pod,)`."""
+    pods, makers = snapshot.pods, {(kind, name), *_sibling_replica_sets(snapshot, kind, namespace, name)}
+    inside = pods.namespaces.where(lambda space: space == namespace)
+    return inside & pods.owners.where(
+        lambda owners: any(owner.controller and (owner.kind, owner.name) in makers for owner in owners)
+    )
+
+
+def _sibling_replica_sets(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Iterator[tuple[str, str]]:
     owners = {
-        name: stored_metadata(raw).owner_references
-        for (kind, space, name), raw in snapshot.workloads.items()
-        if owner.kind == "ReplicaSet" and kind == "ReplicaSet" and space == namespace
+        other: stored_metadata(raw).owner_references
+        for (stored_kind, space, other), raw in snapshot.workloads.items()
+        if kind == stored_kind == "ReplicaSet" and space == namespace
     }
-    deployments = {reference.name for reference in owners.get(owner.name, ()) if reference.kind == "Deployment"}
-    for name, references in owners.items():
+    deployments = {reference.name for reference in owners.get(name, ()) if reference.kind == "Deployment"}
+    for other, references in owners.items():
         if any(owner.kind == "Deployment" and owner.name in deployments for owner in references):
-            yield "ReplicaSet", name
+            yield "ReplicaSet", other
 
 
 def admitted_pod(
@@ -547,19 +552,31 @@ def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
 def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     """Return the controller's last refusal of such a pod; None if such pods exist or there is no event."""
     owner = pod.metadata.controller
-    event = None if owner is None else snapshot.failed_creates.get((owner.kind, pod.metadata.namespace, owner.name))
-    if event is None or owner is None or has_siblings(snapshot, pod.metadata):
+    key = ("", "", "") if owner is None else (owner.kind, pod.metadata.namespace, owner.name)
+    event = snapshot.failed_creates.get(key)
+    if event is None or owner is None or _is_past(event, snapshot, *key):
         return None
     is_of_another = bool(event.uid and owner.uid) and event.uid != owner.uid
     return None if is_of_another else event
 
 
+def _is_past(event: RecordedEvent, snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:
+    """Return whether a controller has pods that have not finished, or has created any after its last refusal."""
+    is_active = (_members(snapshot, kind, namespace, name) & ~snapshot.pods.finished).any()
+    return bool(is_active) or has_created_since(event, snapshot, kind, namespace, name)
+
+
+def has_created_since(event: RecordedEvent, snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:
+    """Return whether a controller has created a pod after its last refusal."""
+    stamps, rows = snapshot.pods.creation_timestamps, np.flatnonzero(_members(snapshot, kind, namespace, name))
+    return bool(event.last_seen) and any((stamps[row] or "") > event.last_seen for row in rows.tolist())
+
+
 def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[tuple[str, str, str]]:
     """Yield kind, namespace, and name of owners in a namespace, or in all, that have no pods and whose controller
     reports why."""
-    for kind, namespace, name in snapshot.failed_creates:
+    for (kind, namespace, name), event in snapshot.failed_creates.items():
         raw = snapshot.workloads.get((kind, namespace, name)) if within in (None, namespace) else None
-        if raw is not None and (kind == "CronJob" or stored_controller(raw).wants_pods):
-            owner = OwnerReference(kind=kind, name=name, controller=True)
-            if not has_siblings(snapshot, ObjectMeta(namespace=namespace, owner_references=(owner,))):
-                yield kind, namespace, name
+        wants_pods = raw is not None and (kind == "CronJob" or stored_controller(raw).wants_pods)
+        if wants_pods and not _is_past(event, snapshot, kind, namespace, name):
+            yield kind, namespace, name

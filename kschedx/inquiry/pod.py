@@ -35,7 +35,14 @@ from kschedx.errors import (
     UndecidableError,
     closest,
 )
-from kschedx.explain.admission import QuotaLedger, admission_warning, has_siblings, security_warning, without_pods
+from kschedx.explain.admission import (
+    QuotaLedger,
+    admission_warning,
+    has_created_since,
+    has_siblings,
+    security_warning,
+    without_pods,
+)
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
 from kschedx.explain.missing_kinds import cycle_of, require_nodes
@@ -718,14 +725,12 @@ def _short_workloads(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
 
 def _short_jobs(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     """Yield the Jobs with fewer pods than they run at a time whose controller could not create one since the last."""
-    for key in snapshot.failed_creates:
+    for key, event in snapshot.failed_creates.items():
         raw = snapshot.workloads.get(key) if key[0] == "Job" else None
         if raw is None:
             continue
-        rows = member_rows(snapshot, Workload(*key))
-        last = max((snapshot.pods.creation_timestamps[row] or "" for row in rows), default="")
-        is_newer = (snapshot.failed_creates[key].last_seen or last) >= last
-        if is_newer and len(rows) < wanted_replicas(msgspec.json.decode(raw, type=dict[str, object])):
+        wanted = wanted_replicas(msgspec.json.decode(raw, type=dict[str, object]))
+        if len(member_rows(snapshot, Workload(*key))) < wanted and not has_created_since(event, snapshot, *key):
             yield key
 
 

@@ -20,6 +20,7 @@ from kschedx.controllers.workloads import (
     OfWorkload,
     Owners,
     Workload,
+    are_replaced,
     evict,
     is_of_daemon_set,
     manifest_of,
@@ -528,7 +529,7 @@ class Simulation(Shown):
         rows = owners.rows_by_workload(pods, np.concatenate([self._queued_rows, more]))
         for workload in self.refused:
             rows.setdefault(workload, more[:0])
-        placed = owners.rows_by_workload(pods, np.flatnonzero(pods.node >= 0))
+        placed = owners.rows_by_workload(pods, np.flatnonzero((pods.node >= 0) & ~are_replaced(pods)))
         running = Counter[Workload]()
         for workload, its in placed.items():
             running[self._custom_owner(workload)] += len(its)

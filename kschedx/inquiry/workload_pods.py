@@ -260,7 +260,7 @@ def _state_of(group: ReplicaGroup, simulator: Simulator) -> _GroupState:
         )
     manifest = workloads.manifest_of(simulator.snapshot, workload) or manifest
     outdated = {*manager.outdated_rows(workload)}
-    current = [row for row in manager.members(workload) if row not in outdated]
+    current = [row for row in manager.counted(workload) if row not in outdated]
     rows = [row for row in current if row in group.waited or row >= simulator.first_row]
     running = [row for row in current if row not in {*rows}]
     rollout = manager.rollout_of(workload)

@@ -64,7 +64,7 @@ class _ControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
         return 0 if self.ordinals is None else self.ordinals.start
 
 
-class _ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):
+class ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):
     """Its conditions are `ReplicaFailure` of a ReplicaSet, `Complete` and `Failed` of a Job."""
 
     observed_generation: Int64 | None = None
@@ -89,7 +89,7 @@ class Controller(Struct, frozen=True, kw_only=True):
 
     metadata: _ControllerMeta = _ControllerMeta()
     spec: _ControllerSpec = _ControllerSpec()
-    status: _ControllerStatus = _ControllerStatus()
+    status: ControllerStatus = ControllerStatus()
 
     @property
     def is_behind(self) -> bool:

@@ -1662,6 +1662,24 @@ def test_a_job_that_needs_no_pod_does_not_wait_for_its_controller(tmp_path: Path
     assert headline in why(tmp_path, "job/web", static("kube-controller-manager"), job).out.splitlines()[0]
 
 
+@pytest.mark.parametrize(("created", "is_refused"), [("2026-01-01T00:05:00Z", True), ("2026-01-01T00:20:00Z", False)])
+def test_a_job_with_completed_pods_lacks_those_that_are_left(tmp_path: Path, created: str, is_refused: bool) -> None:
+    message = (
+        'Error creating: pods "web-x" is forbidden: exceeded quota: q, requested: cpu=1, used: cpu=0, limited: cpu=0'
+    )
+    event = {**reports("Job", "web", "FailedCreate", message), "lastTimestamp": "2026-01-01T00:10:00Z"}
+    job = {**workload("Job", parallelism=3, completions=3), "status": {"succeeded": 2}}
+    done = [
+        pod(f"web-{n}", on="n", metadata={**owned("Job", "web"), "creationTimestamp": created}, status={"phase": phase})
+        for n, phase in enumerate(["Succeeded", "Succeeded"])
+    ]
+    result = why(tmp_path, "job/web", job, event, *done)
+    assert ("default/job/web gets no other pods: ResourceQuota refuses them" in result.out) is is_refused
+    assert ("raise cpu from 0 to 1 in ResourceQuota q" in result.out) is is_refused
+    every = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path)
+    assert ("1 pod is not created" in every.out) is is_refused
+
+
 @pytest.mark.parametrize("strategy", ["Recreate", "RollingUpdate"])
 def test_recreate_deletes_all_old_pods_first(tmp_path: Path, strategy: str) -> None:
     web = workload("Deployment", replicas=1, strategy={"type": strategy})

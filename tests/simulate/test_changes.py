@@ -74,6 +74,18 @@ def test_a_replica_set_that_a_deployment_controls_is_recreated_with_its_pods() -
     assert len(waiting(after({"delete": "rs/web-7d4b9"}))) == len(["batch-7", "web-5"]) + 5
 
 
+def test_a_deployment_does_not_count_terminating_pods() -> None:
+    web = deployment("web", "1", ["node-1", "node-2"])
+    at(web[-1], "metadata")["deletionTimestamp"] = "2026-11-20T09:00:00Z"
+    at(web[0], "spec")["replicas"] = 1
+    snapshot = Snapshot.from_objects([*nodes(), *web])
+    (workload,) = kschedx.simulate(snapshot, changes=[{"scale": "shop/deploy/web=2"}]).workloads
+    assert (workload.pods, len(workload.placed)) == (2, 1)
+    image = {"set": "shop/deploy/web:spec.template.spec.containers[main].image=web:2"}
+    (rollout,) = kschedx.simulate(snapshot, changes=[image]).simulator.manager.rollouts
+    assert (rollout.old, rollout.replaced, rollout.stalls) == (1, 1, False)
+
+
 def test_what_a_deleted_workload_owns_is_deleted_with_it() -> None:
     deleted = after({"delete": "deploy/web"}).snapshot
     assert not [key for key in deleted.workloads if key[2].startswith("web")]
