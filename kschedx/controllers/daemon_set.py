@@ -8,6 +8,7 @@ from enum import Enum
 from msgspec import Struct
 
 from kschedx.apiserver.defaulting import default_pod
+from kschedx.controllers.deployment import DaemonSetUpdate
 from kschedx.controllers.workloads import copy_pod, is_of_daemon_set, title
 from kschedx.errors import NotAdmittedError
 from kschedx.explain.setup import Setup, admit
@@ -37,14 +38,6 @@ class NodePods(Struct, frozen=True, kw_only=True):
     new: PodState | None = None
 
 
-class DaemonSetSpec(Struct, frozen=True, kw_only=True):
-    """The fields of a DaemonSet's update strategy that the controller reads, as numbers of nodes."""
-
-    max_unavailable: int
-    max_surge: int = 0
-    is_on_delete: bool = False
-
-
 class DaemonSetSync(Struct, frozen=True, kw_only=True):
     """The nodes whose old pod one sync deletes, and the nodes on which it creates a new one."""
 
@@ -52,13 +45,21 @@ class DaemonSetSync(Struct, frozen=True, kw_only=True):
     create: tuple[str, ...] = ()
 
 
-def sync(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
-    """Return what one sync changes; `nodes` are all that should have a pod."""
+def sync(update: DaemonSetUpdate | None, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
+    """Return what one sync changes; `nodes` are all that should have a pod. Without an `update`, old pods stay until
+    they are deleted (OnDelete)."""
+    surge = 0 if update is None else update.surge
     missing = tuple(name for name, pods in nodes.items() if pods.old is None and pods.new is None)
-    replaced = tuple(name for name, pods in nodes.items() if spec.max_surge and _is_replaced(pods))
-    if missing or replaced or spec.is_on_delete:  # updates wait until these pods are created and deleted
+    replaced = tuple(name for name, pods in nodes.items() if surge and _is_replaced(pods))
+    if missing or replaced or update is None:  # updates wait until these pods are created and deleted
         return DaemonSetSync(create=missing, delete=replaced)
-    return _with_surge(spec, nodes) if spec.max_surge else _sync_in_place(spec, nodes)
+    outdated = {name: pods.old for name, pods in nodes.items() if pods.old is not None and pods.new is None}
+    broken = [name for name, state in outdated.items() if state is PodState.UNAVAILABLE]
+    candidates = [name for name, state in outdated.items() if state is PodState.AVAILABLE]
+    starting = sum(pods.new is PodState.UNAVAILABLE for pods in nodes.values() if not surge or pods.old is not None)
+    if surge:  # new pods beside old ones
+        return DaemonSetSync(create=(*broken, *candidates[: max(surge - starting, 0)]))
+    return DaemonSetSync(delete=(*broken, *candidates[: max(update.unavailable - len(broken) - starting, 0)]))
 
 
 def _is_replaced(pods: NodePods) -> bool:
@@ -67,22 +68,6 @@ def _is_replaced(pods: NodePods) -> bool:
     return pods.old is not None and (
         pods.new is PodState.AVAILABLE or (pods.new is not None and pods.old is PodState.UNAVAILABLE)
     )
-
-
-def _sync_in_place(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
-    """Delete old pods that are not available at once, and others as long as few enough pods are missing."""
-    broken = [name for name, pods in nodes.items() if pods.old is PodState.UNAVAILABLE and pods.new is None]
-    away = len(broken) + sum(pods.new is PodState.UNAVAILABLE for pods in nodes.values())
-    candidates = [name for name, pods in nodes.items() if pods.old is PodState.AVAILABLE and pods.new is None]
-    return DaemonSetSync(delete=(*broken, *candidates[: max(spec.max_unavailable - away, 0)]))
-
-
-def _with_surge(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
-    """Create new pods beside old ones: at once beside pods that are not available, and as far as the surge allows."""
-    waiting = sum(pods.old is not None and pods.new is PodState.UNAVAILABLE for pods in nodes.values())
-    broken = [name for name, pods in nodes.items() if pods.old is PodState.UNAVAILABLE and pods.new is None]
-    candidates = [name for name, pods in nodes.items() if pods.old is PodState.AVAILABLE and pods.new is None]
-    return DaemonSetSync(create=(*broken, *candidates[: max(spec.max_surge - waiting, 0)]))
 
 
 def pods_for(

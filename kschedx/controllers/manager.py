@@ -440,25 +440,20 @@ class Manager:
             elif row not in deleted:
                 rows.setdefault(home, []).append(row)
         strategy = strategy_of(manifest, len(runs), managed.before or manifest)
-        is_rolling = isinstance(strategy, DaemonSetUpdate)
-        spec = daemon_set.DaemonSetSpec(
-            max_unavailable=strategy.unavailable if isinstance(strategy, DaemonSetUpdate) else 0,
-            max_surge=strategy.surge if isinstance(strategy, DaemonSetUpdate) else 0,
-            is_on_delete=not is_rolling,
-        )
+        update = strategy if isinstance(strategy, DaemonSetUpdate) else None
         nodes: dict[str, dict[bool, int]] = {}
         for name, there in rows.items():
             kept = nodes[name] = {}
             for row in sorted(
                 there, key=lambda row: (pods.node[row] < 0, pods.creation_timestamps[row] or "9999", row)
             ):
-                if kept and (not spec.max_surge or (row in managed.outdated) in kept):
+                if kept and (update is None or not update.surge or (row in managed.outdated) in kept):
                     self.delete_pod(row)
                     has_moved = True
                 else:
                     kept[row in managed.outdated] = row
-        step = daemon_set.sync(spec, {name: self._states(its) for name, its in nodes.items()})
-        if is_rolling and len(step.delete) + len(step.create) < sum(True in its for its in nodes.values()):
+        step = daemon_set.sync(update, {name: self._states(its) for name, its in nodes.items()})
+        if update is not None and len(step.delete) + len(step.create) < sum(True in its for its in nodes.values()):
             self.choices[f"on which nodes {managed.workload.reference} is updated first"] = None
         for name in step.delete:
             self.delete_pod(nodes[name][True])

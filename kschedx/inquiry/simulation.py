@@ -196,6 +196,7 @@ class Simulation(Shown):
         effects: Sequence[ChangeEffect] = (),
         workloads: Mapping[Workload, Manifest | None] = {},
         refused_pods: Sequence[tuple[Manifest, NotAdmittedError]] = (),
+        drained: Sequence[DrainResult] = (),
         goal: GoalResult | None = None,
         kueue: KueueResult | None = None,
     ) -> None:
@@ -217,7 +218,7 @@ class Simulation(Shown):
         self.choices = tuple(simulator.manager.choices)
         """Random choices of controllers, of which no alternative was tried."""
         self.steps: tuple[QueueStep, ...] = tuple(simulator.queue.steps)
-        self.drained: tuple[DrainResult, ...] = tuple(simulator.drained)
+        self.drained: tuple[DrainResult, ...] = tuple(drained)
         self.scenes = simulator.scenes
         self.simulator = simulator
         self.run = simulator.run

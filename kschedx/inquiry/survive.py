@@ -40,7 +40,7 @@ from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
 from kschedx.simulate.changes import SimulatedChange
-from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainDocument, DrainOutcome, DrainResult
+from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainDocument, DrainOutcome, DrainResult, drain
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import BoolArray, ClusterRow
@@ -428,10 +428,7 @@ class _Trial:
         if self._mode is OutageMode.OUTAGE:
             self._fail(places, rows)
         else:
-            before = len(simulator.drained)
-            simulator.drain(failure.nodes, uncordons=False)
-            drained = tuple(simulator.drained[before:])
-            del simulator.drained[before:]
+            drained = tuple(drain(simulator, failure.nodes, uncordons=False))
         account = _Account(simulator, failure, first_row, self._start.steps)
         ready, fates = (
             self._is_available,

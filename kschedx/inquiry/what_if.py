@@ -26,6 +26,7 @@ from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange, updates
+from kschedx.simulate.drain import DrainResult, drain
 from kschedx.simulate.moves import Goal, GoalResult, reach
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow, ClusterRows
@@ -46,6 +47,7 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
     simulator: Simulator
     by_hand: ClusterChanges
     changes: tuple[SimulatedChange, ...]
+    drained: list[DrainResult] = field(default_factory=list)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -58,6 +60,7 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
             effects=self.by_hand.effects,
             workloads=self.by_hand.workloads,
             refused_pods=self.by_hand.refused,
+            drained=self.drained,
             goal=goal,
             kueue=kueue,
         )
@@ -96,7 +99,8 @@ def change_cluster(
                 simulator.settle_created(of_question - waited, also=of_question & waited)
             else:
                 simulator.settle(excluded=of_question - waited)
-            simulator.drain(dict.fromkeys(by_hand.node(change).name for change in some), uncordons=False)
+            nodes = dict.fromkeys(by_hand.node(change).name for change in some)
+            changed.drained.extend(drain(simulator, nodes, uncordons=False))
             simulator.edit(simulator.snapshot)
             is_first = False
             continue
@@ -199,7 +203,8 @@ def drain_nodes(
     cordoned first. Only evicted pods are scheduled. Raises `InputError`, and `NotReadError` for a dump without pods."""
     require_pods(snapshot)
     changed = settle(snapshot, setup, wanted, options, namespace)
-    changed.simulator.drain(_require_nodes(changed.simulator, nodes, snapshot), uncordons=uncordons)
+    names = _require_nodes(changed.simulator, nodes, snapshot)
+    changed.drained.extend(drain(changed.simulator, names, uncordons=uncordons))
     return changed.simulation()
 
 
@@ -220,7 +225,7 @@ def drain_each(
     mark = simulator.mark()
     names = simulator.run.cluster.node_names if nodes is None else _require_nodes(simulator, nodes, snapshot)
     for name in count_items(names, Phase.DRAINING, len(names), "nodes"):
-        simulator.drain([name], uncordons=True)
+        changed.drained.extend(drain(simulator, [name], uncordons=True))
         simulator.revert(mark)
     return changed.simulation()
 

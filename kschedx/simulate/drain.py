@@ -9,57 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol
 
 from msgspec import Struct, field
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_healthy
 from kschedx.controllers.workloads import ends_job, is_controlled, is_mirror_pod, is_of_daemon_set, loss_reason
-from kschedx.framework.moving import Run
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document
-from kschedx.kube.selectors import Selector
 from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, controller_of
 from kschedx.simulate.changes import set_cordon
-from kschedx.simulate.queue import Queue
-from kschedx.snapshot.snapshot import Snapshot
-
-
-class _DrainedCluster(Protocol):
-    """A moving cluster as a drain reads and changes it."""
-
-    @property
-    def run(self) -> Run: ...
-
-    @property
-    def queue(self) -> Queue: ...
-
-    def evict(self, rows: Iterable[int]) -> list[int]:
-        """Evict pods that have controllers. Returns the rows of those that are pending at once."""
-        ...
-
-    def react(self, rows: Iterable[int]) -> None:
-        """Schedule pods that are pending since an eviction, and those that controllers create because of it."""
-        ...
-
-
-class _DrainOptions(Protocol):
-    """kubectl's flags of a drain, and whether controllers recreate the pods."""
-
-    @property
-    def force(self) -> bool: ...
-
-    @property
-    def delete_emptydir_data(self) -> bool: ...
-
-    @property
-    def disable_eviction(self) -> bool: ...
-
-    @property
-    def pod_selector(self) -> Selector | None: ...
-
-    @property
-    def recreate(self) -> bool: ...
+from kschedx.simulate.simulator import Simulator
 
 
 class DrainOutcome(StrEnum):
@@ -177,44 +136,38 @@ class DrainResult(Struct, frozen=True, kw_only=True):
         return self.is_open and not self.undecided
 
 
-class Evictor:
+def drain(simulator: Simulator, nodes: Iterable[str], *, uncordons: bool) -> list[DrainResult]:
+    """Drain nodes one after another. With `uncordons`, each is schedulable again before the next one; otherwise all are
+    cordoned first."""
+    evictor, names = _Evictor(simulator), [*nodes]
+    for name in () if uncordons else names:
+        evictor.cordon(name)
+    return [evictor.drain(name, uncordons=uncordons) for name in names]
+
+
+class _Evictor:
     """Drains nodes of a run."""
 
-    def __init__(
-        self, cluster: _DrainedCluster, base: Snapshot, options: _DrainOptions, *, scenes: dict[str, Snapshot]
-    ) -> None:
-        """`base` is the cluster from which the status of its budgets was computed. `scenes` receives the first nodes
-        whose pods fit no other node, with the cluster at that moment."""
-        self._simulator = cluster
-        self._run = cluster.run
-        self._queue = cluster.queue
-        self._options = options
-        self._budgets = list(budgets_of(cluster.run.snapshot, base))
-        self._scenes = scenes
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self._run = simulator.run
+        self._queue = simulator.queue
+        self._options = simulator.options
+        self._budgets = list(budgets_of(simulator.run.snapshot, simulator.base))
 
-    def drain(self, names: Iterable[str], *, uncordons: bool) -> list[DrainResult]:
-        """Drain nodes one after another. With `uncordons`, each is schedulable again before the next one; otherwise
-        all are cordoned first."""
-        names = [*names]
-        if uncordons:
-            return [self._drain(name, uncordons=True) for name in names]
-        for name in names:
-            self._cordon(name)
-        return [self._drain(name, uncordons=False) for name in names]
-
-    def _cordon(self, name: str) -> None:
+    def cordon(self, name: str) -> None:
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
         cluster.replace_node(node, set_cordon(cluster.snapshot.cluster.nodes[node], unschedulable=True))
 
-    def _drain(self, name: str, *, uncordons: bool) -> DrainResult:
+    def drain(self, name: str, *, uncordons: bool) -> DrainResult:
         """Cordon a node and evict the pods that kubectl would. With `uncordons`, it is schedulable again in the
         end."""
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
         before = cluster.snapshot.cluster.nodes[node]
         is_silent = not _confirms_deletions(before)
-        self._cordon(name)
+        self.cordon(name)
         rows = [row for row in cluster.pods.on_node(node).tolist() if self._is_selected(row)]
         fates = {row: self._fate(row) for row in rows}
         of_pod = {row: [budget for budget in self._budgets if budget.covers(cluster.pods, row)] for row in rows}
@@ -238,8 +191,8 @@ class Evictor:
                 of_pod = {row: [] for row in of_pod}
             waves, stopped = self._evict({row: of_pod[row] for row in going})
         leaves = tuple(self._leaves(row, fate, stopped.get(row, ())) for row, fate in fates.items())
-        if len(self._scenes) < MOST_SCENES and any(leave.is_stranded for leave in leaves):
-            self._scenes[name] = cluster.frozen()
+        if len(self._simulator.scenes) < MOST_SCENES and any(leave.is_stranded for leave in leaves):
+            self._simulator.scenes[name] = cluster.frozen()
         if uncordons:
             cluster.replace_node(node, before)
         held = {budget for budgets in stopped.values() for budget in budgets}

@@ -398,10 +398,6 @@ class Queue:
         of_group = replace(pods[row], spec=replace(pods.specs[row], priority=priority))
         return (*self._own_place(of_group, first), *own), row
 
-    @property
-    def scheduler_run(self) -> Run:
-        return self._run
-
     def move_to(self, run: Run) -> None:
         """Continue with the cluster after a manual change; the rows of its pods are the same."""
         self._run, self._sort_key = run, queue_order(run.scheduler)

@@ -16,17 +16,15 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import evict
+from kschedx.controllers.workloads import evict, staying_with_nodes
 from kschedx.explain.difference import Filling, Repacking
 from kschedx.explain.setup import Setup
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import PODS
-from kschedx.simulate.drain import STAYS, DrainOutcome
+from kschedx.simulate.drain import STAYS, DrainOutcome, drain
 from kschedx.simulate.moves import PodMove
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 _RESOURCES = ("cpu", "memory", PODS)
@@ -87,13 +85,8 @@ def movable(snapshot: Snapshot) -> list[int]:
     """Return the running pods that a controller or a person could create on any node: no pods of DaemonSets, and no
     static pods."""
     pods = snapshot.pods
-    moves = (pods.node >= 0) & ~_stay(pods)
+    moves = (pods.node >= 0) & ~staying_with_nodes(pods)
     return [row for row in np.flatnonzero(moves).tolist() if not pods.deletion_timestamps[row]]
-
-
-def _stay(pods: PodTable) -> BoolArray:
-    """Return a mask of the pods of DaemonSets and of static pods."""
-    return pods.owners.where(lambda owners: any(owner.kind in ("DaemonSet", "Node") for owner in owners))
 
 
 def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> RepackedNodes:
@@ -123,7 +116,7 @@ def compare_repacking(now: Filling, before: RepackedNodes, after: RepackedNodes)
 
 
 def measure_filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
-    used = nodes.count_where(~_stay(nodes.pods)) > 0
+    used = nodes.count_where(~staying_with_nodes(nodes.pods)) > 0
     at = [nodes.resources.index[name] for name in _RESOURCES if name != PODS]
     requested = np.column_stack([nodes.requested[:, at], nodes.pod_count])[used]
     allocatable = np.column_stack([nodes.allocatable[:, at], nodes.allowed_pods])[used]
@@ -191,9 +184,7 @@ def empty_nodes(
     blocked: dict[str, str] = {}
     for name in order:
         mark, record = simulator.mark(), simulator.queue.mark()
-        simulator.drain([name], uncordons=False)
-        [drained] = simulator.drained
-        simulator.drained.clear()
+        [drained] = drain(simulator, [name], uncordons=False)
         stays = drained.of(*STAYS)
         lost = drained.of(DrainOutcome.DELETED)
         preempts = any(step.victims for step in simulator.queue.steps[record.steps :])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -28,9 +27,6 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArra
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from kschedx.simulate.drain import DrainResult
 
 _MOST_SYNCS = 100_000
 """The largest number of syncs of controllers, each followed by the queue; rollouts end long before this."""
@@ -89,20 +85,18 @@ class Simulator:
         self.options = options
         self._before_start: set[int] = set()
         self._value: tuple[tuple[int, int], Snapshot] | None = None
-        self._run: Run | None = None
+        self._run: Run | None = self.begun()
         known_names, is_forced = setup.scheduler_names, setup.forced_profile is not None
         self._queue = Queue(
-            self.begun(),
+            self._run,
             self.pick,
             recreate=options.recreate,
             joins=options.joins,
             known=lambda name: is_forced or name in known_names,
         )
-        self._run = self._queue.scheduler_run
         self._by_name: tuple[Run, Pick] | None = None
         self._lots = None if options.seed is None else _pick_by_lot(options.seed)
         self.manager = Manager(self, setup, known=known, held=held)
-        self.drained: list[DrainResult] = []
         self.scenes: dict[str, Snapshot] = {}
         """The first nodes whose drain left pods without another node, to the cluster at that moment."""
         self.first_row = 0
@@ -147,13 +141,18 @@ class Simulator:
         return self._value[1]
 
     @property
+    def _current(self) -> Snapshot:
+        """The current cluster, in which the pods of a run are those of `pods`."""
+        return self.start if self._run is None else self._run.snapshot
+
+    @property
     def pods(self) -> PodTable:
         return self.start.pods if self._run is None else self._run.cluster.pods
 
     @property
     def workloads(self) -> Mapping[tuple[str, str, str], bytes]:
         """Stored manifests, by kind, namespace, and name."""
-        return (self.start if self._run is None else self._run.snapshot).workloads
+        return self._current.workloads
 
     @property
     def deleted(self) -> AbstractSet[int]:
@@ -179,7 +178,7 @@ class Simulator:
 
     def available(self) -> BoolArray:
         """Return `is_available` of each pod, `(pod,)`."""
-        pods, cluster = self.pods, (self.start if self._run is None else self._run.snapshot).cluster
+        pods, cluster = self.pods, self._current.cluster
         ready = pods.statuses.where(lambda status: reports_ready(status.conditions))
         recreated = [*self.queue.queued, *self.queue.created]
         becomes = [pods.statuses.where(partial(becomes_ready, phase=phase)) for phase in ("Pending", "")]
@@ -195,7 +194,7 @@ class Simulator:
         pods = self.pods
         if pods.node[row] < 0 or pods.deletion_timestamps[row]:
             return False
-        cluster = (self.start if self._run is None else self._run.snapshot).cluster
+        cluster = self._current.cluster
         if cluster.nodes[pods.node[row]].is_lost:
             return False
         return is_healthy(pods, row, (row,) if row in self.queue.queued or row in self.queue.created else ())
@@ -330,14 +329,6 @@ class Simulator:
         for node, rows in steps:
             self.react(self.evict(rows))
             cluster.replace_node(node, before[node])
-
-    def drain(self, nodes: Iterable[str], *, uncordons: bool) -> None:
-        """Drain nodes one after another. With `uncordons`, each is restored before the next one; otherwise all are
-        cordoned first."""
-        from kschedx.simulate.drain import Evictor
-
-        evictor = Evictor(self, self.base, self.options, scenes=self.scenes)
-        self.drained += evictor.drain(nodes, uncordons=uncordons)
 
     def mark(self) -> _Mark:
         return _Mark(

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.controllers.daemon_set import DaemonSetSpec, DaemonSetSync, NodePods, PodState, sync
+from kschedx.controllers.daemon_set import DaemonSetSync, NodePods, PodState, sync
+from kschedx.controllers.deployment import DaemonSetUpdate
 
 OLD, NEW = NodePods(old=PodState.AVAILABLE), NodePods(new=PodState.AVAILABLE)
 BROKEN, WAITS = NodePods(old=PodState.UNAVAILABLE), NodePods(new=PodState.UNAVAILABLE)
 BOTH = NodePods(old=PodState.AVAILABLE, new=PodState.AVAILABLE)
 REPLACED = NodePods(old=PodState.UNAVAILABLE, new=PodState.UNAVAILABLE)
 BESIDE = NodePods(old=PodState.AVAILABLE, new=PodState.UNAVAILABLE)
+SURGE = DaemonSetUpdate(surge=1, unavailable=0)
 
 
 @pytest.mark.parametrize(
-    ("spec", "nodes", "step"),
+    ("update", "nodes", "step"),
     [
-        (DaemonSetSpec(max_unavailable=1), {"a": OLD, "b": NodePods()}, DaemonSetSync(create=("b",))),
-        (DaemonSetSpec(max_unavailable=1), {"a": OLD, "b": OLD}, DaemonSetSync(delete=("a",))),
-        (DaemonSetSpec(max_unavailable=1), {"a": WAITS, "b": OLD}, DaemonSetSync()),
-        (DaemonSetSpec(max_unavailable=1), {"a": WAITS, "b": BROKEN}, DaemonSetSync(delete=("b",))),
-        (DaemonSetSpec(max_unavailable=2), {"a": OLD, "b": OLD, "c": OLD}, DaemonSetSync(delete=("a", "b"))),
-        (DaemonSetSpec(max_unavailable=1), {"a": NEW, "b": NEW}, DaemonSetSync()),
-        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": OLD, "b": OLD}, DaemonSetSync(create=("a",))),
-        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BESIDE, "b": OLD}, DaemonSetSync()),
-        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BOTH, "b": OLD}, DaemonSetSync(delete=("a",))),
+        (DaemonSetUpdate(surge=0, unavailable=1), {"a": OLD, "b": NodePods()}, DaemonSetSync(create=("b",))),
+        (DaemonSetUpdate(surge=0, unavailable=1), {"a": OLD, "b": OLD}, DaemonSetSync(delete=("a",))),
+        (DaemonSetUpdate(surge=0, unavailable=1), {"a": WAITS, "b": OLD}, DaemonSetSync()),
+        (DaemonSetUpdate(surge=0, unavailable=1), {"a": WAITS, "b": BROKEN}, DaemonSetSync(delete=("b",))),
+        (DaemonSetUpdate(surge=0, unavailable=2), {"a": OLD, "b": OLD, "c": OLD}, DaemonSetSync(delete=("a", "b"))),
+        (DaemonSetUpdate(surge=0, unavailable=1), {"a": NEW, "b": NEW}, DaemonSetSync()),
+        (SURGE, {"a": OLD, "b": OLD}, DaemonSetSync(create=("a",))),
+        (SURGE, {"a": BESIDE, "b": OLD}, DaemonSetSync()),
+        (SURGE, {"a": BOTH, "b": OLD}, DaemonSetSync(delete=("a",))),
         (
-            DaemonSetSpec(max_unavailable=0, max_surge=1),
+            SURGE,
             {"a": BOTH, "b": NodePods(), "c": REPLACED},
             DaemonSetSync(delete=("a", "c"), create=("b",)),
         ),
-        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BESIDE, "b": BROKEN}, DaemonSetSync(create=("b",))),
-        (DaemonSetSpec(max_unavailable=0, is_on_delete=True), {"a": OLD, "b": OLD}, DaemonSetSync()),
+        (SURGE, {"a": BESIDE, "b": BROKEN}, DaemonSetSync(create=("b",))),
+        (None, {"a": OLD, "b": OLD}, DaemonSetSync()),
     ],
     ids=[
         "a missing pod first",
@@ -48,5 +50,5 @@ BESIDE = NodePods(old=PodState.AVAILABLE, new=PodState.UNAVAILABLE)
         "OnDelete",
     ],
 )
-def test_one_sync(spec: DaemonSetSpec, nodes: dict[str, NodePods], step: DaemonSetSync) -> None:
-    assert sync(spec, nodes) == step
+def test_one_sync(update: DaemonSetUpdate | None, nodes: dict[str, NodePods], step: DaemonSetSync) -> None:
+    assert sync(update, nodes) == step

@@ -12,7 +12,7 @@ from kschedx.explain.setup import Setup
 from kschedx.inquiry.what_if import drain_each, drain_nodes, simulate
 from kschedx.render.drain import drain_facts
 from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.drain import DrainOutcome, DrainResult
+from kschedx.simulate.drain import DrainOutcome, DrainResult, drain
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, pod, taint
@@ -121,7 +121,7 @@ def test_an_undone_drain_restores_the_cluster() -> None:
     simulator = Simulator(snapshot, Setup.of_cluster(snapshot), SimulationOptions())
     cluster = simulator.run.cluster
     before = cluster.frozen()
-    simulator.drain(["node-1", "node-2"], uncordons=False)
+    drain(simulator, ["node-1", "node-2"], uncordons=False)
     cluster.revert(0)
     after = cluster.frozen()
     np.testing.assert_array_equal(after.pods.node, before.pods.node)
