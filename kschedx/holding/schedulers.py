@@ -198,14 +198,12 @@ def _configured_queues(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, o
     for config in snapshot.config_maps.values():
         if config.metadata.name != other_schedulers.QUEUES_OF_YUNIKORN:
             continue
-        text, source = config.data.get(other_schedulers.QUEUES_FILE, "").encode(), config.metadata.name
         try:
-            documents = [yaml.load(part, source=source) for part in yaml.split(text, source=source)]
+            document = yaml.value_in(config.data.get(other_schedulers.QUEUES_FILE, ""))
         except InputError:
             continue
-        for document in filter(None, documents):
-            for partition in list_at(document.value, "partitions")[:1]:
-                yield from _below("", list_at(partition, "queues"))
+        for partition in list_at(document, "partitions")[:1]:
+            yield from _below("", list_at(partition, "queues"))
 
 
 def _below(parent: str, queues: Sequence[object]) -> Iterator[tuple[str, Mapping[str, object]]]:

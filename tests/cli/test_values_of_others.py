@@ -159,6 +159,13 @@ def test_odd_values_have_an_answer(
     assert form or said in " ".join(result.out.split())
 
 
+@pytest.mark.parametrize("text", ["partitions: 2026-13-45", "partitions: [!!int x]", BOMB])
+def test_an_invalid_document_in_a_config_map_is_left_out_of_an_anonymous_snapshot(text: str, tmp_path: Path) -> None:
+    result = kschedx("snapshot", "--anonymize", "-o", "-", "-s", write(tmp_path, *yunikorn(text)))
+    assert result.code == 0, result.err
+    assert '"kind":"Node"' in result.out
+
+
 @pytest.mark.parametrize("boost", ["²", "+-5", LONG])
 def test_an_invalid_priority_boost_counts_as_none(boost: str, tmp_path: Path) -> None:
     gates = "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nfeatureGates: {PriorityBoost: true}\n"

@@ -498,11 +498,11 @@ def config_map(value: object, names: Names) -> object:
 
 
 def _document(written: str, record: Record, names: Names) -> str:
-    import yaml
+    from kschedx.sources import yaml
 
     try:
-        document = yaml.safe_load(written)
-    except (yaml.YAMLError, RecursionError):
+        document = yaml.value_in(written)
+    except InputError:
         return ""
     return msgspec.json.encode(record(document, names) or {}).decode()
 
