@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, product
+from itertools import chain, islice, permutations, product
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -57,6 +57,7 @@ from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, Taint
 from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import TableRow
+from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 
 _MOST_KINDS = 6
@@ -530,9 +531,26 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
         hosts = {value for key, value in labels.items() if cluster.is_named_by(key)} - {s.DOMAIN_OF_ITS_OWN}
         if name in taken or not taken.isdisjoint(hosts):
             continue  # data on the disks of that machine is not on another one
+        if not _is_in_one_zone(labels, cluster):
+            continue
         labels = {HOSTNAME: host, **labels} if (host := next(iter(hosts), "")) else labels
         step = _node(situation, name or _free_name("new-node", situation), labels, model)
         yield replace(step, without=tuple(dict.fromkeys(_excluded_labels(situation, requirements))))
+
+
+def _is_in_one_zone(labels: Mapping[str, str], cluster: ClusterNodes) -> bool:
+    """Return whether the labels with the node's zone, among them those of storage drivers, go together as on the
+    cluster's nodes."""
+    for key, other in permutations([key for key in labels if key.endswith(_OF_ZONES)], 2):
+        its, others = cluster.label(key), cluster.label(other)
+        codes = {code for code, value in enumerate(its.values) if value == labels[key]}
+        together = {others[row] for row, code in enumerate(its.codes.tolist()) if code in codes} - {None}
+        if together and labels[other] not in together:
+            return False
+    return True
+
+
+_OF_ZONES = "/zone"  # the end of labels such as `topology.ebs.csi.aws.com/zone`
 
 
 def _excluded_labels(situation: Situation, requirements: Iterable[NodeSelectorRequirement]) -> Iterator[str]:

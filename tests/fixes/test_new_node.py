@@ -63,6 +63,20 @@ def test_a_domain_that_satisfies_the_rules() -> None:
     assert titles(*nodes, running, me) == ["add a node in zone b with at least 64 CPU free"]
 
 
+def test_the_zones_of_a_node_agree() -> None:
+    """The volume is in the zone with most pods, which no node leaves by having another zone for the driver."""
+    driver = "topology.ebs.csi.aws.com/zone"
+    data = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    spread |= {"labelSelector": {"matchLabels": {"app": "web"}}}
+    objects = [claim("data", volume="pv"), volume("pv", claim_ref="data", node_affinity=in_term(driver, "a"))]
+    nodes = [node(zone, labels={ZONE: zone, driver: zone}, allocatable=SMALL) for zone in "ab"]
+    running = [pod(f"web-{number}", labels={"app": "web"}, on="a") for number in range(2)]
+    me = pod("me", labels={"app": "web"}, spec={**data, "topologySpreadConstraints": [spread]})
+    assert not [title for title in titles(*nodes, *objects, *running, me) if title.startswith("add")]
+    assert "add a node in zone a" in titles(nodes[1], *objects, pod("me", labels={"app": "web"}, spec=data))
+
+
 def test_contradicting_requirements_have_no_node() -> None:
     terms = [{"matchExpressions": [{"key": "disk", "operator": "DoesNotExist"}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
