@@ -132,7 +132,7 @@ def _bound_in_one_place(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> 
     claim, volume = storage.claims.get(finding.claim), storage.volumes.get(finding.persistent_volume)
     storage_class = None if claim is None else storage.classes.get(claim.storage_class)
     rules = pod.spec.affinity and pod.spec.affinity.pod_anti_affinity
-    if volume is None or storage_class is None or storage_class.waits_for_first_consumer or not rules:
+    if volume is None or storage_class is None or not rules:
         return
     of_others = [
         storage.volumes.get(its.spec.volume_name)
@@ -144,7 +144,7 @@ def _bound_in_one_place(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> 
     are_together = any(of_others) and all(
         its and its.required_node_affinity == volume.required_node_affinity for its in of_others
     )
-    if are_together and storage_class.can_provision and rules.required_during_scheduling_ignored_during_execution:
+    if are_together and storage_class.provisions_first and rules.required_during_scheduling_ignored_during_execution:
         why = f"class {storage_class.name} binds claims before scheduling (Immediate)"
         yield RootCause(text=f"{why}: the volumes of all replicas are in one place")
 
@@ -165,6 +165,9 @@ def _apart(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[Root
                 both = sorted([(volume.name, places[key]), (name, others[key])])
                 phrases = (f"volume {its} in {list_names(sorted(values), 2)}" for its, values in both)
                 yield RootCause(text=f"no node can access both {' and '.join(phrases)}")
+                if (early := storage.classes.get(volume.spec.storage_class_name)) and early.provisions_first:
+                    why = f"class {early.name} binds claims before scheduling (Immediate)"
+                    yield RootCause(text=f"{why}: the volumes of the pod are in several places")
                 return
 
 

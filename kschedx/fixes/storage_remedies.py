@@ -362,16 +362,19 @@ def give_up_volume(
     finding: f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch, place: RemedyCandidate
 ) -> Iterator[s.FixStep]:
     """Yield a claim without its old volume, if no other pod uses it. If its class binds it before the pod is scheduled,
-    it gets the class of the same provisioner that waits."""
+    it gets the class of the same provisioner that waits; without one, the driver may choose a wrong place again."""
     claim, classes = place.snapshot.storage.claims.get(finding.claim), place.snapshot.storage.classes
     if claim is None or any(True for _ in _users(claim, place.snapshot)):
         return
     own = classes.get(claim.storage_class)
-    is_early = own is not None and own.can_provision and not own.waits_for_first_consumer
+    is_early = own is not None and own.provisions_first
     waiting = (
         it.name for it in classes.values() if is_early and own and _waits(it) and it.provisioner == own.provisioner
     )
-    yield _without_data(claim, place, next(waiting, ""))
+    other_class = next(waiting, "")
+    yield _without_data(
+        claim, place, other_class, by_chance=claim.storage_class if is_early and not other_class else ""
+    )
 
 
 def _renamed_topology(finding: f.VolumeNodeAffinityMismatch, place: RemedyCandidate) -> Iterator[s.ObjectStep]:
@@ -399,13 +402,17 @@ def _renamed_topology(finding: f.VolumeNodeAffinityMismatch, place: RemedyCandid
         yield s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.FixGroup.CLUSTER, objects=(changed,))
 
 
-def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate, other_class: str = "") -> s.FixStep:
+def _without_data(
+    claim: PersistentVolumeClaim, place: RemedyCandidate, other_class: str = "", *, by_chance: str = ""
+) -> s.FixStep:
+    """Return the step with a new volume; `by_chance` is a class whose driver chooses the place without the pod."""
     new_claim, named = _as_new_claim(claim, place), ""
     if other_class:
         new_claim = with_spec(new_claim, storage_class_name=other_class)
         named = f" with class {other_class}, which waits for the pod"
     data = _fate_of_data(claim, place.snapshot)
-    title = f"delete and recreate claim {claim.key}{named}; {data}"
+    chance = f"; class {by_chance} may choose another place again (Immediate)" if by_chance else ""
+    title = f"delete and recreate claim {claim.key}{named}; {data}{chance}"
     return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(new_claim,))
 
 
@@ -640,6 +647,8 @@ _PROVISIONING = (
      "delete and recreate claim {claim} without its selector, which {driver} does not support"),
     (r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)", "make the data source of claim {claim} ready"),
     (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
+    (r"(?:satisfy|satisfies|match|matches) .{0,30}topolog",
+     "restrict class {storage_class} to places where {driver} has storage (allowedTopologies)"),
     (r"resource ?exhausted|quota|limit ?exceeded|(?:insufficient|not enough|no) (?:free )?(?:capacity|space|storage)",
      "raise the storage quota of {driver}, or free capacity there"),
     (r"access ?denied|unauthorized|not authorized|permission ?denied|forbidden|credentials|authfail|\b40[13]\b",
@@ -748,7 +757,7 @@ def _with_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is
     spec = replace(claim.spec, storage_class_name=storage_class.name, volume_name="")
     metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)
     new_claim = PersistentVolumeClaim(metadata=metadata, spec=spec)
-    at_once = storage_class.can_provision and not storage_class.waits_for_first_consumer
+    at_once = storage_class.provisions_first
     name = f"{claim.metadata.namespace}-{claim.name}"
     return s.RecreateClaim(
         claim=new_claim,

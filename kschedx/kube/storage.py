@@ -267,6 +267,11 @@ class StorageClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
         return self.provisioner not in ("", NO_PROVISIONER)
 
     @property
+    def provisions_first(self) -> bool:
+        """Whether the driver creates the volume of a claim, in a place that it chooses, before a pod is scheduled."""
+        return self.can_provision and not self.waits_for_first_consumer
+
+    @property
     def driver(self) -> str:
         """The CSI driver that provisions, also for the name of an in-tree plugin."""
         plugin = plugin_named(self.provisioner)

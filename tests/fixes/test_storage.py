@@ -439,6 +439,27 @@ def test_volumes_that_no_node_reaches_together(
     assert [text for text in texts if text.startswith("no node can access both")] == expected
 
 
+@pytest.mark.parametrize(("waits", "is_chance"), [(True, False), (False, True)])
+def test_a_class_that_does_not_wait_may_choose_a_wrong_place_again(waits: bool, is_chance: bool) -> None:
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in "ab"]
+    objects = [
+        item
+        for name in "ab"
+        for item in (
+            claim(name, storage_class="own", volume=name),
+            volume(name, storage_class="own", claim_ref=name, node_affinity=in_term(ZONE, name)),
+        )
+    ]
+    nodes = [node(name, labels={HOSTNAME: name, ZONE: name}) for name in "ab"]
+    own = storage_class("own", provisioner=DRIVER, waits=waits)
+    answer = kschedx.explain(
+        kschedx.Snapshot.from_objects([*nodes, own, pod("me", volumes=volumes), *objects]), "default/me"
+    )
+    why = "class own binds claims before scheduling (Immediate): the volumes of the pod are in several places"
+    assert (why in roots(answer.diagnosis)) == is_chance
+    assert ("class own may choose another place again" in answer.fixes[0].title) == is_chance
+
+
 SCRATCH = {"accessModes": ["ReadWriteOnce"], "storageClassName": "waits", "resources": {"requests": {"storage": "7Gi"}}}
 ON_SCRATCH = pod(
     "me",

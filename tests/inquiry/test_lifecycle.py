@@ -2589,6 +2589,9 @@ PROVISIONING = {
     "claim Selector is not supported": "delete and recreate claim default/d without its selector, which disk.",
     "snapshot nightly is not Ready": "make the data source of claim default/d ready",
     'secret "ceph" not found': "create Secret ceph, which disk.example.com needs",
+    "ResourceExhausted: Cannot satisfy the topology constraint": (
+        "restrict class late to places where disk.example.com has storage"
+    ),
     "ResourceExhausted: full": "raise the storage quota of disk.example.com, or free capacity there",
     "UnauthorizedOperation: no": "give disk.example.com the permission that it lacks",
     'InvalidArgument: unknown parameter "a"': "delete and recreate StorageClass late with correct parameters",
