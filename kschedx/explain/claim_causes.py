@@ -39,6 +39,10 @@ class SharedClaim(RootCause, frozen=True, kw_only=True):
     is_of_node: bool = False  # whether the pods of one node may use it together
 
 
+class NothingProvisions(RootCause, frozen=True, kw_only=True):
+    """A claim names no class, and no class of the cluster provisions volumes."""
+
+
 class HostNameDiffers(RootCause, frozen=True, kw_only=True):
     """The node of a local volume exists under another form of its host name."""
 
@@ -56,6 +60,7 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
     match finding:
         case f.ClaimUnbound():
             yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
+            yield from _nothing_provisions(cycle.snapshot, finding)
         case f.SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
             yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
         case f.VolumeNodeAffinityMismatch():
@@ -81,6 +86,14 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
                 yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
         case _:
             return
+
+
+def _nothing_provisions(snapshot: Snapshot, finding: f.ClaimUnbound) -> Iterator[NothingProvisions]:
+    """Yield that a claim that names no class can only get a default class, and that no class provisions volumes."""
+    claim, classes = snapshot.storage.claims.get(finding.claim.claim), snapshot.storage.classes.values()
+    is_open = claim is not None and claim.spec.storage_class_name is None and not claim.storage_class
+    if finding.cause == "no-class" and is_open and not any(item.can_provision for item in classes):
+        yield NothingProvisions(text="no StorageClass is the default, so that nothing provisions a volume for the claim")
 
 
 def _is_of_several_nodes(diagnosis: Diagnosis, finding: f.Finding) -> bool:

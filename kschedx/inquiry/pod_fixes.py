@@ -14,7 +14,7 @@ from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas
-from kschedx.explain.claim_causes import HostNameDiffers, SharedClaim
+from kschedx.explain.claim_causes import HostNameDiffers, NothingProvisions, SharedClaim
 from kschedx.explain.creators import NotPassedOn
 from kschedx.explain.hardware import (
     CountedByExtender,
@@ -537,6 +537,9 @@ class PodFixes:
             case NotPassedOn(kind="SparkApplication", namespace=namespace, name=name):
                 webhook = f"enable the webhook of the Spark operator for namespace {namespace}, which adds tolerations"
                 yield Fix.untried(f"{webhook}, and recreate SparkApplication {name}", of_group=FixGroup.WORKLOAD)
+            case NothingProvisions():
+                install = "install a storage driver, with a default StorageClass that the claim then gets"
+                yield Fix.untried(install, of_group=FixGroup.CLUSTER)
             case CountedByExtender(resource=resource, extender=extender):
                 configure = f"configure the extender of {extender} in kube-scheduler"
                 yield Fix.untried(f"{configure}, with ignoredByScheduler: true for {resource}")

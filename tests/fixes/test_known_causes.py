@@ -810,6 +810,12 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             id="a resource of a scheduler extender",
         ),
         pytest.param(
+            [node("a"), bound_claim("data", storage_class=None), pod("me", volumes=DATA)],
+            "no StorageClass is the default, so that nothing provisions a volume for the claim",
+            "install a storage driver, with a default StorageClass that the claim then gets",
+            id="a cluster without storage",
+        ),
+        pytest.param(
             [
                 {**node("a"), "metadata": {"name": "a", "annotations": {"hami.io/node-nvidia-register": "GPU-1"}}},
                 asking("me", **{"nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "30"}),
