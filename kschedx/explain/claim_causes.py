@@ -93,7 +93,8 @@ def _nothing_provisions(snapshot: Snapshot, finding: f.ClaimUnbound) -> Iterator
     claim, classes = snapshot.storage.claims.get(finding.claim.claim), snapshot.storage.classes.values()
     is_open = claim is not None and claim.spec.storage_class_name is None and not claim.storage_class
     if finding.cause == "no-class" and is_open and not any(item.can_provision for item in classes):
-        yield NothingProvisions(text="no StorageClass is the default, so that nothing provisions a volume for the claim")
+        why = "no StorageClass is the default"
+        yield NothingProvisions(text=f"{why}, so that nothing provisions a volume for the claim")
 
 
 def _is_of_several_nodes(diagnosis: Diagnosis, finding: f.Finding) -> bool:
