@@ -182,7 +182,8 @@ def failed_before(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> Iterato
         on = f" on {where}" if where else ""
         last = max((pods[row] for row in shown), key=lambda it: it.metadata.creation_timestamp or "")
         why = overuse_text(last.status.message)
-        text = f"{which} failed{on}: {reasons}{why and f' ({why})'}; their objects stay until they are deleted"
+        stay = "its object stays until it is" if len(shown) == 1 else "their objects stay until they are"
+        text = f"{which} failed{on}: {reasons}{why and f' ({why})'}; {stay} deleted"
         yield note("failed-before", text, pods=keys)
 
 

@@ -13,7 +13,15 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers import states
-from kschedx.controllers.workloads import JOB_ENDS, Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
+from kschedx.controllers.workloads import (
+    JOB_ENDS,
+    Owners,
+    Workload,
+    is_mirror_pod,
+    is_of_daemon_set,
+    manifest_of,
+    waits_until_gone,
+)
 from kschedx.errors import nearest
 from kschedx.explain.events import recorded_event
 from kschedx.explain.kubelet import claim_without_devices, claim_without_node, start_obstacle
@@ -227,14 +235,10 @@ def _owner(pod: Pod) -> str:
 
 
 def _is_replaced_early(snapshot: Snapshot, pod: Pod) -> bool:
-    """Return whether the pod's controller replaces it while it terminates: those of Kubernetes do, except for pods with
-    names or nodes of their own, and for Jobs with the pod replacement policy Failed."""
+    """Return whether a controller of Kubernetes replaces the pod while it terminates."""
     owner = pod.metadata.controller
-    if owner is None or owner.kind not in ("ReplicaSet", "ReplicationController", "Job"):
-        return False
-    job = manifest_of(snapshot, Workload("Job", pod.metadata.namespace, owner.name)) if owner.kind == "Job" else None
-    spec = map_at(job or {}, "spec")
-    return spec.get("podReplacementPolicy") != "Failed" and "podFailurePolicy" not in spec
+    is_known = owner is not None and owner.kind in ("ReplicaSet", "ReplicationController", "Job")
+    return is_known and owner is not None and not waits_until_gone(snapshot, pod.metadata.namespace, owner)
 
 
 def _ended_job(snapshot: Snapshot, pod: Pod) -> states.OfEndedJob | None:

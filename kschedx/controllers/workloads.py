@@ -122,6 +122,14 @@ KEEPING_NAMES = ("StatefulSet", "DaemonSet")
 """The kinds whose pods have names or nodes of their own, so that a pod is replaced only once it is gone."""
 
 
+def waits_until_gone(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> bool:
+    """Return whether a controller replaces a terminating pod only once it is gone: one of `KEEPING_NAMES`, or a Job
+    with the pod replacement policy Failed, which is the default with a pod failure policy."""
+    job = manifest_of(snapshot, Workload("Job", namespace, owner.name)) if owner.kind == "Job" else None
+    spec = map_at(job or {}, "spec")
+    return owner.kind in KEEPING_NAMES or spec.get("podReplacementPolicy") == "Failed" or "podFailurePolicy" in spec
+
+
 def are_replaced(pods: PodTable) -> BoolArray:
     """Return whether each pod is terminating and its controller has already replaced it, `(pod,)`."""
     return pods.terminating & pods.owners.where(

@@ -13,7 +13,14 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_healthy
-from kschedx.controllers.workloads import ends_job, is_controlled, is_mirror_pod, is_of_daemon_set, loss_reason
+from kschedx.controllers.workloads import (
+    ends_job,
+    is_controlled,
+    is_mirror_pod,
+    is_of_daemon_set,
+    loss_reason,
+    waits_until_gone,
+)
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document
 from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, controller_of
@@ -177,9 +184,9 @@ class _Evictor:
         bypassed: dict[str, BudgetStatus] = {}
         if not any(fate in REFUSES for fate in fates.values()):
             for row, fate in fates.items() if is_silent else ():
-                if fate is DrainOutcome.EVICTED and any(
-                    owner.kind == "StatefulSet" for owner in cluster.pods.owners[row]
-                ):
+                owner, namespace = controller_of(cluster.pods.owners[row]), cluster.pods.namespaces[row]
+                waits = owner is not None and waits_until_gone(cluster.snapshot, namespace, owner)
+                if fate is DrainOutcome.EVICTED and waits:
                     fates[row] = DrainOutcome.TERMINATING  # it is recreated once the deletion is confirmed
             remains = {DrainOutcome.TERMINATING} if is_silent else set()
             going = [row for row, fate in fates.items() if fate in _LEAVES - remains]

@@ -2772,7 +2772,7 @@ def test_what_an_evicted_pod_used(message: str, used: str) -> None:
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [
-        ((), "1 pod of ReplicaSet web-1 failed on n: OutOfcpu; their objects stay until they are deleted"),
+        ((), "1 pod of ReplicaSet web-1 failed on n: OutOfcpu; its object stays until it is deleted"),
         (
             (node("m"),),
             "kubelets have rejected 1 pod of ReplicaSet web-1 on n before, such as default/web-1-b: OutOfcpu",

@@ -323,12 +323,18 @@ def test_a_refusal_has_the_message_of_kubectl() -> None:
 
 
 def test_a_drain_of_a_lost_node_does_not_end() -> None:
-    """No kubelet confirms the deletion: only a ReplicaSet replaces its pods before that."""
-    objects = [*nodes(), *deployment("web", "1", ["node-1"]), pod("db-0", on="node-1", metadata=owned("StatefulSet"))]
+    """No kubelet confirms the deletion: a ReplicaSet replaces its pods before that, and a Job unless its pod
+    replacement policy is Failed."""
+    policy = {"spec": {"podReplacementPolicy": "Failed"}, "metadata": {"name": "it", "namespace": "default"}}
+    job: Manifest = {"apiVersion": "batch/v1", "kind": "Job", **policy}
+    own = [pod(name, on="node-1", metadata=owned(kind)) for name, kind in (("db-0", "StatefulSet"), ("etl", "Job"))]
+    objects = [*nodes(), *deployment("web", "1", ["node-1"]), *own]
     at(objects[0], "status")["conditions"] = [{"type": "Ready", "status": "Unknown"}]
-    (each,) = drained(objects, "node-1")
+    (each,) = drained([*objects, job], "node-1")
     assert (each.is_done, each.is_unconfirmed) == (False, True)
-    assert fates(each) == {"web-0": DrainOutcome.EVICTED, "db-0": DrainOutcome.TERMINATING}
+    held = {"web-0": DrainOutcome.EVICTED, "db-0": DrainOutcome.TERMINATING, "etl": DrainOutcome.TERMINATING}
+    assert fates(each) == held
+    assert fates(drained(objects, "node-1")[0]) == {**held, "etl": DrainOutcome.EVICTED}
     at(objects[0], "spec")["taints"] = [taint("node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")]
     assert drained(objects, "node-1")[0].is_done
 
