@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -310,12 +311,13 @@ def claim_remedies(finding: _ClaimProblem, place: RemedyCandidate) -> Iterator[s
             if not any(True for _ in _users(claim, snapshot)):
                 owned = _as_new_claim(claim, place, owned=True)
                 yield s.RecreateClaim(claim=owned, data=_fate_of_data(claim, snapshot))
-        case f.ClaimBeingDeleted() if users := tuple(_users(claim, snapshot)):
+        case f.ClaimBeingDeleted():
+            users = tuple(_users(claim, snapshot))
             if all(can_evict(row, place.situation) for row in users):
                 keys, data = tuple(map(snapshot.pods.key, users)), _fate_of_data(claim, snapshot)
                 yield s.RecreateClaim(claim=_as_new_claim(claim, place), users=keys, data=data)
         case _:
-            yield s.RecreateClaim(claim=_as_new_claim(claim, place))
+            assert_never(finding)
 
 
 def _fate_of_data(claim: PersistentVolumeClaim, snapshot: Snapshot) -> str:

@@ -490,6 +490,12 @@ def test_the_data_of_a_claim_that_is_recreated(policy: str, host: str, fate: str
     nodes = [node("a", labels={HOSTNAME: "a"})]
     [fix] = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, ON_SCRATCH, *objects]), "default/me").fixes
     assert (fix.title, fix.costs) == ("delete and recreate claim default/me-scratch", (fate,))
+    going = claim("data", volume="v")
+    at(going, "metadata")["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    user = pod("me", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    snapshot = kschedx.Snapshot.from_objects([*nodes, user, storage_class(provisioner=DRIVER), going, kept])
+    [fix] = kschedx.explain(snapshot, "default/me").fixes
+    assert (fix.title, fix.costs) == ("delete and recreate claim default/data", (fate,))
 
 
 def test_a_claim_in_use_is_not_recreated_for_another_pod() -> None:
