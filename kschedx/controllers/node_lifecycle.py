@@ -14,11 +14,11 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from kschedx.grouping import group_pairs
-from kschedx.kube.conditions import reports_ready
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.documents import Document
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.tolerations import NO_EXECUTE
-from kschedx.kube.types import LOST_TAINTS, Node
+from kschedx.kube.types import LOST_TAINTS, UNREACHABLE, Node
 
 _EVICTION_RATE = 0.1
 """--node-eviction-rate: nodes per second."""
@@ -124,6 +124,14 @@ class NodeZones:
 def _zone_of(node: Node) -> tuple[str, str]:
     """Return region and zone; the controller counts nodes by both."""
     return first_label(node.metadata.labels, REGION_LABELS), first_label(node.metadata.labels, ZONE_LABELS)
+
+
+def is_unreachable(node: Node) -> bool:
+    """Whether the node's kubelet does not respond, according to its condition or its taints."""
+    ready = condition_of(node.status.conditions, "Ready")
+    return (ready is not None and ready.status == "Unknown") or any(
+        taint.key == UNREACHABLE for taint in node.spec.taints
+    )
 
 
 def _is_ready(node: Node) -> bool:

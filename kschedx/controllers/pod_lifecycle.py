@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers import states
+from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.workloads import (
     JOB_ENDS,
     Owners,
@@ -290,7 +291,7 @@ def _lost_node(snapshot: Snapshot, pod: Pod) -> states.OnLostNode | None:
         return None
     node = snapshot.cluster.nodes[row]
     ready = condition_of(node.status.conditions, "Ready")
-    if (ready is None or ready.status != "Unknown") and all(taint.key != UNREACHABLE for taint in node.spec.taints):
+    if not is_unreachable(node):
         return None
     lost = (Taint(key=UNREACHABLE, effect=NO_EXECUTE),)
     seconds = stay_seconds(lost, pod.spec.tolerations, comparison=False)

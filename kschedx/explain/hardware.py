@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.findings import DeviceClaimNotCreated, DeviceShortage, Finding, InsufficientResource
 from kschedx.grouping import group_pairs
@@ -78,6 +79,7 @@ class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     layout: str = ""  # the MIG configuration that NVIDIA's MIG manager has not applied
     is_failed: bool = False  # whether the MIG manager has given up
     finds_nothing: bool = False  # whether the plugin's pod runs, and the node has none of the resource
+    node: str = ""  # the node of `pod`, if no node is known to have the hardware
 
 
 class PluginWithoutDevices(RootCause, frozen=True, kw_only=True):
@@ -331,6 +333,26 @@ def plugins_down(
         if (down := device_plugin_down(snapshot, options, resource, node)) is not None:
             yield down
             return
+    yield from _plugins_failing_everywhere(snapshot, options, resource)
+
+
+def _plugins_failing_everywhere(
+    snapshot: Snapshot, options: RequestOptions, resource: str
+) -> Iterator[DevicePluginDown]:
+    """Yield a device plugin's pod that does not run, if no node lists the resource and none is known to have the
+    hardware."""
+    if "/" not in resource or any(resource in node.status.allocatable for node in snapshot.cluster.nodes):
+        return
+    pods = snapshot.pods
+    for row in (row for row, name in enumerate(pods.names) if _is_plugin(name, resource) and pods.node[row] >= 0):
+        node = pods.node_names[row]
+        if (
+            (down := device_plugin_down(snapshot, options, resource, node)) is not None
+            and down.pod
+            and not down.finds_nothing
+        ):
+            yield replace(down, text=down.text.removeprefix("its "), node=node)
+            return
 
 
 def idle_plugins(
@@ -396,7 +418,8 @@ def device_plugin_down(
             spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints
             repelling = find_untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
             is_selected = selects_node(spec, snapshot.cluster.nodes[row])
-            reasons = [] if is_selected else ["it does not select the node"]
+            chosen = ", ".join(f"{key}={value}" for key, value in spec.node_selector.items())
+            reasons = [] if is_selected else [f"it does not select the node{chosen and f' (nodeSelector {chosen})'}"]
             reasons += [] if repelling is None else [f"it does not tolerate {repelling}"]
             name, why = f"{daemon.pod.metadata.namespace}/{owner}", " and ".join(reasons)
             lacks = f"creates no device plugin pod for {node}: {why}" if why else f"has no device plugin pod on {node}"

@@ -45,7 +45,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import stored_controller, stored_metadata
-from kschedx.kube.names import ZONE
+from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import requested_amount
 from kschedx.kube.scalars import parse_int64
@@ -92,6 +92,14 @@ class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
 
     namespace: str
     annotation: str  # the annotation with the selector, or the one that replaces the default
+
+
+class TopologyLabelLost(RootCause, frozen=True, kw_only=True):
+    """Nodes that would fit, but lack the topology key of a spread constraint, which other nodes have."""
+
+    node: str  # one of them
+    key: str
+    value: str  # that of another node, in its provider ID; empty if that is unknown
 
 
 class PortOfService(RootCause, frozen=True, kw_only=True):
@@ -513,6 +521,8 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
                 yield MembersNotCreated(text=text, message=why)
         case f.TopologySpreadSkew():
             yield from others_counted(cycle, finding)
+        case f.TopologyLabelMissing(topology_key=key) if key != HOSTNAME:
+            yield from _lost_topology_labels(diagnosis, key)
         case f.ExistingAntiAffinityConflict():
             yield from covered_namespace(cycle, finding)
         case f.PodAffinityUnsatisfied(matches_itself=False):
@@ -593,6 +603,26 @@ def _needed_victims(diagnosis: Diagnosis) -> Iterator[RootCause]:
             where = cycle.all_nodes.cluster.names[node]
             yield RootCause(text=f"preemption cannot help on {where}: the pod's podAffinity requires {named} there")
             return
+
+
+def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[TopologyLabelLost]:
+    """Yield the nodes that only lack the topology key, if other nodes have it."""
+    cluster, table = diagnosis.cycle.snapshot.cluster, diagnosis.cycle.nodes
+    values = sorted({*cluster.label(key).values} - {None, ""})
+    if table is None or not values:
+        return
+    lost = [
+        cluster.nodes[table.cluster_row(row)]
+        for group in diagnosis.groups
+        if all(isinstance(finding, f.TopologyLabelMissing) for finding in group.exemplar.findings)
+        for row in group.rows[:_MOST_NODES]
+    ]
+    if lost:
+        named = list_names([node.name for node in lost], 2)
+        text = f"{named} {'lacks' if len(lost) == 1 else 'lack'} label {key}, which other nodes have"
+        parts = lost[0].spec.provider_id.split("/")
+        value = next((value for value in values if value in parts), "")
+        yield TopologyLabelLost(text=text, node=lost[0].name, key=key, value=value)
 
 
 def _rejected_nodes(diagnosis: Diagnosis, kind: type[f.Finding]) -> Iterator[ClusterRow]:

@@ -110,7 +110,7 @@ class TriedFix(Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """Return `tolerate dedicated=gpu:NoSchedule, uncordon node-4`; for a partial fix, also what it leaves."""
         own = [step for step in self.steps if not isinstance(step, s.NextAttempt)]
-        steps = sorted(own or self.steps, key=lambda step: isinstance(step, s.AwaitController))
+        steps = sorted(own or self.steps, key=lambda step: isinstance(step, s.AwaitController | s.AwaitTermination))
         text = ", ".join(step.title for step in steps)
         deciding = (*self.deciding, *(("the extender",) if self.extender_decides else ()))
         if kinds := [f"{name}s" for name in deciding if name in KINDS]:

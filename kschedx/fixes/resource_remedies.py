@@ -33,6 +33,7 @@ from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.names import EPHEMERAL_STORAGE, MEMORY
 from kschedx.kube.quantity import resource_amount
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.typos import UnlikelyQuantity, excessive_amounts, nearest_name, unlikely_quantities
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, clamp_int64
@@ -147,7 +148,12 @@ def resource_remedies(
             yield replace(lowered, requests=requests, is_unchosen=is_unchosen)
     going = [row for row in place.nodes.pods_on(place.row).tolist() if is_terminating(row, place.situation)]
     if going:
-        yield await_termination(going, place.snapshot, node=place.node.name)
+        waiting = await_termination(going, place.snapshot, node=place.node.name)
+        stays_away = find_untolerated(
+            place.node.spec.taints, place.pod.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True
+        )
+        # the node has to be repaired for the pod, and its kubelet then confirms the deletions
+        yield replace(waiting, lost_node="") if waiting.lost_node and stays_away is not None else waiting
     victims = _victims(short, crowded, place)
     if victims:
         yield deletion(victims, place.snapshot, node=place.node.name)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers import states
 from kschedx.controllers.deployment import NoRollout, strategy_of
+from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
@@ -34,7 +35,7 @@ from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
 from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.wording import count
+from kschedx.wording import count, list_names
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import AutoscalingOptions
@@ -304,7 +305,18 @@ def notes_about(target: Pod | WrittenPod, snapshot: Snapshot) -> tuple[Note, ...
     if _may_be_unobserved(target.workload, snapshot):
         text = f"the dump lacks the status of {title(target.workload)}: its controller counts as running"
         return (note("status-missing", text),)
-    return tuple(_rollout_notes(target.workload, snapshot))
+    return (*_rollout_notes(target.workload, snapshot), *_lost_replicas(target.workload, snapshot))
+
+
+def _lost_replicas(manifest: Mapping[str, object], snapshot: Snapshot) -> Iterator[Note]:
+    """Yield how many pods of a workload run on unreachable nodes, if several do: its state is that of the first."""
+    pods, workload = snapshot.pods, title(manifest)
+    members = [row for row in member_rows(snapshot, workload_of(manifest)) if pods.node[row] >= 0]
+    lost = [row for row in members if is_unreachable(snapshot.cluster.nodes[int(pods.node[row])])]
+    if len(lost) > 1:
+        nodes = list_names(sorted({pods.node_names[row] for row in lost}), 3)
+        text = f"{len(lost):,} of {count(len(members), 'pod')} of {workload} are on unreachable nodes: {nodes}"
+        yield note("replicas-lost", text, workload=workload, pods=[pods.key(row) for row in lost])
 
 
 def _rollout_notes(manifest: Mapping[str, object], snapshot: Snapshot) -> Iterator[Note]:

@@ -18,6 +18,7 @@ from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocu
 from kschedx.framework.runtime import request_options
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node_usage import NodeUsage
 from kschedx.inquiry.pod import find_fixes
 from kschedx.kube.documents import Document, Json, document
@@ -133,6 +134,20 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
             unevaluated
             for unevaluated in self.stopped.cycle.unevaluated
             if unevaluated.stake is Stake.FIT and not unevaluated.is_waived
+        )
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """The fixes for the next pod that delete none of the counted ones."""
+        known, fixes = self.snapshot.pods.rows, () if self.stopped is None else self.stopped.fixes
+        return tuple(
+            fix
+            for fix in fixes
+            if all(
+                f"{change.target.namespace}/{change.target.name}" in known
+                for change in fix.changes
+                if change.delete and change.target.kind == "Pod"
+            )
         )
 
     @property

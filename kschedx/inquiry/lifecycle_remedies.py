@@ -38,6 +38,7 @@ from kschedx.explain.events import extender_failure
 from kschedx.explain.kubelet import ARCH_LABEL, OS_LABEL
 from kschedx.explain.root_causes import NewerTemplate
 from kschedx.explain.setup import Subject, stored_subject
+from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.eviction import stop_workload
 from kschedx.fixes.node_remedies import node_repairs
@@ -64,7 +65,7 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, tolerates
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations
 from kschedx.kube.types import OUT_OF_SERVICE, Node, Pod, Taint
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, is_foreign
@@ -562,7 +563,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 if is_of_daemon_set(self.pod.metadata.owner_references):
                     yield Fix.untried(f"require {key}={wanted} in the pod template: it then runs on no {here} node")
                     break
-                there = next(node for node in nodes if node.metadata.labels.get(key, here) == wanted)
+                suited = (node for node in nodes if node.metadata.labels.get(key, here) == wanted)
+                there = min(suited, key=lambda node: node.spec.unschedulable)
                 because = f": the image is not built for {here}"
                 yield self._require_label_fix(key, wanted, because, self._reserved(there))
                 break
@@ -570,14 +572,9 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _reserved(self, node: Node) -> tuple[Taint, ...]:
         """Return the taints of a node that the pod does not tolerate and that stand for no fault of it."""
-        tolerations = self.pod.spec.tolerations
-        return tuple(
-            taint
-            for taint in node.spec.taints
-            if taint.effect in DO_NOT_SCHEDULE
-            and not taint_remover(taint)
-            and not any(tolerates(toleration, taint, comparison=False) for toleration in tolerations)
-        )
+        tolerations = Tolerations(self.pod.spec.tolerations, comparison=False)
+        taints = (taint for taint in node.spec.taints if taint.effect in DO_NOT_SCHEDULE and taint.key != CORDON_TAINT)
+        return tuple(taint for taint in taints if not (taint_remover(taint) or tolerations.cover(taint)))
 
     def _require_label_fix(self, key: str, value: str, because: str = "", taints: Sequence[Taint] = ()) -> Fix | None:
         """Return the fix that selects nodes with a label, and tolerates their taints, instead of a fixed node."""

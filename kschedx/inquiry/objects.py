@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.kube.typos import nearest_name
 from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
@@ -77,7 +79,8 @@ def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.Objec
     status = budget.current_status(snapshot, pods, ())
     number = sum(budget.covers(pods, row) and not pods.finished[row] for row in range(len(pods)))
     if not number:
-        return states.ObjectState(subject=subject, does="protects no pods: its selector matches none")
+        unmatched = tuple(_unmatched_labels(snapshot, namespace, name))
+        return states.ObjectState(subject=subject, does="protects no pods: its selector matches none", facts=unmatched)
     if status.allowed <= 0:
         on = (pods.node_names[row] for row in range(len(pods)) if pods.node[row] >= 0 and budget.covers(pods, row))
         does = f"allows no eviction: it {status.text}"
@@ -85,6 +88,19 @@ def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.Objec
     does = f"allows {count(status.allowed, 'eviction')} at a time"
     fact = f"{status.healthy:,} of {count(number, 'pod')} healthy, of which it needs {status.needed:,}"
     return states.ObjectState(subject=subject, does=does, facts=(fact,))
+
+
+def _unmatched_labels(snapshot: Snapshot, namespace: str, name: str) -> Iterator[str]:
+    """Yield each label that a budget selects and no pod of the namespace has, with the one that is probably meant."""
+    named = (namespace, name)
+    own = next(it for it in snapshot.disruption_budgets if (it.metadata.namespace, it.metadata.name) == named)
+    pods, selector = snapshot.pods, own.spec.selector
+    rows = pods.namespaces.where(lambda other: other == namespace).nonzero()[0].tolist()
+    for key, value in selector.match_labels.items() if selector is not None and rows else ():
+        values = {labels[key] for labels in (pods.labels[row] for row in rows) if key in labels}
+        if value not in values:
+            meant = nearest_name(value, sorted(values))
+            yield f"no pod has {key}={value}{meant and f' (did you mean {key}={meant}?)'}"
 
 
 def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecycle | None:

@@ -20,6 +20,7 @@ from kschedx.explain.hardware import (
     CountedByExtender,
     DeviceClaimRefused,
     DeviceDriverMissing,
+    DevicePluginDown,
     PartitionedResource,
     PluginWithoutDevices,
     RootCause,
@@ -41,6 +42,7 @@ from kschedx.explain.root_causes import (
     NodeGone,
     PortOfService,
     SelectorOfNamespace,
+    TopologyLabelLost,
     VirtualNode,
     balanced_service,
     newer_template,
@@ -489,6 +491,14 @@ class PodFixes:
                     fewer = f"run fewer {groups} at once: delete {some}"
                     how = "let Kueue, Volcano, or YuniKorn start each as a gang"
                     yield Fix.untried(f"{f'wait until {ending} ends' if ending else fewer}, and {how}")
+                case DevicePluginDown(pod=plugin, node=node) if node:
+                    title = f"repair {plugin}, if {node} has the device"
+                    yield Fix.untried(title, commands=(why_command(plugin),), of_group=FixGroup.CLUSTER)
+                case TopologyLabelLost(node=node, key=key, value=value):
+                    command = shell_command(f"kubectl label node {{}} {key}={value}", node)
+                    label = f"{key}={value}, as its provider ID shows" if value else f"its {key}"
+                    commands = (command,) if value else ()
+                    yield Fix.untried(f"label {node} with {label}", commands=commands, of_group=FixGroup.CLUSTER)
                 case PortOfService(ports=ports, service=service, own_service=own):
                     yield free_port(ports, service, own)
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:

@@ -127,6 +127,18 @@ def _taint_out_of_service(node: str) -> _BudgetStep:
     )
 
 
+def _without_finalizers(pod: str, finalizers: Sequence[str]) -> _BudgetStep:
+    """Return the step for a pod that finalizers keep, tried as the pod's deletion: their controllers are repaired, or
+    the finalizers removed."""
+    namespace, _, name = pod.partition("/")
+    which = f"finalizer{'' if len(finalizers) == 1 else 's'} {', '.join(finalizers)}"
+    return _BudgetStep(
+        title=f"repair the controller of {which} of {pod}, or remove the {which.partition(' ')[0]} if it is gone",
+        command=merge_patch("pod", namespace, name, {"metadata": {"finalizers": None}}),
+        changes=(SimulatedChange(verb=ChangeVerb.DELETE, text=f"{namespace}/pod/{name}"),),
+    )
+
+
 def _ready_pods(pods: Sequence[str], *, are_pending: bool = False) -> _BudgetStep:
     """Return the step for pods of a budget that are pending, or run on other nodes and are not ready."""
     names, verb = list_names(pods, 3, conjunction="and"), "is" if len(pods) == 1 else "are"
@@ -233,8 +245,8 @@ def preview_drain(
 
 
 def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
-    """Return fixes for drains that budgets or lost nodes stop: those that repair what uses up a budget first, then
-    those after which the most nodes can be drained. Empty if nothing that was tried suffices."""
+    """Return fixes for drains that budgets, lost nodes, or finalizers stop: those that repair what uses up a budget
+    first, then those after which the most nodes can be drained. Empty if nothing that was tried suffices."""
     drained = simulation.drained
     stopped = {pod.budget: pod for drain_result in drained for pod in drain_result.of(*STAYS)}
     silent = tuple(
@@ -242,9 +254,11 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
         for drain_result in drained
         if drain_result.is_silent and drain_result.is_unconfirmed
     )
-    if silent and not stopped and len(drained) <= _MOST_DRAINED_NODES:
-        done = sum(drain_result.is_done for drain_result in _try(again, silent))
-        return (DrainFix(steps=silent, done=done, of=len(drained)),) if done else ()
+    kept = (it for drain_result in drained for it in drain_result.finalizers.items())
+    freed = tuple(_without_finalizers(*it) for it in islice(kept, _MOST_BUDGETS))
+    if (steps := silent or freed) and not stopped and len(drained) <= _MOST_DRAINED_NODES:
+        done = sum(drain_result.is_done for drain_result in _try(again, steps))
+        return (DrainFix(steps=steps, done=done, of=len(drained)),) if done else ()
     if not stopped or len(stopped) > _MOST_BUDGETS or len(drained) > _MOST_DRAINED_NODES:
         return ()
     held = {name: standing for drain_result in drained for name, standing in drain_result.held.items()}

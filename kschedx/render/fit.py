@@ -99,9 +99,8 @@ def _fit_causes(fit: Fit) -> tuple[str, ...]:
 
 def _fit_fixes(fit: Fit) -> tuple[FixView, ...]:
     """Return the fixes that make room for the next pod."""
-    stopped = fit.stopped
     for_whom = "for one more" if fit.wanted is None or fit.wanted - fit.count > 1 else ""
-    return () if stopped is None else tuple(FixView(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
+    return tuple(FixView(title=fix.title, seen=for_whom) for fix in fit.fixes[:2])
 
 
 def _fit_details(fit: Fit) -> Iterator[str]:

@@ -230,7 +230,8 @@ def label_hint_text(hint: LabelHint) -> str:
     values = f"={hint.values[0]}" if len(hint.values) == 1 else f" in [{', '.join(hint.values)}]"
     if hint.nearest:
         return f"no node has {hint.key}{values}; {hint.nearest} is on {count(hint.nearest_count, 'node')}"
-    in_use = list_names([f"{value} ({number:,})" for value, number in hint.in_use], _SHOWN_LABEL_VALUES)
+    values_in_use = ((value or '""', number) for value, number in hint.in_use)
+    in_use = list_names([f"{value} ({number:,})" for value, number in values_in_use], _SHOWN_LABEL_VALUES)
     return f"no node has {hint.key}{values}; in use: {in_use}"
 
 

@@ -292,6 +292,8 @@ def budget(name: str, **labels: str) -> Manifest:
         ("pvc/date", 2, 'there is no PersistentVolumeClaim "date" in namespace "shop" (did you mean "data"?)'),
         ("pdb/db", 0, "shop/pdb/db allows no eviction: it needs 1 healthy pod and has 0: shop/db-0 is pending"),
         ("pdb/none", 0, "shop/pdb/none protects no pods: its selector matches none"),
+        ("pdb/none", 0, "no pod has app=none\n"),
+        ("pdb/near", 0, "no pod has app=dbb (did you mean app=db?)"),
         ("pdb/web", 2, 'there is no PodDisruptionBudget "web" in namespace "shop"'),
         ("quota/team", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, claims, and budgets"),
     ],
@@ -323,8 +325,10 @@ def test_a_claim_is_answered_by_its_pods(target: str, code: int, text: str, tmp_
         storage.claim("leaves", volume="pv", metadata=gone),
         budget("db"),
         budget("none", app="none"),
+        budget("near", app="dbb"),
     ]
     db = changed(changed(BIG_POD, "metadata.name", "db-0"), "spec.volumes", volumes)
+    db = changed(db, "metadata.labels", {"app": "db"})
     result = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, db, *claims))
     assert result.code == code
     assert text in result.out + result.err

@@ -1272,3 +1272,15 @@ def test_pods_without_devices_leave_a_node_for_those_that_request_some(others: s
     requests = {"cpu": "3500m", **({GPU: "1"} if others == GPU else {})}
     web = pod("web", on="g", metadata={"ownerReferences": OF_REPLICA_SET}, containers=asking_for(requests))
     assert titles_of(gpus, plain, web, wanting(**{"cpu": "2", GPU: "2"}))[0] == first
+
+
+def test_a_repaired_node_confirms_deletions_by_itself() -> None:
+    """A pod that runs on the unreachable node as well needs its predecessor's deletion to be forced."""
+    lost = ["node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"]
+    old = running("old", "n", "2")
+    old["metadata"] = {**at(old, "metadata"), "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    nodes = [node("n", allocatable=SMALL, taints=lost), old]
+    me = wanting(cpu="2")
+    assert titles_of(*nodes, me)[0] == "repair n: it is unreachable, wait until default/old on n has terminated"
+    me["spec"] = {**at(me, "spec"), "tolerations": [{"operator": "Exists"}]}
+    assert titles_of(*nodes, me)[0].startswith("force-delete default/old: the kubelet of n does not answer")

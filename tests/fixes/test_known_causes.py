@@ -1374,3 +1374,36 @@ def test_an_agent_for_hardware_keeps_to_its_nodes(label: str, value: str, kind: 
     nodes = [FULL, node("b", labels={label: value}, taints=["dedicated=x:NoSchedule"], allocatable={"pods": "9"})]
     result = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, agent]), "default/me")
     assert any(fix.title.startswith(f"stop requiring {label}=true") for fix in result.fixes) is is_offered
+
+
+def plugin_of(name: str, on: str | None = None, **spec: object) -> Manifest:
+    """Return a pod of NVIDIA's device plugin, which crashes."""
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "nvidia-device-plugin", "uid": "u"}
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "no NVML"}}
+    status = {"phase": "Running", "containerStatuses": [{"name": "main", "state": waiting}]}
+    metadata = {"ownerReferences": [{**owner, "controller": True}], "namespace": "kube-system"}
+    return pod(name, on=on, metadata=metadata, status=status, **spec)
+
+
+def test_a_device_plugin_that_runs_nowhere_is_named_without_known_hardware() -> None:
+    room = {"cpu": "8", "pods": "9"}
+    plugin, me = plugin_of("nvidia-device-plugin-x", "a"), asking("me", **{GPU: "1"})
+    result = kschedx.explain(kschedx.Snapshot.from_objects([node("a", allocatable=room), plugin, me]), "default/me")
+    why = "device plugin kube-system/nvidia-device-plugin-x on a does not run: CrashLoopBackOff: no NVML"
+    assert roots(Diagnosis(result.cycle)) == (why,)
+    assert result.fixes[0].title == "repair kube-system/nvidia-device-plugin-x, if a has the device"
+    other = node("b", allocatable={**room, GPU: "0"})
+    result = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), other, plugin, me]), "default/me")
+    assert why not in roots(Diagnosis(result.cycle))
+
+
+def test_the_node_selector_of_a_device_plugin_that_selects_no_node_is_named() -> None:
+    selector = {"nvidia.com/gpu.present": "true"}
+    template = {"metadata": {"labels": {"app": "p"}}, "spec": {"containers": IMAGE, "nodeSelector": selector}}
+    metadata = {"name": "nvidia-device-plugin", "namespace": "kube-system", "uid": "u"}
+    spec = {"selector": {"matchLabels": {"app": "p"}}, "template": template}
+    plugin = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
+    machine = node("a", labels={"node.kubernetes.io/instance-type": "g5.xlarge"}, allocatable={"cpu": "8", "pods": "9"})
+    result = kschedx.explain(kschedx.Snapshot.from_objects([machine, plugin, asking("me", **{GPU: "1"})]), "default/me")
+    selects = "it does not select the node (nodeSelector nvidia.com/gpu.present=true)"
+    assert selects in roots(Diagnosis(result.cycle))[0]

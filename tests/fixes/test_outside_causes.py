@@ -644,3 +644,26 @@ def test_the_pod_that_owns_another_is_not_deleted_for_it() -> None:
     executor = pod("me", metadata=owned, containers=[{"name": "e", "resources": {"requests": {"cpu": "3"}}}])
     result = titles(node("n", allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}), driver, executor)
     assert [title for title in result if "driver" in title] == []
+
+
+@pytest.mark.parametrize(
+    ("provider", "first"),
+    [
+        ("aws:///eu-1/i-0", f"label c with {ZONE}=eu-1, as its provider ID shows"),
+        ("", f"label c with its {ZONE}"),
+    ],
+)
+def test_a_node_that_only_lacks_the_topology_key(provider: str, first: str) -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    full = [node(name, labels={ZONE: f"eu-{name}"}, allocatable={"pods": "0"}) for name in "12"]
+    me = pod("me", labels={"app": "web"}, topologySpreadConstraints=[spread])
+    result = explained(*full, node("c", providerID=provider), me)
+    assert f"c lacks label {ZONE}, which other nodes have" in roots(Diagnosis(result.cycle))
+    assert result.fixes[0].title == first
+    tainted = node("c", taints=["team=a:NoSchedule"])
+    assert not roots(Diagnosis(explained(*full, tainted, me).cycle))

@@ -1791,6 +1791,20 @@ def test_an_image_for_another_architecture_restricts_the_daemon_set(tmp_path: Pa
     assert document["fixes"][0]["title"] == fix
 
 
+def test_no_pod_tolerates_the_cordon_of_a_node_with_its_architecture(tmp_path: Path) -> None:
+    arm = node("arm", labels={"kubernetes.io/arch": "arm64"})
+    cordon = ["node.kubernetes.io/unschedulable:NoSchedule", "team=a:NoSchedule"]
+    amd = node("amd", labels={"kubernetes.io/arch": "amd64"}, taints=cordon, unschedulable=True)
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": "exec format error"}}
+    status = {"containerStatuses": [{**waiting("CrashLoopBackOff")[0], "lastState": ended}]}
+    crashes = replica("web-1-x", "ReplicaSet", "web-1", on="arm", ready=False, **status)
+    crashes["spec"] = {**at(crashes, "spec"), **SMALL}
+    out = " ".join(why(tmp_path, "pod/web-1-x", arm, amd, crashes).out.split())
+    assert "require kubernetes.io/arch=amd64 and tolerate team=a:NoSchedule: the image is not built for arm64" in out
+    assert "then uncordon amd" in out
+    assert "unschedulable:NoSchedule" not in out
+
+
 @pytest.mark.parametrize(
     ("nodes", "metadata", "fix"),
     [
@@ -2661,6 +2675,16 @@ def test_reports_of_kubelets(tmp_path: Path, state: Manifest, report: str) -> No
         here["status"] = {**at(here, "status"), "conditions": [SILENT]}
     item = pod("x", on="m", spec={**USES_DEVICE, "nodeSelector": {"role": "edge"}}, status=status)
     assert report in " ".join(why(tmp_path, "pod/x", here, item).out.split())
+
+
+def test_several_replicas_on_unreachable_nodes_are_counted(tmp_path: Path) -> None:
+    lost = node("lost", taints=["node.kubernetes.io/unreachable:NoExecute"])
+    pods = [replica(f"web-1-{name}", "ReplicaSet", "web-1", on=on) for name, on in (("a", "lost"), ("b", "lost"))]
+    here = replica("web-1-c", "ReplicaSet", "web-1")
+    out = why(tmp_path, "deploy/web", lost, workload("Deployment", replicas=3), ROLLED_OUT, *pods, here).out
+    assert "2 of 3 pods of Deployment web are on unreachable nodes: lost" in " ".join(out.split())
+    out = why(tmp_path, "deploy/web", lost, workload("Deployment", replicas=2), ROLLED_OUT, pods[0], here).out
+    assert "unreachable nodes" not in out
 
 
 GATE = 'corresponding condition of pod readiness gate "x.io/y" does not exist'

@@ -136,6 +136,19 @@ def test_a_pending_pod_that_uses_up_a_budget_is_scheduled_first() -> None:
     assert texts[0] == f"first find a node for shop/{name}, which is pending · the node can be drained"
 
 
+def test_a_finalizer_that_keeps_a_pod_is_removed() -> None:
+    *others, web = deployment("web", "1", ["node-1"])
+    gone = {"deletionTimestamp": "2026-01-02T00:00:00Z", "finalizers": ["example.com/hold"]}
+    web = {**web, "metadata": {**at(web, "metadata"), **gone}}
+    title, command = fixes([*nodes(), *others, web])
+    name = at(web, "metadata")["name"]
+    repair = (
+        f"repair the controller of finalizer example.com/hold of shop/{name}, or remove the finalizer if it is gone"
+    )
+    assert title == f"{repair} · the node can be drained"
+    assert command.startswith(f"kubectl patch pod {name} -n shop --type merge")
+
+
 def test_a_repair_comes_before_a_larger_budget_though_the_pod_then_lacks_room() -> None:
     *others, last = deployment("web", "1", ["node-1", "node-2", None])
     texts = fixes([*nodes(["1"] * 3), *others, unready(last), pdb(maxUnavailable=1)])

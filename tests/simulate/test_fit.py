@@ -68,3 +68,17 @@ def test_a_team_keeps_under_test_what_can_be_drained(drained: Callable[..., Drai
     assert drained(snapshot, "node-1").is_done
     stuck = Snapshot.from_objects([*shop()[:-1], budget("web", 0)])
     assert [item.budget for item in drained(stuck, "node-1").of(DrainOutcome.BUDGET)] == ["shop/web"]
+
+
+def test_no_fix_deletes_a_counted_pod() -> None:
+    """Deleting any of the pods makes room; the pods that are counted do not exist yet."""
+    objects = [*nodes(("4",)), *deployment("web", "3", ["node-1"]), *deployment("db", "1", [None])]
+    snapshot = Snapshot.from_objects(objects)
+    pod = next(pod for pod in map(snapshot.pods.__getitem__, range(len(snapshot.pods))) if pod.metadata.name == "db-0")
+    deleted = [
+        change.target.name
+        for fix in fit(snapshot, Setup.of_cluster(snapshot), pod).fixes
+        for change in fix.changes
+        if change.delete
+    ]
+    assert {*deleted} <= {"web-0"}
