@@ -531,6 +531,8 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
         hosts = {value for key, value in labels.items() if cluster.is_named_by(key)} - {s.DOMAIN_OF_ITS_OWN}
         if name in taken or not taken.isdisjoint(hosts):
             continue  # data on the disks of that machine is not on another one
+        if labels.get(ZONE) == s.DOMAIN_OF_ITS_OWN and (zone := _zone_of_driver(labels, cluster)):
+            labels = {**labels, ZONE: zone}
         if not _is_in_one_zone(labels, cluster):
             continue
         labels = {HOSTNAME: host, **labels} if (host := next(iter(hosts), "")) else labels
@@ -548,6 +550,14 @@ def _is_in_one_zone(labels: Mapping[str, str], cluster: ClusterNodes) -> bool:
         if together and labels[other] not in together:
             return False
     return True
+
+
+def _zone_of_driver(labels: Mapping[str, str], cluster: ClusterNodes) -> str:
+    """Return the zone that the label of a storage driver names, if nodes have equal values in both labels; else
+    empty."""
+    keys = [key for key in labels if key.endswith(_OF_ZONES) and key != ZONE]
+    both = ((node.metadata.labels.get(ZONE), node.metadata.labels.get(keys[0])) for node in cluster.nodes if keys)
+    return labels[keys[0]] if keys and all(zone == own for zone, own in both if zone and own) else ""
 
 
 _OF_ZONES = "/zone"  # the end of labels such as `topology.ebs.csi.aws.com/zone`

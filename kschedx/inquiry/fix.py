@@ -144,6 +144,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         apply = sent if owner is None else tuple(owner_change(change, owner, pod) for change in sent)
         if owner is not None and owner.job is not None and stored_in is not None and apply != sent:
             apply = (*(owner_change(change, owner.job, pod) for change in sent if change not in apply), *apply)
+        of_owner = owner is not None and any(change.target == owner.target(pod.metadata.namespace) for change in apply)
         title = title or fix.title
         reaches = fix.trial.is_delivered or apply == sent
         left = None if reaches or owner is None or stored_in is None else delivery(owner, pod, stored_in)
@@ -160,7 +161,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             apply=apply,
             costs=(
                 *fix.costs,
-                *(_creator(apply, pod, stored_in) if owner is None else () if apply == sent else _owners(owner)),
+                *(_creator(apply, pod, stored_in) if owner is None else _owners(owner) if of_owner else ()),
             ),
         )
 

@@ -15,6 +15,7 @@ from kschedx.errors import nearest
 from kschedx.kube import kueue
 from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.documents import Json, Target, pointer, set_field, with_spec
+from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import ObjectMeta, PodTemplateSpec, Toleration
 from kschedx.kueue.controllers import PREEMPTED
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
@@ -682,9 +683,16 @@ class _Trials:
                 yield best
 
     def _label_namespace(self) -> Iterator[_Remedy]:
-        """Labels for the ClusterQueue's namespace selector."""
-        selector = self._run.queues[self._verdict.cluster_queue].queue.spec.namespace_selector
-        wanted = selector.match_labels if selector is not None else {}
+        """Labels for the ClusterQueue's namespace selector, which selects no namespace if it is missing."""
+        queue = self._run.queues[self._verdict.cluster_queue].queue
+        selector = queue.spec.namespace_selector
+        if selector is None:
+            title = f"set namespaceSelector of ClusterQueue {queue.metadata.name} to {{}}, which selects all namespaces"
+            changed = self._change(queue, namespace_selector=LabelSelector())
+            patch = [set_field("/spec/namespaceSelector", {})]
+            yield from self._try(RemedyKind.NAMESPACE, title, changed, _target(queue), patch)
+            return
+        wanted = selector.match_labels
         if not wanted:
             return
         name = self._workload.metadata.namespace

@@ -75,6 +75,7 @@ def test_the_zones_of_a_node_agree() -> None:
     me = pod("me", labels={"app": "web"}, spec={**data, "topologySpreadConstraints": [spread]})
     assert not [title for title in titles(*nodes, *objects, *running, me) if title.startswith("add")]
     assert "add a node in zone a" in titles(nodes[1], *objects, pod("me", labels={"app": "web"}, spec=data))
+    assert titles(nodes[1], *objects, me)[0] == "add a node in zone a"
 
 
 def test_contradicting_requirements_have_no_node() -> None:

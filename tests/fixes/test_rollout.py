@@ -63,6 +63,15 @@ def test_an_old_pod_is_deleted_before_a_new_one_is_created() -> None:
     assert kubectl_commands(result[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
 
 
+def test_an_operator_may_revert_the_strategy() -> None:
+    deployment, *others = rollout(SURGING)
+    owner = {"apiVersion": "example.com/v1", "kind": "RedisFailover", "name": "r", "uid": "r", "controller": True}
+    deployment["metadata"]["ownerReferences"] = [owner]
+    snapshot = kschedx.Snapshot.from_objects([*NODES, deployment, *others])
+    costs = kschedx.explain(snapshot, "default/me").fixes[0].costs
+    assert "change it in RedisFailover r, which may revert Deployment web" in costs
+
+
 @pytest.mark.parametrize(
     "strategy",
     [{"type": "Recreate"}, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}],

@@ -283,6 +283,7 @@ OTHER_NAMESPACE = queue("q", namespaceSelector={"matchLabels": {"team": "web"}})
             [RemedyKind.PRIORITY, RemedyKind.ORDER],
         ),
         ([OTHER_NAMESPACE, local("q"), workload("a")], Wait.NAMESPACE, [RemedyKind.NAMESPACE]),
+        ([queue("q", namespaceSelector=None), local("q"), workload("a")], Wait.NAMESPACE, [RemedyKind.NAMESPACE]),
         ([queue("q", stopPolicy="Hold"), local("q"), workload("a")], Wait.QUEUE, [RemedyKind.RESUME]),
         ([queue("q"), local("q", stopPolicy="Hold"), workload("a")], Wait.QUEUE, [RemedyKind.RESUME]),
         (
