@@ -211,7 +211,7 @@ def lost_labels(cluster: ClusterNodes, key: str) -> Mapping[str, LostLabel]:
     for name, nodes in by_type.items():
         known = {value for node in nodes if (value := node.metadata.labels.get(key)) is not None}
         if name and len(known) == 1:
-            label = LostLabel(*known, agent, pods)
+            label = LostLabel(known.pop(), agent, pods)
             lost.update((node.name, label) for node in nodes if key not in node.metadata.labels)
     return lost
 

@@ -92,13 +92,15 @@ def affinity_of(segments: Collection[Segment]) -> VolumeNodeAffinity:
     for segment in segments:
         for key, value in segment[:1] if len(segment) == 1 else ():
             values.setdefault(key, []).append(value)
-    alone = [[(key, tuple(of_key))] for key, of_key in values.items()]
-    combined = [[(key, (value,)) for key, value in segment] for segment in segments if len(segment) > 1]
+    alternatives = [{key: tuple(of_key)} for key, of_key in values.items()]
+    alternatives += [{key: (value,) for key, value in segment} for segment in segments if len(segment) > 1]
     terms = tuple(
         NodeSelectorTerm(
-            match_expressions=tuple(NodeSelectorRequirement(key=key, operator="In", values=of) for key, of in term)
+            match_expressions=tuple(
+                NodeSelectorRequirement(key=key, operator="In", values=of_key) for key, of_key in alternative.items()
+            )
         )
-        for term in (*alone, *combined)
+        for alternative in alternatives
     )
     return VolumeNodeAffinity(required=None if () in segments else NodeSelector(node_selector_terms=terms))
 

@@ -10,6 +10,7 @@ import pytest
 import kschedx
 from kschedx.inquiry.explanation import Explanation
 from tests.autoscaler.single_group import autoscale, group, node, pod, status
+from tests.builders import at
 
 Json = Mapping[str, Any]
 UPCOMING = group("empty", target=2, scale_up="InProgress")
@@ -119,4 +120,4 @@ def test_an_event_about_a_group_says_why_it_is_in_backoff(reason: str, message: 
     answer = explain(status_of(TEXT_STATUS), worker, busy, pod("web", cpu="1"), event)
     [scaling] = answer.scalings
     assert error in str(scaling)
-    assert any(item["title"].startswith(fix) for item in answer.to_dict()["fixes"])
+    assert any(item["title"].startswith(fix) for item in at(answer.to_dict(), "fixes"))

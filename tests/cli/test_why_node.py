@@ -175,7 +175,7 @@ def test_pods_that_the_kubelet_evicted_are_named_with_what_they_used(tmp_path: P
 
 
 def test_a_drain_shows_what_frees_a_cordoned_node(tmp_path: Path) -> None:
-    budget = {
+    budget: Manifest = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {"name": "all", "namespace": "default"},

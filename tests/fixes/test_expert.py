@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -1224,7 +1225,7 @@ def test_an_empty_pool_that_the_autoscaler_lists_is_not_replaced_by_the_only_oth
     assert fixes[0].title.startswith(first)
 
 
-def of_pool(name: str, pool: str, version: str, key: str = "pool", **spec: object) -> Manifest:
+def of_pool(name: str, pool: str, version: str, key: str = "pool", **spec: Any) -> Manifest:
     each = node(name, labels={key: pool}, allocatable=SMALL, **spec)
     return {**each, "status": {**at(each, "status"), "nodeInfo": {"kubeletVersion": version}}}
 

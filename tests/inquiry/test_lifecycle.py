@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -981,12 +982,12 @@ def test_an_autoscaler_that_does_not_run_adds_no_node(tmp_path: Path) -> None:
     assert result.out.splitlines()[0].endswith("; cluster-autoscaler does not run")
     assert "scale kube-system/deploy/cluster-autoscaler to 1 replica" in result.out
     unready = {**limits("Available", "False", "MinimumReplicasUnavailable"), "replicas": 1}
-    none["spec"]["replicas"] = 1
-    for status, runs in ((unready, False), ({**unready, "readyReplicas": 1}, True), ({"replicas": 1}, True)):
+    at(none, "spec")["replicas"] = 1
+    for status, is_down in ((unready, True), ({**unready, "readyReplicas": 1}, False), ({"replicas": 1}, False)):
         (tmp_path / "down.json").write_text(json.dumps({"kind": "List", "items": [{**none, "status": status}]}))
         result = kschedx(*answer, "-s", "down.json", cwd=tmp_path, columns=400)
-        assert result.out.splitlines()[0].endswith("; cluster-autoscaler does not run") is not runs
-        assert ("see why no pod of kube-system/deploy/cluster-autoscaler is ready" in result.out) is not runs
+        assert result.out.splitlines()[0].endswith("; cluster-autoscaler does not run") is is_down
+        assert ("see why no pod of kube-system/deploy/cluster-autoscaler is ready" in result.out) is is_down
 
 
 COSCHEDULING: Manifest = {
@@ -1619,7 +1620,7 @@ def test_a_pending_pod_of_an_older_revision(tmp_path: Path, kind: str, spec: Man
 
 
 def test_a_partition_counts_from_the_first_ordinal(tmp_path: Path) -> None:
-    rolling = {"updateStrategy": {"rollingUpdate": {"partition": 1}}, "ordinals": {"start": 5}}
+    rolling: dict[str, Any] = {"updateStrategy": {"rollingUpdate": {"partition": 1}}, "ordinals": {"start": 5}}
     newer = {**workload("StatefulSet", replicas=2, **rolling), "status": {"updateRevision": "web-2"}}
     older, newest = replica("web-5", "StatefulSet", "web"), replica("web-6", "StatefulSet", "web")
     at(older, "metadata")["labels"] = {"controller-revision-hash": "web-1"}
@@ -1640,7 +1641,9 @@ def test_a_partition_counts_from_the_first_ordinal(tmp_path: Path) -> None:
         ("Job", {"podReplacementPolicy": "Failed"}, "Job web creates another once the node is back or removed"),
     ],
 )
-def test_when_a_pod_on_an_unreachable_node_is_replaced(tmp_path: Path, kind: str, spec: Manifest, then: str) -> None:
+def test_when_a_pod_on_an_unreachable_node_is_replaced(
+    tmp_path: Path, kind: str, spec: dict[str, Any], then: str
+) -> None:
     stays = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 300}
     there = replica("web-0", kind, "web", on="m")
     at(there, "spec")["tolerations"] = [stays, {"operator": "Exists"}]
