@@ -107,9 +107,9 @@ class SelectedNodeMismatch(Facts, frozen=True, kw_only=True):
 class VolumeCandidate(Document, frozen=True, kw_only=True):
     """A volume that cannot be bound to a claim, and the first reason against it.
 
-    `lost` is `bound-to-another-claim`, `too-small`, `volume-mode`, `volume-attributes-class`, `being-deleted`,
-    `not-available`, `selector`, `access-modes`, `wrong-node`, `taken` (by another claim of the same pod), or
-    `not-prebound` (another volume names the claim, so only that one counts).
+    `lost` is `bound-to-another-claim`, `released` (by a deleted claim), `too-small`, `volume-mode`,
+    `volume-attributes-class`, `being-deleted`, `not-available`, `selector`, `access-modes`, `wrong-node`, `taken` (by
+    another claim of the same pod), or `not-prebound` (another volume names the claim, so only that one counts).
     """
 
     name: str

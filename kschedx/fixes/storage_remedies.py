@@ -96,7 +96,8 @@ def volume_remedies(
         return
     if smaller and made_by:
         return  # no volume is created by hand if a driver creates it
-    yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
+    is_on_node = any(other.spec.is_on_node for other in place.snapshot.storage.volumes_of(claim.storage_class))
+    yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by, is_on_node=is_on_node)
 
 
 def _smaller_claim(finding: f.InsufficientStorageCapacity, claim: PersistentVolumeClaim) -> Iterator[s.FixStep]:

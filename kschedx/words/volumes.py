@@ -82,6 +82,7 @@ _NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 _SHOWN = 4
 _LOST = {
     "bound-to-another-claim": "bound to another claim",
+    "released": "released by a deleted claim",
     "too-small": "too small",
     "volume-mode": "of another volume mode",
     "volume-attributes-class": "of another attributes class",

@@ -213,6 +213,8 @@ def test_an_untranslatable_migrated_volume_is_an_error() -> None:
         (volume("pv", size="10737418240"), None),
         (volume("pv", claim_ref="other"), "bound-to-another-claim"),
         (volume("pv", claim_ref="data", uid="old"), "bound-to-another-claim"),
+        (volume("pv", claim_ref="other", phase="Released"), "released"),
+        (volume("pv", claim_ref="data", uid="old", phase="Released"), "released"),
         (volume("pv", claim_ref="data", uid="", phase="Available"), None),
         (volume("pv", claim_ref="data", phase="Released"), None),  # the phase of a prebound volume does not matter
         (volume("pv", phase="Released"), "not-available"),

@@ -239,10 +239,12 @@ class CreateVolume(FixStep, frozen=True, kw_only=True):
     repair: str = ""
     """Advice that lets the driver create the volume; empty for a new claim, which the driver has not seen."""
     is_restored: bool = False  # whether the claim names the volume already
+    is_on_node: bool = False  # whether it takes a disk of a node, as the other volumes of its class do
 
     @property
     def cost(self) -> Cost:
-        return Cost.STOPGAP if self.provisioner and self.claim is None else Cost.AROUND
+        is_by_hand = self.is_on_node or (self.provisioner and self.claim is None)
+        return Cost.STOPGAP if is_by_hand else Cost.AROUND
 
     @property
     def title(self) -> str:

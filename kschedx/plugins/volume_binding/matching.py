@@ -122,7 +122,7 @@ _KEPT = 100
 _NEAREST = 10
 _FURTHEST_FIRST = (
     "access-modes", "selector", "not-available", "being-deleted", "volume-attributes-class", "volume-mode", "too-small",
-    "bound-to-another-claim",
+    "released", "bound-to-another-claim",
 )  # fmt: skip
 """The checks without a node in reverse order: a volume that passes more of them is nearer."""
 
@@ -174,7 +174,7 @@ class VolumeSearch:
         claim, spec = self.claim.spec, volume.spec
         is_prebound = spec.claim_ref is not None
         if is_prebound and not is_bound_to(volume, self.claim):
-            return "bound-to-another-claim"
+            return "released" if volume.status.phase == "Released" else "bound-to-another-claim"
         if volume.size < self._size:
             return "too-small"
         if claim.volume_mode != spec.volume_mode:
@@ -275,7 +275,7 @@ def _selector(claim: PersistentVolumeClaim) -> Selector | None:
 
 def _detail(volume: PersistentVolume, why: str) -> str:
     match why:
-        case "bound-to-another-claim":
+        case "bound-to-another-claim" | "released":
             reference = volume.spec.claim_ref
             return f"{reference.namespace}/{reference.name}" if reference else ""
         case "volume-mode":
