@@ -624,6 +624,8 @@ def _foreign_note(manifest: Json, pod: ForeignPod) -> Note:
     kind, group = kind_and_group(manifest)
     if number is None:
         phrase = f"one pod of its template at {pod.path} is explained; replicas are not counted"
+    elif not number:
+        phrase = f"it has no pods now, and the pod of its template at {pod.path} is explained"
     elif pod.count.undecided:
         them = "it" if number == 1 else "them"
         phrase = f"{count(number, 'pod')} as {pod.path} describes {them}; its operator may add containers"
@@ -638,8 +640,8 @@ def _version_notes(manifest: Json) -> Iterator[Note]:
     version = str(manifest.get("apiVersion"))
     since = _NOT_SERVED.get(version)
     if since is not None:
-        served = f"is not served as {version} since Kubernetes {since}"
-        text = f"{manifest.get('kind')} {served}: read as its current version"
+        refusal = f'no matches for kind "{manifest.get("kind")}" in version "{version}"'
+        text = f"kubectl refuses it since Kubernetes {since} ({refusal}): read as its current version"
         yield note("old-api-version", text, api_version=version, since=since)
 
 

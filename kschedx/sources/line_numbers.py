@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
@@ -195,11 +196,31 @@ def _documents(path: str, see: See) -> list[ManifestDocument]:
             objects = batch.decode(_DECODER)
         except msgspec.ValidationError as error:
             raise batch.invalid(error) from None
+        places = batch.places(len(objects))
+        _require_unique_keys(batch.items, places)
         documents += [
-            ManifestDocument(value=value, place=place, text=text)
-            for value, place in zip(objects, batch.places(len(objects)), strict=True)
+            ManifestDocument(value=value, place=place, text=text) for value, place in zip(objects, places, strict=True)
         ]
         if len(documents) > _MOST_MANIFESTS:
             message = f"more than {_MOST_MANIFESTS:,} objects, too many for manifests"
             raise InputError(message, place=Place(source=path), hint="pass a dump of a cluster with -s")
     return documents
+
+
+def _require_unique_keys(items: bytes | memoryview, places: Sequence[Place]) -> None:
+    """Raise `InputError` for an object of a JSON manifest with a key twice, as for YAML. msgspec takes the last one."""
+
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        read = dict(pairs)
+        if len(read) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise InputError(f'key "{next(key for key in keys if keys.count(key) > 1)}" is written twice')
+        return read
+
+    for raw, place in zip(msgspec.json.decode(items, type=list[msgspec.Raw]), places, strict=True):
+        try:
+            json.loads(bytes(raw), object_pairs_hook=unique, parse_int=str, parse_float=str)
+        except InputError as error:
+            raise error.at(place) from None
+        except RecursionError:
+            raise InputError("nested too deeply", place=place) from None

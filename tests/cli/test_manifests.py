@@ -418,6 +418,14 @@ def test_an_error_has_its_own_line(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_json_manifest_with_a_key_twice_is_refused(tmp_path: Path, *, listed: bool) -> None:
+    text = json.dumps(POD).replace('"containers"', '"nodeName": "a", "nodeName": "b", "containers"', 1)
+    (tmp_path / "pod.json").write_text(f'{{"kind": "List", "items": [{text}]}}' if listed else text)
+    result = kschedx("why", "pod.json", "-s", write(tmp_path, NODE), cwd=tmp_path)
+    assert (result.code, result.err) == (2, 'error: pod.json:1: key "nodeName" is written twice\n')
+
+
 def test_a_selector_that_does_not_match_the_template_is_refused(tmp_path: Path) -> None:
     result = run_why(tmp_path, changed(workload("Deployment"), "spec.selector.matchLabels.app", "other"))
     assert result.code == 2
@@ -489,7 +497,8 @@ def test_affinity_of_a_daemon_set_matches_pods_beside_it(tmp_path: Path) -> None
 def test_a_daemon_set_of_an_earlier_version_is_a_daemon_set(tmp_path: Path) -> None:
     result = run_why(tmp_path, changed(workload("DaemonSet", "agent"), "apiVersion", "extensions/v1beta1"))
     assert result.out.startswith("✓ DaemonSet default/agent fits 1 eligible node\n")
-    assert "DaemonSet is not served as extensions/v1beta1 since Kubernetes 1.16" in result.out
+    refusal = 'no matches for kind "DaemonSet" in version "extensions/v1beta1"'
+    assert f"kubectl refuses it since Kubernetes 1.16 ({refusal}): read" in " ".join(result.out.split())
 
 
 def test_a_pod_that_cannot_be_updated_has_a_note(tmp_path: Path) -> None:
