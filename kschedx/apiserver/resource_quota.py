@@ -212,6 +212,8 @@ def _is_restricted(resource: str, new: New) -> bool:
 
 
 def _is_in_scope(scope: ScopedResourceSelectorRequirement, new: New) -> bool:
+    if isinstance(new, PersistentVolumeClaim) and scope.scope_name == "VolumeAttributesClass":
+        return _has_class(scope, new.spec.volume_attributes_class_name)
     if not isinstance(new, Pod):
         return False
     spec = new.spec

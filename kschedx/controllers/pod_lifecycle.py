@@ -22,6 +22,7 @@ from kschedx.controllers.workloads import (
     is_of_daemon_set,
     manifest_of,
     waits_until_gone,
+    why_surplus,
 )
 from kschedx.errors import nearest
 from kschedx.explain.events import recorded_event
@@ -92,7 +93,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             finalizers=finalizers,
             down="" if down is None else f"{down.component} does not run: {down.shown}",
             is_node_lost=bool(node) and is_node_lost(snapshot, node),
-            owner=_owner(pod),
+            owner="" if why_surplus(snapshot, pod) else _owner(pod),
             is_replaced=_is_replaced_early(snapshot, pod),
             barrier=_barrier(snapshot, pod),
             successor=successor(snapshot, pod),
@@ -107,6 +108,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             message=f"{_eviction(snapshot, pod) or message or _end(pod, container)}{unmet}",
             node=node,
             owner="" if _ended_job(snapshot, pod) else _owner(pod),
+            surplus=why_surplus(snapshot, pod),
             container=container,
         )
     if pod.status.phase == "Succeeded":
@@ -296,13 +298,14 @@ def _lost_node(snapshot: Snapshot, pod: Pod) -> states.OnLostNode | None:
     lost = (Taint(key=UNREACHABLE, effect=NO_EXECUTE),)
     seconds = stay_seconds(lost, pod.spec.tolerations, comparison=False)
     message = "" if ready is None or ready.status == "True" else ready.message
+    is_surplus = bool(why_surplus(snapshot, pod))
     return states.OnLostNode(
         subject=pod.key,
         node=node.name,
         message=message,
         seconds=seconds,
-        owner=_owner(pod),
-        is_replaced=_is_replaced_early(snapshot, pod),
+        owner="" if is_surplus else _owner(pod),
+        is_replaced=not is_surplus and _is_replaced_early(snapshot, pod),
     )
 
 

@@ -41,11 +41,8 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             yield from remaining
         case states.BeingDeleted():
             yield from _deletion(lifecycle)
-        case states.Failed(message=message, ends=ends, owner=owner):
-            yield from filter(None, (ends, message) if lifecycle.is_retried else (message, ends))
-            if owner:
-                is_known = owner.partition(" ")[0] in MAKING_PODS
-                yield f"a failed pod does not start again; {owner} {'creates' if is_known else 'may create'} another"
+        case states.Failed():
+            yield from _failure(lifecycle)
         case states.OfEndedJob() | states.RejectedByKubelet():
             yield from filter(None, (lifecycle.message, _next(lifecycle)))
         case states.UpdateHeld(pods=pods, why=why):
@@ -93,6 +90,16 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             yield from _difference(lifecycle)
         case _:
             assert_never(lifecycle)
+
+
+def _failure(state: states.Failed) -> Iterator[str]:
+    """Yield how a pod or Job ended, and what its controller does then."""
+    yield from filter(None, (state.ends, state.message) if state.is_retried else (state.message, state.ends))
+    if state.surplus:
+        yield f"{state.owner} {state.surplus}, and creates no other pod"
+    elif state.owner:
+        creates = "creates" if state.owner.partition(" ")[0] in MAKING_PODS else "may create"
+        yield f"a failed pod does not start again; {state.owner} {creates} another"
 
 
 def _claim_report(state: states.NotBound) -> Iterator[str]:

@@ -19,7 +19,7 @@ from kschedx.explain.setup import Setup, admit, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.controllers import ControllerStatus, convert, stored_metadata
+from kschedx.kube.controllers import ControllerStatus, convert, stored_controller, stored_metadata
 from kschedx.kube.decoding import Manifest, decode, map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.quantity import value
@@ -528,6 +528,24 @@ def ordinal_of(name: str) -> int:
     """Return the ordinal of a StatefulSet's pod, from its name."""
     digits = name.rpartition("-")[2]
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
+
+
+def why_surplus(snapshot: Snapshot, pod: Pod) -> str:
+    """Return why the pod's controller creates no other pod, such as `is scaled to 0`; empty if it creates one, or if
+    the snapshot does not show it."""
+    owner = pod.metadata.controller
+    raw = None if owner is None else snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
+    if owner is None or raw is None:
+        return ""
+    controller = stored_controller(raw)
+    first, replicas = controller.spec.first_ordinal, controller.spec.replicas
+    if controller.metadata.deletion_timestamp:
+        return "is being deleted"
+    if owner.kind == "Job" and controller.spec.suspend:
+        return "is suspended"
+    number = 1 if replicas is None else replicas
+    is_beyond = owner.kind == "StatefulSet" and not first <= ordinal_of(pod.metadata.name) < first + number
+    return f"is scaled to {number}" if is_beyond or not number else ""
 
 
 def member_rows(snapshot: Snapshot, workload: Workload) -> list[int]:

@@ -204,8 +204,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         match lifecycle:
             case states.BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
                 yield from self._lost_pod_fixes(node)
-            case states.BeingDeleted(node=node, is_node_lost=True) if node:
-                yield from self._lost_node_fixes(node)
+            case states.BeingDeleted(node=node, is_node_lost=True, owner=owner, successor=later) if node:
+                yield from self._lost_node_fixes(node) if owner or later else self._lost_pod_fixes(node)
             case states.WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
                 row = self.snapshot.pods.rows.get(f"{self._namespace}/{name}")
                 if row is not None and self.snapshot.pods.deletion_timestamps[row]:
@@ -436,6 +436,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             rejected = state.reason.startswith("OutOf")
             repair = f"free resources on {state.node}" if rejected else f"find out on {state.node} why it ended"
             yield Fix.untried(f"{repair}: its kubelet runs this static pod from a manifest file")
+        elif state.surplus:
+            yield self._deletion_fix(f"delete the pod, which {state.owner} no longer needs")
         elif state.owner and ((is_replaced := self._is_replaced(state)) or advice.startswith("delete the pod")):
             title = f"delete the pod: {state.owner} {'has replaced' if is_replaced else 'replaces'} it"
             yield self._deletion_fix(title)

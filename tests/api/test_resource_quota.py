@@ -154,6 +154,20 @@ def test_quotas_of_claims(resource: str) -> None:
     assert refusal(CLAIM, quota({"silver.storageclass.storage.k8s.io/requests.storage": "1"})) is None
 
 
+@pytest.mark.parametrize(
+    ("operator", "values", "is_in"),
+    [("In", ["gold"], True), ("In", ["silver"], False), ("NotIn", ["gold"], False), ("Exists", [], True)],
+)
+def test_a_quota_of_volume_attributes_classes(operator: str, values: list[str], is_in: bool) -> None:
+    claim = msgspec.structs.replace(
+        CLAIM, spec=msgspec.structs.replace(CLAIM.spec, volume_attributes_class_name="gold")
+    )
+    scope = {"scopeName": "VolumeAttributesClass", "operator": operator, "values": values}
+    new_quota = quota({"requests.storage": "1Gi"}, spec={"scopeSelector": {"matchExpressions": [scope]}})
+    assert (refusal(claim, new_quota) is not None) is is_in
+    assert refusal(pod({"cpu": "1"}), new_quota) is None
+
+
 def test_a_quota_without_status_counts_existing_pods() -> None:
     new_quota = msgspec.structs.replace(quota({"cpu": "2", "pods": "9"}), status=ResourceQuota().status)
     assert refusal(pod({"cpu": "2"}), new_quota) is None

@@ -2951,6 +2951,33 @@ def test_a_replica_set_has_replaced_a_terminating_pod(tmp_path: Path) -> None:
     assert (result.code, "being deleted" in result.out) == (0, False)
 
 
+EVICTED: Manifest = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+GONE = {"deletionTimestamp": SINCE}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "state"),
+    [
+        ("ReplicaSet", {"replicas": 0}, "is scaled to 0"),
+        ("StatefulSet", {"replicas": 3, "ordinals": {"start": 1}}, "is scaled to 3"),
+        ("Job", {"suspend": True}, "is suspended"),
+        ("ReplicaSet", {"metadata": GONE}, "is being deleted"),
+    ],
+)
+def test_a_controller_that_needs_no_other_pod(tmp_path: Path, kind: str, changed: dict[str, Any], state: str) -> None:
+    owner, after = workload(kind, **changed), f"{kind} web {state}, and creates no other pod"
+    result = why(tmp_path, "pod/web-0", owner, replica("web-0", kind, "web", **EVICTED))
+    assert after in result.out
+    assert f"fix       delete the pod, which {kind} web no longer needs" in result.out
+    on_lost = replica("web-0", kind, "web", on="m")
+    assert "creates another" not in why(tmp_path, "pod/web-0", LOST, owner, on_lost).out
+    deleted = {**on_lost, "metadata": {**at(on_lost, "metadata"), **GONE}}
+    lost = {**LOST, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    result = why(tmp_path, "pod/web-0", lost, owner, deleted)
+    assert "force the deletion of web-0 if node m is gone for good · not tried" in result.out
+    assert f"{kind} web" not in result.out
+
+
 FAILS = replica("web-2-z", "ReplicaSet", "web-2", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
 
 
