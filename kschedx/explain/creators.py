@@ -23,6 +23,18 @@ class NotPassedOn(RootCause, frozen=True, kw_only=True):
     name: str
 
 
+_CONFIGURED_IN: Mapping[str, str] = {
+    "acme.cert-manager.io/Challenge": "the podTemplate of the solver in the issuer of {}",
+}
+"""Custom resources that another controller creates for a time, to the place that decides about their pods."""
+
+
+def configured_in(owner: OwnerReference) -> str:
+    """Return the custom resource in which a pod's creator is told about the pod: mostly the creator itself."""
+    own = f"{owner.kind} {owner.name}"
+    return _CONFIGURED_IN.get(f"{owner.api_version.rpartition('/')[0]}/{owner.kind}", "{}").format(own)
+
+
 def creator(snapshot: Snapshot, pod: Pod) -> OwnerReference | None:
     """Return the controller of a pod, or of the pod that controls it, such as the driver of a Spark executor."""
     controller = pod.metadata.controller

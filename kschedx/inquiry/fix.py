@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kschedx import fixes
 from kschedx.controllers.states import ComponentDown
-from kschedx.explain.creators import creator, declared_tolerations
+from kschedx.explain.creators import configured_in, creator, declared_tolerations
 from kschedx.fixes import FixCertainty
 from kschedx.fixes import steps as s
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
@@ -313,7 +313,8 @@ def _creator(changes: Sequence[Change], pod: Pod, snapshot: Snapshot | None) -> 
     entries = (entry for value in values for entry in (value if isinstance(value, list) else [value]))
     added = {entry.get("key") for entry in entries if isinstance(entry, Mapping)}
     named = f"{controller.kind} {controller.name}"
-    yield f"{named} has it already" if added & declared else f"change it in {named}, which creates the pod"
+    place = configured_in(controller)
+    yield f"{named} has it already" if added & declared else f"change it in {place}, which creates the pod"
 
 
 def _owners(owner: Owner) -> Iterator[str]:

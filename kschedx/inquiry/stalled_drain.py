@@ -341,7 +341,8 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         yield _ready_pods(unready)
     elif standing.pending:
         yield _ready_pods(standing.pending, are_pending=True)
-    if spec.max_unavailable is None:
+    if spec.max_unavailable is None and (standing.healthy or not standing.unready):
+        # if no pod becomes ready, another replica does not either
         manifest = workloads.manifest_of(start, workload)
         members = member_rows(start, workload)
         wanted = len(members) if manifest is None else workloads.wanted_replicas(manifest)

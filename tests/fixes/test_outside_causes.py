@@ -494,6 +494,15 @@ def test_a_change_of_a_pod_belongs_in_its_custom_resource() -> None:
         assert "change it in SparkApplication etl, which creates the pod" in fixes[0].costs
 
 
+def test_the_pod_of_a_challenge_is_described_by_its_issuer() -> None:
+    api = "acme.cert-manager.io/v1"
+    owner = {"apiVersion": api, "kind": "Challenge", "name": "tls", "uid": "c", "controller": True}
+    me = pod("me", metadata={"name": "me", "ownerReferences": [owner]})
+    fixes = explained(node("a", taints=["team=ml:NoSchedule"]), me).fixes
+    place = "the podTemplate of the solver in the issuer of Challenge tls"
+    assert f"change it in {place}, which creates the pod" in fixes[0].costs
+
+
 @pytest.mark.parametrize(("values", "is_named"), [(["eu-b"], True), (["eu-a", "eu-b"], False)])
 def test_a_selector_and_an_affinity_that_exclude_each_other(values: list[str], is_named: bool) -> None:
     term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": values}]}

@@ -89,6 +89,13 @@ def test_pods_that_are_not_ready_count() -> None:
     ]
 
 
+def test_more_replicas_of_pods_that_never_become_ready_are_no_fix() -> None:
+    *rest, first, second, third = deployment("web", "1", HERE)
+    texts = fixes([*nodes(), *rest, *map(unready, (first, second, third)), pdb(minAvailable=1)])
+    assert texts[0] == "set unhealthyPodEvictionPolicy of PDB shop/web to AlwaysAllow · the node can be drained"
+    assert not [line for line in texts if "scale" in line]
+
+
 def test_a_budget_that_requires_more_pods_than_exist() -> None:
     behind = pdb(minAvailable=0) | {"status": {"disruptionsAllowed": 0, "currentHealthy": 3, "desiredHealthy": 3}}
     texts = fixes([*nodes(), *deployment("web", "1", HERE), behind])
