@@ -158,10 +158,8 @@ def loss_reason(snapshot: Snapshot, pods: PodTable, row: int) -> str:
 
 
 def is_of_daemon_set(owners: Iterable[OwnerReference]) -> bool:
-    """Whether the controller is a DaemonSet of Kubernetes itself, not a kind of that name in another API group."""
-    return any(
-        owner.controller and owner.kind == "DaemonSet" and owner.api_version in ("", "apps/v1") for owner in owners
-    )
+    """Whether the controller is a DaemonSet, of Kubernetes or of another API group such as OpenKruise's."""
+    return any(owner.controller and owner.kind == "DaemonSet" for owner in owners)
 
 
 def is_mirror_pod(pods: PodTable, row: int) -> bool:

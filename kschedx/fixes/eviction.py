@@ -9,7 +9,15 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER, SYSTEM_CRITICAL
 from kschedx.controllers.pod_autoscaling import rescaled
-from kschedx.controllers.workloads import SCALED, Workload, current_replica_set_of, name_of, wanted_replicas
+from kschedx.controllers.workloads import (
+    SCALED,
+    Workload,
+    current_replica_set_of,
+    is_of_daemon_set,
+    name_of,
+    stays_with_node,
+    wanted_replicas,
+)
 from kschedx.errors import UndecidableError
 from kschedx.explain.node_groups import account_of
 from kschedx.findings import HostPortConflict
@@ -43,7 +51,7 @@ def can_evict(row: int, situation: Situation) -> bool:
         return False
     if (pods.namespaces[row], pods.names[row]) in owners:
         return False
-    return not _is_daemon(pods.owners[row]) and not is_twin(row, situation)
+    return not stays_with_node(pods, row) and not is_twin(row, situation)
 
 
 def is_twin(row: int, situation: Situation) -> bool:
@@ -58,10 +66,6 @@ def is_twin(row: int, situation: Situation) -> bool:
 def is_terminating(row: int, situation: Situation) -> bool:
     """Whether the pod is being deleted already."""
     return bool(situation.snapshot.pods.deletion_timestamps[row])
-
-
-def _is_daemon(owners: Sequence[OwnerReference]) -> bool:
-    return any(owner.kind in ("DaemonSet", "Node") and owner.controller for owner in owners)
 
 
 def stay_deleted(rows: Iterable[int], situation: Situation) -> bool:
@@ -157,7 +161,7 @@ def take_from_holder(key: str, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
     row = pods.rows.get(key)
     if row is None or int(pods.priorities[row]) >= SYSTEM_CRITICAL:
         return ()
-    if _is_daemon(pods.owners[row]) or is_twin(row, place.situation):
+    if stays_with_node(pods, row) or is_twin(row, place.situation):
         return ()
     return _removal_steps(row, place)
 
@@ -269,7 +273,8 @@ def preemption_after_raise(cycle: Cycle, start: Situation) -> Iterator[Proposal]
     """Yield preemption with the lowest priority class that gives the pod of a DaemonSet, or one whose predecessors were
     preempted, enough of a node. A host port is no matter of priority: its present user needs it as well."""
     has_candidates = cycle.post_filter is not None and cycle.post_filter.candidates
-    is_meant = is_of_a_daemon_set(start.pod) or bool(start.snapshot.preemptions_of(start.pod.metadata))
+    metadata = start.pod.metadata
+    is_meant = is_of_daemon_set(metadata.owner_references) or bool(start.snapshot.preemptions_of(metadata))
     if not is_meant or has_candidates or not start.status.is_success:
         return
     if any(isinstance(finding, HostPortConflict) for finding in start.findings):
@@ -295,14 +300,10 @@ def preemption_after_raise(cycle: Cycle, start: Situation) -> Iterator[Proposal]
             return
 
 
-def is_of_a_daemon_set(pod: Pod) -> bool:
-    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
-
-
 def _classes(start: Situation) -> tuple[PriorityClass, ...]:
     """Return the preempting classes above the pod's own: the lowest ones and, for a DaemonSet, system-node-critical. A
     pod in kube-system gets only system-node-critical, which is meant for what every node needs."""
-    is_of_every_node = is_of_a_daemon_set(start.pod)
+    is_of_every_node = is_of_daemon_set(start.pod.metadata.owner_references)
     if start.pod.metadata.namespace == _SYSTEM_NAMESPACE:
         return (_NODE_CRITICAL,) if is_of_every_node and start.pod.priority < _NODE_CRITICAL.value else ()
     above = [

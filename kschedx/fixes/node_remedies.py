@@ -22,7 +22,7 @@ from kschedx.explain.setup import minor_version
 from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.constraints import CORDON_TAINT, TermMatch
 from kschedx.fixes import steps as s
-from kschedx.fixes.eviction import delete_all, is_of_a_daemon_set
+from kschedx.fixes.eviction import delete_all
 from kschedx.fixes.node_requirements import (
     ABOUT_TO_BE_REMOVED,
     KEPT,
@@ -326,7 +326,7 @@ def _is_of_agent(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
     are such nodes. On others it has nothing to do."""
     values = {*place.nodes.cluster.label(requirement.key).values} - {None}
     is_there = bool(values.intersection(requirement.values) if requirement.values else values)
-    return is_of_a_daemon_set(place.pod) and names_hardware(requirement.key) and is_there
+    return is_of_daemon_set(place.pod.metadata.owner_references) and names_hardware(requirement.key) and is_there
 
 
 def _is_offered(requirement: RequirementMatch, cluster: ClusterNodes) -> bool:

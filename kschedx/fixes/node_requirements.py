@@ -19,9 +19,17 @@ from kschedx.framework.config import Profile
 from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import NODE_POOL, NodePool
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.names import NEW_NAMES
+from kschedx.kube.names import NEW_NAMES, REGION_LABELS, ZONE_LABELS
 from kschedx.kube.scalars import parse_int64
-from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.selectors import (
+    NODE_NAME_FIELD,
+    NODE_OPERATORS,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Operator,
+    Requirement,
+)
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
 from kschedx.kube.tolerations import DELETION_CANDIDATE, TO_BE_DELETED
 from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
@@ -168,19 +176,11 @@ def _terms(selector: NodeSelector | None) -> tuple[NodeSelectorTerm, ...]:
     return () if selector is None else selector.node_selector_terms
 
 
-_ZONES = (
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-)
-
-
 def _zone_terms(labels: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
     """Yield the zones in a volume's own labels (VolumeZone)."""
     requirements = tuple(
         NodeSelectorRequirement(key=key, operator="In", values=tuple(labels[key].split("__")))
-        for key in _ZONES
+        for key in (*ZONE_LABELS, *REGION_LABELS)
         if key in labels
     )
     if requirements:
@@ -227,32 +227,18 @@ def contradiction(situation: _PodInContext) -> tuple[NodeSelectorRequirement, No
 
 def _value(requirement: NodeSelectorRequirement) -> str | None:
     """Return a value that satisfies a requirement other than `In`; None for no label."""
-    match requirement.operator:
-        case "Exists":
-            return "true"
-        case "Gt" | "Lt" if requirement.values and (bound := parse_int64(requirement.values[0])) is not None:
-            return str(bound + (1 if requirement.operator == "Gt" else -1))
-        case _:
-            return None
+    bound = parse_int64(requirement.values[0]) if requirement.operator in ("Gt", "Lt") and requirement.values else None
+    if bound is not None:
+        return str(bound + (1 if requirement.operator == "Gt" else -1))
+    return "true" if requirement.operator == "Exists" else None
 
 
 def _holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
-    match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            own, bound = parse_int64(value or ""), parse_int64(requirement.values[0])
-            return (
-                own is not None and bound is not None and (own > bound if requirement.operator == "Gt" else own < bound)
-            )
-        case _:
-            return False
+    key, operator, values = requirement.key, requirement.operator, requirement.values
+    if operator not in NODE_OPERATORS or (operator in ("Gt", "Lt") and not values):
+        return False
+    labels = {} if value is None else {key: value}
+    return Requirement(key=key, operator=Operator(operator), values=values).matches(labels)
 
 
 # Taints that no pod should tolerate: the fault of the node, the component that removes the taint, and the pods for

@@ -10,13 +10,14 @@ from operator import length_hint
 from msgspec.structs import replace
 
 from kschedx import findings as f
+from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.errors import UndecidableError
 from kschedx.explain.kubelet import attached_elsewhere
 from kschedx.explain.node_groups import account_of
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
-from kschedx.fixes.eviction import is_of_a_daemon_set, moves, preemption, preemption_after_raise, taking_old_first
+from kschedx.fixes.eviction import moves, preemption, preemption_after_raise, taking_old_first
 from kschedx.fixes.new_node import (
     copies_of_full_nodes,
     fewer_devices,
@@ -176,7 +177,7 @@ class _Search:
     def _makes_room(self, situation: Situation) -> bool:
         """Whether the fix makes room: it adds a node, or moves other pods for a pod that its volume ties to a node.
         Moving does not count for a DaemonSet's pod, which outranks the pods on its node."""
-        is_agent = is_of_a_daemon_set(self._cycle.pod)
+        is_agent = is_of_daemon_set(self._cycle.pod.metadata.owner_references)
         return situation.proposal.added is not None or (bool(situation.proposal.moved) and not is_agent)
 
     def _is_let_in(self, situation: Situation) -> bool:
@@ -381,7 +382,7 @@ def _replaces_lost_node(situation: Situation) -> bool:
 
 def _nameless(pod: Pod) -> Iterator[s.FixStep]:
     """Yield steps that remove node names from the pod, which no new node has."""
-    if edit.names_nodes(pod) and not is_of_a_daemon_set(pod):
+    if edit.names_nodes(pod) and not is_of_daemon_set(pod.metadata.owner_references):
         yield s.DropNodeNames()
     if (name := pod.spec.node_selector.get(HOSTNAME)) is not None:
         wanted = f.RequirementMatch.unmatched(HOSTNAME, "=", (name,))

@@ -206,7 +206,7 @@ class _Pools:
             blocking=blocking,
             guarded=next((pod.key for pod in pods if state.claim is not None and _is_guarded(pod, self._now)), ""),
             protected=() if state.claim is None else self._protecting(pods),
-            is_guarded=state.node is not None and state.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true",
+            is_guarded=state.is_guarded,
             disabling=None if pool is None or state.claim is None else self._disabling(pool, pods),
         )
 
@@ -360,7 +360,7 @@ def _node_blockers(state: StateNode) -> Iterator[str]:
         yield "node isn't initialized"
     elif state.is_leaving:
         yield "node is deleting or marked for deletion"
-    elif state.node is not None and state.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
+    elif state.is_guarded:
         yield f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation'
     elif NODE_POOL not in state.labels:
         yield f"node doesn't have required label (label={NODE_POOL})"

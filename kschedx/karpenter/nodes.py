@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from msgspec import Struct
 
 from kschedx.karpenter.requirements import NODES, Amount, amounts_of
-from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, REGISTERED, NodeClaim
+from kschedx.kube.autoscalers import DO_NOT_DISRUPT, INITIALIZED, NODE_POOL, REGISTERED, NodeClaim
 from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.quantity import ResourceList
@@ -173,6 +173,11 @@ class StateNode(Struct, frozen=True, kw_only=True):
         if self.claim is None:
             return self.node is not None and bool(self.node.metadata.deletion_timestamp)
         return bool(self.claim.metadata.deletion_timestamp) or self.is_terminated
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether its annotation prevents disruption."""
+        return self.node is not None and self.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true"
 
     @property
     def is_terminated(self) -> bool:

@@ -47,6 +47,8 @@ class DrainOutcome(StrEnum):
 
 
 MOST_SCENES = 4
+_OF_APPS = ("", "apps/v1")
+"""The API versions of Kubernetes' own DaemonSets."""
 
 REFUSES = {
     DrainOutcome.NEEDS_FORCE: "cannot delete Pods that declare no controller (use --force to override)",
@@ -240,11 +242,11 @@ class _Evictor:
         pods = self._run.cluster.pods
         owners = pods.owners[row]
         is_orphan = False
-        if _daemon_set(owners) is not None:
-            is_missing = self._is_daemon_set_missing(row)
+        if is_of_daemon_set(owners) and (owner := controller_of(owners)) is not None:
+            is_missing = self._is_daemon_set_missing(row, owner)
             if not is_missing or not self._options.force:
                 return DrainOutcome.NEEDS_FORCE if is_missing else DrainOutcome.OF_DAEMON_SET
-            is_orphan = is_of_daemon_set(owners)
+            is_orphan = owner.api_version in _OF_APPS
         if is_mirror_pod(pods, row):
             return DrainOutcome.OF_KUBELET
         keeps_data = any(volume.empty_dir is not None for volume in pods.specs[row].volumes)
@@ -257,15 +259,14 @@ class _Evictor:
         is_lost = is_orphan or bool(loss_reason(self._run.snapshot, pods, row))
         return DrainOutcome.DELETED if is_lost or not self._options.recreate else DrainOutcome.EVICTED
 
-    def _is_daemon_set_missing(self, row: int) -> bool:
-        """Whether kubectl finds no DaemonSet of the group `apps` for the pod. It is known only if the controller has
-        another group, or if all DaemonSets or others of the namespace are known."""
-        pods, snapshot = self._run.cluster.pods, self._run.snapshot
-        namespace, owner = pods.namespaces[row], _daemon_set(pods.owners[row])
+    def _is_daemon_set_missing(self, row: int, owner: OwnerReference) -> bool:
+        """Whether kubectl finds no DaemonSet of the group `apps` for the pod: it does not read the controller's group.
+        It is known only for a controller of another group, or if all DaemonSets or others of the namespace are
+        known."""
+        namespace, snapshot = self._run.cluster.pods.namespaces[row], self._run.snapshot
         known = {name for kind, space, name in snapshot.workloads if (kind, space) == ("DaemonSet", namespace)}
         is_known = bool(known) or snapshot.source.is_complete("DaemonSet", namespace)
-        is_known |= not is_of_daemon_set(pods.owners[row])
-        return is_known and owner is not None and owner.name not in known
+        return (is_known or owner.api_version not in _OF_APPS) and owner.name not in known
 
     def _evict(self, left: dict[int, list[MovingBudget]]) -> tuple[int, dict[int, tuple[MovingBudget, ...]]]:
         """Evict pods in waves, each followed by the queue. `left` are rows of pods with their budgets. Returns the
@@ -312,8 +313,8 @@ class _Evictor:
         if stopped:
             fate = DrainOutcome.BUDGET if len(stopped) == 1 else DrainOutcome.BUDGETS
         node, message, key, is_undecided = "", REFUSES.get(fate, ""), pods.key(row), False
-        if fate is DrainOutcome.NEEDS_FORCE and (daemon_set := _daemon_set(pods.owners[row])) is not None:
-            message = f'cannot delete daemonsets.apps "{daemon_set.name}" not found'
+        if fate is DrainOutcome.NEEDS_FORCE and (owner := controller_of(pods.owners[row])) is not None:
+            message = f'cannot delete daemonsets.apps "{owner.name}" not found'
         if fate is DrainOutcome.DELETED and ends_job(self._run.snapshot, pods, row):
             message = "the eviction exceeds the backoffLimit of its Job, which then fails"
         now = pods.rows[key]
@@ -330,12 +331,6 @@ class _Evictor:
             message=message,
             is_undecided=is_undecided,
         )
-
-
-def _daemon_set(owners: Iterable[OwnerReference]) -> OwnerReference | None:
-    """Return the controller if it is a DaemonSet for kubectl, which does not read its API group."""
-    owner = controller_of(owners)
-    return owner if owner is not None and owner.kind == "DaemonSet" else None
 
 
 def _confirms_deletions(node: Node) -> bool:

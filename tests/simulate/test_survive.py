@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import kschedx
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.node_lifecycle import NodeZones, ZoneState, eviction_rate, zone_state
 from kschedx.errors import InputError
@@ -151,6 +152,22 @@ def test_a_job_that_exceeds_its_backoff_limit_does_not_survive() -> None:
         assert [(each.outcome, each.message) for each in workload.pods] == [
             (OutageOutcome.NOT_RECREATED, "its Job exceeds its backoffLimit, and fails")
         ]
+
+
+def test_a_daemon_set_of_another_api_group_belongs_to_its_nodes() -> None:
+    owner = {
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "DaemonSet",
+        "name": "it",
+        "uid": "it",
+        "controller": True,
+    }
+    agent = pod("agent", namespace="shop", on="node-1", metadata={"ownerReferences": [owner]})
+    snapshot = Snapshot.from_objects([*nodes(), agent])
+    (result,) = survive(snapshot, Setup.of_cluster(snapshot), [Failure(name="node-1", nodes=("node-1",))]).results
+    assert (result.survives, result.workloads) == (True, ())
+    removed = kschedx.simulate(snapshot, changes=[{"remove-node": "node-1"}])
+    assert (len(removed.pending), len(removed.simulator.after.pods)) == (0, 0)
 
 
 # --- what fails
