@@ -81,8 +81,7 @@ _GRANTING = (
     ("hostnetwork-v2", lazy_pattern(r"host(?:Network|Port)$")),
     ("privileged", lazy_pattern(".")),
 )
-"""SecurityContextConstraints of OpenShift and the fields that they allow, the narrowest first. `volumes` stands for a
-hostPath volume."""
+"""SecurityContextConstraints and the fields that they allow, the narrowest first; `volumes` is a hostPath volume."""
 _ADMITTING = lazy_pattern(r"would validate successfully against the `(?P<name>[^`]+)`")
 _OF_CLASS = {
     "integer value of priority (": "priority",
@@ -439,17 +438,22 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
 
     def _resources(self, wanted: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[Patch, list[str]]:
         """Return a patch that sets requests and limits of containers, and `requests.cpu of container app to 100m` for
-        each."""
+        each amount."""
         patch: Patch = []
-        phrases: list[str] = []
+        alike: dict[tuple[str, str], list[str]] = {}
         for path, name, container in self._containers():
             if not (sides := wanted.get(name)):
                 continue
             after = dict(map_at(container, "resources"))
             for side, amounts in sides.items():
                 after[side] = {**map_at(after, side), **amounts}
-                phrases += [f"{side}.{resource} of container {name} to {value}" for resource, value in amounts.items()]
+                for resource, value in amounts.items():
+                    alike.setdefault((f"{side}.{resource}", value), []).append(name)
             patch.append(set_field(f"{path}/resources", after))
+        phrases = []
+        for (what, value), names in alike.items():
+            one = f"container{'' if len(names) == 1 else 's'} {list_names(names, len(names), conjunction='and')}"
+            phrases.append(f"{what} of {one} to {value}")
         return patch, phrases
 
     def _containers(self) -> Iterator[tuple[str, str, Mapping[str, object]]]:
@@ -471,12 +475,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             patch = [set_field("/spec/containers/0/resources", {**resources, "requests": requests})]
             yield self._patch_fix("set requests: the quota counts only pods without any (BestEffort)", patch)
         chosen = self.pod.spec.priority_class_name if "PriorityClass" in scopes else ""
-        instead = f"remove priorityClassName {chosen}: the quota counts only pods of such classes" if chosen else ""
-        without = self._patch_fix(instead, [remove_field("/spec/priorityClassName")]) if chosen else None
-        is_forbidden = match["limited"].endswith("=0")
-        yield without if is_forbidden else None
-        yield self._raised_quotas(match)
-        yield None if is_forbidden else without
+        title = f"remove priorityClassName {chosen}: the quota counts only pods of such classes"
+        without = self._patch_fix(title, [remove_field("/spec/priorityClassName")]) if chosen else None
+        fixes = [without, self._raised_quotas(match)]
+        yield from fixes if match["limited"].endswith("=0") else reversed(fixes)
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})

@@ -197,10 +197,7 @@ def _because(loop: DescheduleLoop) -> tuple[str, ...]:
         return tuple(f"{plugin} {count(number, 'pod')}" for plugin, number in plugins.most_common())
     if loop.skipped:
         return (loop.skipped,)
-    refused = Counter(
-        eviction.error if eviction.outcome is not EvictionOutcome.REFUSED else "the API server refuses"
-        for eviction in loop.refused
-    )
+    refused = Counter(map(_refuser, loop.refused))
     reasons = [
         f"{classification.plugin}: {classification.verdict}"
         for classification in loop.classifications
@@ -391,6 +388,14 @@ def _fate_of(landing: Landing) -> str:
             return "not recreated"
         case _:
             assert_never(landing.fate)
+
+
+def _refuser(eviction: RequestedEviction) -> str:
+    """Return the limit that an eviction reaches, or who refuses it."""
+    if eviction.outcome is not EvictionOutcome.REFUSED:
+        return eviction.error
+    is_of_budget = "disruption budget" in eviction.error or "PodDisruptionBudget" in eviction.error
+    return f"the API server refuses{' because of PodDisruptionBudgets' if is_of_budget else ''}"
 
 
 def _refusals(loop: DescheduleLoop) -> dict[str, list[str]]:

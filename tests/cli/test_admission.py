@@ -90,7 +90,7 @@ def test_a_refusal_precedes_an_empty_status(tmp_path: Path) -> None:
     [
         (
             [{"limits": {"cpu": "2"}}, {"limits": {"cpu": "2"}}],
-            "lower limits.cpu of container a to 1500m, limits.cpu of container b to 1500m · fits node-01",
+            "lower limits.cpu of containers a and b to 1500m · fits node-01",
         ),
         (
             [{"limits": {"cpu": "5"}, "requests": {"cpu": "4"}}, {"limits": {"cpu": "1"}, "requests": {"cpu": "10m"}}],

@@ -100,3 +100,19 @@ def test_values_of_the_helm_chart_are_a_policy(held: Manifest, url: str, tmp_pat
     file.write_text(yaml.safe_dump(held))
     result = deschedule(tmp_path, url, "--policy", str(file))
     assert result.out.startswith("✓ the descheduler evicts no pod")
+
+
+def test_a_budget_is_named_as_the_cause_of_a_refusal(tmp_path: Path) -> None:
+    budget: Manifest = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "default", "generation": 1},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2, "observedGeneration": 1},
+    }
+    objects = [node("a"), node("b"), pod("web-0", "a"), pod("web-1", "a"), budget]
+    cluster, file = tmp_path / "cluster.json", tmp_path / "policy.yaml"
+    cluster.write_text(json.dumps({"kind": "List", "items": objects}))
+    file.write_text(yaml.safe_dump(policy("RemoveDuplicates", {})))
+    result = kschedx("deschedule", "--now", NOW, "-s", str(cluster), "--policy", str(file))
+    assert "1 eviction refused: the API server refuses because of PodDisruptionBudgets" in result.out
