@@ -126,6 +126,8 @@ _COLUMNS = lazy_pattern(
 )
 """The columns before the message of `kubectl describe` and `kubectl get events`, now and up to Kubernetes 1.13."""
 _REASON = lazy_pattern(r"(?P<reason>(?:[A-Z][a-z]+){1,9}|Error): (?=\S)")
+_POD_ROW = lazy_pattern(r"(?:\S+ )?\S+ \d+/\d+ (?P<reason>[A-Z]\S+) \d+ .*")
+"""A row of `kubectl get pods`, whose status is a reason."""
 _LOG_HEAD = lazy_pattern(r"(?:^|[\s:])[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] ")
 """Before each line of a component's log."""
 _BY_PLUGIN = lazy_pattern(r"(?:error while )?running \"?\w+\"? (?:pre)?filter plugin for pod \"?[^\s\"]+\"?: ")
@@ -205,8 +207,10 @@ def _strings(text: str) -> Iterator[str]:
 
 def parse(text: str) -> Event:
     """Parse a message, a line of `kubectl describe` with a message, or a single reason."""
-    text = " ".join(text[:_LONGEST].replace("’", "'").split()).strip("│ ").removesuffix("; waiting")
+    text = " ".join(text[:_LONGEST].replace("’", "'").split()).strip("│| ").removesuffix("; waiting")
     text = text.removeprefix("Cannot schedule pods: ")  # of GKE's console
+    if (row := _POD_ROW.fullmatch(text)) is not None and (status := _part(Stage.FILTER, None, row["reason"])).is_known:
+        return Event(nodes=None, parts=(status,))
     before = _COLUMNS.match(text)
     event = _parse_message(text if before is None else text[before.end() :])
     if event.is_known or (before := before or _REASON.match(text)) is None:

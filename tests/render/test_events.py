@@ -491,6 +491,14 @@ def test_messages_of_other_components(text: str, expected: Parsed) -> None:
             "insufficient-resource",
         ),
         ('ProvisioningFailed: storageclass.storage.k8s.io "fast" not found', "VolumeZone", "storage-class-not-found"),
+        ("ceph-rgw-548-t5k8d   0/1   NodeAffinity   0   4h25m   <none>   node-5", "kubelet", "rejected-by-kubelet"),
+        ("default   spdk-3   0/1   OutOfhugepages-2Mi   0   27d", "kubelet", "rejected-by-kubelet"),
+        ("workload namespace doesn't match ClusterQueue selector", "Kueue", "quota-not-reserved"),
+        (
+            "unsatisfiable topology constraint for topology spread, key=topology.kubernetes.io/zone (counts = a: 1",
+            "Karpenter",
+            "no-node-pool",
+        ),
         ("Warning  EvictionThresholdMet  4m32s  kubelet, n1  its text is unknown", "kubelet", "node-pressure"),
     ],
 )
@@ -541,6 +549,7 @@ FITS_NONE = (
         f"11s   Warning   FailedScheduling   pod/web-0   {FITS_NONE}",
         f"1m\t3s\t7\t{{default-scheduler }}\t\t\tWarning\t\tFailedScheduling\t{FITS_NONE}",
         f"59m   6d    124   web-0.15787b365ab1e4   Pod   Warning   FailedScheduling   default-scheduler   {FITS_NONE}",
+        f"| Warning | FailedScheduling | 5m | default-scheduler | {FITS_NONE} |",
         f"│   Warning  FailedScheduling  21m   default-scheduler  {FITS_NONE}      │",
     ],
 )
