@@ -56,6 +56,7 @@ _MOST_WRONG = 50  # findings on a node for which remedies are tried
 _SHARES = 1000  # parts in which progress is reported
 _OPENS_NODES = s.DropRequirements | s.SelectInstead | s.SelectEither | s.Tolerate | s.TolerateInstead
 """Changes of the pod after which it may run on nodes whose labels or taints excluded it."""
+_MOST_PREEMPTING = 2  # changes after which preemption is tried
 _MOST_COMBINED = 24  # combinations of remedies that are tried on a node
 
 
@@ -261,15 +262,21 @@ class _Search:
     def _preempting(self, situations: Sequence[Situation]) -> Iterator[Situation]:
         """Yield situations in which a pod that may run on other nodes, where it lacks only room, preempts pods of lower
         priorities there."""
-        outranks = (self._scheduler.snapshot.pods.priorities < self._cycle.pod.priority).any()
-        for situation in situations if outranks else ():
-            steps = situation.proposal.steps
-            if steps and all(isinstance(step, _OPENS_NODES) for step in steps) and _lacks_room_if_changed(situation):
-                try:
-                    then = situation.scheduler.schedule(situation.pod, self._cycle.profile)
-                except UndecidableError:
-                    continue
-                yield from self._all([*preemption(then, situation)])
+        if not (self._scheduler.snapshot.pods.priorities < self._cycle.pod.priority).any():
+            return
+        opened = (
+            situation
+            for situation in situations
+            if (steps := situation.proposal.steps)
+            and all(isinstance(step, _OPENS_NODES) for step in steps)
+            and _lacks_room_if_changed(situation)
+        )
+        for situation in islice(opened, _MOST_PREEMPTING):
+            try:
+                then = situation.scheduler.schedule(situation.pod, self._cycle.profile)
+            except UndecidableError:
+                continue
+            yield from self._all([*preemption(then, situation)])
 
     def _deeper(self, situations: Sequence[Situation]) -> Iterator[Situation]:
         """Yield situations with remedies for problems that a step revealed as well: a claim that now exists needs a
