@@ -150,6 +150,11 @@ def ends_job(snapshot: Snapshot, pods: PodTable, row: int) -> bool:
     return isinstance(limit, int) and not is_spared and (failed if isinstance(failed, int) else 0) >= limit
 
 
+def may_be_lost(owners: Iterable[OwnerReference]) -> bool:
+    """Whether `loss_reason` may find a reason for a pod with these owners."""
+    return not is_controlled(owners) or any(owner.kind == "Job" for owner in owners)
+
+
 def loss_reason(snapshot: Snapshot, pods: PodTable, row: int) -> str:
     """Return why no controller recreates a pod that loses its node; empty if one does."""
     if not is_controlled(pods.owners[row]):

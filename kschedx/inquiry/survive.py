@@ -24,7 +24,14 @@ from kschedx.controllers.node_lifecycle import (
     ZoneEvictions,
     ZoneEvictionsDocument,
 )
-from kschedx.controllers.workloads import OfWorkload, Workload, loss_reason, staying_with_nodes, stays_with_node
+from kschedx.controllers.workloads import (
+    OfWorkload,
+    Workload,
+    loss_reason,
+    may_be_lost,
+    staying_with_nodes,
+    stays_with_node,
+)
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
@@ -444,11 +451,12 @@ class _Trial:
         simulator, cluster = self._simulator, self._simulator.run.cluster
         for place in places:
             cluster.replace_node(place, _unreachable(cluster.snapshot.cluster.nodes[place]))
-        lost = [*rows]
-        stays_lost = [row for row in lost if loss_reason(cluster.snapshot, cluster.pods, row)]
+        lost = np.array([*rows], dtype=np.int64)
+        doubtful = lost[cluster.pods.owners.take(lost).where(may_be_lost)].tolist()
+        stays_lost = [row for row in doubtful if loss_reason(cluster.snapshot, cluster.pods, row)]
         for row in stays_lost:
             simulator.delete(row)
-        simulator.react(simulator.evict({*lost}.difference(stays_lost)))
+        simulator.react(simulator.evict({*lost.tolist()}.difference(stays_lost)))
 
     def _workload_losses(self, lost: Iterable[tuple[int, LostPod]]) -> tuple[WorkloadLoss, ...]:
         owners, pods = self._simulator.manager.owners, self._simulator.run.cluster.pods
@@ -560,6 +568,7 @@ class _Account:
     def __init__(self, simulator: Simulator, failure: Failure, first_row: int, first_step: int) -> None:
         self._simulator = simulator
         self._pods = simulator.pods
+        self._may_be_lost = self._pods.owners.where(may_be_lost)
         self._gone = {*failure.nodes}
         self._steps: Sequence[QueueStep] = simulator.queue.steps[first_step:]
         self._last = {step.pod: step for step in self._steps}
@@ -593,7 +602,7 @@ class _Account:
         fate, budget = fates.get(key, (None, ""))
         if fate in STAYS:
             return ends(OutageOutcome.BLOCKED, budget)
-        if why := loss_reason(simulator.run.snapshot, pods, row):
+        if self._may_be_lost[row] and (why := loss_reason(simulator.run.snapshot, pods, row)):
             return ends(OutageOutcome.NOT_RECREATED, why)
         now = pods.rows[key]
         if now in self._deleted:
