@@ -608,7 +608,7 @@ def _needed_victims(diagnosis: Diagnosis) -> Iterator[RootCause]:
 def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[TopologyLabelLost]:
     """Yield the nodes that only lack the topology key, if other nodes have it."""
     cluster, table = diagnosis.cycle.snapshot.cluster, diagnosis.cycle.nodes
-    values = sorted({*cluster.label(key).values} - {None, ""})
+    values = sorted(filter(None, {*cluster.label(key).values}))
     if table is None or not values:
         return
     lost = [

@@ -62,7 +62,7 @@ class UnevaluatedDocument(Document, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Unevaluated(Struct, frozen=True, kw_only=True):
-    """A plugin, extender, or predicate that did not run."""
+    """What was not evaluated: a plugin or extender that did not run, or what a dump does not tell."""
 
     kind: UnevaluatedKind
     name: str
@@ -130,7 +130,7 @@ class Outcome(StrEnum):
     GATED = "Gated"
     ERROR = "Error"
     UNDECIDED = "Undecided"
-    """Everything that ran passes the pod, but what did not run could still reject it (`Cycle.unheard`)."""
+    """Everything that ran passes the pod, but what did not run could still reject it (`Cycle.unevaluated`)."""
 
 
 class PreFilterStep(Struct, frozen=True, kw_only=True):

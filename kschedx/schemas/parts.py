@@ -218,7 +218,8 @@ _MEANINGS: Mapping[str, str] = {
     "undecided": "What the answer depends on and kschedx does not know.",
     "ExplanationList.undecided": "Pods whose answer is undecided, with the cause.",
     "Descheduling.undecided": "Whether kschedx cannot decide where each pod lands.",
-    "unheard": "Extenders that were not called and could change the answer.",
+    "unheard": "What was not evaluated and could change the answer: plugins, extenders, objects that a dump lacks, "
+    "other schedulers, and volumes whose place is not known.",
     "unknownPlugins": "Plugins of the configuration that are not available to kschedx.",
     "utilization": "The runs of LowNodeUtilization and HighNodeUtilization.",
     "wanted": "The number of pods of --replicas.",

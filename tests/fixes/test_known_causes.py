@@ -1376,7 +1376,7 @@ def test_an_agent_for_hardware_keeps_to_its_nodes(label: str, value: str, kind: 
     assert any(fix.title.startswith(f"stop requiring {label}=true") for fix in result.fixes) is is_offered
 
 
-def plugin_of(name: str, on: str | None = None, **spec: object) -> Manifest:
+def plugin_of(name: str, on: str | None = None, **spec: Any) -> Manifest:
     """Return a pod of NVIDIA's device plugin, which crashes."""
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "nvidia-device-plugin", "uid": "u"}
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "no NVML"}}

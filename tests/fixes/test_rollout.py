@@ -7,7 +7,7 @@ import pytest
 import kschedx
 from kschedx.kube.documents import Change
 from kschedx.render.manifests import kubectl_commands
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 
 NODES = [node("a"), node("b")]
 PORTS = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]}]
@@ -66,7 +66,7 @@ def test_an_old_pod_is_deleted_before_a_new_one_is_created() -> None:
 def test_an_operator_may_revert_the_strategy() -> None:
     deployment, *others = rollout(SURGING)
     owner = {"apiVersion": "example.com/v1", "kind": "RedisFailover", "name": "r", "uid": "r", "controller": True}
-    deployment["metadata"]["ownerReferences"] = [owner]
+    at(deployment, "metadata")["ownerReferences"] = [owner]
     snapshot = kschedx.Snapshot.from_objects([*NODES, deployment, *others])
     costs = kschedx.explain(snapshot, "default/me").fixes[0].costs
     assert "change it in RedisFailover r, which may revert Deployment web" in costs

@@ -2951,7 +2951,7 @@ def test_a_replica_set_has_replaced_a_terminating_pod(tmp_path: Path) -> None:
     assert (result.code, "being deleted" in result.out) == (0, False)
 
 
-EVICTED: Manifest = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+EVICTED: dict[str, Any] = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
 GONE = {"deletionTimestamp": SINCE}
 
 
