@@ -287,9 +287,9 @@ def daemon_sets(snapshot: Snapshot) -> tuple[_DaemonSet, ...]:
     """Return the DaemonSets of the snapshot in list order, with their pods."""
     parsed: list[_DaemonSet] = []
     for (kind, namespace, name), raw in snapshot.workloads.items():
-        if kind != "DaemonSet":
+        workload = json.loads(raw) if kind == "DaemonSet" else {}
+        if not map_at(workload, "spec", "template"):  # an abridged dump may lack it
             continue
-        workload = json.loads(raw)
         manifest = pod_from_workload(workload)
         spec = cast("Mapping[str, object]", manifest["spec"])
         cluster = Snapshot.from_objects([_without_priority_class(manifest)])

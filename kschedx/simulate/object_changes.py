@@ -102,9 +102,10 @@ def _lost(part: str, path: str, known: list[str]) -> InputError:
 def scalar(text: str) -> object:
     """Return the value as YAML reads it: a number, true, false, null, or JSON; anything else is a string."""
     try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
         return text
+    return int(value) if isinstance(value, float) and value.is_integer() else value  # as Go writes 3.0
 
 
 def with_values(manifest: Mapping[str, object], fields: Fields) -> dict[str, object]:

@@ -344,3 +344,23 @@ def test_a_preempted_pod_that_was_not_ready_does_not_end_its_workload(
 def test_an_outage_names_as_many_nodes_as_there_are(tmp_path: Path) -> None:
     cluster = write(tmp_path, node("a"), node("b"), pod("p", on="a"))
     assert "outage of the busiest 2 nodes (a, b)" in kschedx("survive", "--busiest", "30", "-s", cluster).out
+
+
+def test_an_autoscaler_ignores_a_daemon_set_without_a_pod_template(tmp_path: Path) -> None:
+    cluster = Path(__file__).parents[2] / "fixtures/autoscaler-grows/cluster.yaml"
+    abridged: Manifest = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a", "namespace": "b"}}
+    (tmp_path / "c.yaml").write_text(f"{cluster.read_text(encoding='utf-8')}\n---\n{json.dumps(abridged)}\n")
+    result = kschedx("why", "pod/search-1", "-n", "shop", "-s", str(tmp_path / "c.yaml"))
+    assert "cluster-autoscaler adds a node of group" in result.out, result.err
+
+
+@pytest.mark.parametrize(("value", "pods"), [("3", 3), ("3.0", 3), ("2e0", 2)])
+def test_a_whole_number_may_be_written_with_a_fraction(value: str, pods: int, tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": small_pod("p")["spec"]}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    web: Manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    cluster = write(tmp_path, NODE, web)
+    result = kschedx("simulate", "-s", cluster, "--set", f"deploy/web:spec.replicas={value}")
+    assert f"{pods} of {pods}" in result.out
+    result = kschedx("simulate", "-s", cluster, "--set", f"deploy/web:spec.replicas={'[' * 3_000}{']' * 3_000}")
+    assert "spec.replicas: expected a whole number" in result.err
