@@ -6,12 +6,10 @@ Each is tried before it is printed: the pod is admitted and goes through a sched
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.admission import (
@@ -33,16 +31,14 @@ from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, closest
 from kschedx.explain.admission import enforced_standard, service_accounts
-from kschedx.explain.setup import Setup, Subject, admit
-from kschedx.fixes import FixCertainty
-from kschedx.fixes.changes import PatchError, apply_patch
+from kschedx.explain.setup import admit
+from kschedx.fixes.changes import apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.raised_quota import EXCEEDED, format_like, raised_quota
-from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.stopped_pod import Patch, StoppedPod, fix_with_outcome
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import Manifest, decode, encode, list_at, map_at
 from kschedx.kube.documents import Change, Target, pointer, remove_field, set_field, with_spec
@@ -54,11 +50,8 @@ from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, MAKING_PODS, contains
 from kschedx.patterns import lazy_pattern
-from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
-
-Patch = list[dict[str, object]]
 
 _USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
 """Requests for a container without any, if a quota or a LimitRange requires them."""
@@ -95,33 +88,10 @@ _VIOLATED = lazy_pattern(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[
 _SHOWN_NAMES = 3
 
 
-class Refusal(Struct, frozen=True, kw_only=True, dict=True):
-    """A pod that is not created because it is refused, and the trials of its fixes."""
+class Refusal(StoppedPod, frozen=True, kw_only=True, dict=True):
+    """A pod that is not created because it is refused."""
 
-    snapshot: Snapshot
-    setup: Setup
-    explain: Callable[[Subject, Setup], Explanation]
-    pod: Pod
-    manifest: Manifest
-    maker: Manifest | None = None
-    dependents: Sequence[Manifest] = ()
-    count: int = 1  # the number of missing pods
-    file: str = ""
-
-    @cached_property
-    def _workload_name(self) -> str:
-        return str(map_at(self.maker, "metadata").get("name") or "")
-
-    @property
-    def _namespace(self) -> str:
-        return self.pod.metadata.namespace
-
-    def _workload_change(self, patch: Patch) -> Change:
-        assert self.maker is not None
-        version, kind = str(self.maker.get("apiVersion") or ""), str(self.maker.get("kind"))
-        return Target(version, kind, self._workload_name, self._namespace).patched(*patch)
-
-    def _recreate_fix(self) -> Fix | None:
+    def recreate_fix(self) -> Fix | None:
         """Return the fix to recreate a workload with a changed immutable field. A StatefulSet with the same selector
         adopts its pods."""
         if self.maker is None or self.maker.get("kind") not in MAKING_PODS:
@@ -147,7 +117,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             commands=tuple(commands),
         )
 
-    def _refusal_fixes(self, message: str) -> Iterator[Fix]:
+    def fixes(self, message: str) -> Iterator[Fix]:
         try:
             fixes = [fix for fix in self._message_fixes(message) if fix is not None]
         except InputError:  # an amount in the message that no API server writes
@@ -660,77 +630,12 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
 
     # --- trials
 
-    def _create_fix(
-        self, api_version: str, kind: str, name: str, body: Mapping[str, object], command: str = "", *, title: str = ""
-    ) -> Fix | None:
-        is_namespaced = kind not in ("Namespace", "PriorityClass")
-        namespace = self._namespace if is_namespaced else ""
-        metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-        manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
-        target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
-        snapshot = with_applied(self.snapshot, [manifest])
-        commands = (command,) if command else ()
-        title, change = title or f"create {kind} {name}", Change(target=target, create=manifest)
-        return self._try(title, (change,), snapshot=snapshot, commands=commands)
-
-    def _patch_fix(self, title: str, patch: Patch) -> Fix | None:
-        """Try a change of the pod, or of the template from which it is created; None if it has no such field."""
-        change = Target("v1", "Pod", self.pod.metadata.name, self._namespace).patched(*patch)
-        owner = template_owner(self.snapshot, self.pod)
-        try:
-            apply = (change if owner is None else owner_change(change, owner, self.pod),)
-            manifest = apply_patch(dict(self.manifest), change.patch)
-        except PatchError:
-            return None
-        return self._try(title, (change,), manifest=manifest, apply=apply)
-
-    def _try(
-        self,
-        title: str,
-        changes: tuple[Change, ...],
-        *,
-        snapshot: Snapshot | None = None,
-        manifest: Manifest | None = None,
-        commands: tuple[str, ...] = (),
-        apply: tuple[Change, ...] = (),
-    ) -> Fix | None:
-        """Return the fix with the pod's answer after it; None if the API server still refuses the pod."""
-        try:
-            subject = self._admit(snapshot or self.snapshot, manifest or self.manifest)
-        except (InputError, UndecidableError):
-            return None
-        fix = replace(Fix.untried(title, changes, commands=commands), apply=apply or changes)
-        return fix_with_outcome(fix, self._decide(subject))
-
-    def _admit(self, snapshot: Snapshot, manifest: Manifest) -> Subject:
-        return admit(snapshot, manifest, self.setup, dependents=self.dependents, maker=self.maker)
-
     def _refusal_in(self, snapshot: Snapshot) -> str:
         try:
             self._admit(snapshot, self.manifest)
         except (InputError, UndecidableError) as error:
             return str(error)
         return ""
-
-    def _decide(self, subject: Subject) -> Explanation | None:
-        try:
-            return self.explain(subject, self.setup)
-        except (InputError, UndecidableError):
-            return None
-
-
-def fix_with_outcome(fix: Fix, then: Explanation | None, *, lost: str = "") -> Fix:
-    """Return an untried fix with the pod's outcome after it, or what else it then needs without its lost node."""
-    if then is None:  # nothing shows where the pod would go
-        return fix
-    if then.alone is Outcome.SCHEDULED:
-        return replace(fix, certainty=FixCertainty.VERIFIED, feasible_nodes=then.chosen_nodes)
-    title = fix.title
-    if further := [each.title for each in then.fixes if not lost or lost not in each.title]:
-        title = f"{title}; then {further[0]}"
-    elif then.message:
-        title = f"{title}; the pod is unschedulable then: {then.message}"
-    return replace(fix, title=title, certainty=FixCertainty.PARTIAL)
 
 
 _FIXES = (

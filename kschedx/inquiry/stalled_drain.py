@@ -21,7 +21,7 @@ from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import drain_each, drain_nodes
 from kschedx.kube.documents import Document, Json, to_json
 from kschedx.kube.escaping import shell_command, why_command
-from kschedx.kube.kubectl import merge_patch, scale_workload
+from kschedx.kube.kubectl import merge_patch, remove_finalizers, scale_workload
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.results import Shown
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
@@ -134,7 +134,7 @@ def _without_finalizers(pod: str, finalizers: Sequence[str]) -> _BudgetStep:
     which = f"finalizer{'' if len(finalizers) == 1 else 's'} {', '.join(finalizers)}"
     return _BudgetStep(
         title=f"repair the controller of {which} of {pod}, or remove the {which.partition(' ')[0]} if it is gone",
-        command=merge_patch("pod", namespace, name, {"metadata": {"finalizers": None}}),
+        command=remove_finalizers("pod", namespace, name),
         changes=(SimulatedChange(verb=ChangeVerb.DELETE, text=f"{namespace}/pod/{name}"),),
     )
 

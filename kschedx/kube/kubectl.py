@@ -47,3 +47,8 @@ def merge_patch(resource: str, namespace: str, name: str, fields: Mapping[str, o
     where = " -n {}" if namespace else ""
     template = f"kubectl patch {{}} {{}}{where} --type merge -p {{}}"
     return shell_command(template, resource, name, *filter(None, (namespace,)), fields)
+
+
+def remove_finalizers(resource: str, namespace: str, name: str) -> str:
+    """Return the command that removes all finalizers of an object."""
+    return merge_patch(resource, namespace, name, {"metadata": {"finalizers": None}})

@@ -1,0 +1,140 @@
+"""A pod that is not created or does not run, and the trials of changes for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+from msgspec import Struct, structs
+from msgspec.structs import replace
+
+from kschedx.errors import InputError, UndecidableError
+from kschedx.explain.setup import Setup, Subject, admit
+from kschedx.fixes import FixCertainty
+from kschedx.fixes.changes import PatchError, apply_patch
+from kschedx.fixes.owners import owner_change, template_owner
+from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fix import Fix
+from kschedx.kube.decoding import Manifest, map_at
+from kschedx.kube.documents import Change, Target, merged_fields
+from kschedx.kube.escaping import shell_command
+from kschedx.kube.kubectl import delete_pod
+from kschedx.kube.types import Pod
+from kschedx.snapshot.edits import with_applied
+from kschedx.snapshot.snapshot import Snapshot
+
+Patch = list[dict[str, object]]
+OfStoppedPod = TypeVar("OfStoppedPod", bound="StoppedPod")
+
+
+class StoppedPod(Struct, frozen=True, kw_only=True, dict=True):
+    """A pod that is not created or does not run. A change is tried before it is printed: the pod is admitted and goes
+    through a scheduling cycle."""
+
+    snapshot: Snapshot
+    setup: Setup
+    explain: Callable[[Subject, Setup], Explanation]
+    pod: Pod
+    manifest: Manifest
+    maker: Manifest | None = None
+    dependents: Sequence[Manifest] = ()
+    count: int = 1  # the number of missing pods
+    file: str = ""
+
+    def to(self, kind: type[OfStoppedPod]) -> OfStoppedPod:
+        """Return the same pod as another type, which has other fixes."""
+        return kind(**structs.asdict(self))
+
+    @cached_property
+    def _workload_name(self) -> str:
+        return str(map_at(self.maker, "metadata").get("name") or "")
+
+    @property
+    def _namespace(self) -> str:
+        return self.pod.metadata.namespace
+
+    def _workload_change(self, patch: Patch) -> Change:
+        assert self.maker is not None
+        version, kind = str(self.maker.get("apiVersion") or ""), str(self.maker.get("kind"))
+        return Target(version, kind, self._workload_name, self._namespace).patched(*patch)
+
+    def _create_fix(
+        self, api_version: str, kind: str, name: str, body: Mapping[str, object], command: str = "", *, title: str = ""
+    ) -> Fix | None:
+        is_namespaced = kind not in ("Namespace", "PriorityClass")
+        namespace = self._namespace if is_namespaced else ""
+        metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+        manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
+        target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
+        snapshot = with_applied(self.snapshot, [manifest])
+        commands = (command,) if command else ()
+        title, change = title or f"create {kind} {name}", Change(target=target, create=manifest)
+        return self._try(title, (change,), snapshot=snapshot, commands=commands)
+
+    def _patch_fix(self, title: str, patch: Patch) -> Fix | None:
+        """Try a change of the pod, or of the template from which it is created; None if it has no such field."""
+        change = Target("v1", "Pod", self.pod.metadata.name, self._namespace).patched(*patch)
+        owner = template_owner(self.snapshot, self.pod)
+        try:
+            apply = (change if owner is None else owner_change(change, owner, self.pod),)
+            manifest = apply_patch(dict(self.manifest), change.patch)
+        except PatchError:
+            return None
+        return self._try(title, (change,), manifest=manifest, apply=apply)
+
+    def _try(
+        self,
+        title: str,
+        changes: tuple[Change, ...],
+        *,
+        snapshot: Snapshot | None = None,
+        manifest: Manifest | None = None,
+        commands: tuple[str, ...] = (),
+        apply: tuple[Change, ...] = (),
+    ) -> Fix | None:
+        """Return the fix with the pod's answer after it; None if the API server still refuses the pod."""
+        try:
+            subject = self._admit(snapshot or self.snapshot, manifest or self.manifest)
+        except (InputError, UndecidableError):
+            return None
+        fix = replace(Fix.untried(title, changes, commands=commands), apply=apply or changes)
+        return fix_with_outcome(fix, self._decide(subject))
+
+    def _admit(self, snapshot: Snapshot, manifest: Manifest) -> Subject:
+        return admit(snapshot, manifest, self.setup, dependents=self.dependents, maker=self.maker)
+
+    def _decide(self, subject: Subject) -> Explanation | None:
+        try:
+            return self.explain(subject, self.setup)
+        except (InputError, UndecidableError):
+            return None
+
+    def _workload_fix(self, title: str, spec: Mapping[str, object]) -> Fix | None:
+        if self.maker is None:
+            return None
+        kind = str(self.maker.get("kind")).lower()
+        command = self._merge_command("{}/{}", kind, self._workload_name, spec=spec)
+        return self._try(title, (self._workload_change([*merged_fields("/spec", spec)]),), commands=(command,))
+
+    def _merge_command(self, named: str, *data: str, spec: Mapping[str, object]) -> str:
+        template = f"kubectl patch {named} -n {{}} --type merge -p {{}}"
+        return shell_command(template, *data, self._namespace, {"spec": spec})
+
+    def _deletion_fix(self, title: str) -> Fix:
+        return Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
+
+
+def fix_with_outcome(fix: Fix, then: Explanation | None, *, lost: str = "") -> Fix:
+    """Return an untried fix with the pod's outcome after it, or what else it then needs without its lost node."""
+    if then is None:  # nothing shows where the pod would go
+        return fix
+    if then.alone is Outcome.SCHEDULED:
+        return replace(fix, certainty=FixCertainty.VERIFIED, feasible_nodes=then.chosen_nodes)
+    title = fix.title
+    if further := [each.title for each in then.fixes if not lost or lost not in each.title]:
+        title = f"{title}; then {further[0]}"
+    elif then.message:
+        title = f"{title}; the pod is unschedulable then: {then.message}"
+    return replace(fix, title=title, certainty=FixCertainty.PARTIAL)
