@@ -254,9 +254,7 @@ class ClusterChanges:
 
     def _add_nodes(self, change: SimulatedChange) -> None:
         number, model = split_at_sign(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
-        count = _parse_count(number, MOST_NODES)
-        if not count:
-            raise InputError(f'found "{number}", expected a number from 1 on')
+        count = _parse_count(number, MOST_NODES, least=1)
         template = node_of_file(change.objects, model) if change.objects else self._template(model)
         added = list(_nodes_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
@@ -720,10 +718,10 @@ def _node_of(snapshot: Snapshot, name: str) -> Node:
     return snapshot.cluster.nodes[row]
 
 
-def _parse_count(text: str, most: int = MOST_COUNT) -> int:
-    """Return a number of nodes or replicas. Raises `InputError` for more than `most`."""
-    if not re.fullmatch(r"[0-9]+", text):
-        raise InputError(f'found "{text}", expected a number')
+def _parse_count(text: str, most: int = MOST_COUNT, *, least: int = 0) -> int:
+    """Return a number of nodes or replicas. Raises `InputError` for fewer than `least`, and for more than `most`."""
+    if not re.fullmatch(r"[0-9]+", text) or int(text[:99]) < least:
+        raise InputError(f'found "{text}", expected a number of at least {least}')
     if len(text) > 9 or int(text) > most:
         raise InputError(f"found {int(text[:99]):,}, at most {most:,} are simulated")
     return int(text)
