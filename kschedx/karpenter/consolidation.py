@@ -257,11 +257,13 @@ class Consolidator:
             price=self._prices[disruption.node],
             pods=tuple(filter(is_reschedulable, pods_on(self._snapshot, state))),
             is_consolidatable=disruption.is_consolidatable and pool.spec.replicas is None,
-            is_drifted=disruption.is_drifted and pool.spec.replicas is None,
+            is_drifted=disruption.goes_by_drift and pool.spec.replicas is None,
             drifted_since="" if drifted is None else drifted.last_transition_time or "",
         )
         unfit = next((obstacle.text for obstacle in disruption.obstacles), "")
-        if unfit:
+        if disruption.goes_by_drift:
+            pass  # what only consolidation requires does not keep it
+        elif unfit:
             self._kept[disruption.node] = unfit
         elif not disruption.is_consolidatable:
             self._kept[disruption.node] = "its NodeClaim is not Consolidatable"
@@ -350,7 +352,9 @@ class Consolidator:
                 self._kept.setdefault(candidate.name, _OVER_BUDGET)
                 continue
             result = self._simulate([candidate])
-            if not self._unplaced_reason(result, [candidate]):
+            if why := self._unplaced_reason(result, [candidate]):
+                self._kept.setdefault(candidate.name, why)
+            else:
                 return [replace(self._deletion_command(Method.DRIFT, [candidate]), replacements=len(result.new))]
         return []
 

@@ -111,6 +111,8 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     is_consolidatable: bool
     """Whether the node's pods have not changed for the pool's consolidateAfter."""
     is_drifted: bool
+    goes_by_drift: bool
+    """Whether the node is drifted, and a budget may allow to remove it for that reason."""
     is_empty: bool
     """Whether no pod has to move; from Karpenter 1.14 on, whether no pod has an eviction cost."""
     balance: Balance | None = None
@@ -129,7 +131,7 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     @property
     def may_go(self) -> bool:
         """Whether nothing known here prevents it. Drift does not depend on what only consolidation requires."""
-        return not self.is_blocked if self.is_drifted else self.is_consolidatable and not self.obstacles
+        return not self.is_blocked if self.goes_by_drift else self.is_consolidatable and not self.obstacles
 
     @property
     def is_blocked(self) -> bool:
@@ -188,26 +190,30 @@ class _Pools:
         pool = self._pools.get(state.pool)
         is_consolidatable = condition_of(conditions, "Consolidatable", "True") is not None
         is_drifted, is_empty = condition_of(conditions, "Drifted", "True") is not None, _is_empty(pods, behaviour)
+        disabling = None if pool is None or state.claim is None else self._disabling(pool, pods)
         reasons = {"Drifted"} if is_drifted else set()
-        if is_consolidatable or not is_drifted:
+        if not is_drifted or (is_consolidatable and disabling is None):
             reasons.add("Empty" if is_empty else "Underutilized")
         blocking = () if pool is None or state.claim is None else _blocking_budgets(pool, reasons, self._now)
+        goes_by_drift = is_drifted and (pool is None or not _blocking_budgets(pool, {"Drifted"}, self._now))
+        is_of_drift = goes_by_drift or (is_drifted and bool(blocking))
         is_balanced = pool is not None and pool.spec.disruption.consolidation_policy == BALANCED
         return NodeDisruption(
             node=name,
             pool=state.pool if state.claim is not None else "",
             obstacles=()
             if state.claim is None
-            else tuple(self._obstacles(state, state.claim, pool, pods, blocking, is_drifted=is_drifted)),
+            else tuple(self._obstacles(state, state.claim, pool, pods, blocking, is_drifted=is_of_drift)),
             is_consolidatable=is_consolidatable,
             is_drifted=is_drifted,
+            goes_by_drift=goes_by_drift,
             is_empty=is_empty,
             balance=self._balance(state) if is_balanced and state.claim and behaviour.moves_are_balanced else None,
             blocking=blocking,
             guarded=next((pod.key for pod in pods if state.claim is not None and _is_guarded(pod, self._now)), ""),
             protected=() if state.claim is None else self._protecting(pods),
             is_guarded=state.is_guarded,
-            disabling=None if pool is None or state.claim is None else self._disabling(pool, pods),
+            disabling=disabling,
         )
 
     def _balance(self, state: StateNode) -> Balance:

@@ -320,7 +320,7 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
         obstacles[-1] += f" ({field} is {value})"
     goes = consolidation is not None and any(disruption.node in command.nodes for command in consolidation.commands)
     why = "" if consolidation is None else consolidation.kept.get(disruption.node, "")
-    if goes or (disruption.is_drifted and disruption.may_go):
+    if goes or (disruption.goes_by_drift and disruption.may_go):
         obstacles = []  # what only consolidation requires does not keep a drifted node
     if not obstacles and not goes:
         if not disruption.may_go:
@@ -342,9 +342,9 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
     elif obstacles:
         phrase = f"Karpenter keeps it, {obstacles[0]}"
         facts = [*list_facts("also", obstacles[1:]), *facts]
-    elif goes or disruption.is_drifted:
-        phrase = f"Karpenter {'removes' if disruption.is_empty or disruption.is_drifted else 'consolidates'} it"
-        phrase += ": its NodeClaim is Drifted" if disruption.is_drifted else ""
+    elif goes or disruption.goes_by_drift:
+        phrase = f"Karpenter {'removes' if disruption.is_empty or disruption.goes_by_drift else 'consolidates'} it"
+        phrase += ": its NodeClaim is Drifted" if disruption.goes_by_drift else ""
     else:
         how = "removes it, it is empty" if disruption.is_empty else "may consolidate it if its pods fit cheaper nodes"
         phrase = f"Karpenter {how}"

@@ -216,6 +216,27 @@ def test_drift_tries_every_node_while_a_budget_allows_one() -> None:
     assert [command.nodes for command in result.commands] == [("b",)]
 
 
+@pytest.mark.parametrize(
+    ("budgets", "disruption", "cpu", "kept"),
+    [
+        ([{"nodes": "100%"}], {"consolidateAfter": "Never"}, "1", {}),
+        ([{"nodes": "100%"}], {"consolidateAfter": "Never"}, "100", {"a": "Not all pods would schedule, shop/x => "}),
+        ([{"nodes": "0", "reasons": ["Drifted"]}], {"consolidateAfter": "Never"}, "1", {"a": "No allowed disruptions"}),
+        ([{"nodes": "0", "reasons": ["Drifted"]}], {}, "100", {"a": "Not all pods would schedule, shop/x => "}),
+    ],
+)
+def test_what_keeps_a_drifted_node(
+    budgets: list[dict[str, object]], disruption: dict[str, str], cpu: str, kept: dict[str, str]
+) -> None:
+    """Without drift, for which a budget may allow none, the node is consolidated as any other."""
+    drifted = (node("a", "small", "Drifted", "Consolidatable"), pod("x", "a", cpu))
+    its_pool = pool(budgets=budgets, **disruption)
+    result = consolidation(its_pool, *drifted)
+    assert {name: text[: len(kept[name])] for name, text in result.kept.items()} == kept
+    allows_drift = "reasons" not in budgets[0]
+    assert [command.method for command in result.commands] == ([Method.DRIFT] if allows_drift and not kept else [])
+
+
 def test_nodes_that_are_not_ready_use_up_a_budget() -> None:
     lost = node("b", "small")
     lost[0]["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
