@@ -10,7 +10,7 @@ from kschedx.explain.hardware import RootCause
 from kschedx.findings import UntoleratedTaint
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.kinds import key_of
-from kschedx.kube.tolerations import tolerates
+from kschedx.kube.tolerations import Tolerations
 from kschedx.kube.types import OwnerReference, Pod, Taint, Toleration
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -73,8 +73,7 @@ def _toleration(entry: Mapping[str, object]) -> Toleration:
 def not_passed_on(snapshot: Snapshot, pod: Pod, finding: UntoleratedTaint) -> Iterator[NotPassedOn]:
     """Yield the custom resource that tolerates a taint which its pod does not tolerate."""
     owner, taint = creator(snapshot, pod), Taint(key=finding.key, value=finding.value, effect=finding.effect)
-    declared = declared_tolerations(snapshot, pod)
-    if owner is not None and any(tolerates(each, taint, comparison=True) for each in declared):
+    if owner is not None and Tolerations(declared_tolerations(snapshot, pod), comparison=True).cover(taint):
         named = f"{owner.kind} {owner.name}"
         text = f"{named} tolerates taint {finding.key}, but its operator has not passed that on to the pod"
         yield NotPassedOn(text=text, kind=owner.kind, namespace=pod.metadata.namespace, name=owner.name)

@@ -45,7 +45,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import stored_controller, stored_metadata
-from kschedx.kube.names import HOSTNAME, ZONE
+from kschedx.kube.names import HOSTNAME, ZONE, ZONE_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import requested_amount
 from kschedx.kube.scalars import parse_int64
@@ -605,6 +605,10 @@ def _needed_victims(diagnosis: Diagnosis) -> Iterator[RootCause]:
             return
 
 
+_PROVIDERS_WITH_ZONE, _PLACE_OF_ZONE = ("aws:", "gce:"), 3
+"""Providers whose IDs name the zone, as `aws:///zone/instance` and `gce://project/zone/instance`, and its place."""
+
+
 def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[TopologyLabelLost]:
     """Yield the nodes that only lack the topology key, if other nodes have it."""
     cluster, table = diagnosis.cycle.snapshot.cluster, diagnosis.cycle.nodes
@@ -621,7 +625,8 @@ def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[TopologyLa
         named = list_names([node.name for node in lost], 2)
         text = f"{named} {'lacks' if len(lost) == 1 else 'lack'} label {key}, which other nodes have"
         parts = lost[0].spec.provider_id.split("/")
-        value = next((value for value in values if value in parts), "")
+        is_zone = key in ZONE_LABELS and parts[0] in _PROVIDERS_WITH_ZONE and len(parts) > _PLACE_OF_ZONE
+        value = parts[_PLACE_OF_ZONE] if is_zone and parts[_PLACE_OF_ZONE] in values else ""
         yield TopologyLabelLost(text=text, node=lost[0].name, key=key, value=value)
 
 

@@ -25,6 +25,7 @@ from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import merge_patch, pod_logs, scale_workload
 from kschedx.kube.storage import PersistentVolumeClaim
+from kschedx.kube.tolerations import Tolerations
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -161,7 +162,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             apply=apply,
             costs=(
                 *fix.costs,
-                *(_creator(apply, pod, stored_in) if owner is None else _owners(owner) if of_owner else ()),
+                *(_creator(apply, fix.steps, pod, stored_in) if owner is None else _owners(owner) if of_owner else ()),
             ),
         )
 
@@ -302,19 +303,19 @@ def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iter
         yield f"request {size}"
 
 
-def _creator(changes: Sequence[Change], pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
-    """Yield which custom resource a change of its pod belongs in, or that it has the toleration already."""
+def _creator(
+    changes: Sequence[Change], steps: Sequence[s.FixStep], pod: Pod, snapshot: Snapshot | None
+) -> Iterator[str]:
+    """Yield which custom resource a change of its pod belongs in, or that it has the tolerations already."""
     controller = None if snapshot is None else creator(snapshot, pod)
-    own = [change for change in changes if change.target == Target.pod(pod.key)]
-    if snapshot is None or controller is None or not own or controller.kind in KINDS:
+    is_of_pod = any(change.target == Target.pod(pod.key) for change in changes)
+    if snapshot is None or controller is None or not is_of_pod or controller.kind in KINDS:
         return
-    declared = {toleration.key for toleration in declared_tolerations(snapshot, pod)}
-    values = [operation.get("value") for change in own for operation in change.patch]
-    entries = (entry for value in values for entry in (value if isinstance(value, list) else [value]))
-    added = {entry.get("key") for entry in entries if isinstance(entry, Mapping)}
-    named = f"{controller.kind} {controller.name}"
-    place = configured_in(controller)
-    yield f"{named} has it already" if added & declared else f"change it in {place}, which creates the pod"
+    declared = Tolerations(declared_tolerations(snapshot, pod), comparison=True)
+    if steps and all(isinstance(step, s.Tolerate) and all(map(declared.cover, step.taints)) for step in steps):
+        yield f"{controller.kind} {controller.name} has it already"
+    else:
+        yield f"change it in {configured_in(controller)}, which creates the pod"
 
 
 def _owners(owner: Owner) -> Iterator[str]:

@@ -495,7 +495,7 @@ class PodFixes:
                     title = f"repair {plugin}, if {node} has the device"
                     yield Fix.untried(title, commands=(why_command(plugin),), of_group=FixGroup.CLUSTER)
                 case TopologyLabelLost(node=node, key=key, value=value):
-                    command = shell_command(f"kubectl label node {{}} {key}={value}", node)
+                    command = shell_command("kubectl label node {} {}", node, f"{key}={value}")
                     label = f"{key}={value}, as its provider ID shows" if value else f"its {key}"
                     commands = (command,) if value else ()
                     yield Fix.untried(f"label {node} with {label}", commands=commands, of_group=FixGroup.CLUSTER)

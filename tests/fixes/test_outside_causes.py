@@ -494,6 +494,24 @@ def test_a_change_of_a_pod_belongs_in_its_custom_resource() -> None:
         assert "change it in SparkApplication etl, which creates the pod" in fixes[0].costs
 
 
+@pytest.mark.parametrize(("value", "is_declared"), [("ml", True), ("other", False)])
+def test_a_custom_resource_that_has_the_toleration_already(value: str, *, is_declared: bool) -> None:
+    api = "sparkoperator.k8s.io/v1beta2"
+    team = {"key": "team", "operator": "Equal", "value": value, "effect": "NoSchedule"}
+    spark = {"apiVersion": api, "kind": "SparkApplication", "metadata": {"name": "etl", "namespace": "default"}}
+    owner = {"apiVersion": api, "kind": "SparkApplication", "name": "etl", "uid": "s", "controller": True}
+    me = pod("me", metadata={"labels": {"spark-role": "driver"}, "ownerReferences": [owner]})
+    spec = {"driver": {"tolerations": [team]}, "executor": {}}
+    fixes = explained({**spark, "spec": spec}, node("a", taints=["team=ml:NoSchedule"]), me).fixes
+    (tolerating,) = [fix for fix in fixes if fix.title == "tolerate team=ml:NoSchedule"]
+    cost = (
+        "SparkApplication etl has it already"
+        if is_declared
+        else "change it in SparkApplication etl, which creates the pod"
+    )
+    assert tolerating.costs == (cost,)
+
+
 def test_the_pod_of_a_challenge_is_described_by_its_issuer() -> None:
     api = "acme.cert-manager.io/v1"
     owner = {"apiVersion": api, "kind": "Challenge", "name": "tls", "uid": "c", "controller": True}
@@ -656,23 +674,27 @@ def test_the_pod_that_owns_another_is_not_deleted_for_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("provider", "first"),
+    ("key", "values", "provider", "first"),
     [
-        ("aws:///eu-1/i-0", f"label c with {ZONE}=eu-1, as its provider ID shows"),
-        ("", f"label c with its {ZONE}"),
+        (ZONE, ("eu-1", "eu-2"), "aws:///eu-1/i-0", f"label c with {ZONE}=eu-1, as its provider ID shows"),
+        (ZONE, ("eu-1", "eu-2"), "gce://eu-2/eu-1/n", f"label c with {ZONE}=eu-1, as its provider ID shows"),
+        (ZONE, ("eu-1", "eu-2"), "", f"label c with its {ZONE}"),
+        (ZONE, ("0", "1"), "azure:///virtualMachineScaleSets/n/virtualMachines/0", f"label c with its {ZONE}"),
+        ("rack", ("eu-1", "eu-2"), "aws:///eu-1/i-0", "label c with its rack"),
+        ("{0}; x", ("1", "2"), "aws:///eu-1/i-0", "label c with its {0}; x"),
     ],
 )
-def test_a_node_that_only_lacks_the_topology_key(provider: str, first: str) -> None:
+def test_a_node_that_only_lacks_the_topology_key(key: str, values: tuple[str, str], provider: str, first: str) -> None:
     spread = {
         "maxSkew": 1,
-        "topologyKey": ZONE,
+        "topologyKey": key,
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
-    full = [node(name, labels={ZONE: f"eu-{name}"}, allocatable={"pods": "0"}) for name in "12"]
+    full = [node(value, labels={key: value}, allocatable={"pods": "0"}) for value in values]
     me = pod("me", labels={"app": "web"}, topologySpreadConstraints=[spread])
     result = explained(*full, node("c", providerID=provider), me)
-    assert f"c lacks label {ZONE}, which other nodes have" in roots(Diagnosis(result.cycle))
+    assert f"c lacks label {key}, which other nodes have" in roots(Diagnosis(result.cycle))
     assert result.fixes[0].title == first
     tainted = node("c", taints=["team=a:NoSchedule"])
     assert not roots(Diagnosis(explained(*full, tainted, me).cycle))
