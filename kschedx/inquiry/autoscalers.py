@@ -59,13 +59,16 @@ def autoscalers_of(
     return tuple(filter(None, autoscalers)), (*notes, *_without_node_pools(snapshot))
 
 
+_PROVISIONER = "Provisioner.karpenter.sh"  # Karpenter before 0.32 adds nodes by them; they are not evaluated
+
+
 def _without_node_pools(snapshot: Snapshot) -> Iterator[Note]:
     """Yield that Karpenter runs without a NodePool."""
     if snapshot.of(NodePool) or not any(is_running(snapshot.pods, row) for row in add_on_rows(snapshot, "Karpenter")):
         return
-    source = snapshot.source
-    holds_others = any(number and "karpenter" in kind for kind, number in source.kinds.items())
-    if source.is_complete("NodePool") or holds_others:
+    source, kinds = snapshot.source, snapshot.source.kinds
+    is_read = source.is_complete("NodePool") or any(number and "karpenter" in kind for kind, number in kinds.items())
+    if is_read and not kinds.get(_PROVISIONER):
         yield note("no-node-pool", "Karpenter runs, and there is no NodePool: it adds no node until you create one")
     else:
         yield note("no-node-pool", "Karpenter runs, and the dump holds no NodePool: whether it helps is not known")

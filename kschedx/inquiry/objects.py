@@ -100,7 +100,7 @@ def _unmatched_labels(snapshot: Snapshot, namespace: str, name: str) -> Iterator
         values = {labels[key] for labels in (pods.labels[row] for row in rows) if key in labels}
         if value not in values:
             meant = nearest_name(value, sorted(values))
-            yield f"no pod has {key}={value}{meant and f' (did you mean {key}={meant}?)'}"
+            yield f"no pod in namespace {namespace} has {key}={value}{meant and f' (did you mean {key}={meant}?)'}"
 
 
 def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecycle | None:

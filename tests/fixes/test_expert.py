@@ -127,6 +127,7 @@ def test_karpenter_gives_a_new_node_the_startup_taint_as_well(tmp_path: Path, ke
     [
         (True, ["NodeClaim"], "Karpenter runs, and there is no NodePool: it adds no node until you create one"),
         (True, [], "Karpenter runs, and the dump holds no NodePool: whether it helps is not known"),
+        (True, ["Provisioner"], "Karpenter runs, and the dump holds no NodePool: whether it helps is not known"),
         (False, ["NodeClaim"], None),
         (True, ["NodeClaim", "NodePool"], None),
     ],
