@@ -204,6 +204,18 @@ def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator
             return
 
 
+def _unplaced_notes(cycle: Cycle) -> Iterator[Note]:
+    """Yield what lets kube-scheduler choose before a driver, if the driver may choose a place without a node."""
+    for unevaluated in cycle.unevaluated:
+        if unevaluated.kind is UnevaluatedKind.VOLUME and unevaluated.stake is Stake.FIT and unevaluated.objects:
+            name = cycle.snapshot.storage.claims[unevaluated.name].storage_class
+            text = (
+                f"class {name} binds claim {unevaluated.name} before kube-scheduler selects a node (Immediate); "
+                "with a class of volumeBindingMode WaitForFirstConsumer, the volume follows the pod"
+            )
+            yield note("volume-before-node", text, claim=unevaluated.name, storage_class=name)
+
+
 def unusable_volumes(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[str]:
     """Yield the cause for a claim whose class does not provision volumes, so that an existing volume has to match."""
     claim = snapshot.storage.claims.get(finding.claim.claim)
@@ -376,6 +388,7 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
         *_extender_notes(cycle),
         *missing_notes(cycle),
         *storage_notes(cycle.snapshot, cycle.pod),
+        *_unplaced_notes(cycle),
     )
 
 

@@ -1240,6 +1240,7 @@ def test_a_pod_with_a_new_claim_is_decided_for_each_place_of_its_volume(
     volumes = [{"name": "data", "ephemeral": {"volumeClaimTemplate": template}}]
     result = kschedx.explain(cluster, pod("me", containers=IMAGE, volumes=volumes))
     assert (result.outcome, text in " ".join(str(result).split())) == (outcome, True)
+    assert ("WaitForFirstConsumer, the volume follows the pod" in str(result)) is ("where no node fits" in text)
     assert not any("repair" in item.title for item in result.fixes)
 
 
