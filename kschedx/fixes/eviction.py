@@ -282,13 +282,11 @@ def preemption_after_raise(cycle: Cycle, start: Situation) -> Iterator[Proposal]
     for chosen in _classes(start):
         step = s.RaisePriority(name=chosen.metadata.name, value=chosen.value)
         raised = apply_step(step, start.proposal, start.snapshot)
-        try:
-            then = start.scheduler.schedule(raised.pod, start.profile)
-        except UndecidableError:
+        situation = replace(start, proposal=raised)
+        then = situation.decide()
+        if then is None or then.outcome is not Outcome.UNSCHEDULABLE:
             return
-        if then.outcome is not Outcome.UNSCHEDULABLE:
-            return
-        proposals = tuple(preemption(then, replace(start, proposal=raised)))
+        proposals = tuple(preemption(then, situation))
         if any(
             _is_sibling(row, start.pod, start.snapshot)
             for proposal in proposals

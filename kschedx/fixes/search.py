@@ -185,7 +185,7 @@ class _Search:
         """Whether PreEnqueue admits a pod to the queue that it kept out before: filters alone do not show that."""
         if self._cycle.outcome is not Outcome.GATED:
             return True
-        return situation.scheduler.schedule(situation.pod, self._cycle.profile).outcome is not Outcome.GATED
+        return situation.is_admitted_to_queue()
 
     def _try(self, proposal: Proposal) -> Situation | None:
         """Return the situation after the proposal. None if it was tried already, is undecidable, takes back a drain, or
@@ -272,11 +272,8 @@ class _Search:
             and _lacks_room_if_changed(situation)
         )
         for situation in islice(opened, _MOST_PREEMPTING):
-            try:
-                then = situation.scheduler.schedule(situation.pod, self._cycle.profile)
-            except UndecidableError:
-                continue
-            yield from self._all([*preemption(then, situation)])
+            if (then := situation.decide()) is not None:
+                yield from self._all([*preemption(then, situation)])
 
     def _deeper(self, situations: Sequence[Situation]) -> Iterator[Situation]:
         """Yield situations with remedies for problems that a step revealed as well: a claim that now exists needs a

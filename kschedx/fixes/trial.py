@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
+from kschedx.errors import UndecidableError
 from kschedx.explain.node_groups import NodeGroup, groups_of
 from kschedx.findings import Finding
 from kschedx.fixes import steps as s
@@ -45,6 +46,21 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def pod(self) -> Pod:
         return self.proposal.pod
+
+    def decide(self) -> Cycle | None:
+        """Decide about the pod as a whole, with preemption. None if kschedx cannot, or if extenders take part: they are
+        asked only about the pod itself, never about a trial."""
+        if self.scheduler.config.extenders:
+            return None
+        try:
+            return self.scheduler.schedule(self.pod, self.profile)
+        except UndecidableError:
+            return None
+
+    def is_admitted_to_queue(self) -> bool:
+        """Whether every PreEnqueue plugin lets the pod into the queue."""
+        framework = self.scheduler.framework(self.profile)
+        return framework is None or all(status.is_success for status in framework.run_pre_enqueue(self.pod))
 
     def daemon_requests(self, node: Node) -> dict[str, int]:
         """Return what DaemonSets' pods request on a new node, before any other pod is there."""
