@@ -17,6 +17,7 @@ from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.controllers.workloads import Owners, Workload, member_rows
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import drain_each, drain_nodes
 from kschedx.kube.documents import Document, Json, to_json
@@ -42,7 +43,7 @@ class _BudgetStep(Struct, frozen=True, kw_only=True):
     """A change that may let a drain continue."""
 
     title: str
-    command: str = ""
+    commands: tuple[str, ...] = ()
     changes: tuple[SimulatedChange, ...]
     is_release: bool = False  # whether a pod of the node may stay pending then
     is_repair: bool = False  # whether it repairs the pods that use up the budget
@@ -84,13 +85,13 @@ class _Budget(Struct, frozen=True, kw_only=True):
             title = f"{verb} {field} of {self._title} from {before[field]} to {value}{there}"
         texts = (f"{self._target}:spec.{field}={json.dumps(value)}" for field, value in fields.items())
         changes = tuple(SimulatedChange(verb=ChangeVerb.SET, text=text) for text in texts)
-        return _BudgetStep(title=title, command="" if manager else self._patch(fields), changes=changes)
+        return _BudgetStep(title=title, commands=() if manager else (self._patch(fields),), changes=changes)
 
     def deleted(self) -> _BudgetStep:
         """Return the deletion of one of several budgets of a pod, which the API server otherwise never evicts."""
         return _BudgetStep(
             title=f"delete {self._title}, since another PDB covers the same pod",
-            command=shell_command("kubectl delete pdb {} -n {}", self.name, self.namespace),
+            commands=(shell_command("kubectl delete pdb {} -n {}", self.name, self.namespace),),
             changes=self._deletion,
         )
 
@@ -99,21 +100,22 @@ class _Budget(Struct, frozen=True, kw_only=True):
         text = f"{self._target}:spec.unhealthyPodEvictionPolicy={ALWAYS}"
         return _BudgetStep(
             title=f"set unhealthyPodEvictionPolicy of {self._title} to {ALWAYS}",
-            command=self._patch({"unhealthyPodEvictionPolicy": ALWAYS}),
+            commands=(self._patch({"unhealthyPodEvictionPolicy": ALWAYS}),),
             changes=(SimulatedChange(verb=ChangeVerb.SET, text=text),),
         )
 
     def released(self, title: str, command: str = "") -> _BudgetStep:
         """Return the step after which an operator removes the budget, or moves it to another pod: `wait until KubeVirt
         has live-migrated shop/virt-launcher-db`."""
-        return _BudgetStep(title=title, command=command, changes=self._deletion, is_release=True)
+        commands = (command,) if command else ()
+        return _BudgetStep(title=title, commands=commands, changes=self._deletion, is_release=True)
 
 
 def _more_replicas(workload: Workload, replicas: int) -> _BudgetStep:
     kind = workload.reference.split("/")[1]
     return _BudgetStep(
         title=f"scale {workload.reference} to {replicas:,}",
-        command=scale_workload(kind, workload.namespace, workload.name, replicas),
+        commands=(scale_workload(kind, workload.namespace, workload.name, replicas),),
         changes=(SimulatedChange(verb=ChangeVerb.SCALE, text=f"{workload.reference}={replicas}"),),
     )
 
@@ -122,20 +124,23 @@ def _taint_out_of_service(node: str) -> _BudgetStep:
     """Return the taint that confirms the deletions on a node whose kubelet does not answer."""
     return _BudgetStep(
         title=f"taint {node} out of service if it is shut down, else repair its kubelet",
-        command=shell_command("kubectl taint node {} {}=nodeshutdown:NoExecute", node, OUT_OF_SERVICE),
+        commands=(shell_command("kubectl taint node {} {}=nodeshutdown:NoExecute", node, OUT_OF_SERVICE),),
         changes=(SimulatedChange(verb=ChangeVerb.TAINT, text=f"{node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),),
     )
 
 
-def _without_finalizers(pod: str, finalizers: Sequence[str]) -> _BudgetStep:
-    """Return the step for a pod that finalizers keep, tried as the pod's deletion: their controllers are repaired, or
-    the finalizers removed."""
-    namespace, _, name = pod.partition("/")
+def _without_finalizers(finalizers: Sequence[str], pods: Sequence[str]) -> _BudgetStep:
+    """Return the step for pods that the same finalizers keep, tried as the deletion of the pods: the controllers of the
+    finalizers are repaired, or the finalizers removed."""
+    names = [pod.split("/") for pod in pods]
     which = f"finalizer{'' if len(finalizers) == 1 else 's'} {', '.join(finalizers)}"
+    of = list_names(pods, 3, conjunction="and")
     return _BudgetStep(
-        title=f"repair the controller of {which} of {pod}, or remove the {which.partition(' ')[0]} if it is gone",
-        command=remove_finalizers("pod", namespace, name),
-        changes=(SimulatedChange(verb=ChangeVerb.DELETE, text=f"{namespace}/pod/{name}"),),
+        title=f"repair the controller of {which} of {of}, or remove the {which.partition(' ')[0]} if it is gone",
+        commands=tuple(remove_finalizers("pod", namespace, name) for namespace, name in names),
+        changes=tuple(
+            SimulatedChange(verb=ChangeVerb.DELETE, text=f"{namespace}/pod/{name}") for namespace, name in names
+        ),
     )
 
 
@@ -148,7 +153,7 @@ def _ready_pods(pods: Sequence[str], *, are_pending: bool = False) -> _BudgetSte
     ready = json.dumps({"conditions": [{"type": "Ready", "status": "True"}]})
     texts = (f"{namespace}/pod/{name}:status={ready}" for namespace, _, name in (pod.partition("/") for pod in pods))
     changes = tuple(SimulatedChange(verb=ChangeVerb.SET, text=text) for text in texts)
-    return _BudgetStep(title=title, command=why_command(pods[0]), changes=changes, is_release=True, is_repair=True)
+    return _BudgetStep(title=title, commands=(why_command(pods[0]),), changes=changes, is_release=True, is_repair=True)
 
 
 _OPERATORS = {
@@ -192,7 +197,7 @@ class DrainFix(Struct, frozen=True, kw_only=True):
 
     @property
     def commands(self) -> tuple[str, ...]:
-        return tuple(filter(None, (step.command for step in self.steps)))
+        return tuple(command for step in self.steps for command in step.commands)
 
     @property
     def document(self) -> BudgetFixDocument:
@@ -254,9 +259,9 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
         for drain_result in drained
         if drain_result.is_silent and drain_result.is_unconfirmed
     )
-    kept = (it for drain_result in drained for it in drain_result.finalizers.items())
-    freed = tuple(_without_finalizers(*it) for it in islice(kept, _MOST_BUDGETS))
-    if (steps := silent or freed) and not stopped and len(drained) <= _MOST_DRAINED_NODES:
+    kept = ((finalizers, pod) for drain_result in drained for pod, finalizers in drain_result.finalizers.items())
+    freed = tuple(_without_finalizers(*it) for it in group_pairs(islice(kept, _MOST_BUDGETS)).items())
+    if (steps := (*freed, *silent)) and not stopped and len(drained) <= _MOST_DRAINED_NODES:
         done = sum(drain_result.is_done for drain_result in _try(again, steps))
         return (DrainFix(steps=steps, done=done, of=len(drained)),) if done else ()
     if not stopped or len(stopped) > _MOST_BUDGETS or len(drained) > _MOST_DRAINED_NODES:

@@ -173,15 +173,19 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         for phrase, pods in refused.items():
             yield Fact(label="refused", items=(f"{phrase}: {list_names(pods, 3)}",))
         return
-    for key, finalizers in drained.finalizers.items():
-        names = f"finalizer {finalizers[0]}" if len(finalizers) == 1 else f"finalizers {list_names(finalizers, 3)}"
-        yield Fact(label="blocked", items=(about([key], f"it is being deleted, and its {names} keeps it"),))
+    for finalizers, pods in group_pairs((its, pod) for pod, its in drained.finalizers.items()).items():
+        is_one = len(finalizers) == 1
+        keeps = f"finalizer {finalizers[0]} keeps" if is_one else f"finalizers {list_names(finalizers, 3)} keep"
+        it, of, verb = ("it", "its", "is") if len(pods) == 1 else ("they", "their", "are")
+        phrase = f"{it} {verb} being deleted, and {of} {keeps} {'it' if len(pods) == 1 else 'them'}"
+        yield Fact(label="blocked", items=(about(pods, phrase),))
     if drained.is_silent and drained.is_unconfirmed:
         its = [drained_pod.pod for drained_pod in drained.unconfirmed_pods]
         phrase = f"the kubelet of {drained.node} does not answer, so no deletion is confirmed"
         yield Fact(label="blocked", items=(about(its, phrase),))
-        if kept := [drained_pod.pod for drained_pod in drained.of(DrainOutcome.TERMINATING)]:
-            yield Fact(label="", items=(about(kept, "recreated only once it is gone"),))
+        if drained.awaited:
+            gone = "it is" if len(drained.awaited) == 1 else "they are"
+            yield Fact(label="", items=(about(drained.awaited, f"recreated only once {gone} gone"),))
     stopped = group_pairs(((pod.fate, pod.budget), pod.pod) for pod in drained.of(*STAYS))
     for (fate, budget), pods in stopped.items():
         phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _budget_text(budget, drained)

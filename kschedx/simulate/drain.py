@@ -104,6 +104,8 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     is_silent: bool = False  # whether the kubelet of the node does not answer
     finalizers: Mapping[str, tuple[str, ...]] = {}
     """Pods that were being deleted before the drain, and the finalizers that keep them."""
+    awaited: tuple[str, ...] = ()
+    """Pods of a node that does not confirm their deletion, which their controllers recreate only once they are gone."""
     slow: Mapping[str, int] = {}  # pods that may take long to terminate, and their grace periods in seconds
 
     @property
@@ -182,14 +184,12 @@ class _Evictor:
         of_pod = {row: [budget for budget in self._budgets if budget.covers(cluster.pods, row)] for row in rows}
         standing = {budget: self._current_status(budget) for budgets in of_pod.values() for budget in budgets}
         waves = 0
+        awaited: list[int] = []
         stopped: dict[int, tuple[MovingBudget, ...]] = {}
         bypassed: dict[str, BudgetStatus] = {}
         if not any(fate in REFUSES for fate in fates.values()):
-            for row, fate in fates.items() if is_silent else ():
-                owner, namespace = controller_of(cluster.pods.owners[row]), cluster.pods.namespaces[row]
-                waits = owner is not None and waits_until_gone(cluster.snapshot, namespace, owner)
-                if fate is DrainOutcome.EVICTED and waits:
-                    fates[row] = DrainOutcome.TERMINATING  # it is recreated once the deletion is confirmed
+            awaited = [row for row, fate in fates.items() if is_silent and self._is_awaited(row, fate)]
+            fates.update(dict.fromkeys(awaited, DrainOutcome.TERMINATING))
             remains = {DrainOutcome.TERMINATING} if is_silent else set()
             going = [row for row, fate in fates.items() if fate in _LEAVES - remains]
             if self._options.disable_eviction:
@@ -213,6 +213,7 @@ class _Evictor:
             held={budget.name: self._current_status(budget) for budget in standing if budget in held},
             bypassed=bypassed,
             is_silent=is_silent,
+            awaited=tuple(map(cluster.pods.key, awaited)),
             slow={
                 cluster.pods.key(row): seconds
                 for row, fate in fates.items()
@@ -225,6 +226,12 @@ class _Evictor:
                 if fate is DrainOutcome.TERMINATING and (finalizers := self._finalizers(key := cluster.pods.key(row)))
             },
         )
+
+    def _is_awaited(self, row: int, fate: DrainOutcome) -> bool:
+        """Whether the controller of an evicted pod recreates it only once its deletion is confirmed."""
+        pods = self._run.cluster.pods
+        owner = controller_of(pods.owners[row]) if fate in (DrainOutcome.EVICTED, DrainOutcome.TERMINATING) else None
+        return owner is not None and waits_until_gone(self._run.cluster.snapshot, pods.namespaces[row], owner)
 
     def _finalizers(self, pod: str) -> tuple[str, ...]:
         """Return the finalizers of a pod that no component of Kubernetes removes once the pod has ended."""

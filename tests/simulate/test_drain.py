@@ -335,6 +335,12 @@ def test_a_drain_of_a_lost_node_does_not_end() -> None:
     held = {"web-0": DrainOutcome.EVICTED, "db-0": DrainOutcome.TERMINATING, "etl": DrainOutcome.TERMINATING}
     assert fates(each) == held
     assert fates(drained(objects, "node-1")[0]) == {**held, "etl": DrainOutcome.EVICTED}
+    going = [
+        {**each, "metadata": {**at(each, "metadata"), "deletionTimestamp": "2026-01-02T00:00:00Z"}} for each in own
+    ]
+    others = objects[: -len(own)]
+    awaited = [drained([*others, *going, *more], "node-1")[0].awaited for more in ([], [job])]
+    assert awaited == [("default/db-0",), ("default/db-0", "default/etl")]
     at(objects[0], "spec")["taints"] = [taint("node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")]
     assert drained(objects, "node-1")[0].is_done
 

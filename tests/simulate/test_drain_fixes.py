@@ -156,6 +156,24 @@ def test_a_finalizer_that_keeps_a_pod_is_removed() -> None:
     assert command.startswith(f"kubectl patch pod {name} -n shop --type merge")
 
 
+def test_pods_with_the_same_finalizer_share_a_fix_that_a_lost_node_needs_as_well() -> None:
+    gone = {"deletionTimestamp": "2026-01-02T00:00:00Z", "finalizers": ["example.com/hold"]}
+    *others, first, second = deployment("web", "1", ["node-1", "node-1"])
+    going = [{**each, "metadata": {**at(each, "metadata"), **gone}} for each in (first, second)]
+    machines = nodes()
+    names = [str(at(each, "metadata")["name"]) for each in going]
+    repair = f"repair the controller of finalizer example.com/hold of shop/{names[0]} and shop/{names[1]}"
+    title, *commands = fixes([*machines, *others, *going])
+    assert title == f"{repair}, or remove the finalizer if it is gone · the node can be drained"
+    assert [command.split()[3] for command in commands] == names
+    at(machines[0], "status")["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    title, *commands = fixes([*machines, *others, *going])
+    assert title.startswith(repair)
+    taint = "taint node-1 out of service if it is shut down, else repair its kubelet · the node can be drained"
+    assert title.endswith(f", {taint}")
+    assert len(commands) == len(names) + 1
+
+
 def test_a_repair_comes_before_a_larger_budget_though_the_pod_then_lacks_room() -> None:
     *others, last = deployment("web", "1", ["node-1", "node-2", None])
     texts = fixes([*nodes(["1"] * 3), *others, unready(last), pdb(maxUnavailable=1)])
