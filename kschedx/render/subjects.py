@@ -106,8 +106,9 @@ pod does not have."""
 
 
 def _misscheduled_text(nodes: Sequence[str]) -> str:
-    pods, it = ("1 pod runs", "it") if len(nodes) == 1 else (f"{len(nodes):,} pods run", "them")
-    return f"{pods} on nodes that are not eligible ({list_names(nodes, 3)}): the controller deletes {it}"
+    is_one = len(nodes) == 1
+    these = "1 node that is not eligible runs" if is_one else f"{len(nodes):,} nodes that are not eligible run"
+    return f"{these} a pod ({list_names(nodes, 3)}): the controller deletes {'it' if is_one else 'them'}"
 
 
 def _nodes_text(answer: DaemonSetAnswer) -> str:

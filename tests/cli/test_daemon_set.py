@@ -94,7 +94,7 @@ def test_a_pod_on_a_node_that_is_not_eligible_is_deleted(
     document = json.loads(kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, "-o", "json").out)["daemonSet"]
     assert document.get("misscheduled", []) == misscheduled
     screen = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster).out
-    assert ("1 pod runs on nodes that are not eligible" in screen) is bool(misscheduled)
+    assert ("1 node that is not eligible runs a pod" in screen) is bool(misscheduled)
     alone = kschedx("why", "agent-2", "-n", "infra", "-s", cluster).out
     assert ("its DaemonSet's controller deletes a pod" in " ".join(alone.split())) is (on == "other")
 
