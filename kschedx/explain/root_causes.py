@@ -99,7 +99,7 @@ class TopologyLabelLost(RootCause, frozen=True, kw_only=True):
 
     node: str  # one of them
     key: str
-    value: str  # that of another node, in its provider ID; empty if that is unknown
+    has_zone: bool  # whether the key is a zone's, and its provider ID names the zone
 
 
 class PortOfService(RootCause, frozen=True, kw_only=True):
@@ -609,11 +609,17 @@ _PROVIDERS_WITH_ZONE, _PLACE_OF_ZONE = ("aws:", "gce:"), 3
 """Providers whose IDs name the zone, as `aws:///zone/instance` and `gce://project/zone/instance`, and its place."""
 
 
+def provider_zone(node: Node) -> str:
+    """Return the zone in the provider ID of a node; empty if it names none."""
+    parts = node.spec.provider_id.split("/")
+    has_zone = parts[0] in _PROVIDERS_WITH_ZONE and len(parts) > _PLACE_OF_ZONE
+    return parts[_PLACE_OF_ZONE] if has_zone else ""
+
+
 def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[TopologyLabelLost]:
     """Yield the nodes that only lack the topology key, if other nodes have it."""
     cluster, table = diagnosis.cycle.snapshot.cluster, diagnosis.cycle.nodes
-    values = sorted(filter(None, {*cluster.label(key).values}))
-    if table is None or not values:
+    if table is None or not any(cluster.label(key).values):
         return
     lost = [
         cluster.nodes[table.cluster_row(row)]
@@ -624,10 +630,8 @@ def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[TopologyLa
     if lost:
         named = list_names([node.name for node in lost], 2)
         text = f"{named} {'lacks' if len(lost) == 1 else 'lack'} label {key}, which other nodes have"
-        parts = lost[0].spec.provider_id.split("/")
-        is_zone = key in ZONE_LABELS and parts[0] in _PROVIDERS_WITH_ZONE and len(parts) > _PLACE_OF_ZONE
-        value = parts[_PLACE_OF_ZONE] if is_zone and parts[_PLACE_OF_ZONE] in values else ""
-        yield TopologyLabelLost(text=text, node=lost[0].name, key=key, value=value)
+        has_zone = key in ZONE_LABELS and bool(provider_zone(lost[0]))
+        yield TopologyLabelLost(text=text, node=lost[0].name, key=key, has_zone=has_zone)
 
 
 def _rejected_nodes(diagnosis: Diagnosis, kind: type[f.Finding]) -> Iterator[ClusterRow]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kschedx import findings as f
 from kschedx.explain.pod_selectors import misses_pod
+from kschedx.explain.root_causes import provider_zone
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import add_replica, delete_all, is_twin, stop_holder, take_from_holder
@@ -18,7 +19,7 @@ from kschedx.fixes.owners import template_owner
 from kschedx.fixes.resource_remedies import larger_node, resource_remedies
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.decoding import map_at
-from kschedx.kube.names import HOSTNAME, ZONE
+from kschedx.kube.names import HOSTNAME, ZONE, ZONE_LABELS
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
 from kschedx.kube.typos import nearest_name
@@ -30,6 +31,8 @@ def _spread_remedies(
     finding: f.TopologySpreadSkew | f.TopologyLabelMissing, place: RemedyCandidate
 ) -> Iterator[s.FixStep]:
     index, key = finding.constraint, finding.topology_key
+    if isinstance(finding, f.TopologyLabelMissing) and key in ZONE_LABELS and (zone := provider_zone(place.node)):
+        yield s.LabelZone(row=place.node_row, node=place.node.name, labels=((key, zone),))
     constraints = place.pod.spec.topology_spread_constraints
     if index >= len(constraints) or constraints[index].topology_key != key:
         return  # the profile's default constraints cannot be changed in the pod

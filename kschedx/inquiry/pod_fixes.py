@@ -494,11 +494,8 @@ class PodFixes:
                 case DevicePluginDown(pod=plugin, node=node) if node:
                     title = f"repair {plugin}, if {node} has the device"
                     yield Fix.untried(title, commands=(why_command(plugin),), of_group=FixGroup.CLUSTER)
-                case TopologyLabelLost(node=node, key=key, value=value):
-                    command = shell_command("kubectl label node {} {}", node, f"{key}={value}")
-                    label = f"{key}={value}, as its provider ID shows" if value else f"its {key}"
-                    commands = (command,) if value else ()
-                    yield Fix.untried(f"label {node} with {label}", commands=commands, of_group=FixGroup.CLUSTER)
+                case TopologyLabelLost(node=node, key=key, has_zone=False):
+                    yield Fix.untried(f"label {node} with its {key}", of_group=FixGroup.CLUSTER)
                 case PortOfService(ports=ports, service=service, own_service=own):
                     yield free_port(ports, service, own)
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:

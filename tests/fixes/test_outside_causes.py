@@ -698,3 +698,17 @@ def test_a_node_that_only_lacks_the_topology_key(key: str, values: tuple[str, st
     assert result.fixes[0].title == first
     tainted = node("c", taints=["team=a:NoSchedule"])
     assert not roots(Diagnosis(explained(*full, tainted, me).cycle))
+
+
+@pytest.mark.parametrize("running", [0, 1])
+def test_a_node_is_labeled_with_its_zone_if_the_pod_may_run_there(running: int) -> None:
+    """With one pod in the zone of the node, another exceeds maxSkew."""
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    own = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
+    full = [
+        node(zone, labels={ZONE: zone}, allocatable={"pods": str(pods)}) for zone, pods in (("1", running), ("2", 0))
+    ]
+    others = [pod("web", labels={"app": "web"}, on="1")] * running
+    me = pod("me", labels={"app": "web"}, topologySpreadConstraints=[own])
+    fixes = explained(*full, *others, node("c", providerID="aws:///1/i-0"), me).fixes
+    assert any(fix.title.startswith("label c") for fix in fixes) is (not running)

@@ -20,6 +20,7 @@ from kschedx.fixes.steps.node import AddNode as AddNode
 from kschedx.fixes.steps.node import EnlargeNode as EnlargeNode
 from kschedx.fixes.steps.node import LabelingAgent as LabelingAgent
 from kschedx.fixes.steps.node import LabelNode as LabelNode
+from kschedx.fixes.steps.node import LabelZone as LabelZone
 from kschedx.fixes.steps.node import NodeAmount as NodeAmount
 from kschedx.fixes.steps.node import NodeFault as NodeFault
 from kschedx.fixes.steps.node import NodeStep as NodeStep

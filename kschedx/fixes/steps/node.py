@@ -159,6 +159,19 @@ class RestoreLabels(LabelNode, frozen=True, kw_only=True):
         return ()
 
 
+class LabelZone(LabelNode, frozen=True, kw_only=True):
+    """The zone of a node whose provider ID names it, and that lacks the label."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REPAIR
+
+    @property
+    def title(self) -> str:
+        [(key, zone)] = self.labels
+        return f"label {self.node} with {key}={zone}, as its provider ID shows"
+
+
 class OwnHostname(LabelNode, frozen=True, kw_only=True):
     """The host name of a node that shares its label `kubernetes.io/hostname` with others, such as clones of a machine:
     rules per host take them for one."""
