@@ -85,7 +85,7 @@ def _scalar_faults(value: object, kind: str, steps: _Steps) -> Iterator[InputErr
             yield _mistyped(f"a number between {lowest} and {-lowest - 1}", value, steps)
 
 
-_MAY_BE_SECRET = frozenset({"annotations", "args", "command", "data", "env", "stringData"})
+_MAY_BE_SECRET = frozenset({"annotations", "args", "binaryData", "command", "data", "env", "httpHeaders", "stringData"})
 """Fields whose values are not shown."""
 _TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", list: "a list"}
 

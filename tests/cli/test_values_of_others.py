@@ -290,6 +290,10 @@ def test_errors_show_no_values_of_environments(tmp_path: Path) -> None:
     result = kschedx("why", write(tmp_path, secret, name="pod.yaml"), "-s", write(tmp_path, NODE))
     assert "env[0].value: expected a string, found a whole number (quote it to make it a string)" in result.err
     assert "90210" not in result.err
+    probe = {"httpGet": {"port": 80, "httpHeaders": [{"name": "Authorization", "value": 90210}]}}
+    secret = changed(written, "spec.containers.0.livenessProbe", probe)
+    result = kschedx("why", write(tmp_path, secret, name="pod.yaml"), "-s", write(tmp_path, NODE))
+    assert "httpHeaders[0].value: expected a string, found a whole number" in result.err
 
 
 def test_a_refused_change_of_a_job_shows_no_template(tmp_path: Path) -> None:
