@@ -231,10 +231,12 @@ class QuotaLedger:
 
 def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
     """Raise `NotAdmittedError` if a quota refuses the pod, in the words of the API server or the controller. Existing
-    pods, and pods whose controller already has pods, are part of the usage and need no further quota. The same holds
-    for a pod of a Deployment that replaces another."""
+    pods, and pods whose controller already has pods that have not finished, are part of the usage and need no further
+    quota. The same holds for a pod of a Deployment that replaces another."""
     refusal = None if pod.key in snapshot.pods.rows else _refused_by_quota(snapshot, pod, release)
-    if refusal is not None and not has_siblings(snapshot, pod.metadata):
+    owner, namespace = pod.metadata.controller, pod.metadata.namespace
+    is_counted = owner is not None and _has_active_pods(snapshot, owner.kind, namespace, owner.name)
+    if refusal is not None and not is_counted:
         raise NotAdmittedError(create_error_text(pod, refusal))
 
 
@@ -306,6 +308,11 @@ def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
     """Return whether the controller of a pod, or the same Deployment with another template, has pods."""
     owner = pod.controller
     return owner is not None and bool(_members(snapshot, owner.kind, pod.namespace, owner.name).any())
+
+
+def _has_active_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:
+    """Return whether a controller has pods that have not finished: only those count against quotas."""
+    return bool((_members(snapshot, kind, namespace, name) & ~snapshot.pods.finished).any())
 
 
 def _members(snapshot: Snapshot, kind: str, namespace: str, name: str) -> BoolArray:
@@ -562,8 +569,8 @@ def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
 
 def _is_past(event: RecordedEvent, snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:
     """Return whether a controller has pods that have not finished, or has created any after its last refusal."""
-    is_active = (_members(snapshot, kind, namespace, name) & ~snapshot.pods.finished).any()
-    return bool(is_active) or has_created_since(event, snapshot, kind, namespace, name)
+    is_active = _has_active_pods(snapshot, kind, namespace, name)
+    return is_active or has_created_since(event, snapshot, kind, namespace, name)
 
 
 def has_created_since(event: RecordedEvent, snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:

@@ -19,6 +19,7 @@ from kschedx.apiserver.admission import (
     refused_tolerations,
 )
 from kschedx.apiserver.defaulting import default_pod
+from kschedx.apiserver.pod_classes import global_default
 from kschedx.apiserver.pod_security import (
     PREFIX,
     KubeletFields,
@@ -446,7 +447,9 @@ class Refusal(StoppedPod, frozen=True, kw_only=True, dict=True):
             yield self._patch_fix("set requests: the quota counts only pods without any (BestEffort)", patch)
         chosen = self.pod.spec.priority_class_name if "PriorityClass" in scopes else ""
         title = f"remove priorityClassName {chosen}: the quota counts only pods of such classes"
-        without = self._patch_fix(title, [remove_field("/spec/priorityClassName")]) if chosen else None
+        default = global_default(self.snapshot.priority_classes)  # which the pod then gets
+        is_other = bool(chosen) and (default is None or default.metadata.name != chosen)
+        without = self._patch_fix(title, [remove_field("/spec/priorityClassName")]) if is_other else None
         fixes = [without, self._raised_quotas(match)]
         yield from fixes if match["limited"].endswith("=0") else reversed(fixes)
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:

@@ -1371,6 +1371,20 @@ def test_a_quota_for_pods_of_a_priority_class(tmp_path: Path, limit: str, order:
         f"raise pods from {limit} to {more} in ResourceQuota q (scope PriorityClass In [high])",
     ]
     assert [(fix["title"], fix["certainty"]) for fix in fixes] == [(titles[at], "verified") for at in order]
+    exceeded = 'Error creating: pods "web-x" is forbidden: exceeded quota: q, requested: pods=1, used: pods={used}, '
+    exceeded += f"limited: pods={limit}"
+    default = {**high, "value": 9, "globalDefault": True}
+    job = {**workload("Job", template=template, completions=2), "status": {"succeeded": 1}}
+    done = pod("web-1", on="n", metadata=owned("Job", "web"), status={"phase": "Succeeded"})
+    running = pod("web-1-a", on="n", metadata=owned("ReplicaSet", "web-1"), containers=at(template, "spec.containers"))
+    latest = {**ROLLED_OUT, "spec": {**at(ROLLED_OUT, "spec"), "template": template, "replicas": 2}}
+    several = [workload("Deployment", template=template, replicas=2), latest, running]
+    event = reports("ReplicaSet", "web-1", "FailedCreate", exceeded.format(used=limit))
+    for kind, own in (("job", [job, done]), ("deploy", [*several, event])):
+        again = [default, node("n"), *own, {**quota, "status": amounts}]
+        fixes = json.loads(why(tmp_path, f"{kind}/web", *again, output="json").out)["fixes"]
+        assert titles[0] not in [fix["title"] for fix in fixes]  # the pod gets the default class again
+        assert titles[1] in [fix["title"] for fix in fixes]
 
 
 @pytest.mark.parametrize(
