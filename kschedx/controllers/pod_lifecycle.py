@@ -18,8 +18,10 @@ from kschedx.controllers.workloads import (
     JOB_ENDS,
     Owners,
     Workload,
+    ends_job,
     is_mirror_pod,
     is_of_daemon_set,
+    loss_reason,
     manifest_of,
     waits_until_gone,
     why_surplus,
@@ -93,7 +95,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             finalizers=finalizers,
             down="" if down is None else f"{down.component} does not run: {down.shown}",
             is_node_lost=bool(node) and is_node_lost(snapshot, node),
-            owner="" if why_surplus(snapshot, pod) else _owner(pod),
+            owner=_recreating_owner(snapshot, pod),
             is_replaced=_is_replaced_early(snapshot, pod),
             barrier=_barrier(snapshot, pod),
             successor=successor(snapshot, pod),
@@ -107,8 +109,8 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             reason=reason,
             message=f"{_eviction(snapshot, pod) or message or _end(pod, container)}{unmet}",
             node=node,
-            owner="" if _ended_job(snapshot, pod) else _owner(pod),
-            surplus=why_surplus(snapshot, pod),
+            owner="" if (has_ended := _ended_job(snapshot, pod) is not None) else _owner(pod),
+            surplus="" if has_ended else why_surplus(snapshot, pod),
             container=container,
         )
     if pod.status.phase == "Succeeded":
@@ -237,6 +239,14 @@ def _owner(pod: Pod) -> str:
     return "" if owner is None or owner.kind == "Node" else f"{owner.kind} {owner.name}"
 
 
+def _recreating_owner(snapshot: Snapshot, pod: Pod) -> str:
+    """Return the controller that creates another pod when this one is deleted, such as `ReplicaSet web-1`."""
+    row = snapshot.pods.rows.get(pod.key)
+    is_last = row is not None and ends_job(snapshot, snapshot.pods, row)
+    is_lost = is_last or _ended_job(snapshot, pod) is not None or why_surplus(snapshot, pod)
+    return "" if is_lost else _owner(pod)
+
+
 def _is_replaced_early(snapshot: Snapshot, pod: Pod) -> bool:
     """Return whether a controller of Kubernetes replaces the pod while it terminates."""
     owner = pod.metadata.controller
@@ -298,14 +308,15 @@ def _lost_node(snapshot: Snapshot, pod: Pod) -> states.OnLostNode | None:
     lost = (Taint(key=UNREACHABLE, effect=NO_EXECUTE),)
     seconds = stay_seconds(lost, pod.spec.tolerations, comparison=False)
     message = "" if ready is None or ready.status == "True" else ready.message
-    is_surplus = bool(why_surplus(snapshot, pod))
+    own_row = snapshot.pods.rows.get(pod.key)
     return states.OnLostNode(
         subject=pod.key,
         node=node.name,
         message=message,
         seconds=seconds,
-        owner="" if is_surplus else _owner(pod),
-        is_replaced=not is_surplus and _is_replaced_early(snapshot, pod),
+        owner=_recreating_owner(snapshot, pod),
+        is_replaced=_is_replaced_early(snapshot, pod),
+        loss="" if own_row is None else loss_reason(snapshot, snapshot.pods, own_row),
     )
 
 

@@ -188,8 +188,10 @@ def _eviction(pod: states.OnLostNode) -> Iterator[str]:
     if pod.seconds is None:
         yield "it tolerates that the node is unreachable, so that it is not evicted"
     else:
-        then = f", and {pod.owner} then creates another" if pod.is_replaced else ""
-        if not then and pod.owner.partition(" ")[0] in MAKING_PODS:
+        then = f"; {pod.loss}" if pod.loss else ""
+        if pod.owner and pod.is_replaced:
+            then = f", and {pod.owner} then creates another"
+        elif pod.owner.partition(" ")[0] in MAKING_PODS:
             then = f", and {pod.owner} creates another once the node is back or removed"
         yield f"it is deleted {pod.seconds} s after its node became unreachable{then}"
 

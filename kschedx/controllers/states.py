@@ -367,8 +367,9 @@ class OnLostNode(StateFacts, frozen=True, kw_only=True):
     node: str
     message: str = ""  # the message of the node's condition
     seconds: int | None = None  # until the pod is deleted; None if it tolerates the taint without a limit
-    owner: str = ""
+    owner: str = ""  # the controller that creates another pod
     is_replaced: bool = False  # whether the owner creates another pod before this one is gone
+    loss: str = ""  # why no controller creates another
 
 
 class ResizeHeld(StateFacts, frozen=True, kw_only=True):

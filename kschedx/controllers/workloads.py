@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup, admit, with_claims_of_templates
 from kschedx.framework.moving import Run
+from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import ControllerStatus, convert, stored_controller, stored_metadata
@@ -552,8 +553,10 @@ def why_surplus(snapshot: Snapshot, pod: Pod) -> str:
 
 
 def member_rows(snapshot: Snapshot, workload: Workload) -> list[int]:
-    """Return the rows of the workload's pods that have not finished."""
-    return Owners(snapshot).members(snapshot.pods, workload)
+    """Return the rows of the workload's pods that have not finished. The owners are computed once for a snapshot."""
+    owners = vars(snapshot).get("_owners") or Owners(snapshot)
+    vars(snapshot)["_owners"] = owners
+    return owners.members(snapshot.pods, workload)
 
 
 def current_replica_set_of(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
@@ -589,14 +592,23 @@ def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[Ob
                 yield metadata, raw
 
 
-def with_dependents(snapshot: Snapshot, workload: Workload) -> Iterator[Workload]:
-    """Yield a workload and the stored workloads that it owns, such as the Jobs of a CronJob: the garbage collector
+def with_dependents(snapshot: Snapshot, workload: Workload) -> list[Workload]:
+    """Return a workload and the stored workloads that it owns, such as the Jobs of a CronJob: the garbage collector
     deletes them with it."""
-    yield workload
-    for (kind, namespace, name), raw in snapshot.workloads.items():
-        owners = stored_metadata(raw).owner_references if namespace == workload.namespace else ()
-        if any((owner.kind, owner.name) == (workload.kind, workload.name) for owner in owners):
-            yield from with_dependents(snapshot, Workload(kind, namespace, name))
+    owned = group_pairs(
+        ((owner.kind, owner.name), Workload(kind, namespace, name))
+        for (kind, namespace, name), raw in snapshot.workloads.items()
+        if namespace == workload.namespace
+        for owner in stored_metadata(raw).owner_references
+    )
+    found = {workload: None}
+    left = [workload]
+    while left:
+        above = left.pop()
+        new = [its for its in owned.get((above.kind, above.name), ()) if its not in found]
+        found.update(dict.fromkeys(new))
+        left += new
+    return [*found]
 
 
 def is_recreated_workload(snapshot: Snapshot, workload: Workload) -> bool:

@@ -58,11 +58,10 @@ from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import OF_OPENSHIFT
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim
-from kschedx.kube.types import Namespace, ObjectMeta, Pod, ServiceAccount
+from kschedx.kube.types import FINISHED, Namespace, ObjectMeta, Pod, ServiceAccount
 from kschedx.kube.typos import nearest_name, variables_hint
 from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.release import Release
-from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -307,33 +306,45 @@ def _objects(snapshot: Snapshot, namespace: str) -> Iterator[New]:
 def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
     """Return whether the controller of a pod, or the same Deployment with another template, has pods."""
     owner = pod.controller
-    return owner is not None and bool(_members(snapshot, owner.kind, pod.namespace, owner.name).any())
+    return owner is not None and bool(_members(snapshot, owner.kind, pod.namespace, owner.name))
 
 
 def _has_active_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:
     """Return whether a controller has pods that have not finished: only those count against quotas."""
-    return bool((_members(snapshot, kind, namespace, name) & ~snapshot.pods.finished).any())
+    return any(snapshot.pods.phases[row] not in FINISHED for row in _members(snapshot, kind, namespace, name))
 
 
-def _members(snapshot: Snapshot, kind: str, namespace: str, name: str) -> BoolArray:
-    """Return the pods of a controller, or of the same Deployment with another template, `(pod,)`."""
-    pods, makers = snapshot.pods, {(kind, name), *_sibling_replica_sets(snapshot, kind, namespace, name)}
-    inside = pods.namespaces.where(lambda space: space == namespace)
-    return inside & pods.owners.where(
-        lambda owners: any(owner.controller and (owner.kind, owner.name) in makers for owner in owners)
-    )
+def _members(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[int]:
+    """Return the rows of a controller's pods, or of the same Deployment's with another template."""
+    names = _sibling_replica_sets(snapshot, namespace).get(name, (name,)) if kind == "ReplicaSet" else (name,)
+    rows = _rows_by_controller(snapshot, namespace)
+    return [row for each in names for row in rows.get((kind, each), ())]
 
 
-def _sibling_replica_sets(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Iterator[tuple[str, str]]:
-    owners = {
-        other: stored_metadata(raw).owner_references
-        for (stored_kind, space, other), raw in snapshot.workloads.items()
-        if kind == stored_kind == "ReplicaSet" and space == namespace
-    }
-    deployments = {reference.name for reference in owners.get(name, ()) if reference.kind == "Deployment"}
-    for other, references in owners.items():
-        if any(owner.kind == "Deployment" and owner.name in deployments for owner in references):
-            yield "ReplicaSet", other
+def _rows_by_controller(snapshot: Snapshot, namespace: str) -> Mapping[tuple[str, str], Sequence[int]]:
+    """Return the pods of a namespace by the kind and name of their controllers, computed once for a snapshot."""
+    known: dict[str, Mapping[tuple[str, str], Sequence[int]]] = vars(snapshot).setdefault("_rows_by_controller", {})
+    if namespace not in known:
+        pods = snapshot.pods
+        rows = np.flatnonzero(pods.namespaces.where(lambda space: space == namespace)).tolist()
+        pairs = ((owner, row) for row in rows for owner in pods.owners[row] if owner.controller)
+        known[namespace] = group_pairs(((owner.kind, owner.name), row) for owner, row in pairs)
+    return known[namespace]
+
+
+def _sibling_replica_sets(snapshot: Snapshot, namespace: str) -> Mapping[str, Sequence[str]]:
+    """Return the ReplicaSets of a namespace to all those of the same Deployment, computed once for a snapshot."""
+    known: dict[str, Mapping[str, Sequence[str]]] = vars(snapshot).setdefault("_sibling_replica_sets", {})
+    if namespace not in known:
+        owned = (
+            (owner.name, name)
+            for (kind, space, name), raw in snapshot.workloads.items()
+            if kind == "ReplicaSet" and space == namespace
+            for owner in stored_metadata(raw).owner_references
+            if owner.kind == "Deployment"
+        )
+        known[namespace] = {name: names for names in group_pairs(owned).values() for name in names}
+    return known[namespace]
 
 
 def admitted_pod(
@@ -575,8 +586,8 @@ def _is_past(event: RecordedEvent, snapshot: Snapshot, kind: str, namespace: str
 
 def has_created_since(event: RecordedEvent, snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:
     """Return whether a controller has created a pod after its last refusal."""
-    stamps, rows = snapshot.pods.creation_timestamps, np.flatnonzero(_members(snapshot, kind, namespace, name))
-    return bool(event.last_seen) and any((stamps[row] or "") > event.last_seen for row in rows.tolist())
+    stamps, rows = snapshot.pods.creation_timestamps, _members(snapshot, kind, namespace, name)
+    return bool(event.last_seen) and any((stamps[row] or "") > event.last_seen for row in rows)
 
 
 def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[tuple[str, str, str]]:

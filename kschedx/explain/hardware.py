@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 
 from msgspec import Struct
@@ -180,6 +181,7 @@ _GFD = "gpu-feature-discovery", ("gpu-feature-discovery", *_NFD[1])
 _LABELED_BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "nvidia.com/gpu.present": ("", ()),
     "nvidia.com/gpu.deploy.": ("", ()),
+    "nvidia.com/gpu.workload.": ("", ()),
     "nvidia.com/gpu.": _GFD,
     "nvidia.com/cuda.": _GFD,
     "nvidia.com/mig.capable": _GFD,
@@ -192,10 +194,16 @@ _LABELED_BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
 first one counts; without a name, no agent on the node sets the label."""
 
 
+@cache
+def _labeler(key: str) -> tuple[str, tuple[str, ...]]:
+    """Return the agent that sets a label of hardware, and parts of its pods' names."""
+    return next((by for prefix, by in _LABELED_BY.items() if key.startswith(prefix)), ("", ()))
+
+
 def lost_labels(cluster: ClusterNodes, key: str) -> Mapping[str, LostLabel]:
     """Return the nodes that lack a label which an agent sets on them. The kubelet sets its own when it starts
     (updateDefaultLabels in pkg/kubelet/kubelet_node_status.go). Labels of hardware have one value on the other nodes of
-    the same instance type."""
+    the same instance type. A node with other labels of the agent lacks only the feature, such as a setting."""
     if key in _LABELS_OF_KUBELET:
         infos = ((node, node.status.node_info) for node in cluster.nodes if key not in node.metadata.labels)
         values = {
@@ -203,7 +211,7 @@ def lost_labels(cluster: ClusterNodes, key: str) -> Mapping[str, LostLabel]:
             for node, info in infos
         }
         return {name: LostLabel(value) for name, value in values.items() if value}
-    agent, pods = next((by for prefix, by in _LABELED_BY.items() if key.startswith(prefix)), ("", ()))
+    agent, pods = _labeler(key)
     if not agent:
         return {}
     by_type = group_pairs((first_label(node.metadata.labels, INSTANCE_TYPE_LABELS), node) for node in cluster.nodes)
@@ -212,7 +220,8 @@ def lost_labels(cluster: ClusterNodes, key: str) -> Mapping[str, LostLabel]:
         known = {value for node in nodes if (value := node.metadata.labels.get(key)) is not None}
         if name and len(known) == 1:
             label = LostLabel(known.pop(), agent, pods)
-            lost.update((node.name, label) for node in nodes if key not in node.metadata.labels)
+            unlabeled = (node for node in nodes if all(_labeler(its)[0] != agent for its in node.metadata.labels))
+            lost.update((node.name, label) for node in unlabeled)
     return lost
 
 
@@ -344,7 +353,7 @@ def _plugins_failing_everywhere(
     if "/" not in resource or any(resource in node.status.allocatable for node in snapshot.cluster.nodes):
         return
     pods = snapshot.pods
-    for row in (row for row, name in enumerate(pods.names) if _is_plugin(name, resource) and pods.node[row] >= 0):
+    for row in (row for row in _plugin_rows(snapshot, resource) if _container_state(pods[row])):
         node = pods.node_names[row]
         if (
             (down := device_plugin_down(snapshot, options, resource, node)) is not None
@@ -363,8 +372,7 @@ def idle_plugins(
     capacities = (node.status.capacity.get(resource, "0") for node in snapshot.cluster.nodes)
     if not finding.offered_nowhere or "/" not in resource or {*hints} or any(str(it) != "0" for it in capacities):
         return
-    names = (row for row, name in enumerate(pods.names) if "device-plugin" in name and _is_plugin(name, resource))
-    rows = [row for row in names if pods.node[row] >= 0 and not _container_state(pods[row])]
+    rows = [row for row in _plugin_rows(snapshot, resource) if not _container_state(pods[row])]
     for row in rows[:1]:
         key, node = pods.key(row), pods.node_names[row]
         text = f"device plugin {key} runs on {node}{_more_nodes_text(len(rows))}, and registers no {resource}"
@@ -373,8 +381,13 @@ def idle_plugins(
 
 def _is_plugin(name: str, resource: str) -> bool:
     """Return whether a pod or DaemonSet of this name is a device plugin of the resource's vendor."""
-    words = {*re.split(r"[./-]", resource)} - _NO_VENDOR
-    return "device-plugin" in name and any(word in name for word in words)
+    return "device-plugin" in name and any(word in name for word in {*re.split(r"[./-]", resource)} - _NO_VENDOR)
+
+
+def _plugin_rows(snapshot: Snapshot, resource: str) -> Iterator[int]:
+    """Yield the rows of the pods with nodes that are device plugins of the resource's vendor."""
+    pods = snapshot.pods
+    return (row for row, name in enumerate(pods.names) if _is_plugin(name, resource) and pods.node[row] >= 0)
 
 
 _MIG_LAYOUT, _MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
@@ -406,7 +419,7 @@ def device_plugin_down(
                 return DevicePluginDown(text=text, pod=pod, blocker=blocker)
             if row is None or str(snapshot.cluster.nodes[row].status.capacity.get(resource, "0")) != "0":
                 return None
-            text = f"its device plugin {pod} on {node} runs, but finds no device or no driver"
+            text = f"its device plugin {pod} on {node} runs, but registers no {resource}"
             return DevicePluginDown(text=text, pod=pod, finds_nothing=True)
     if row is None:
         return None

@@ -624,7 +624,7 @@ def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[TopologyLa
     lost = [
         cluster.nodes[table.cluster_row(row)]
         for group in diagnosis.groups
-        if all(isinstance(finding, f.TopologyLabelMissing) for finding in group.exemplar.findings)
+        if all(isinstance(it, f.TopologyLabelMissing) and it.topology_key == key for it in group.exemplar.findings)
         for row in group.rows[:_MOST_NODES]
     ]
     if lost:

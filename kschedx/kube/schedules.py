@@ -50,16 +50,19 @@ def _read_field(part: str, low: int, high: int, names: Mapping[str, int]) -> ran
     return range(start, end + 1, int(step) if slash else 1)
 
 
+_EVERY_DAY = frozenset({"*", "?", "*/1", "?/1"})
 _MOST_DAYS = {month: 29 if month == 2 else 30 if month in (4, 6, 9, 11) else 31 for month in range(1, 13)}
 
 
 def is_never_due(written: str) -> bool:
-    """Return whether no month of a schedule has one of its days, as in `0 0 31 2 *`. A schedule that restricts weekdays
-    as well is due on them too."""
+    """Return whether no month of a schedule has one of its days, as in `0 0 31 2 *`. A schedule that lists weekdays as
+    well, even all of them, is due on them too."""
     if written.startswith(("TZ=", "CRON_TZ=")):
         written = written.partition(" ")[2]
     try:
-        _, _, days, months, weekdays = read_schedule(written)
+        _, _, days, months, _ = read_schedule(written)
     except ValueError:
         return False
-    return len(weekdays) == 7 and min(days) > max(_MOST_DAYS[month] for month in months)
+    weekdays = written.split()[-1].split(",")
+    lists_weekdays = _EVERY_DAY.isdisjoint(weekdays) and not written.startswith("@")
+    return not lists_weekdays and min(days) > max(_MOST_DAYS[month] for month in months)

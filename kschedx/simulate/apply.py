@@ -381,7 +381,7 @@ class ClusterChanges:
         if workloads.is_recreated_workload(self.snapshot, workload):
             self._recreate(self._manager.members(workload))
             return
-        for its in [*workloads.with_dependents(self.snapshot, workload)]:
+        for its in workloads.with_dependents(self.snapshot, workload):
             self._forget(its)
             self._drop(self._manager.members(its))
             left = dict(self.snapshot.workloads)
@@ -495,9 +495,10 @@ class ClusterChanges:
     def _recreate(self, rows: Sequence[int]) -> None:
         """Delete pods. Those that their controllers recreate are pending, under their old names."""
         snapshot, pods = self.snapshot, self.snapshot.pods
-        again = [row for row in rows if self._simulator.options.recreate and not loss_reason(snapshot, pods, row)]
+        recreates = self._simulator.options.recreate
+        again = {row: None for row in rows if recreates and not loss_reason(snapshot, pods, row)}
         self._evicted += [pods.key(row) for row in again if pods.node[row] >= 0]
-        self._simulator.evict(again)
+        self._simulator.evict([*again])
         self._lose([row for row in rows if row not in again])
 
     # --- quotas

@@ -17,6 +17,8 @@ from kschedx.kube.schedules import is_never_due
         ("0 0 29 2 *", False),
         ("0 0 31 2-3 *", False),
         ("0 0 31 2 mon", False),
+        ("0 0 31 2 0-6", False),
+        ("0 0 31 2 ?", True),
         ("@daily", False),
         ("@every 1h", False),
         ("0 0 32 2 *", False),

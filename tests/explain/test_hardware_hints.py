@@ -140,7 +140,7 @@ def test_a_device_plugin_without_its_driver() -> None:
         (
             (),
             plugin_pod({"phase": "Running"}, on="a"),
-            "its device plugin default/nvidia-device-plugin-x on a runs, but finds no device or no driver",
+            "its device plugin default/nvidia-device-plugin-x on a runs, but registers no nvidia.com/gpu",
             "repair the driver or container runtime of a, so that default/nvidia-device-plugin-x finds its devices",
         ),
         (

@@ -234,6 +234,7 @@ PRODUCT, NFD = "nvidia.com/gpu.product", "feature.node.kubernetes.io/cpu-model.f
         (NFD, "g5", ["gpu-feature-discovery-1!"], "run node-feature-discovery on b"),
         (PRODUCT, "g6", [], None),
         ("nvidia.com/gpu.present", "g5", [], None),
+        ("nvidia.com/gpu.workload.config", "g5", [], None),
         ("team", "g5", [], None),
     ],
 )
@@ -251,6 +252,8 @@ def test_a_label_that_an_agent_sets(key: str, kind: str, agents: list[str], firs
         status = {"phase": "Running", "conditions": ready}
         objects.append(pod(name.strip("!"), on="b", metadata={"ownerReferences": owner}, status=status))
     titles = titles_of(*objects)
+    at(at(objects[1], "metadata"), "labels")[f"{key}-of-others"] = "y"  # from the agent, which runs
+    assert not [title for title in titles_of(*objects) if "again" in title]
     expected = [] if first is None else [f"{first}, which sets label {key}=x again"]
     assert [title for title in titles if "again" in title] == expected
     assert titles[: len(expected)] == expected

@@ -2955,6 +2955,28 @@ def test_a_tainted_and_full_node_has_both_reasons(tmp_path: Path) -> None:
     )
 
 
+def test_the_last_attempt_of_a_job_on_an_unreachable_node(tmp_path: Path) -> None:
+    job = workload("Job", backoffLimit=0)
+    there = replica("web-x", "Job", "web", on="m")
+    assert "0 s after its node became unreachable; its Job exceeds its backoffLimit, and fails" in (
+        why(tmp_path, "pod/web-x", LOST, job, there).out
+    )
+    lost = {**node("m"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    going = pod("web-x", on="m", metadata={**owned("Job", "web"), "deletionTimestamp": SINCE})
+    for its in (job, ended("FailureTarget", "DeadlineExceeded")):
+        assert "replaces it" not in why(tmp_path, "pod/web-x", lost, its, going).out
+    assert "Job web does not count it, and replaces it at once" in (
+        why(tmp_path, "pod/web-x", lost, workload("Job", backoffLimit=1), going).out
+    )
+
+
+def test_a_failed_pod_of_an_ended_job_that_is_deleted(tmp_path: Path) -> None:
+    deleted = {**ended("Failed", "DeadlineExceeded")}
+    deleted["metadata"] = {**at(deleted, "metadata"), "deletionTimestamp": SINCE}
+    failed = pod("web-x", on="n", metadata=owned("Job", "web"), status={"phase": "Failed"})
+    assert "creates no other pod" not in why(tmp_path, "pod/web-x", deleted, failed).out
+
+
 def test_a_replica_set_has_replaced_a_terminating_pod(tmp_path: Path) -> None:
     lost = {**node("lost"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     metadata = {**owned("ReplicaSet", "web"), "deletionTimestamp": SINCE}

@@ -120,6 +120,19 @@ def test_the_jobs_of_a_deleted_cron_job_are_deleted_with_their_pods() -> None:
     assert ("CronJob", "shop", "etl") in kept.snapshot.workloads
 
 
+def test_workloads_that_own_each_other_are_deleted_once() -> None:
+    def made(name: str, above: str) -> dict[str, object]:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": above, "uid": above}
+        template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "main"}]}}
+        spec = {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": template}
+        metadata = {"name": name, "namespace": "shop", "ownerReferences": [owner]}
+        return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+
+    snapshot = Snapshot.from_objects([node("a"), made("x", "y"), made("y", "x"), made("z", "z")])
+    simulation = kschedx.simulate(snapshot, changes=[{"delete": "shop/rs/x"}, {"delete": "shop/rs/z"}])
+    assert not simulation.simulator.snapshot.workloads
+
+
 @pytest.mark.parametrize(("limit", "pods"), [(0, 0), (1, 1)])
 def test_a_job_that_exceeds_its_backoff_limit_replaces_no_pod(limit: int, pods: int) -> None:
     template = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "Never"}}
