@@ -384,7 +384,8 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
         if _is_read_by_profile(kind, profile) and stakes.get(kind) is not Stake.NOTHING
     }
     volumes = (*part.unplaced, *claims_in_one_of_several_places(snapshot, part.pod))
-    fitting = () if cycle.nodes is None or cycle.filter is None else cycle.nodes.names_where(cycle.filter.passed)
+    nodes, tried = cycle.nodes, cycle.filter if volumes else None
+    fitting = () if nodes is None or tried is None else nodes.names_where(tried.passed)
     unplaced = tuple(open_places(snapshot, volumes, fitting))
     if unread or unplaced:
         command = _completing_command(snapshot, tuple(unread)) if unread else ""
