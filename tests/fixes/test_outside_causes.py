@@ -696,12 +696,24 @@ def test_a_node_that_only_lacks_the_topology_key(key: str, values: tuple[str, st
     result = explained(*full, node("c", providerID=provider), me)
     assert f"c lacks label {key}, which other nodes have" in roots(Diagnosis(result.cycle))
     assert result.fixes[0].title == first
-    racks = [node("3", labels={ZONE: "eu-1", "rack": "r"}, allocatable={"pods": "0"}), node("c", labels={"rack": "r"})]
-    both = pod("me", labels={"app": "web"}, topologySpreadConstraints=[spread, {**spread, "topologyKey": "rack"}])
-    named = roots(Diagnosis(explained(*racks, node("d", labels={ZONE: "eu-1"}), both).cycle))
-    assert {"d lacks label rack, which other nodes have", f"c lacks label {ZONE}, which other nodes have"} <= {*named}
     tainted = node("c", taints=["team=a:NoSchedule"])
     assert not roots(Diagnosis(explained(*full, tainted, me).cycle))
+
+
+def test_each_node_is_named_with_the_topology_key_that_it_lacks() -> None:
+    spread = {
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    racks = [node("3", labels={ZONE: "eu-1", "rack": "r"}, allocatable={"pods": "0"}), node("c", labels={"rack": "r"})]
+    both = pod(
+        "me",
+        labels={"app": "web"},
+        topologySpreadConstraints=[{**spread, "topologyKey": key} for key in (ZONE, "rack")],
+    )
+    named = roots(Diagnosis(explained(*racks, node("d", labels={ZONE: "eu-1"}), both).cycle))
+    assert {"d lacks label rack, which other nodes have", f"c lacks label {ZONE}, which other nodes have"} <= {*named}
 
 
 @pytest.mark.parametrize("running", [0, 1])
