@@ -107,6 +107,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 _LONGEST = 32 << 10  # the maximum characters of a message; API servers store a thousand
+_LONGEST_REASON = 4 << 10  # the maximum characters of a reason: the time of some patterns is quadratic
 _LONGEST_OF_COMPONENTS = 2 << 10
 """The maximum characters of a message that is not split into counted reasons; events hold a thousand."""
 _LONGEST_OUTPUT = 1 << 20  # the maximum characters of a command's output
@@ -116,8 +117,8 @@ _ROW = lazy_pattern(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
 _DOUBLE_QUOTED = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
 _SINGLE_QUOTED = lazy_pattern(r"'((?:[^']|'')*)'")
 _HEAD = lazy_pattern(r"(\d{1,9})/(\d{1,9}) nodes (?:are )?(?:un)?available:?\s*")
-_NO_HEAD = lazy_pattern(r"(?:.*\bnodes are available:\s*)?(?P<reasons>.*?)\.?\s*preemption: ")
-"""What comes before the part about preemption, without a number of nodes: shortened, or the number made unreadable."""
+_NO_NUMBER, _PREEMPTION = "nodes are available:", "preemption: "
+"""The parts of a message that is shortened, or whose number of nodes is made unreadable."""
 _AGE = r"\**(?:(?:\d{1,9}[ydhms]){1,3}|<\w+>)\**(?: \(x\d{1,9} over (?:\d{1,9}[ydhms]){1,3}\))?"
 _SOURCE = r"(?:\{[^}]*\}|[\w./-]+(?:, \S+)?)"
 _COLUMNS = lazy_pattern(
@@ -255,10 +256,10 @@ def _parse_message(text: str) -> Event:
     if (gang := _GANG.match(text)) is not None and text[gang.end() :]:
         inner = parse(text[gang.end() :])
         return Event(nodes=inner.nodes, parts=(_part(Stage.FILTER, None, gang[0]), *inner.parts))
-    headless = _NO_HEAD.fullmatch(text[: head.start()])
-    if headless and headless["reasons"]:
-        before = _parts(Stage.FILTER, headless["reasons"])
-        return Event(nodes=int(head[2]), parts=(*before, *_parts(Stage.PREEMPTION, text[head.end() :])))
+    if text[: head.start()].endswith(_PREEMPTION):
+        stem = text[: head.start()].removesuffix(_PREEMPTION).rpartition(_NO_NUMBER)[2]
+        if filtered := tuple(_parts(Stage.FILTER, stem)):
+            return Event(nodes=int(head[2]), parts=(*filtered, *_parts(Stage.PREEMPTION, text[head.end() :])))
     body = text[head.end() :]
     untried = _UNTRIED.search(body)
     if untried:
@@ -295,7 +296,7 @@ def _parts(stage: Stage, text: str) -> Iterator[EventPart]:
 
 def _part(stage: Stage, count: int | None, text: str) -> EventPart:
     text = text.strip().rstrip(".")
-    for pattern, plugin, reason in _patterns():
+    for pattern, plugin, reason in _patterns() if len(text) <= _LONGEST_REASON else ():
         match = pattern.fullmatch(text)
         if match:
             groups = match.groupdict()
