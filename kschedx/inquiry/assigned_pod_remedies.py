@@ -62,7 +62,7 @@ def repair_fix(node: str) -> Fix:
     return Fix.untried(f"repair {node}, or delete the node if its machine is gone")
 
 
-class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True, dict=True):
+class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
     """A pod that is assigned to a node and does not run there."""
 
     def fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
@@ -161,6 +161,9 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True, dict=True):
         allocatable = {} if row is None else self.snapshot.cluster.nodes[row].status.allocatable
         wanted = {name: quantity for name, quantity in container_requests(self.pod.spec).items() if "/" in name}
         return all(value(str(allocatable.get(name, 0))) >= quantity.value() for name, quantity in wanted.items())
+
+    def _deletion_fix(self, title: str) -> Fix:
+        return Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
 
     def _lost_pod_fixes(self, node: str) -> Iterator[Fix]:
         """Yield the untried fixes for a pod on a lost node. A node that is gone cannot be tainted."""

@@ -11,10 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import states
 from kschedx.controllers.daemon_set import home_node, pods_for
-from kschedx.controllers.pod_lifecycle import (
-    controller_manager_down,
-    pod_lifecycle,
-)
+from kschedx.controllers.pod_lifecycle import controller_manager_down, pod_lifecycle
 from kschedx.controllers.stateful_set import unsure_of_name
 from kschedx.controllers.workload_lifecycle import failing_rollout
 from kschedx.controllers.workloads import (
@@ -64,7 +61,7 @@ _HELD_CONTENT = lazy_pattern(r"(?P<finalizer>(?!and )\S+) (?:in \d+ resource ins
 _ON_LOST_NODE = lazy_pattern(r"the kubelet of (?P<node>\S+) does not respond and keeps \d+ pods?: (?P<pod>[^\s,]+)")
 
 
-class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True, dict=True):
+class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
     """A pod that is not created or does not reach kube-scheduler, and the fixes for that."""
 
     def fixes(self, lifecycle: states.Lifecycle) -> tuple[Fix, ...]:
@@ -350,6 +347,17 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True, dict=True):
         if self.maker is not None and len([*replica_sets_of(self.snapshot, workload_of(self.maker))]) > 1:
             command = shell_command("kubectl rollout undo deployment/{} -n {}", self._workload_name, self._namespace)
             yield Fix.untried("go back to the former pod template, if the new one is at fault", commands=(command,))
+
+    def _workload_fix(self, title: str, spec: Mapping[str, object]) -> Fix | None:
+        if self.maker is None:
+            return None
+        kind = str(self.maker.get("kind")).lower()
+        command = self._merge_command("{}/{}", kind, self._workload_name, spec=spec)
+        return self._try(title, (self._workload_change([*merged_fields("/spec", spec)]),), commands=(command,))
+
+    def _merge_command(self, named: str, *data: str, spec: Mapping[str, object]) -> str:
+        template = f"kubectl patch {named} -n {{}} --type merge -p {{}}"
+        return shell_command(template, *data, self._namespace, {"spec": spec})
 
     def _unheld(self, finalizers: Sequence[str]) -> Fix:
         """Return the last resort: to remove finalizers, which skips the cleanup of their controllers."""

@@ -32,7 +32,6 @@ from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, closest
 from kschedx.explain.admission import enforced_standard, service_accounts
-from kschedx.explain.setup import admit
 from kschedx.fixes.changes import apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
@@ -51,6 +50,7 @@ from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, MAKING_PODS, contains
 from kschedx.patterns import lazy_pattern
+from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -89,7 +89,7 @@ _VIOLATED = lazy_pattern(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[
 _SHOWN_NAMES = 3
 
 
-class Refusal(StoppedPod, frozen=True, kw_only=True, dict=True):
+class Refusal(StoppedPod, frozen=True, kw_only=True):
     """A pod that is not created because it is refused."""
 
     def recreate_fix(self) -> Fix | None:
@@ -362,9 +362,8 @@ class Refusal(StoppedPod, frozen=True, kw_only=True, dict=True):
     def _secured_by(self, title: str, change: Change, snapshot: Snapshot, manifest: Manifest, *commands: str) -> Fix:
         """Return the fix; untried if something else refuses the pod then."""
         try:
-            subject = admit(snapshot, manifest, self.setup, dependents=self.dependents, maker=self.maker)
             fix = Fix.untried(title, (change,), commands=commands)
-            return fix_with_outcome(fix, self.explain(subject, self.setup))
+            return fix_with_outcome(fix, self.explain(self._admit(snapshot, manifest), self.setup))
         except (InputError, UndecidableError) as error:
             return Fix.untried(f"{title}; what refuses the pod then: {error}", (change,), commands=commands)
 
@@ -632,6 +631,19 @@ class Refusal(StoppedPod, frozen=True, kw_only=True, dict=True):
         yield Fix.untried(title, commands=(command,))
 
     # --- trials
+
+    def _create_fix(
+        self, api_version: str, kind: str, name: str, body: Mapping[str, object], command: str = "", *, title: str = ""
+    ) -> Fix | None:
+        is_namespaced = kind not in ("Namespace", "PriorityClass")
+        namespace = self._namespace if is_namespaced else ""
+        metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+        manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
+        target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
+        snapshot = with_applied(self.snapshot, [manifest])
+        commands = (command,) if command else ()
+        title, change = title or f"create {kind} {name}", Change(target=target, create=manifest)
+        return self._try(title, (change,), snapshot=snapshot, commands=commands)
 
     def _refusal_in(self, snapshot: Snapshot) -> str:
         try:

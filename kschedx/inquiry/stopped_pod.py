@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct, structs
@@ -18,18 +17,15 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.decoding import Manifest, map_at
-from kschedx.kube.documents import Change, Target, merged_fields
-from kschedx.kube.escaping import shell_command
-from kschedx.kube.kubectl import delete_pod
+from kschedx.kube.documents import Change, Target
 from kschedx.kube.types import Pod
-from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 
 Patch = list[dict[str, object]]
 OfStoppedPod = TypeVar("OfStoppedPod", bound="StoppedPod")
 
 
-class StoppedPod(Struct, frozen=True, kw_only=True, dict=True):
+class StoppedPod(Struct, frozen=True, kw_only=True):
     """A pod that is not created or does not run. A change is tried before it is printed: the pod is admitted and goes
     through a scheduling cycle."""
 
@@ -47,7 +43,7 @@ class StoppedPod(Struct, frozen=True, kw_only=True, dict=True):
         """Return the same pod as another type, which has other fixes."""
         return kind(**structs.asdict(self))
 
-    @cached_property
+    @property
     def _workload_name(self) -> str:
         return str(map_at(self.maker, "metadata").get("name") or "")
 
@@ -59,19 +55,6 @@ class StoppedPod(Struct, frozen=True, kw_only=True, dict=True):
         assert self.maker is not None
         version, kind = str(self.maker.get("apiVersion") or ""), str(self.maker.get("kind"))
         return Target(version, kind, self._workload_name, self._namespace).patched(*patch)
-
-    def _create_fix(
-        self, api_version: str, kind: str, name: str, body: Mapping[str, object], command: str = "", *, title: str = ""
-    ) -> Fix | None:
-        is_namespaced = kind not in ("Namespace", "PriorityClass")
-        namespace = self._namespace if is_namespaced else ""
-        metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-        manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
-        target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
-        snapshot = with_applied(self.snapshot, [manifest])
-        commands = (command,) if command else ()
-        title, change = title or f"create {kind} {name}", Change(target=target, create=manifest)
-        return self._try(title, (change,), snapshot=snapshot, commands=commands)
 
     def _patch_fix(self, title: str, patch: Patch) -> Fix | None:
         """Try a change of the pod, or of the template from which it is created; None if it has no such field."""
@@ -110,20 +93,6 @@ class StoppedPod(Struct, frozen=True, kw_only=True, dict=True):
             return self.explain(subject, self.setup)
         except (InputError, UndecidableError):
             return None
-
-    def _workload_fix(self, title: str, spec: Mapping[str, object]) -> Fix | None:
-        if self.maker is None:
-            return None
-        kind = str(self.maker.get("kind")).lower()
-        command = self._merge_command("{}/{}", kind, self._workload_name, spec=spec)
-        return self._try(title, (self._workload_change([*merged_fields("/spec", spec)]),), commands=(command,))
-
-    def _merge_command(self, named: str, *data: str, spec: Mapping[str, object]) -> str:
-        template = f"kubectl patch {named} -n {{}} --type merge -p {{}}"
-        return shell_command(template, *data, self._namespace, {"spec": spec})
-
-    def _deletion_fix(self, title: str) -> Fix:
-        return Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
 
 
 def fix_with_outcome(fix: Fix, then: Explanation | None, *, lost: str = "") -> Fix:
