@@ -720,12 +720,15 @@ def add_on_down(snapshot: Snapshot, subject: str, name: str) -> states.Component
 
 
 def add_on_rows(snapshot: Snapshot, name: str) -> list[int]:
-    """Return the pods of an autoscaler or Kueue, by the labels and container names of its charts and manifests."""
-    pods, meant = snapshot.pods, name.lower()
-    rows = pods.labels.where(lambda labels: any(labels.get(key, "").endswith(meant) for key in _NAME_LABELS))
-    rows |= pods.specs.where(lambda spec: any(container.name.endswith(meant) for container in spec.containers))
-    rows &= ~pods.finished
-    return rows.nonzero()[0].tolist()
+    """Return the pods of an autoscaler or Kueue, by the labels and container names of its charts and manifests. They
+    are searched once for a snapshot."""
+    known: dict[str, list[int]] = vars(snapshot).setdefault("_add_on_rows", {})
+    if name not in known:
+        pods, meant = snapshot.pods, name.lower()
+        rows = pods.labels.where(lambda labels: any(labels.get(key, "").endswith(meant) for key in _NAME_LABELS))
+        rows |= pods.specs.where(lambda spec: any(container.name.endswith(meant) for container in spec.containers))
+        known[name] = (rows & ~pods.finished).nonzero()[0].tolist()
+    return known[name]
 
 
 # What keeps batch work suspended: its user, or Kueue until it admits the work.

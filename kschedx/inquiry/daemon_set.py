@@ -156,7 +156,8 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         """Nodes that are not eligible and run a pod, which the controller deletes. It keeps one on a node with another
         NoSchedule taint by now."""
         evicting = (group for group in self.left_out if not _keeps_pods(group))
-        return tuple(name for group in evicting for name in self.names(group) if name in self.has_pod - {*self.deleted})
+        running = self.has_pod.difference(self.deleted)
+        return tuple(name for group in evicting for name in self.names(group) if name in running)
 
     @cached_property
     def waits(self) -> tuple[NodeGroup, ...]:
