@@ -62,7 +62,7 @@ class UnevaluatedDocument(Document, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Unevaluated(Struct, frozen=True, kw_only=True):
-    """What was not evaluated: a plugin or extender that did not run, or what a dump does not tell."""
+    """What was not evaluated: a plugin or extender that did not run, or what a dump does not show."""
 
     kind: UnevaluatedKind
     name: str

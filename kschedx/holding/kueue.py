@@ -194,10 +194,8 @@ def _without_workload(snapshot: Snapshot, pod: Pod) -> Kueue:
 
 def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:
     """Add how many pods of its group exist, if Kueue has to see more before it creates the Workload."""
-    name, total = (
-        pod.metadata.labels.get(api.GROUP_LABEL, ""),
-        parse_int64(pod.metadata.annotations.get(api.GROUP_TOTAL, "")),
-    )
+    name = pod.metadata.labels.get(api.GROUP_LABEL, "")
+    total = parse_int64(pod.metadata.annotations.get(api.GROUP_TOTAL, ""))
     if not name or total is None:
         return kueue
     pods = snapshot.pods

@@ -16,7 +16,7 @@ from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle
 from kschedx.kube.kubectl import add_to_dump
-from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget
 from kschedx.kube.typos import nearest_name
 from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.snapshot import Snapshot
@@ -57,9 +57,7 @@ def _fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
     from kschedx.inquiry.stalled_drain import preview_drain
     from kschedx.simulate.simulator import SimulationOptions
 
-    own = subject.pod.metadata.namespace, subject.pod.metadata.name
-    budgets = subject.snapshot.disruption_budgets
-    alone = tuple(it for it in budgets if (it.metadata.namespace, it.metadata.name) == own)
+    alone = (_budget(subject.snapshot, subject.pod.metadata.namespace, subject.pod.metadata.name),)
     # the question is the budget, not kubectl's flags
     options = SimulationOptions(force=True, delete_emptydir_data=True)
     preview = preview_drain(replace(subject.snapshot, disruption_budgets=alone), setup, [node], options=options)
@@ -69,6 +67,11 @@ def _fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
         )
         for each in preview.fixes
     )
+
+
+def _budget(snapshot: Snapshot, namespace: str, name: str) -> PodDisruptionBudget:
+    named = namespace, name
+    return next(it for it in snapshot.disruption_budgets if (it.metadata.namespace, it.metadata.name) == named)
 
 
 def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.ObjectState | None:
@@ -92,9 +95,7 @@ def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.Objec
 
 def _unmatched_labels(snapshot: Snapshot, namespace: str, name: str) -> Iterator[str]:
     """Yield each label that a budget selects and no pod of the namespace has, with the one that is probably meant."""
-    named = (namespace, name)
-    own = next(it for it in snapshot.disruption_budgets if (it.metadata.namespace, it.metadata.name) == named)
-    pods, selector = snapshot.pods, own.spec.selector
+    pods, selector = snapshot.pods, _budget(snapshot, namespace, name).spec.selector
     rows = pods.namespaces.where(lambda other: other == namespace).nonzero()[0].tolist()
     for key, value in selector.match_labels.items() if selector is not None and rows else ():
         values = {labels[key] for labels in (pods.labels[row] for row in rows) if key in labels}

@@ -103,7 +103,6 @@ class SharedFixes:
         self._simulation = simulation
         self._scene = scene
         self._autoscalers = autoscalers
-        self._drained = simulation.closed_nodes
         self._known: dict[bytes, PendingStory | None] = {}
         self._explanations: dict[str, Explanation | None] = {}
         self._fixes: dict[str, list[Fix]] = {}
@@ -192,7 +191,7 @@ class SharedFixes:
             fix = uncordoning_more(
                 narrow,
                 self._then,
-                self._drained,
+                self._simulation.closed_nodes,
                 lambda wider: self._try_shared(explanation, wider, rows).pods,
                 len(rows),
             )
@@ -215,8 +214,7 @@ class SharedFixes:
             simulation, scene = self._simulation, self._scene
             explanation = simulation.explain_now(pod) if scene is None else simulation.explain_in(scene, pod)
             if explanation is not None:
-                drained = explanation.drained | self._drained
-                explanation = replace(explanation, autoscalers=self._autoscalers, drained=drained)
+                explanation = replace(explanation, autoscalers=self._autoscalers)
             self._explanations[pod] = explanation
         return self._explanations[pod]
 

@@ -304,12 +304,12 @@ class Simulation(Shown):
         for row in (pods.rows[key] for key in self.of_other_schedulers):
             different.setdefault(int(pods.specs.codes[row]), row)
         for row in different.values():
-            pod, name = pods[row], pods[row].spec.scheduler_name
+            name = pods.specs[row].scheduler_name
             known = answers.get(name)
             if known is None or known.overall is Outcome.UNSCHEDULABLE:
                 explained[name] += 1
                 if explained[name] <= _MOST_OF_OTHERS:
-                    answer = explain(stored_subject(self.after, pod), self.setup)
+                    answer = explain(stored_subject(self.after, pods[row]), self.setup)
                     if known is None or answer.overall is not Outcome.UNSCHEDULABLE:
                         answers[name] = answer
         return answers, any(number > _MOST_OF_OTHERS for number in explained.values())

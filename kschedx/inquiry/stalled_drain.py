@@ -133,10 +133,9 @@ def _without_finalizers(finalizers: Sequence[str], pods: Sequence[str]) -> _Budg
     """Return the step for pods that the same finalizers keep, tried as the deletion of the pods: the controllers of the
     finalizers are repaired, or the finalizers removed."""
     names = [pod.split("/") for pod in pods]
-    which = f"finalizer{'' if len(finalizers) == 1 else 's'} {', '.join(finalizers)}"
-    of = list_names(pods, 3, conjunction="and")
+    noun, of = f"finalizer{'' if len(finalizers) == 1 else 's'}", list_names(pods, 3, conjunction="and")
     return _BudgetStep(
-        title=f"repair the controller of {which} of {of}, or remove the {which.partition(' ')[0]} if it is gone",
+        title=f"repair the controller of {noun} {', '.join(finalizers)} of {of}, or remove the {noun} if it is gone",
         commands=tuple(remove_finalizers("pod", namespace, name) for namespace, name in names),
         changes=tuple(
             SimulatedChange(verb=ChangeVerb.DELETE, text=f"{namespace}/pod/{name}") for namespace, name in names
