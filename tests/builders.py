@@ -81,6 +81,34 @@ def pod(
     }
 
 
+def config_map(name: str, data: Mapping[str, str], *, namespace: str = "default") -> Manifest:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+
+
+def autoscaler_status(text: str) -> Manifest:
+    """Return the ConfigMap in which cluster-autoscaler writes its status."""
+    return config_map("cluster-autoscaler-status", {"status": text}, namespace="kube-system")
+
+
+def disruption_budget(
+    name: str,
+    *,
+    namespace: str = "default",
+    labels: Mapping[str, str] | None = None,
+    status: Mapping[str, object] | None = None,
+    **spec: object,
+) -> Manifest:
+    """Return a PodDisruptionBudget for the pods with `labels`, or for all pods of its namespace."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": {"matchLabels": dict(labels or {})}, **spec},
+        "status": dict(status or {}),
+    }
+
+
 def only(plugin: str, args: Mapping[str, object] | None = None) -> Manifest:
     """Return a configuration with a single plugin."""
     enabled = [{"name": name} for name in ("PrioritySort", plugin, "DefaultBinder")]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.api_server import FakeApiServer, Reply, failure, kubeconfig, served
-from tests.builders import Manifest
+from tests.builders import Manifest, disruption_budget
 from tests.command import CommandResult, kschedx
 from tests.descheduler.clusters import NOW, node, pod, policy
 
@@ -103,13 +103,8 @@ def test_values_of_the_helm_chart_are_a_policy(held: Manifest, url: str, tmp_pat
 
 
 def test_a_budget_is_named_as_the_cause_of_a_refusal(tmp_path: Path) -> None:
-    budget: Manifest = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "web", "namespace": "default", "generation": 1},
-        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "web"}}},
-        "status": {"disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2, "observedGeneration": 1},
-    }
+    status = {"disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 2}
+    budget = disruption_budget("web", labels={"app": "web"}, status=status, maxUnavailable=0)
     objects = [node("a"), node("b"), pod("web-0", "a"), pod("web-1", "a"), budget]
     cluster, file = tmp_path / "cluster.json", tmp_path / "policy.yaml"
     cluster.write_text(json.dumps({"kind": "List", "items": objects}))

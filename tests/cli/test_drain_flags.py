@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, pod
+from tests.builders import Manifest, disruption_budget, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, write
 from tests.command import kschedx
 from tests.simulate.clusters import deployment, nodes
@@ -57,12 +57,7 @@ def test_the_next_line_has_the_outcome_with_the_flags(
 
 
 def test_a_drain_without_evictions_names_the_budgets_that_it_bypasses(tmp_path: Path) -> None:
-    budget: Manifest = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "all", "namespace": "shop"},
-        "spec": {"selector": {}, "maxUnavailable": 0},
-    }
+    budget = disruption_budget("all", namespace="shop", maxUnavailable=0)
     path = write(tmp_path, *nodes(("4", "4")), *deployment("web", "1", ["node-1"]), budget)
     result = kschedx("drain", "node-1", "--disable-eviction", "-s", path, columns=200)
     bypassed = "PDB shop/all needs 1 healthy pod (maxUnavailable 0) and has 1"
@@ -106,12 +101,7 @@ def test_a_note_names_a_drain_of_minutes_per_node(tmp_path: Path, monkeypatch: p
 )
 def test_kubectls_other_flags_mean_the_same(flags: tuple[str, ...], code: int, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
-    budget: dict[str, object] = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
-    }
+    budget = disruption_budget("web", namespace="shop", labels={"app": "web"}, minAvailable=1)
     items = [*nodes(("4", "4")), *deployment("web", "1", ["node-1"]), budget]
     path.write_text(json.dumps({"kind": "List", "items": items}))
     result = kschedx("drain", "node-1", *flags, "-s", path)
@@ -132,13 +122,8 @@ def test_the_command_for_a_pending_pod_has_the_same_input(tmp_path: Path) -> Non
     running = changed(POD, "metadata", {**metadata, "name": "web-0"})
     running = changed(running, "status", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
     pending = changed(BIG_POD, "metadata", {**metadata, "name": "web-1"})
-    budget: dict[str, object] = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}},
-        "status": {"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 2, "disruptionsAllowed": 0},
-    }
+    status = {"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 2, "disruptionsAllowed": 0}
+    budget = disruption_budget("web", namespace="shop", labels=labels, status=status, minAvailable=1)
     node = changed(NODE, "metadata.name", "node-01")
     snapshot = write(tmp_path, node, changed(running, "spec.nodeName", "node-01"), pending, budget)
     result = kschedx("drain", "node-01", "-s", snapshot, "-o", "html")

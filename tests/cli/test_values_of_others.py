@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, autoscaler_status, config_map, node, pod
 from tests.cli.manifests import NODE, changed, small_pod, write
 from tests.command import kschedx
 from tests.kueue.objects import cohort, flavor, local, queue, workload
@@ -39,12 +39,7 @@ def kai(limit: str) -> tuple[Manifest, ...]:
 
 
 def yunikorn(text: str) -> tuple[Manifest, ...]:
-    config: Manifest = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "yunikorn-configs", "namespace": "yunikorn"},
-        "data": {"queues.yaml": text},
-    }
+    config = config_map("yunikorn-configs", {"queues.yaml": text}, namespace="yunikorn")
     return NODE, of_scheduler("yunikorn", queue="root.a", applicationId="x"), config
 
 
@@ -169,12 +164,7 @@ def test_an_invalid_document_in_a_config_map_is_left_out_of_an_anonymous_snapsho
 @pytest.mark.parametrize("boost", ["²", "+-5", LONG])
 def test_an_invalid_priority_boost_counts_as_none(boost: str, tmp_path: Path) -> None:
     gates = "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nfeatureGates: {PriorityBoost: true}\n"
-    settings: Manifest = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"},
-        "data": {"controller_manager_config.yaml": gates},
-    }
+    settings = config_map("kueue-manager-config", {"controller_manager_config.yaml": gates}, namespace="kueue-system")
     boosted = annotated(workload("w"), **{"kueue.x-k8s.io/priority-boost": boost})
     namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}}
     files = write(tmp_path, NODE, settings, namespace, flavor(), queue("q"), local("q"), boosted)
@@ -223,15 +213,8 @@ CONSTRAINT = "security context constraint: would validate successfully against t
         (
             (
                 NODE,
-                annotated(
-                    small_pod("p", "9"), **{"autoscaling.x-k8s.io/consume-provisioning-request": INJECTED}
-                ),
-                json.loads(json.dumps({
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
-                    "data": {"status": "autoscalerStatus: Running\nclusterWide: {}\nnodeGroups: []\n"},
-                })),
+                annotated(small_pod("p", "9"), **{"autoscaling.x-k8s.io/consume-provisioning-request": INJECTED}),
+                autoscaler_status("autoscalerStatus: Running\nclusterWide: {}\nnodeGroups: []\n"),
             ),
             "pod/p",
         ),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, node
+from tests.builders import Manifest, disruption_budget, node
 from tests.cli.manifests import changed, small_pod, write
 from tests.command import kschedx
 
@@ -105,15 +105,7 @@ def test_budgets_that_keep_a_node_from_being_emptied(tmp_path: Path, leaving: di
         machine = changed(machine, path, value)
     runs = changed(changed(small_pod("web-0"), "spec.nodeName", "n1"), "metadata.labels", {"app": "web"})
     goes = changed(changed(small_pod("db-0"), "spec.nodeName", "n1"), "metadata.labels", {"app": "db"})
-    budgets: list[Manifest] = [
-        {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}},
-        }
-        for name in ("web", "db")
-    ]
+    budgets = [disruption_budget(name, labels={"app": name}, minAvailable=1) for name in ("web", "db")]
     cluster = write(tmp_path, machine, runs, changed(goes, "metadata.deletionTimestamp", TAKEN), *budgets)
     blocked = json.loads(kschedx("why", "node/n1", "-s", cluster, "-o", "json").out)["blockedBy"]
     is_named = bool(leaving) and "Candidate" not in str(leaving)
@@ -144,11 +136,11 @@ def test_pods_that_karpenter_does_not_evict(tmp_path: Path, changes: dict[str, o
 
 def test_a_node_out_of_service_that_is_ready_again(tmp_path: Path) -> None:
     back = node("n", taints=["node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"], allocatable=ROOM)
-    for status, fix in (("True", "  fix       remove taint node.kubernetes.io/out-of-service"), ("Unknown", "")):
+    fix = "  fix       remove taint node.kubernetes.io/out-of-service"
+    for status, is_back in (("True", True), ("Unknown", False)):
         each = changed(back, "status.conditions", [{"type": "Ready", "status": status}])
         out = kschedx("why", "node/n", "-s", write(tmp_path, each)).out
-        assert (fix or "  resource") in out
-        assert ("remove taint" in out) is bool(fix)
+        assert (fix in out, "remove taint" in out) == (is_back, is_back)
 
 
 OVERUSE = (
@@ -175,15 +167,9 @@ def test_pods_that_the_kubelet_evicted_are_named_with_what_they_used(tmp_path: P
 
 
 def test_a_drain_shows_what_frees_a_cordoned_node(tmp_path: Path) -> None:
-    budget: Manifest = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "all", "namespace": "default"},
-        "spec": {"minAvailable": 1, "selector": {}},
-    }
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     runs = changed(changed(small_pod("runs"), "spec.nodeName", "n"), "status", ready)
-    cluster = (node("n", allocatable=ROOM, unschedulable=True), budget, runs)
+    cluster = (node("n", allocatable=ROOM, unschedulable=True), disruption_budget("all", minAvailable=1), runs)
     let, uncordon = "let PDB default/all allow a disruption: a drain shows how", "uncordon n"
     for waiting, order in (((), [let, uncordon]), ((small_pod("waits"),), [uncordon, let])):
         where = write(tmp_path, *cluster, *waiting)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kschedx
-from tests.builders import Manifest, at, node, pod
+from tests.builders import Manifest, at, autoscaler_status, disruption_budget, node, pod
 from tests.command import kschedx as command
 from tests.storage_builders import DRIVER, claim, in_term, volume
 
@@ -252,7 +252,7 @@ def test_a_label_that_an_agent_sets(key: str, kind: str, agents: list[str], firs
         status = {"phase": "Running", "conditions": ready}
         objects.append(pod(name.strip("!"), on="b", metadata={"ownerReferences": owner}, status=status))
     titles = titles_of(*objects)
-    at(at(objects[1], "metadata"), "labels")[f"{key}-of-others"] = "y"  # from the agent, which runs
+    at(objects[1], "metadata.labels")[f"{key}-of-others"] = "y"  # from the agent, which runs
     assert not [title for title in titles_of(*objects) if "again" in title]
     expected = [] if first is None else [f"{first}, which sets label {key}=x again"]
     assert [title for title in titles if "again" in title] == expected
@@ -324,13 +324,7 @@ def test_preemption_comes_first() -> None:
 
 
 def test_preemption_against_a_budget_is_named() -> None:
-    budget: Manifest = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "low", "namespace": "default"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "low"}}},
-        "status": {"disruptionsAllowed": 0},
-    }
+    budget = disruption_budget("low", labels={"app": "low"}, status={"disruptionsAllowed": 0}, minAvailable=1)
     low = {**running("low", "n", "2", priority=-1)}
     low["metadata"] = {**at(low, "metadata"), "labels": {"app": "low"}}
     assert titles_of(node("n", allocatable=SMALL), budget, low, wanting(cpu="1"))[0] == (
@@ -1216,12 +1210,7 @@ def test_a_full_pool_is_not_extended_by_a_label() -> None:
 )
 def test_an_empty_pool_that_the_autoscaler_lists_is_not_replaced_by_the_only_other(group: str, first: str) -> None:
     sizes = "{cloudProviderTarget: 0, minSize: 0, maxSize: 3}"
-    status: Manifest = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
-        "data": {"status": f"autoscalerStatus: Running\nnodeGroups:\n- name: {group}\n  health: {sizes}\n"},
-    }
+    status = autoscaler_status(f"autoscalerStatus: Running\nnodeGroups:\n- name: {group}\n  health: {sizes}\n")
     key = "cloud.google.com/gke-nodepool"
     cold = node("n", labels={key: "cold"}, providerID="gce://p/z/n")
     waiting = pod("me", nodeSelector={key: "hot"})

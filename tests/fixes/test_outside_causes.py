@@ -17,7 +17,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.workloads import has_template
 from kschedx.render.fixes import fix_views
 from kschedx.render.outcome import causes, roots
-from tests.builders import Manifest, at, node, pod
+from tests.builders import Manifest, at, autoscaler_status, node, pod
 from tests.command import kschedx as run
 from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import DRIVER as DISK
@@ -272,12 +272,7 @@ def test_a_node_group_whose_template_is_not_known(group: dict[str, int], request
     health = {"status": "Healthy", "cloudProviderTarget": group["target"], "maxSize": group["maximum"]}
     counts = {"longUnregistered": group.get("longUnregistered", 0)}
     groups = [{"name": "new", "health": {**health, "nodeCounts": counts}, "scaleUp": {"status": "NoActivity"}}]
-    status: Manifest = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
-        "data": {"status": json.dumps({"autoscalerStatus": "Running", "nodeGroups": groups})},
-    }
+    status = autoscaler_status(json.dumps({"autoscalerStatus": "Running", "nodeGroups": groups}))
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     waiting = {**asking("me", **requests), "status": {"phase": "Pending", "conditions": [unschedulable]}}
     of_aws = node("a", allocatable={"cpu": "4", "pods": "9"}, providerID="aws:///eu-1a/i-0")
@@ -287,12 +282,7 @@ def test_a_node_group_whose_template_is_not_known(group: dict[str, int], request
 def test_instances_that_do_not_join_come_before_a_larger_maximum() -> None:
     health = {"status": "Healthy", "cloudProviderTarget": 2, "maxSize": 2, "nodeCounts": {"longUnregistered": 1}}
     groups = [{"name": "new", "health": health, "scaleUp": {"status": "NoActivity"}}]
-    status: Manifest = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
-        "data": {"status": json.dumps({"autoscalerStatus": "Running", "nodeGroups": groups})},
-    }
+    status = autoscaler_status(json.dumps({"autoscalerStatus": "Running", "nodeGroups": groups}))
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     waiting = {**asking("me", cpu="3"), "status": {"phase": "Pending", "conditions": [unschedulable]}}
     labels = {"eks.amazonaws.com/nodegroup": "new"}

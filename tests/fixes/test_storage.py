@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -479,21 +481,16 @@ ON_SCRATCH = pod(
     ],
 )
 def test_the_data_of_a_claim_that_is_recreated(policy: str, host: str, fate: str) -> None:
-    kept = volume("v", claim_ref="me-scratch", persistentVolumeReclaimPolicy=policy)
-    if host:
-        of_node = in_term(HOSTNAME, host)
-        local = {"path": "/v"}
-        kept = volume(
-            "v", claim_ref="me-scratch", persistentVolumeReclaimPolicy=policy, local=local, node_affinity=of_node
-        )
+    local: dict[str, Any] = {"local": {"path": "/v"}, "node_affinity": in_term(HOSTNAME, host)} if host else {}
+    kept = volume("v", claim_ref="me-scratch", persistentVolumeReclaimPolicy=policy, **local)
     objects = [storage_class(provisioner=DRIVER), claim("me-scratch", volume="v"), kept]
-    nodes = [node("a", labels={HOSTNAME: "a"})]
-    [fix] = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, ON_SCRATCH, *objects]), "default/me").fixes
+    here = node("a", labels={HOSTNAME: "a"})
+    [fix] = kschedx.explain(kschedx.Snapshot.from_objects([here, ON_SCRATCH, *objects]), "default/me").fixes
     assert (fix.title, fix.costs) == ("delete and recreate claim default/me-scratch", (fate,))
     going = claim("data", volume="v")
     at(going, "metadata")["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     user = pod("me", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
-    snapshot = kschedx.Snapshot.from_objects([*nodes, user, storage_class(provisioner=DRIVER), going, kept])
+    snapshot = kschedx.Snapshot.from_objects([here, user, storage_class(provisioner=DRIVER), going, kept])
     [fix] = kschedx.explain(snapshot, "default/me").fixes
     assert (fix.title, fix.costs) == ("delete and recreate claim default/data", (fate,))
 

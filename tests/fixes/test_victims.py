@@ -6,7 +6,7 @@ import pytest
 
 import kschedx
 from kschedx.inquiry.explanation import Explanation
-from tests.builders import Manifest, at, node, pod
+from tests.builders import Manifest, at, disruption_budget, node, pod
 
 SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 DATA = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
@@ -203,12 +203,7 @@ def test_a_deletion_names_the_new_node_and_the_budget() -> None:
         "metadata": {"name": "web", "namespace": "default", "uid": "u-web"},
         "spec": {"replicas": 1, **rule, "template": {"metadata": {"labels": {"app": "web"}}, "spec": spec}},
     }
-    budget: Manifest = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"minAvailable": 1, **rule},
-    }
+    budget = disruption_budget("web", labels={"app": "web"}, minAvailable=1)
     nodes = [node("a", allocatable=SMALL), node("b", allocatable={**SMALL, "cpu": "1"})]
     explanation = explained(*nodes, replicas, budget, web, wanting("me", "2")).fixes
     [fix] = [item for item in explanation if item.title.startswith("delete default/web-1")]

@@ -12,7 +12,7 @@ import pytest
 
 from kschedx.controllers.kubelet_rejections import overuse_text
 from kschedx.controllers.states import Refused
-from tests.builders import Manifest, at, node, pod
+from tests.builders import Manifest, at, autoscaler_status, config_map, disruption_budget, node, pod
 from tests.command import CommandResult, kschedx
 from tests.storage_builders import claim, csi_node, storage_class
 
@@ -595,8 +595,7 @@ def kueue(kind: str, **fields: object) -> Manifest:
 def manages(*, without_queue: bool) -> Manifest:
     written = {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration"}
     data = {"config.yaml": json.dumps({**written, "manageJobsWithoutQueueName": without_queue})}
-    metadata = {"name": "kueue-manager-config", "namespace": "kueue-system"}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    return config_map("kueue-manager-config", data, namespace="kueue-system")
 
 
 PAUSED_ROLLOUT: Manifest = {
@@ -2040,12 +2039,12 @@ def test_a_kubelet_that_rejected_earlier_pods(tmp_path: Path, created: str, sibl
 def test_a_node_group_without_template_that_is_backed_off_is_named(tmp_path: Path) -> None:
     status = """{autoscalerStatus: Running, nodeGroups: [{name: g, health: {status: Healthy, cloudProviderTarget: 0,
         minSize: 0, maxSize: 3}, scaleUp: {status: Backoff, backoffInfo: {errorCode: OutOfResources}}}]}"""
-    metadata = {"name": "cluster-autoscaler-status", "namespace": "kube-system"}
-    written: Manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"status": status}}
     message = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
     marked = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
     asking = pod("x", nodeSelector={"pool": "a"}, status=marked)
-    result = why(tmp_path, "pod/x", asking, written, reports("Pod", "x", "NotTriggerScaleUp", message))
+    result = why(
+        tmp_path, "pod/x", asking, autoscaler_status(status), reports("Pod", "x", "NotTriggerScaleUp", message)
+    )
     assert "let node group g use other instance types or zones, or add another: OutOfResources" in result.out
     assert "no fix" not in result.out
 
@@ -2933,13 +2932,8 @@ def test_a_budget_that_its_controller_cannot_evaluate_is_named(tmp_path: Path) -
         "reason": "SyncFailed",
         "message": "found no controllers",
     }
-    budget: Manifest = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "b", "namespace": "default"},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "x"}}},
-        "status": {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "conditions": [condition]},
-    }
+    status = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "conditions": [condition]}
+    budget = disruption_budget("b", labels={"app": "x"}, status=status, maxUnavailable=1)
     metadata = {**owned("Operator", "x"), "labels": {"app": "x"}}
     why(tmp_path, "pod/x-0", budget, node("m"), *(pod(f"x-{at}", on=at, metadata=metadata) for at in ("n", "m")))
     result = kschedx("drain", "n", "-s", "cluster.json", cwd=tmp_path, columns=400)
