@@ -19,6 +19,8 @@ from kschedx.kube.controllers import stored_controller
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
+from kschedx.snapshot.columns import Memo
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -39,6 +41,7 @@ _MOST_OVERUSES = 2
 
 _Owned: TypeAlias = Mapping[tuple[str, str, str], Sequence[int]]
 """Rows of pods by the kind, namespace, and name of their controllers."""
+_FAILED = Memo[tuple[_Owned, _Owned]]()
 
 
 def rejected_pods(snapshot: Snapshot) -> _Owned:
@@ -48,10 +51,10 @@ def rejected_pods(snapshot: Snapshot) -> _Owned:
 
 def _failed_pods(snapshot: Snapshot) -> tuple[_Owned, _Owned]:
     """Return all failed pods, and those that a kubelet failed before they started."""
-    known: tuple[_Owned, _Owned] | None = vars(snapshot).get("_failed_pods")
-    if known is not None:
-        return known
-    pods = snapshot.pods
+    return _FAILED.of(snapshot.derived, lambda: _read_failed_pods(snapshot.pods))
+
+
+def _read_failed_pods(pods: PodTable) -> tuple[_Owned, _Owned]:
     failed: dict[tuple[str, str, str], list[int]] = {}
     rejected: dict[tuple[str, str, str], list[int]] = {}
     for row in pods.phases.where(lambda phase: phase == "Failed").nonzero()[0].tolist():
@@ -61,7 +64,6 @@ def _failed_pods(snapshot: Snapshot) -> tuple[_Owned, _Owned]:
             failed.setdefault(key, []).append(row)
             if any(map(_REJECTED.match, (status.reason, status.message))):
                 rejected.setdefault(key, []).append(row)
-    vars(snapshot)["_failed_pods"] = failed, rejected
     return failed, rejected
 
 

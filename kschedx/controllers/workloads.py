@@ -42,7 +42,7 @@ from kschedx.kube.workloads import (
     pod_from_workload,
     qualified_kind,
 )
-from kschedx.snapshot.columns import BoolArray, IntArray, pair_codes, rows_by_group
+from kschedx.snapshot.columns import BoolArray, IntArray, Memo, pair_codes, rows_by_group
 from kschedx.snapshot.pods import PodCopies, PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
@@ -552,11 +552,12 @@ def why_surplus(snapshot: Snapshot, pod: Pod) -> str:
     return f"is scaled to {number}" if is_beyond or not number else ""
 
 
+_OWNERS = Memo[Owners]()
+
+
 def member_rows(snapshot: Snapshot, workload: Workload) -> list[int]:
     """Return the rows of the workload's pods that have not finished. The owners are computed once for a snapshot."""
-    owners = vars(snapshot).get("_owners") or Owners(snapshot)
-    vars(snapshot)["_owners"] = owners
-    return owners.members(snapshot.pods, workload)
+    return _OWNERS.of(snapshot.derived, lambda: Owners(snapshot)).members(snapshot.pods, workload)
 
 
 def current_replica_set_of(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:

@@ -62,6 +62,7 @@ from kschedx.kube.types import FINISHED, Namespace, ObjectMeta, Pod, ServiceAcco
 from kschedx.kube.typos import nearest_name, variables_hint
 from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.release import Release
+from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -314,6 +315,10 @@ def _has_active_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -
     return any(snapshot.pods.phases[row] not in FINISHED for row in _members(snapshot, kind, namespace, name))
 
 
+_ROWS_BY_CONTROLLER = Memo[Mapping[tuple[str, str], Sequence[int]]]()
+_SIBLINGS = Memo[Mapping[str, Sequence[str]]]()
+
+
 def _members(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[int]:
     """Return the rows of a controller's pods, or of the same Deployment's with another template."""
     names = _sibling_replica_sets(snapshot, namespace).get(name, (name,)) if kind == "ReplicaSet" else (name,)
@@ -323,19 +328,20 @@ def _members(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[i
 
 def _rows_by_controller(snapshot: Snapshot, namespace: str) -> Mapping[tuple[str, str], Sequence[int]]:
     """Return the pods of a namespace by the kind and name of their controllers, computed once for a snapshot."""
-    known: dict[str, Mapping[tuple[str, str], Sequence[int]]] = vars(snapshot).setdefault("_rows_by_controller", {})
-    if namespace not in known:
+
+    def group() -> Mapping[tuple[str, str], Sequence[int]]:
         pods = snapshot.pods
-        rows = np.flatnonzero(pods.namespaces.where(lambda space: space == namespace)).tolist()
+        rows = np.flatnonzero(pods.namespaces.where(namespace.__eq__)).tolist()
         pairs = ((owner, row) for row in rows for owner in pods.owners[row] if owner.controller)
-        known[namespace] = group_pairs(((owner.kind, owner.name), row) for owner, row in pairs)
-    return known[namespace]
+        return group_pairs(((owner.kind, owner.name), row) for owner, row in pairs)
+
+    return _ROWS_BY_CONTROLLER.of(snapshot.derived, group, namespace)
 
 
 def _sibling_replica_sets(snapshot: Snapshot, namespace: str) -> Mapping[str, Sequence[str]]:
     """Return the ReplicaSets of a namespace to all those of the same Deployment, computed once for a snapshot."""
-    known: dict[str, Mapping[str, Sequence[str]]] = vars(snapshot).setdefault("_sibling_replica_sets", {})
-    if namespace not in known:
+
+    def group() -> Mapping[str, Sequence[str]]:
         owned = (
             (owner.name, name)
             for (kind, space, name), raw in snapshot.workloads.items()
@@ -343,8 +349,9 @@ def _sibling_replica_sets(snapshot: Snapshot, namespace: str) -> Mapping[str, Se
             for owner in stored_metadata(raw).owner_references
             if owner.kind == "Deployment"
         )
-        known[namespace] = {name: names for names in group_pairs(owned).values() for name in names}
-    return known[namespace]
+        return {name: names for names in group_pairs(owned).values() for name in names}
+
+    return _SIBLINGS.of(snapshot.derived, group, namespace)
 
 
 def admitted_pod(

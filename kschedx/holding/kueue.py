@@ -40,6 +40,7 @@ from kschedx.kueue.run import AdmissionRun
 from kschedx.kueue.settings import settings_of
 from kschedx.kueue.verdict import decision_of, judge
 from kschedx.kueue.workloads import Job, timestamp
+from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 
 # A pod as if Kueue had admitted it with a flavor, on the nodes of that flavor. Upstream: checkFlavorForPodSets in
@@ -205,14 +206,13 @@ def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:
     return replace(kueue, group=name, group_pods=number, group_total=total) if number < total else kueue
 
 
+_RUNS = Memo[AdmissionRun]()
+
+
 def _kueue_state(snapshot: Snapshot) -> AdmissionRun:
     """Return Kueue's state before its next cycle, computed once per snapshot."""
-    cached = vars(snapshot)
-    if "_kueue" not in cached:
-        cached["_kueue"] = AdmissionRun(snapshot, settings_of(snapshot), timestamp(snapshot.source.taken))
-    run = cached["_kueue"]
-    assert isinstance(run, AdmissionRun)
-    return run
+    now = timestamp(snapshot.source.taken)
+    return _RUNS.of(snapshot.derived, lambda: AdmissionRun(snapshot, settings_of(snapshot), now))
 
 
 def _cohorts(snapshot: Snapshot, queue: ClusterQueue) -> tuple[str, ...]:

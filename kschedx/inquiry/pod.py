@@ -62,7 +62,7 @@ from kschedx.kube.other_schedulers import OF_PROVIDERS, POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
-from kschedx.snapshot.columns import distinct
+from kschedx.snapshot.columns import Memo, distinct
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -409,14 +409,18 @@ def _component_of(scheduler: str) -> str:
     return scheduler if "scheduler" in scheduler else f"{scheduler}-scheduler"
 
 
+_SCHEDULER_ROWS = Memo[list[int]]()
+
+
 def _scheduler_rows(snapshot: Snapshot, scheduler: str) -> list[int]:
     """Return the pods of the workload that runs a scheduler. They are searched once for a snapshot."""
-    known: dict[str, list[int]] = vars(snapshot).setdefault("_scheduler_rows", {})
-    if scheduler not in known:
+
+    def search() -> list[int]:
         pods, prefix = snapshot.pods, f"{_component_of(scheduler)}-"
         named = (row for row, name in enumerate(pods.names) if name.startswith(prefix))
-        known[scheduler] = [row for row in named if pods.owners[row]]
-    return known[scheduler]
+        return [row for row in named if pods.owners[row]]
+
+    return _SCHEDULER_ROWS.of(snapshot.derived, search, scheduler)
 
 
 def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoScheduler | None:
@@ -512,11 +516,15 @@ class _RecordTimes(Struct, frozen=True, kw_only=True):
     last_seen: str  # the newest time of events, pods, and the source
 
 
+_TIMES = Memo[_RecordTimes]()
+
+
 def _record_times(snapshot: Snapshot) -> _RecordTimes:
     """Return the times, which are computed once for a snapshot."""
-    known: _RecordTimes | None = vars(snapshot).get("_record_times")
-    if known is not None:
-        return known
+    return _TIMES.of(snapshot.derived, lambda: _read_times(snapshot))
+
+
+def _read_times(snapshot: Snapshot) -> _RecordTimes:
     open_ = [node for node in snapshot.cluster.nodes if not node.spec.unschedulable]
     recovered = (
         condition.last_transition_time or ""
@@ -527,13 +535,12 @@ def _record_times(snapshot: Snapshot) -> _RecordTimes:
     added = [node.metadata.creation_timestamp or "" for node in open_]
     reported = (scheduling.last_seen for scheduling in snapshot.failed_scheduling.values())
     created = (stamp or "" for stamp in snapshot.pods.creation_timestamps)
-    times = vars(snapshot)["_record_times"] = _RecordTimes(
+    return _RecordTimes(
         open_nodes=len(open_),
         is_timed=all(added),
         last_change=max((*added, *recovered), default=""),
         last_seen=max((snapshot.source.taken, *reported, *created)),
     )
-    return times
 
 
 def _is_outdated(since: str, times: _RecordTimes) -> bool:

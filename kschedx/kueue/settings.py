@@ -16,6 +16,7 @@ from kschedx.kube.kueue import MANAGER_CONFIG
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import exact_amounts
 from kschedx.kube.types import ConfigMap, ObjectMeta
+from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 
 VERSION = "0.19.2"
@@ -173,19 +174,21 @@ def _resolve(config: Mapping[str, object] | None) -> KueueSettings:
 # --- a cluster's settings
 
 
+_SETTINGS = Memo[KueueSettings]()
+
+
 def settings_of(snapshot: Snapshot) -> KueueSettings:
     """Return the settings in the cluster's ConfigMap, or the defaults; read once for a snapshot. Raises
     `InputError`."""
-    cached = vars(snapshot)
-    if "_kueue_settings" not in cached:
-        name = MANAGER_CONFIG.rpartition("/")[2]
-        maps = [config_map for config_map in snapshot.of(ConfigMap) if config_map.metadata.name == name]
-        place = f"ConfigMap {maps[0].metadata.namespace}/{name}" if maps else ""
-        written: object = {"kind": "ConfigMap", "data": maps[0].data} if maps else None
-        cached["_kueue_settings"] = _resolve(next(_configurations(written, place), None))
-    settings = cached["_kueue_settings"]
-    assert isinstance(settings, KueueSettings)
-    return settings
+    return _SETTINGS.of(snapshot.derived, lambda: _read_settings(snapshot))
+
+
+def _read_settings(snapshot: Snapshot) -> KueueSettings:
+    name = MANAGER_CONFIG.rpartition("/")[2]
+    maps = [config_map for config_map in snapshot.of(ConfigMap) if config_map.metadata.name == name]
+    place = f"ConfigMap {maps[0].metadata.namespace}/{name}" if maps else ""
+    written: object = {"kind": "ConfigMap", "data": maps[0].data} if maps else None
+    return _resolve(next(_configurations(written, place), None))
 
 
 def with_configuration(

@@ -27,6 +27,7 @@ from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
+from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -206,11 +207,15 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
         return self.head.shortages if self.head is not None else ()
 
 
+_MEMORY = Memo[Memory]()
+_DECISIONS = Memo[Verdict | None]()
+
+
 def judge(
     snapshot: Snapshot, key: str, settings: KueueSettings | None = None, *, now: int = 0, with_remedies: bool = True
 ) -> Verdict | None:
     """Return the verdict about a Workload, `namespace/name`; None if it is not in the snapshot."""
-    memory = vars(snapshot).setdefault("_kueue_memory", Memory())
+    memory = _MEMORY.of(snapshot.derived, Memory)
     settings = settings or settings_of(snapshot)
     run = AdmissionRun(snapshot, settings, now, memory)
     if key not in run.jobs:
@@ -290,11 +295,8 @@ def _other_selectors(run: AdmissionRun, job: Job, queue: kueue.ClusterQueue) -> 
 
 def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
     """Return the verdict without remedies, computed once for a snapshot."""
-    known = vars(snapshot).setdefault("_kueue_decisions", {})
-    if key not in known:
-        known[key] = judge(snapshot, key, now=timestamp(snapshot.source.taken), with_remedies=False)
-    verdict: Verdict | None = known[key]
-    return verdict
+    now = timestamp(snapshot.source.taken)
+    return _DECISIONS.of(snapshot.derived, lambda: judge(snapshot, key, now=now, with_remedies=False), key)
 
 
 def _partial(head: QueueHead | None, job: Job) -> tuple[str, ...]:

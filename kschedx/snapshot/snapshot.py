@@ -56,7 +56,7 @@ from kschedx.kube.types import (
     Service,
     StatefulSet,
 )
-from kschedx.snapshot.columns import ClusterRow, distinct
+from kschedx.snapshot.columns import ClusterRow, Derived, distinct
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.events import RecordedEvent, RecordedPreemption, is_predecessor
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
@@ -356,6 +356,11 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         return f"<Snapshot: {self.cluster.count} nodes, {len(self.pods)} pods>"
 
     @cached_property
+    def derived(self) -> Derived:
+        """Values that others compute from this snapshot and keep with it."""
+        return {}
+
+    @cached_property
     def taken(self) -> str:
         """When the cluster was read: as its source says, or `TIME or later` by the newest time in it. Empty if it has
         no time."""
@@ -561,7 +566,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def _provisions_immediately(self, of_class: StorageClass, new: Collection[str] = ()) -> bool:
         claims = (claim for claim in self.storage.claims.values() if claim.storage_class == of_class.name)
         waiting = (it for it in claims if not (it.spec.volume_name or it.is_new or it.key in new))
-        return of_class.can_provision and not of_class.waits_for_first_consumer and not any(waiting)
+        return of_class.provisions_first and not any(waiting)
 
     def _places_of_new_volumes(self, name: str, new: Collection[str]) -> tuple[Segment, ...]:
         """Return the topology segments among which a driver chooses for a volume that a class provisions before its pod
