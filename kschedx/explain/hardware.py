@@ -24,6 +24,7 @@ from kschedx.kube.types import Node, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import pinned_to, selects_node
 from kschedx.patterns import lazy_pattern
+from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import CLAIM_REFUSED
 from kschedx.snapshot.nodes import ClusterNodes
@@ -200,29 +201,38 @@ def _labeler(key: str) -> tuple[str, tuple[str, ...]]:
     return next((by for prefix, by in _LABELED_BY.items() if key.startswith(prefix)), ("", ()))
 
 
+_LOST = Memo[Mapping[str, LostLabel]]()
+
+
 def lost_labels(cluster: ClusterNodes, key: str) -> Mapping[str, LostLabel]:
-    """Return the nodes that lack a label which an agent sets on them. The kubelet sets its own when it starts
-    (updateDefaultLabels in pkg/kubelet/kubelet_node_status.go). Labels of hardware have one value on the other nodes of
-    the same instance type. A node with other labels of the agent lacks only the feature, such as a setting."""
-    if key in _LABELS_OF_KUBELET:
-        infos = ((node, node.status.node_info) for node in cluster.nodes if key not in node.metadata.labels)
-        values = {
-            node.name: info.architecture if key == ARCH_LABELS[0] else info.operating_system or "linux"
-            for node, info in infos
-        }
-        return {name: LostLabel(value) for name, value in values.items() if value}
+    """Return the nodes that lack a label which an agent sets on them, computed once for a cluster."""
+    lost = _lost_of_kubelet if key in _LABELS_OF_KUBELET else _lost_of_hardware
+    return _LOST.of(cluster.derived, lambda: dict(lost(cluster, key)), key)
+
+
+def _lost_of_kubelet(cluster: ClusterNodes, key: str) -> Iterator[tuple[str, LostLabel]]:
+    """Yield the nodes without a label that the kubelet sets when it starts (updateDefaultLabels in
+    pkg/kubelet/kubelet_node_status.go)."""
+    for node in cluster.nodes:
+        info = node.status.node_info
+        value = info.architecture if key == ARCH_LABELS[0] else info.operating_system or "linux"
+        if value and key not in node.metadata.labels:
+            yield node.name, LostLabel(value)
+
+
+def _lost_of_hardware(cluster: ClusterNodes, key: str) -> Iterator[tuple[str, LostLabel]]:
+    """Yield the nodes without a label of hardware that has one value on the other nodes of the same instance type. A
+    node with other labels of the agent lacks only the feature, such as a setting."""
     agent, pods = _labeler(key)
     if not agent:
-        return {}
+        return
     by_type = group_pairs((first_label(node.metadata.labels, INSTANCE_TYPE_LABELS), node) for node in cluster.nodes)
-    lost: dict[str, LostLabel] = {}
     for name, nodes in by_type.items():
         known = {value for node in nodes if (value := node.metadata.labels.get(key)) is not None}
         if name and len(known) == 1:
             label = LostLabel(known.pop(), agent, pods)
             unlabeled = (node for node in nodes if all(_labeler(its)[0] != agent for its in node.metadata.labels))
-            lost.update((node.name, label) for node in unlabeled)
-    return lost
+            yield from ((node.name, label) for node in unlabeled)
 
 
 class HardwareHint(Struct, frozen=True, kw_only=True):
