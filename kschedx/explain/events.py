@@ -129,9 +129,9 @@ _COLUMNS = lazy_pattern(
 _REASON = lazy_pattern(r"(?P<reason>(?:[A-Z][a-z]+){1,9}|Error): (?=\S)")
 _POD_ROW = lazy_pattern(r"(?:\S+ )?\S+ \d+/\d+ (?P<reason>[A-Z]\S+) \d+ .*")
 """A row of `kubectl get pods`, whose status is a reason."""
-_LOG_HEAD = lazy_pattern(r"(?:^|[\s:])[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] ")
+_LOG_HEAD = lazy_pattern(r"^.*?(?<![^\s:])[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] ")
 """Before each line of a component's log."""
-_BY_PLUGIN = lazy_pattern(r"(?:error while )?running \"?\w+\"? (?:pre)?filter plugin for pod \"?[^\s\"]+\"?: ")
+_BY_PLUGIN = lazy_pattern(r"^(?:error while )?running \"?\w+\"? (?:pre)?filter plugin for pod \"?[^\s\"]+\"?: ")
 """Kubernetes 1.18 to 1.20, before a reason about the whole pod."""
 _NOT_IN_GROUP = lazy_pattern(
     r"(?P<text>Pod \S+ can't be scheduled on \S+), predicate checking error: "
@@ -213,21 +213,20 @@ def parse(text: str) -> Event:
     if (row := _POD_ROW.fullmatch(text)) is not None and (status := _part(Stage.FILTER, None, row["reason"])).is_known:
         return Event(nodes=None, parts=(status,))
     before = _COLUMNS.match(text)
-    event = _parse_message(text if before is None else text[before.end() :])
-    if event.is_known or (before := before or _REASON.match(text)) is None:
-        return event
-    message = text[before.end() :]
+    message = text if before is None else text[before.end() :]
     event = _parse_message(message)
+    if not event.is_known and before is None and (before := _REASON.match(text)) is not None:
+        message = text[before.end() :]
+        event = _parse_message(message)
+    if event.is_known or before is None:
+        return event
     named = _part(Stage.FILTER, None, before["reason"])
-    return event if event.is_known or not named.is_known else Event(nodes=None, parts=(replace(named, text=message),))
+    return Event(nodes=None, parts=(replace(named, text=message),)) if named.is_known else event
 
 
 def _parse_message(text: str) -> Event:
     """Parse a message without the columns before it."""
-    log = _LOG_HEAD.search(text)
-    text = text if log is None else text[log.end() :]
-    by_plugin = _BY_PLUGIN.match(text)
-    text = text if by_plugin is None else text[by_plugin.end() :]
+    text = _BY_PLUGIN.sub("", _LOG_HEAD.sub("", text))
     in_group = _NOT_IN_GROUP.fullmatch(text)
     if in_group:
         reasons = _parts(Stage.FILTER, in_group["reasons"] or in_group["reason"])
