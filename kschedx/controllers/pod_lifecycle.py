@@ -250,8 +250,9 @@ def _recreating_owner(snapshot: Snapshot, pod: Pod) -> str:
 def _is_replaced_early(snapshot: Snapshot, pod: Pod) -> bool:
     """Return whether a controller of Kubernetes replaces the pod while it terminates."""
     owner = pod.metadata.controller
-    is_known = owner is not None and owner.kind in ("ReplicaSet", "ReplicationController", "Job")
-    return is_known and owner is not None and not waits_until_gone(snapshot, pod.metadata.namespace, owner)
+    if owner is None or owner.kind not in ("ReplicaSet", "ReplicationController", "Job"):
+        return False
+    return not waits_until_gone(snapshot, pod.metadata.namespace, owner)
 
 
 def _ended_job(snapshot: Snapshot, pod: Pod) -> states.OfEndedJob | None:

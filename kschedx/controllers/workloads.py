@@ -115,8 +115,7 @@ def is_recreated(pods: PodTable, row: int) -> bool:
     """Whether a controller creates another pod once this one is gone. Except for pods with names or nodes of their own,
     it does so as soon as the pod is terminating."""
     owners = pods.owners[row]
-    is_replaced = bool(pods.deletion_timestamps[row]) and not any(owner.kind in KEEPING_NAMES for owner in owners)
-    return is_controlled(owners) and not is_replaced
+    return is_controlled(owners) and not (pods.deletion_timestamps[row] and _replaces_terminating(owners))
 
 
 KEEPING_NAMES = ("StatefulSet", "DaemonSet")
@@ -133,9 +132,11 @@ def waits_until_gone(snapshot: Snapshot, namespace: str, owner: OwnerReference) 
 
 def are_replaced(pods: PodTable) -> BoolArray:
     """Return whether each pod is terminating and its controller has already replaced it, `(pod,)`."""
-    return pods.terminating & pods.owners.where(
-        lambda owners: is_controlled(owners) and not any(owner.kind in KEEPING_NAMES for owner in owners)
-    )
+    return pods.terminating & pods.owners.where(_replaces_terminating)
+
+
+def _replaces_terminating(owners: Sequence[OwnerReference]) -> bool:
+    return is_controlled(owners) and not any(owner.kind in KEEPING_NAMES for owner in owners)
 
 
 def ends_job(snapshot: Snapshot, pods: PodTable, row: int) -> bool:

@@ -5,7 +5,7 @@ Upstream: staging/src/k8s.io/api/core/v1, storage/v1, and component-helpers/stor
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 from typing import assert_never
 from urllib.parse import unquote, urlsplit
@@ -90,7 +90,7 @@ def affinity_of(segments: Collection[Segment]) -> VolumeNodeAffinity:
     """Return the node affinity of a volume that is in one of these segments."""
     values: dict[str, list[str]] = {}
     for segment in segments:
-        for key, value in segment[:1] if len(segment) == 1 else ():
+        for key, value in segment if len(segment) == 1 else ():
             values.setdefault(key, []).append(value)
     alternatives = [{key: tuple(of_key)} for key, of_key in values.items()]
     alternatives += [{key: (value,) for key, value in segment} for segment in segments if len(segment) > 1]
@@ -109,9 +109,7 @@ def segments_of(affinity: VolumeNodeAffinity) -> tuple[Segment, ...]:
     """Return the segments of an affinity that `affinity_of` returned."""
     if affinity.required is None:
         return ((),)
-    terms = (term.match_expressions for term in affinity.required.node_selector_terms)
-    pairs = ([[(label.key, value) for value in label.values] for label in term] for term in terms)
-    return tuple(segment for term in pairs for segment in product(*term))
+    return tuple(_segments(term.match_expressions for term in affinity.required.node_selector_terms))
 
 
 class _NodePathSource(Struct, frozen=True, kw_only=True):
@@ -254,6 +252,14 @@ class _TopologySelectorTerm(Struct, frozen=True, kw_only=True, rename="camel"):
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
+def _segments(
+    terms: Iterable[Iterable[NodeSelectorRequirement | TopologySelectorLabelRequirement]],
+) -> Iterator[Segment]:
+    """Yield each combination of the values in a term."""
+    for term in terms:
+        yield from product(*([(label.key, value) for value in label.values] for label in term))
+
+
 class StorageClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     provisioner: str = ""
     volume_binding_mode: str = IMMEDIATE
@@ -282,9 +288,7 @@ class StorageClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     @property
     def allowed_segments(self) -> tuple[Segment, ...]:
         """Each combination of values that a term of allowedTopologies allows."""
-        terms = (term.match_label_expressions for term in self.allowed_topologies)
-        pairs = ([[(label.key, value) for value in label.values] for label in term] for term in terms)
-        return tuple(dict.fromkeys(segment for term in pairs for segment in product(*term)))
+        return tuple(dict.fromkeys(_segments(term.match_label_expressions for term in self.allowed_topologies)))
 
     def refuses_modes(self, claim: PersistentVolumeClaim) -> bool:
         """Return whether the provisioner is known to refuse the claim's access modes."""
