@@ -244,18 +244,22 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     def explain(self, pod: Pod) -> PodScaling | None:
         """Return the result for a pending pod among all pending ones; None for other pods. A pod that is not in the
-        snapshot counts as rejected by kube-scheduler long enough ago; one that is there has the given spec."""
+        snapshot counts as rejected by kube-scheduler long enough ago; one that is there gets the given spec and
+        nominated node."""
         changed = self.snapshot
-        row = changed.pods.rows.get(pod.key)
+        row, nominated = changed.pods.rows.get(pod.key), pod.status.nominated_node_name
         if row is None:
             row = len(changed.pods)
             metadata = replace(pod.metadata, creation_timestamp=None)
-            unschedulable = replace(pod, metadata=metadata, status=UNSCHEDULABLE_STATUS)
+            status = replace(UNSCHEDULABLE_STATUS, nominated_node_name=nominated)
+            unschedulable = replace(pod, metadata=metadata, status=status)
             changed = replace(changed, pods=changed.pods.with_pods([unschedulable]), _tables={})
         elif changed.pods.node_names[row]:
             return None
         elif changed.pods.specs[row] != replace(pod.spec, node_name=""):
             changed = replace(changed, pods=changed.pods.with_spec(row, pod.spec), _tables={})
+        if changed.pods.nominated_node_names[row] != nominated:
+            changed = replace(changed, pods=changed.pods.with_nominations({row: nominated}), _tables={})
         loop = self._own if changed is self.snapshot else self.loop(changed)
         answer = loop.result
         mine = next((pod for pod in answer.pods if pod.row == row), None)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.controllers.states import (
     ComponentDown,
@@ -264,7 +265,17 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @cached_property
     def scalings(self) -> tuple[NodeScaling, ...]:
         """The decision of each autoscaler about a pod that fits no node; none if the pod fits."""
-        return tuple(scalings_of(self.autoscalers, self.cycle.pod))
+        return tuple(scalings_of(self.autoscalers, self._rejected_pod))
+
+    @property
+    def _rejected_pod(self) -> Pod:
+        """The pod as an autoscaler sees it after this attempt: kube-scheduler stores that it is unschedulable together
+        with the node that preemption nominates. Upstream: handleSchedulingFailure in schedule_one.go."""
+        pod, preemption = self.cycle.pod, self.cycle.post_filter
+        if preemption is None or not preemption.best:
+            return pod
+        node = self.cycle.all_nodes.cluster.names[preemption.best[0]]
+        return replace(pod, status=replace(pod.status, nominated_node_name=node))
 
     @cached_property
     def no_fix(self) -> str:

@@ -47,7 +47,7 @@ from kschedx.words.causes import shared_headlines
 from kschedx.words.pod import could_reject
 
 if TYPE_CHECKING:
-    from kschedx.inquiry.autoscalers import Growth
+    from kschedx.inquiry.autoscalers import Growth, NodeAutoscaler
     from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.pending_pods import SharedFix
 
@@ -434,10 +434,20 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             snapshot=snapshot,
             evicted=() if outcome is None else outcome.evicted_pods,
             notes=(*filter(None, (text,)), *(note.text for note in unread)),
-            growths=tuple(autoscaler.grow() for autoscaler in autoscalers) if not is_part else (),
+            growths=() if is_part else self._growths(autoscalers, outcome),
             shared_fix=None if outcome is None else outcome.shared_fix,
             jobs=self.jobs,
         )
+
+    def _growths(self, autoscalers: tuple[NodeAutoscaler, ...], outcome: QueueOutcome | None) -> tuple[Growth, ...]:
+        """Return what each autoscaler adds for all pending pods, of which those that preempt have nominated nodes."""
+        snapshot, autoscaling = self.inquiry.clusters.read, self.inquiry.autoscaling
+        if autoscalers and outcome is not None:
+            preempting = (row for row in snapshot.pods.pending if outcome.preempts(snapshot.pods.key(row)))
+            if nominated := {row: outcome.node(snapshot.pods.key(row)) for row in preempting}:
+                snapshot = replace(snapshot, pods=snapshot.pods.with_nominations(nominated), _tables={})
+                autoscalers, _ = autoscalers_of(snapshot, autoscaling, self.inquiry.setup.scheduler)
+        return tuple(autoscaler.grow() for autoscaler in autoscalers)
 
     def _alone(self, target: Pod | WrittenPod) -> tuple[Item, ...]:
         """Return the items as if each came next, without the requests of the others; a DaemonSet's pods are each on

@@ -133,6 +133,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     helps: frozenset[str] | None = None
     """The pending pods, `namespace/name`, for which an autoscaler adds nodes after the fix; None if unknown."""
     reshapes_pool: bool = False  # whether Karpenter's nodes get other labels or types than a NodePool has now
+    is_completed: bool = False  # whether a partial fix names the verified fix with which the pod is scheduled
     then: FixedCluster | None = None  # the cluster after a fix that its steps do not describe
 
     @classmethod

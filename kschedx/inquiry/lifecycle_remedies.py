@@ -66,7 +66,8 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
 
     def fixes(self, lifecycle: states.Lifecycle) -> tuple[Fix, ...]:
         all_fixes = (fix for fix in self._each(lifecycle) if fix is not None)
-        return tuple(sorted(all_fixes, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:_MOST_FIXES]
+        ordered = sorted(all_fixes, key=lambda fix: fix.certainty is FixCertainty.PARTIAL and not fix.is_completed)
+        return tuple(ordered)[:_MOST_FIXES]
 
     def _each(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         yield from self._workload_fixes(lifecycle)

@@ -101,9 +101,9 @@ def fix_with_outcome(fix: Fix, then: Explanation | None, *, lost: str = "") -> F
         return fix
     if then.alone is Outcome.SCHEDULED:
         return replace(fix, certainty=FixCertainty.VERIFIED, feasible_nodes=then.chosen_nodes)
-    title = fix.title
-    if further := [each.title for each in then.fixes if not lost or lost not in each.title]:
-        title = f"{title}; then {further[0]}"
+    title, is_completed = fix.title, False
+    if further := [each for each in then.fixes if not lost or lost not in each.title]:
+        title, is_completed = f"{title}; then {further[0].title}", further[0].certainty is FixCertainty.VERIFIED
     elif then.message:
         title = f"{title}; the pod is unschedulable then: {then.message}"
-    return replace(fix, title=title, certainty=FixCertainty.PARTIAL)
+    return replace(fix, title=title, certainty=FixCertainty.PARTIAL, is_completed=is_completed)

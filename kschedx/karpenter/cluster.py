@@ -366,13 +366,14 @@ class Karpenter:
 
     def explain(self, pod: Pod) -> PodProvisioning | None:
         """Return the result for a pending pod among all pending ones; None for a pod with a node. A pod that is not in
-        the cluster counts as just rejected by kube-scheduler."""
+        the cluster counts as just rejected by kube-scheduler; the given nominated node counts."""
         pods = self.snapshot.pods
         row = pods.rows.get(pod.key)
         if row is not None and pods.node_names[row]:
             return None
         stored = None if row is None or pods.specs[row] != replace(pod.spec, node_name="") else pods[row]
-        mine = stored or replace(pod, status=UNSCHEDULABLE_STATUS)
+        mine, nominated = stored or replace(pod, status=UNSCHEDULABLE_STATUS), pod.status.nominated_node_name
+        mine = replace(mine, status=replace(mine.status, nominated_node_name=nominated))
         looked = self.check_eligibility(mine)
         if looked.outcome is not PodEligibility.CONSIDERED:
             event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is PodEligibility.REFUSED else ""

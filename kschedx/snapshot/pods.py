@@ -489,7 +489,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
             start_times=[*self.start_times, *(None for _ in pods)],
             creation_timestamps=[*self.creation_timestamps, *(pod.metadata.creation_timestamp for pod in pods)],
             deletion_timestamps=[*self.deletion_timestamps, *(None for _ in pods)],
-            nominated_node_names=[*self.nominated_node_names, *("" for _ in pods)],
+            nominated_node_names=[*self.nominated_node_names, *(pod.status.nominated_node_name for pod in pods)],
             node_names=grown(self.node_names, [pod.spec.node_name for pod in pods]),
             node=np.concatenate([self.node, np.full(count, -1, dtype=np.int64)]),
             grouped=None,
@@ -530,6 +530,11 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         codes[row] = len(self.specs.values)
         specs = Column(codes, [*self.specs.values, replace(spec, node_name="")])
         return replace(self, specs=specs, derived={}, _requests={})
+
+    def with_nominations(self, nodes: Mapping[int, str]) -> PodTable:
+        """Replace the nominated nodes of some rows."""
+        names = [nodes.get(row, name) for row, name in enumerate(self.nominated_node_names)]
+        return replace(self, nominated_node_names=names, derived={})
 
     def with_copies(self, rows: IntArray, nodes: ClusterRows, node_count: int) -> PodTable:
         """Append copies of some pods, which run on `nodes`."""

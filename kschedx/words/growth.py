@@ -14,7 +14,7 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "not-marked-unschedulable": (
         "ignores the pod: kube-scheduler has not set the condition Unschedulable", "not yet marked unschedulable"
     ),
-    "nominated": ("adds no node: the pod has a nominated node", "nominated for a node"),
+    "nominated": ("adds no node: preemption nominates a node for the pod", "nominated for a node"),
     "daemonset": ("adds no node: a DaemonSet pod is bound to its own node", "of DaemonSets, ignored"),
     "consumes-provisioning-request": (
         "ignores the pod: it consumes a ProvisioningRequest", "consuming a ProvisioningRequest"

@@ -140,6 +140,21 @@ def test_fixes_were_tried(story: str, pod: str, title: str) -> None:
     assert [(fix["title"], fix["nodes"]) for fix in fixes] == [(title, 1)]
 
 
+def test_a_pod_that_preempts_needs_no_node(tmp_path: Path) -> None:
+    full = [single_group.pod(f"low-{number}", nodeName="workers-0", priority=0) for number in range(2)]
+    others = [single_group.pod(f"other-{number}", priority=0) for number in range(2)]
+    objects = [single_group.status(single_group.group()), single_group.node(), *full]
+    options = ("--node-group-label", "group", "-s")
+    alone = _written(tmp_path, [*objects, single_group.pod("web", priority=5)])
+    assert scaling(*options[:2], cluster=alone, pod="web")["outcome"] == "nominated"
+    text = " ".join(kschedx("why", "pod/web", "-n", "shop", *options, alone).out.split())
+    assert "adds a node" not in text
+    assert "fix 1 wait for preemption to evict shop/low-0 (priority 0)" in text
+    both = _written(tmp_path, [*objects, single_group.pod("web", priority=5), *others])
+    text = kschedx("why", "--all-pending", *options, both).out
+    assert "cluster-autoscaler adds 1 node to workers (1 → 2, maximum 5) for 2 pods" in text
+
+
 def test_a_file_describes_a_group_without_nodes(tmp_path: Path) -> None:
     groups = {"groups": {NAME: {"nodes": [], "capacity": {"cpu": "4", "memory": "14Gi"}, "labels": {"pool": "x"}}}}
     (tmp_path / "groups.yaml").write_text(json.dumps(groups), encoding="utf-8")

@@ -1819,6 +1819,7 @@ def test_no_pod_tolerates_the_cordon_of_a_node_with_its_architecture(tmp_path: P
     assert "require kubernetes.io/arch=amd64 and tolerate team=a:NoSchedule: the image is not built for arm64" in out
     assert "then uncordon amd" in out
     assert "unschedulable:NoSchedule" not in out
+    assert out.index("require kubernetes.io/arch") < out.index("use an image")
 
 
 @pytest.mark.parametrize(
