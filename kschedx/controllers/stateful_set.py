@@ -18,6 +18,7 @@ from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim, own_claims
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, REVISION_HASH
+from kschedx.releases.release import Release
 from kschedx.snapshot.pods import PodCopies
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -185,6 +186,17 @@ def admit_pods(
             left = without_claims(snapshot, (key for pod in others for key in own_claims(pod) if key not in known))
             return AdmittedPods(snapshot=left, created=pods[:number], refused=others, refusal=refusal, claims=waits)
     return AdmittedPods(snapshot=snapshot, created=pods, claims=waits)
+
+
+def over_quota(before: Snapshot, admitted: Snapshot, pod: Pod, release: Release, count: int = 1) -> str:
+    """Return why a ResourceQuota refuses one of the next `count` pods like this one, beside those that exist; empty if
+    it admits them. `before` is the cluster without the objects that are created for the pod."""
+    ledger = QuotaLedger(before, release)
+    pods = admit_pods(admitted, ledger, [pod], before.storage.claims)
+    if pods.refused:
+        return pods.refusal
+    words = next(filter(None, (ledger.take(pod) for _ in range(count - 1))), None)
+    return "" if words is None else create_error_text(pod, words)
 
 
 def without_claims(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:

@@ -35,16 +35,17 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
         dict(part.split("=", 1) for part in match[key].split(",") if "=" in part)
         for key in ("requested", "used", "limited")
     )
-    hard = {
-        resource: _sum(used.get(resource, "0"), requested[resource], pods)
-        for resource in limited
-        if resource in requested
-    }
     quotas = snapshot.of(ResourceQuota)
     own = next(
         (quota for quota in quotas if quota.metadata.name == name and quota.metadata.namespace == namespace),
         None,
     )
+    used |= {} if own is None else {resource: str(amount) for resource, amount in own.status.used.items()}
+    hard = {
+        resource: _sum(used.get(resource, "0"), requested[resource], pods)
+        for resource in limited
+        if resource in requested
+    }
     phrase = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
     kinds = quota_kinds(snapshot, namespace, match[0])
     if CLUSTER_RESOURCE_QUOTA in kinds:

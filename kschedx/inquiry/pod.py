@@ -22,7 +22,7 @@ from kschedx.controllers.pod_lifecycle import (
     pod_lifecycle,
     scheduler_down,
 )
-from kschedx.controllers.stateful_set import admit_pods
+from kschedx.controllers.stateful_set import over_quota
 from kschedx.controllers.workload_lifecycle import refusal_state, rule_of, state_of, unready_reason
 from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas, workload_of
 from kschedx.errors import (
@@ -36,7 +36,6 @@ from kschedx.errors import (
     closest,
 )
 from kschedx.explain.admission import (
-    QuotaLedger,
     admission_warning,
     has_created_since,
     has_siblings,
@@ -243,9 +242,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     def over_quota(self, manifest: Json | None = None) -> str:
         """Return why a ResourceQuota refuses the next pod, or `manifest` instead; empty if it is admitted."""
         subject = self.written.admit(self.snapshot, self.setup, manifest)
-        ledger, known = QuotaLedger(self.before, self.setup.release), self.before.storage.claims
-        pods = admit_pods(subject.snapshot, ledger, [subject.pod], known)
-        return pods.refusal if pods.refused else ""
+        return over_quota(self.before, subject.snapshot, subject.pod, self.setup.release)
 
     def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer about a pod that the API server refuses, that its controller could not create, or whose

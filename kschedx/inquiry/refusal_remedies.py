@@ -29,9 +29,11 @@ from kschedx.apiserver.pod_security import (
     security_view,
 )
 from kschedx.controllers.pod_lifecycle import is_ready
+from kschedx.controllers.stateful_set import over_quota
 from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
-from kschedx.errors import InputError, UndecidableError, closest
+from kschedx.errors import InputError, NotAdmittedError, UndecidableError, closest
 from kschedx.explain.admission import enforced_standard, service_accounts
+from kschedx.explain.setup import Subject
 from kschedx.fixes.changes import apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
@@ -87,6 +89,9 @@ _OF_CLASS = {
 
 _VIOLATED = lazy_pattern(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[^"]+)"')
 _SHOWN_NAMES = 3
+
+
+_MOST_ADMITTED = 1_000  # the maximum number of missing pods that are tried
 
 
 class Refusal(StoppedPod, frozen=True, kw_only=True):
@@ -645,12 +650,22 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         title, change = title or f"create {kind} {name}", Change(target=target, create=manifest)
         return self._try(title, (change,), snapshot=snapshot, commands=commands)
 
+    def _admit(self, snapshot: Snapshot, manifest: Manifest) -> Subject:
+        """Admit the next pod, which quotas count beside those of its controller. Raises `NotAdmittedError`."""
+        subject = super()._admit(snapshot, manifest)
+        refusal = over_quota(snapshot, subject.snapshot, subject.pod, self.setup.release)
+        if EXCEEDED.search(refusal):  # other rules are checked above, with the template that the fix changes
+            raise NotAdmittedError(refusal)
+        return subject
+
     def _refusal_in(self, snapshot: Snapshot) -> str:
+        """Return why the cluster refuses one of the missing pods; empty if it admits them."""
         try:
-            self._admit(snapshot, self.manifest)
+            subject = self._admit(snapshot, self.manifest)
         except (InputError, UndecidableError) as error:
             return str(error)
-        return ""
+        number = min(self.count, _MOST_ADMITTED)
+        return over_quota(snapshot, subject.snapshot, subject.pod, self.setup.release, number)
 
 
 _FIXES = (

@@ -1316,6 +1316,25 @@ def test_a_stopped_resource_is_started_by_its_full_name(tmp_path: Path) -> None:
     assert "$ kubectl patch cluster.postgresql.cnpg.io web -n default --type merge -p" in result.out
 
 
+def test_quotas_of_a_fix_count_the_missing_pods_beside_running_ones(tmp_path: Path) -> None:
+    def quota(name: str, hard: int) -> Manifest:
+        amounts = {"hard": {"pods": str(hard)}, "used": {"pods": "2"}}
+        metadata = {"name": name, "namespace": "default"}
+        return {**QUOTA, "metadata": metadata, "spec": {"hard": amounts["hard"]}, "status": amounts}
+
+    refusal = 'pods "web-1-x" is forbidden: exceeded quota: a, requested: pods=1, used: pods=2, limited: pods=2'
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": refusal}
+    stuck = {
+        **workload("ReplicaSet", "web-1", metadata=owned("Deployment", "web"), replicas=4),
+        "status": {"conditions": [condition]},
+    }
+    running = [replica(f"web-1-{number}", "ReplicaSet", "web-1", on="n") for number in range(2)]
+    objects = [node("n"), workload("Deployment", replicas=4), stuck, *running, quota("a", 2), quota("b", 3)]
+    result = json.loads(why(tmp_path, "deploy/web", *objects, output="json").out)
+    raised = "raise pods from 2 to 4 in ResourceQuota a and pods from 3 to 4 in ResourceQuota b"
+    assert result["fixes"][0]["title"] == raised
+
+
 @pytest.mark.parametrize(("length", "code"), [(52, 0), (53, 3)])
 def test_a_name_that_may_be_too_long_for_a_label_of_pods(tmp_path: Path, length: int, code: int) -> None:
     name = "s" * length
