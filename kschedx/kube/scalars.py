@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -37,6 +38,13 @@ def truncated_quotient(dividend: int, divisor: int) -> int:
     """Divide as Go's `/`: rounds towards zero, while Python's `//` rounds down."""
     quotient = abs(dividend) // abs(divisor)
     return quotient if (dividend < 0) == (divisor < 0) else -quotient
+
+
+def json_number(number: float) -> float:
+    """Return a whole number as an int, as Go writes 3.0 in JSON. Raises `ValueError` for one that is out of range."""
+    if number in (math.inf, -math.inf):
+        raise ValueError("Number out of range")
+    return int(number) if number.is_integer() and abs(number) < 1e21 else number
 
 
 def parse_int64(text: str) -> int | None:

@@ -28,6 +28,7 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import ResourceQuota
+from kschedx.kube.scalars import json_number
 from kschedx.kube.storage import (
     STORAGE,
     PersistentVolume,
@@ -105,7 +106,7 @@ def scalar(text: str) -> object:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return text
-    return int(value) if isinstance(value, float) and value.is_integer() else value  # as Go writes 3.0
+    return json_number(value) if isinstance(value, float) else value
 
 
 def with_values(manifest: Mapping[str, object], fields: Fields) -> dict[str, object]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.scalars import parse_int64
+from kschedx.kube.scalars import json_number, parse_int64
 from kschedx.patterns import lazy_pattern
 from kschedx.sources import files
 from kschedx.sources.dumps import Dump, LeftOut, See
@@ -142,7 +142,7 @@ def _below(node: Node | None, step: str) -> tuple[int, Node | None]:
 
 # Manifests of users: files, folders, and standard input, as plain dicts with their lines.
 
-_DECODER = msgspec.json.Decoder(list[dict[str, object]])
+_DECODER = msgspec.json.Decoder(list[dict[str, object]], float_hook=lambda text: json_number(float(text)))
 _MOST_MANIFESTS = 10_000
 """Objects of a file or folder, which are explained or applied one after the other; a dump of a cluster has more."""
 _GENERATED: tuple[tuple[tuple[str, ...], str, str], ...] = (

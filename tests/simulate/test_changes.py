@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import msgspec
 import pytest
 
 import kschedx
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.manifests import objects_of
 from kschedx.inquiry.what_if import ChangedCluster, change_cluster
+from kschedx.kube.decoding import map_at
 from kschedx.simulate.changes import SimulatedChange, parse_changes
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
@@ -34,6 +39,26 @@ def test_more_replicas_are_pending() -> None:
     changed = after({"scale": "deploy/web=9"})
     assert waiting(changed) == ["batch-7", "web-5", "web-7d4b9-new1", "web-7d4b9-new2", "web-7d4b9-new3"]
     assert changed.by_hand.effects[-1].made == ("shop/web-7d4b9-new1", "shop/web-7d4b9-new2", "shop/web-7d4b9-new3")
+
+
+@pytest.mark.parametrize(("written", "created"), [("7.0", 2), ("7e0", 2), ("null", 0), ("", 0)])
+def test_replicas_are_read_as_go_reads_them(tmp_path: Path, written: str, created: int) -> None:
+    """Go writes 7.0 as 7; null removes the field, whose default is 1; without it, the replicas stay."""
+    spec = at(deployment("web", "1", ["node-1"] * 5)[0], "spec")
+    marked = {"replicas": -7} if written else {}
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {**{name: value for name, value in spec.items() if name != "replicas"}, **marked},
+    }
+    (tmp_path / "web.json").write_text(json.dumps(manifest).replace("-7", written), encoding="utf-8")
+    snapshot = Snapshot.from_objects([*nodes(), *deployment("web", "1", ["node-1"] * 5)])
+    changes = parse_changes([{"apply": str(tmp_path / "web.json")}], objects_of)
+    then = change_cluster(snapshot, Setup.of_cluster(snapshot), changes, SimulationOptions(), "shop")
+    assert len(then.by_hand.effects[0].made) == created
+    replicas = map_at(msgspec.json.decode(then.snapshot.workloads["Deployment", "shop", "web"]), "spec")["replicas"]
+    assert replicas == (5 + created if written != "null" else 1)
 
 
 def test_finished_pods_are_removed_with_their_node() -> None:
