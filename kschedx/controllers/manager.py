@@ -102,6 +102,8 @@ class RolloutDocument(Document, frozen=True, omit_defaults=True):
     waiting: int  # pending pods of the new template
     is_done: bool = field(name="done")
     refusal: str = ""  # why the API server admits no more pods, in their controller's message
+    kept: tuple[str, ...] = ()
+    """Older pods, `namespace/name`, for which the rollout waits: no kubelet confirms their deletion."""
 
 
 class Rollout(Struct, kw_only=True):
@@ -111,6 +113,7 @@ class Rollout(Struct, kw_only=True):
     replaced: int = 0
     waiting: int = 0
     refusal: str = ""
+    kept: tuple[str, ...] = ()
 
     @property
     def reference(self) -> str:
@@ -118,7 +121,7 @@ class Rollout(Struct, kw_only=True):
 
     @property
     def is_done(self) -> bool:
-        return self.replaced == self.old and not self.waiting and not self.refusal
+        return self.replaced == self.old and not (self.waiting or self.refusal or self.kept)
 
     @property
     def stalls(self) -> bool:
@@ -271,7 +274,10 @@ class Manager:
         self.keep_manifest(workload, manifest)
         if is_new:
             managed.before = known
-            managed.outdated = {*self.counted(workload)} - self._with_template(workload, manifest)
+            strategy = strategy_of(manifest, max(wanted, 0), known)
+            if isinstance(strategy, DeploymentStrategy) and strategy.is_recreate:
+                rows = [row for row in self.members(workload) if row in rows or self._stays_terminating(row)]
+            managed.outdated = {*self.counted(workload), *rows} - self._with_template(workload, manifest)
         if workload.kind == "Deployment" and known is not None and not is_new:
             managed.scaled_from = _deployment_spec(known, workloads.wanted_replicas(known))
         if bool(rows) if is_new else managed.rollout is not None:
@@ -377,6 +383,11 @@ class Manager:
     def _sync_deployment(self, managed: _ManagedWorkload, manifest: Manifest) -> bool:
         spec = _deployment_spec(manifest, workloads.wanted_replicas(manifest))
         rows = self._active(managed.workload)
+        if spec.is_recreate and (kept := self._unconfirmed(managed)):
+            leaving = [row for row in rows if row in managed.outdated and row not in kept]
+            for row in leaving:
+                self.delete_pod(row)
+            return bool(leaving)  # oldPodsRunning in recreate.go: the new pods are created once these are gone
         new_rows = [row for row in rows if row not in managed.outdated]
         groups = group_pairs((self._owner(row), row) for row in rows if row in managed.outdated)
         old = [self._size(f"old/{name}", its) for name, its in groups.items()]
@@ -403,6 +414,16 @@ class Manager:
                 now = sum(row not in managed.outdated for row in self._active(managed.workload))
                 managed.refused = size - now
         return has_moved
+
+    def _unconfirmed(self, managed: _ManagedWorkload) -> set[int]:
+        """Return the rows of a Deployment's older pods whose deletion no kubelet confirms."""
+        kept = {*filter(self._stays_terminating, managed.outdated - self._cluster.deleted)}
+        if managed.rollout is not None:
+            managed.rollout.kept = tuple(sorted(map(self._cluster.pods.key, kept)))
+        return kept
+
+    def _stays_terminating(self, row: int) -> bool:
+        return workloads.stays_terminating(self._cluster.snapshot, self._cluster.pods, row)
 
     def _sync_stateful_set(self, managed: _ManagedWorkload, manifest: Manifest) -> bool:
         spec = stateful_set_spec(manifest, managed.before)

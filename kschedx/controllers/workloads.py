@@ -19,14 +19,23 @@ from kschedx.explain.setup import Setup, admit, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
-from kschedx.kube.conditions import reports_ready
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.controllers import ControllerStatus, convert, stored_controller, stored_metadata
 from kschedx.kube.decoding import Manifest, decode, map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.quantity import value
 from kschedx.kube.scalars import LATEST, nanoseconds
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
-from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSpec, controller_of
+from kschedx.kube.types import (
+    OUT_OF_SERVICE,
+    UNREACHABLE,
+    Node,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    PodSpec,
+    controller_of,
+)
 from kschedx.kube.workloads import (
     MAKING_PODS,
     MOST_PODS,
@@ -128,6 +137,19 @@ def waits_until_gone(snapshot: Snapshot, namespace: str, owner: OwnerReference) 
     job = manifest_of(snapshot, Workload("Job", namespace, owner.name)) if owner.kind == "Job" else None
     spec = map_at(job or {}, "spec")
     return owner.kind in KEEPING_NAMES or spec.get("podReplacementPolicy") == "Failed" or "podFailurePolicy" in spec
+
+
+def confirms_deletions(node: Node) -> bool:
+    """Return whether pods of the node are gone once they are deleted: its kubelet responds, or it is out of service."""
+    taints = {taint.key for taint in node.spec.taints}
+    is_unknown = condition_of(node.status.conditions, "Ready", "Unknown") is not None
+    return OUT_OF_SERVICE in taints or not (UNREACHABLE in taints or is_unknown)
+
+
+def stays_terminating(snapshot: Snapshot, pods: PodTable, row: int) -> bool:
+    """Return whether a deleted pod stays terminating, because no kubelet confirms the deletion."""
+    node = int(pods.node[row])
+    return node >= 0 and not confirms_deletions(snapshot.cluster.nodes[node])
 
 
 def are_replaced(pods: PodTable) -> BoolArray:
@@ -681,7 +703,7 @@ def require_scalable(kind: str) -> None:
 
 def complete_manifest(manifest: Manifest, known: Manifest | None, running: int) -> Manifest:
     """Return the manifest with the fields that the API server keeps when it is applied: status, identity, and replicas
-    that it does not mention."""
+    that it does not mention; null removes them, which means 1."""
     stored = dict(manifest)
     if known is not None:
         stored["metadata"] = {**map_at(known, "metadata"), **map_at(manifest, "metadata")}
@@ -690,6 +712,8 @@ def complete_manifest(manifest: Manifest, known: Manifest | None, running: int) 
     if manifest.get("kind") in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
         if has_replica_count(manifest):
             return stored
+        if "replicas" in map_at(manifest, "spec"):
+            return with_replicas(stored, 1)
         if known is not None and has_replica_count(known):
             return with_replicas(stored, wanted_replicas(known))
         return with_replicas(stored, running or 1)

@@ -24,7 +24,7 @@ from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts, kueue_reason
 from kschedx.render.outcome import then_text
 from kschedx.render.view import Tone, View
-from kschedx.wording import count
+from kschedx.wording import count, list_names
 
 _WAITING = (
     states.WaitingForKubelet,
@@ -114,6 +114,8 @@ def rollout_text(rollout: Rollout) -> str:
     waits = f"{count(rollout.waiting, 'new pod')} {'stays' if rollout.waiting == 1 else 'stay'} pending"
     if rollout.refusal:
         waits = f"the API server refuses the next pod: {rollout.refusal}"
+    elif rollout.kept:
+        waits = f"no kubelet confirms the deletion of {list_names(rollout.kept, 2)}"
     elif not rollout.waiting:
         waits = "a pod is not ready"
         if isinstance(rollout.strategy, StatefulSetUpdate):  # which replaces a pod only once it is ready

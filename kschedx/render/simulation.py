@@ -63,6 +63,10 @@ def _effects(simulation: Simulation) -> Iterator[str]:
     for effect in simulation.effects:
         if effect.undone:
             yield effect.undone
+        if effect.terminating:
+            number = len(effect.terminating)
+            stays = "stays Terminating: its controller waits" if number == 1 else "stay Terminating: controllers wait"
+            yield f"{list_names(effect.terminating, 2)} {stays}, and no kubelet confirms the deletion"
         if effect.change.verb in _BY_NAME or not (effect.evicted or effect.gone):
             continue
         parts = []

@@ -71,6 +71,8 @@ class ChangeEffectDocument(Document, frozen=True, kw_only=True, omit_defaults=Tr
     """Pods that are permanently deleted."""
     undone: str = ""
     """The autoscaler that undoes the change, and how."""
+    terminating: tuple[str, ...] = ()
+    """Deleted pods that stay terminating: no kubelet confirms the deletion, for which their controllers wait."""
 
 
 class ChangeEffect(Struct, frozen=True, kw_only=True):
@@ -79,6 +81,7 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
     evicted: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     undone: str = ""
+    terminating: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -114,6 +117,17 @@ def _evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]],
                 yield row
 
 
+_PAST = "1970-01-01T00:00:00Z"  # when a pod is deleted in a cluster that was read at an unknown time
+
+
+def _delays_successor(snapshot: Snapshot, row: int) -> bool:
+    """Return whether a deleted pod stays terminating and its controller waits until it is gone."""
+    pods, owner = snapshot.pods, controller_of(snapshot.pods.owners[row])
+    if owner is None or not workloads.stays_terminating(snapshot, pods, row):
+        return False
+    return workloads.waits_until_gone(snapshot, pods.namespaces[row], owner)
+
+
 # Changes applied to a cluster, one after the other. A drain is not one of them: it takes decisions, and `what_if` runs
 # it between two changes.
 
@@ -134,6 +148,7 @@ class ClusterChanges:
         """The first row of the pods that were created since a change, and its effect without these pods."""
         self._evicted: list[str] = []
         """Pods that lost their nodes and are pending."""
+        self._terminating: list[str] = []
         self._gone: list[str] = []
         self._undone = ""
         """How an autoscaler undoes the current change, or empty. `_gone` are deleted pods that no change names."""
@@ -171,7 +186,7 @@ class ClusterChanges:
         """Apply a change. `fields` are earlier settings of its object, in the same update. Raises `InputError` with the
         change."""
         first_row = len(self._simulator.pods)
-        self._evicted, self._gone, self._undone = [], [], ""
+        self._evicted, self._gone, self._terminating, self._undone = [], [], [], ""
         self._manager.left_nodes.clear()
         source = change.objects[0][1].source if change.objects else ""
         with Place(source=source, object=str(change)):
@@ -179,7 +194,9 @@ class ClusterChanges:
             self._manager.sync()
         self._gone += map(self._simulator.pods.key, self._manager.left_nodes)
         evicted, gone = tuple(self._evicted), tuple(self._gone)
-        effect = ChangeEffect(change=change, evicted=evicted, gone=gone, undone=self._undone)
+        effect = ChangeEffect(
+            change=change, evicted=evicted, gone=gone, undone=self._undone, terminating=tuple(self._terminating)
+        )
         self._applied += [*((first_row, ChangeEffect(change=earlier)) for earlier in fields), (first_row, effect)]
 
     def node(self, change: SimulatedChange) -> Node:
@@ -495,6 +512,11 @@ class ClusterChanges:
     def _recreate(self, rows: Sequence[int]) -> None:
         """Delete pods. Those that their controllers recreate are pending, under their old names."""
         snapshot, pods = self.snapshot, self.snapshot.pods
+        if kept := {row for row in rows if _delays_successor(snapshot, row)}:
+            self._terminating += [pods.key(row) for row in sorted(kept)]
+            table = pods.with_deletions(kept, snapshot.source.taken or _PAST)
+            self.snapshot = snapshot = replace(snapshot, pods=table, _tables={})
+            rows, pods = [row for row in rows if row not in kept], table
         recreates = self._simulator.options.recreate
         again = {row: None for row in rows if recreates and not loss_reason(snapshot, pods, row)}
         self._evicted += [pods.key(row) for row in again if pods.node[row] >= 0]

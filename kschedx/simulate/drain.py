@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_healthy
 from kschedx.controllers.workloads import (
+    confirms_deletions,
     ends_job,
     is_controlled,
     is_mirror_pod,
@@ -21,9 +22,8 @@ from kschedx.controllers.workloads import (
     loss_reason,
     waits_until_gone,
 )
-from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document
-from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, controller_of
+from kschedx.kube.types import OWN_FINALIZERS, OwnerReference, controller_of
 from kschedx.simulate.changes import set_cordon
 from kschedx.simulate.simulator import Simulator
 
@@ -177,7 +177,7 @@ class _Evictor:
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
         before = cluster.snapshot.cluster.nodes[node]
-        is_silent = not _confirms_deletions(before)
+        is_silent = not confirms_deletions(before)
         self.cordon(name)
         rows = [row for row in cluster.pods.on_node(node).tolist() if self._is_selected(row)]
         fates = {row: self._fate(row) for row in rows}
@@ -338,10 +338,3 @@ class _Evictor:
             message=message,
             is_undecided=is_undecided,
         )
-
-
-def _confirms_deletions(node: Node) -> bool:
-    """Whether pods of the node are gone once they are deleted: the kubelet responds, or the node is out of service."""
-    taints = {taint.key for taint in node.spec.taints}
-    is_unknown = condition_of(node.status.conditions, "Ready", "Unknown") is not None
-    return OUT_OF_SERVICE in taints or not (UNREACHABLE in taints or is_unknown)

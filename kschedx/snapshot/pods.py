@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import accumulate, chain
 from typing import Protocol, Self, TypeVar, overload
@@ -535,6 +535,11 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """Replace the nominated nodes of some rows."""
         names = [nodes.get(row, name) for row, name in enumerate(self.nominated_node_names)]
         return replace(self, nominated_node_names=names, derived={})
+
+    def with_deletions(self, rows: Collection[int], time: str) -> PodTable:
+        """Make some rows terminating, since `time`."""
+        stamps = [time if row in rows else stamp for row, stamp in enumerate(self.deletion_timestamps)]
+        return replace(self, deletion_timestamps=stamps, derived={})
 
     def with_copies(self, rows: IntArray, nodes: ClusterRows, node_count: int) -> PodTable:
         """Append copies of some pods, which run on `nodes`."""

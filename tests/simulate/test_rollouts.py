@@ -244,6 +244,19 @@ def test_the_template_of_a_job_cannot_be_changed() -> None:
     assert (state.subject, "spec.template: Invalid value" in state.message) == ("shop/job/once", True)
 
 
+@pytest.mark.parametrize("stamp", [None, "2026-06-01T08:00:00Z"], ids=["running", "terminating"])
+@pytest.mark.parametrize(("taint", "is_kept"), [("unreachable:NoExecute", True), ("out-of-service:NoExecute", False)])
+def test_recreate_waits_for_pods_of_a_lost_node(stamp: str | None, taint: str, *, is_kept: bool) -> None:
+    lost = node("node-1", taints=["node.kubernetes.io/unreachable:NoSchedule", f"node.kubernetes.io/{taint}"])
+    made = web(1, {"strategy": {"type": "Recreate"}})
+    at(made[-1], "metadata").update({"deletionTimestamp": stamp} if stamp else {})
+    simulation = simulated([lost, *nodes()[1:], *made], {"set": f"deploy/web:{CPU}=2"})
+    assert [*simulation.placed.values()] == ([] if is_kept else ["node-2"])
+    if is_kept:
+        waits = "0 of 1 pod replaced, no kubelet confirms the deletion of shop/web-"
+        assert waits in rollout_text(simulation.rolled_out[0])
+
+
 def test_the_screen_has_max_surge_and_where_the_rollout_stalls() -> None:
     stuck = simulated(
         [*nodes(("8",)), *web(4, {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}})],

@@ -69,6 +69,25 @@ def test_a_lost_node_accepts_no_pods() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "taint", "placed"),
+    [
+        ("StatefulSet", "unreachable", []),
+        ("StatefulSet", "not-ready", ["shop/web-0"]),
+        ("StatefulSet", "out-of-service", ["shop/web-0"]),
+        ("ReplicaSet", "unreachable", ["shop/web-0"]),
+    ],
+)
+def test_a_deletion_that_no_kubelet_confirms_delays_the_next_pod(kind: str, taint: str, placed: list[str]) -> None:
+    first = node("node-1", taints=[f"node.kubernetes.io/{taint}:NoSchedule", "node.kubernetes.io/not-ready:NoSchedule"])
+    snapshot = Snapshot.from_objects([first, *nodes()[1:], named("web-0", kind=kind)])
+    simulation = kschedx.simulate(snapshot, changes=[{"delete": "pod/web-0"}], namespace="shop")
+    assert [*simulation.placed] == placed
+    [effect] = simulation.effects
+    assert effect.terminating == (() if placed else ("shop/web-0",))
+    assert ("shop/web-0 stays Terminating" in str(simulation)) is not placed
+
+
 def test_pods_without_a_controller_are_not_recreated() -> None:
     snapshot = Snapshot.from_objects([*nodes(), named("web", kind="ReplicaSet")])
     for change in (NO_EXECUTE, {"remove-node": "node-1"}):
