@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
@@ -15,8 +16,10 @@ from kschedx.explain.setup import Setup, admit
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import Manifest, decode, encode
 from kschedx.kube.documents import with_spec
+from kschedx.kube.storage import identifying_parts
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Pod, PodSpec
-from kschedx.kube.workloads import continues_on, created_pod, pin_to_node, pinned_to, runs_on
+from kschedx.kube.workloads import continues_on, created_pod, pin_to_node, pinned_to, runs_on, selects_node
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -184,6 +187,27 @@ def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
     there = () if row is None else pods.on_node(row).tolist()
     unready = (item for item in there if is_of_daemon_set(pods.owners[item]) and not is_running(pods, item))
     return tuple(map(pods.key, (*waiting, *unready)))
+
+
+def absent_agent(snapshot: Snapshot, setup: Setup, driver: str, node: Node) -> str:
+    """Return which DaemonSet of a CSI driver creates no pod for a node, and why: `DaemonSet kube-system/ebs-csi-node
+    does not tolerate gpu=true:NoSchedule`. Empty if none does."""
+    names = identifying_parts(driver)
+    for daemon in daemon_pods(snapshot, setup.scheduler.nodes.options):
+        owner, namespace = daemon.pod.metadata.controller, daemon.pod.metadata.namespace
+        own = f"{namespace}/{owner.name}" if owner is not None else ""
+        if _CSI in own and names & set(re.split("[./-]", own)):
+            taint = find_untolerated(
+                node.spec.taints, daemon.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=compares_taints(setup)
+            )
+            if not selects_node(daemon.spec, node):
+                return f"DaemonSet {own} does not select it"
+            if taint is not None:
+                return f"DaemonSet {own} does not tolerate {taint}"
+    return ""
+
+
+_CSI = "csi"
 
 
 def is_running(pods: PodTable, row: int) -> bool:

@@ -183,6 +183,7 @@ def _sync_refusal(snapshot: Snapshot, pod: Pod) -> states.NotSynced | None:
 
 
 _REFUSERS = (
+    ('" denied the request', "an admission webhook"),
     ("violates PodSecurity", "Pod Security"),
     ("maximum ", "LimitRange"),
     ("minimum ", "LimitRange"),
@@ -194,7 +195,7 @@ _REFUSERS = (
     ("admission webhook", "an admission webhook"),
     ("ValidatingAdmissionPolicy", "a ValidatingAdmissionPolicy"),
 )
-"""Words in refusals, and the component that writes them."""
+"""Words in refusals, and the component that writes them. The first one counts: a webhook denies in words of its own."""
 
 
 _QUOTA = lazy_pattern(r"(?:exceeded|failed) quota(?:: (?P<quota>[^\s,:]+))?")
@@ -202,9 +203,8 @@ _QUOTA = lazy_pattern(r"(?:exceeded|failed) quota(?:: (?P<quota>[^\s,:]+))?")
 
 def refuser(message: str, quotas: Sequence[str] = (_RESOURCE_QUOTA,)) -> str:
     """Return the component that refuses an object. `quotas` are the kinds of quota that it may mean."""
-    if _QUOTA.search(message):
-        return " or ".join(quotas)
-    return next((by for words, by in _REFUSERS if words in message), "the API server")
+    by = next((by for words, by in _REFUSERS if words in message), "the API server")
+    return " or ".join(quotas) if by == "the API server" and _QUOTA.search(message) else by
 
 
 def quota_names(snapshot: Snapshot, namespace: str) -> set[str]:

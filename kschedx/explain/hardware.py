@@ -16,7 +16,14 @@ from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
-from kschedx.kube.names import ARCH_LABELS, INSTANCE_TYPE, INSTANCE_TYPE_LABELS, first_label, is_hugepages
+from kschedx.kube.names import (
+    ARCH_LABELS,
+    INSTANCE_TYPE,
+    INSTANCE_TYPE_LABELS,
+    first_label,
+    is_hugepages,
+    is_native_resource,
+)
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
@@ -43,8 +50,13 @@ class RootCause(Struct, frozen=True, kw_only=True):
         return False
 
 
-class _NoDevicesPublished(RootCause, frozen=True, kw_only=True):
+class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
     driver: str  # empty if the class does not name one
+    is_installed: bool = True  # whether a pod, a DaemonSet, or the labels of a node name the driver's vendor
+
+    @property
+    def leaves_no_node(self) -> bool:
+        return not self.is_installed
 
 
 class DeviceDriverMissing(RootCause, frozen=True, kw_only=True):
@@ -153,6 +165,9 @@ _REGISTERED_BY: Mapping[str, str] = {
     "devices.kubevirt.io/": "virt-handler registers it on nodes that can run virtual machines",
     "google.com/tpu": "GKE registers it on nodes of TPU node pools",
     "aws.amazon.com/neuron": "the Neuron device plugin registers it on Inferentia and Trainium instances",
+    "kubernetes.io/batch-": "Koordinator's koord-manager adds it to nodes for which colocation is enabled",
+    "kubernetes.io/mid-": "Koordinator's koord-manager adds it to nodes for which colocation is enabled",
+    "koordinator.sh/": "Koordinator's koord-manager adds it to nodes whose koordlet reports devices",
 }
 """Extended resources, or their domains, to the component that registers them with the kubelet, and where."""
 
@@ -244,7 +259,9 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
     """Return None if no node has such labels, or if some node offers the resource. A node that offers another resource
     of the vendor runs its plugin and has nothing more to offer; so does one with any GPU and a label that names no
     vendor."""
-    if not isinstance(finding, InsufficientResource) or not finding.offered_nowhere or "/" not in finding.resource:
+    if not isinstance(finding, InsufficientResource) or not finding.offered_nowhere:
+        return None
+    if is_native_resource(finding.resource):  # no vendor's: any node has labels of kubernetes.io
         return None
     domain = finding.resource.partition("/")[0]
     of_vendor = VENDOR_LABELS.get(domain, (f"{domain}/",))
@@ -633,11 +650,22 @@ def missing_driver(snapshot: Snapshot, device_class: str) -> Iterator[DeviceDriv
         yield DeviceDriverMissing(text=text, device_class=device_class)
 
 
-def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[_NoDevicesPublished]:
+def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
     drivers, known_class = _published_drivers(snapshot), snapshot.devices.classes.get(device_class)
     driver = driver_of(known_class.spec.selectors if known_class is not None else ())
     if driver in drivers or (drivers and not driver):
         return
     of_driver = f" of driver {driver}" if driver else ""
     text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}"
-    yield _NoDevicesPublished(text=f"{text}{_other_drivers_text(snapshot)}", driver=driver)
+    yield NoDevicesPublished(
+        text=f"{text}{_other_drivers_text(snapshot)}", driver=driver, is_installed=_is_installed(snapshot, driver)
+    )
+
+
+def _is_installed(snapshot: Snapshot, driver: str) -> bool:
+    """Return whether a pod, a DaemonSet, or the labels of a node name a DRA driver's vendor, or the driver is not
+    known."""
+    vendor = driver.split(".")[-2] if "." in driver else ""
+    daemons = (f"{namespace}/{name}" for kind, namespace, name in snapshot.workloads if kind == "DaemonSet")
+    is_named = any(vendor in name for name in (*snapshot.pods.rows, *daemons))
+    return is_named or not vendor or any(hardware_label(driver, node) for node in snapshot.cluster.nodes)

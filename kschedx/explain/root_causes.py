@@ -106,7 +106,7 @@ class PortOfService(RootCause, frozen=True, kw_only=True):
     """Pods of k3s' load balancer use a host port for each port of a Service."""
 
     ports: tuple[int, ...]
-    service: str  # `namespace/name`
+    user: str  # `Service web/traefik`, or the pod that has the port
     own_service: str  # the pending pod's own Service, if the pod belongs to the load balancer as well
 
 
@@ -368,17 +368,20 @@ def balanced_service(labels: Mapping[str, str], namespace: str) -> str:
 
 def _services(cycle: Cycle, findings: Iterable[f.Finding]) -> Iterator[PortOfService]:
     ports: dict[str, set[int]] = {}
+    own = balanced_service(cycle.pod.metadata.labels, cycle.pod.metadata.namespace)
     for finding in findings:
         row = cycle.snapshot.pods.rows.get(finding.holder) if isinstance(finding, f.HostPortConflict) else None
         if isinstance(finding, f.HostPortConflict) and row is not None:
             its = balanced_service(cycle.snapshot.pods.labels[row], cycle.snapshot.pods.namespaces[row])
-            ports.setdefault(its, set()).add(finding.port)
-    own = balanced_service(cycle.pod.metadata.labels, cycle.pod.metadata.namespace)
-    for service in filter(None, ports):
-        used = tuple(sorted(ports[service]))
+            user = f"Service {its}" if its else f"pod {finding.holder}" if own else ""
+            ports.setdefault(user, set()).add(finding.port)
+    for user in filter(None, ports):
+        used = tuple(sorted(ports[user]))
         numbers = f"host port{'' if len(used) == 1 else 's'} {list_names(map(str, used), 4)}"
-        text = f"k3s' load balancer (ServiceLB) uses {numbers} for Service {service}"
-        yield PortOfService(text=text, ports=used, service=service, own_service=own)
+        balancer, is_pod = "k3s' load balancer (ServiceLB)", user.startswith("pod ")
+        text = f"{user} uses {numbers}" if is_pod else f"{balancer} uses {numbers} for {user}"
+        text += f", which {balancer} needs for Service {own}" if is_pod else ""
+        yield PortOfService(text=text, ports=used, user=user, own_service=own)
 
 
 def _namespace_selector(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[SelectorOfNamespace]:

@@ -71,17 +71,21 @@ PULLS = (
     (r"timeout|no such host|connection refused|dial tcp", "let {node} reach the registry of {image}"),
 )
 """Patterns of the messages of a failed image pull, and the advice for each."""
-NO_DRIVER = lazy_pattern(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
+NO_DRIVER = lazy_pattern(
+    r"driver name (?P<name>\S+) not found in|CSINode \S+ does not contain driver (?P<unlisted>\S+)"
+)
 STARTS = (
     (r"executable file not found|exec: .*no such file or directory|permission denied: unknown",
      "correct the command of the container, or use an image that has it"),
-    (r"not found in the list of registered CSI drivers",
+    (r"not found in the list of registered CSI drivers|CSINode \S+ does not contain driver",
      "run the node plugin of {driver} on {node}, where it is not registered{agents}"),
     (r"failed to assign an IP address|no (?:more )?(?:available )?(?:IPs?|ip)\b|IPAMError",
      "give {node} more pod IP addresses: a larger subnet or range, or fewer pods"),
     (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
      "install or repair the CNI plugin on {node}{agents}"),
     (r"plugin type=|[Cc][Nn][Ii]|network: |setup network", "repair the CNI plugin on {node}{agents}"),
+    (r"support user namespaces|user namespaces? (?:is|are) not supported|idmap(?:ped)? mounts?",
+     "run the pod on a node whose container runtime and kernel support user namespaces, or set hostUsers: true"),
     (r"runtime handler|no runtime for",
      "install the runtime of {runtime} on {node}, or let its scheduling.nodeSelector select nodes that have it"),
     (r"[Mm]ax\w* (?:number|count) of (?:\w+ ){0,2}(?:volumes|disks)|AttachmentLimitExceeded|attachment limit exceeded",

@@ -202,7 +202,11 @@ def _is_alternative(resource: str, requested: str) -> bool:
     memory, needed = (_MIG_MEMORY.search(name) for name in (resource, requested))
     if memory is not None and needed is not None:
         return int(memory[1]) >= int(needed[1])
-    return _is_part(resource, requested) or _is_part(requested, resource)
+    return _is_part(resource, requested) or _is_part(requested, resource) or {resource, requested} in _BY_KERNEL_DRIVER
+
+
+_BY_KERNEL_DRIVER = ({"gpu.intel.com/i915", "gpu.intel.com/xe"},)
+"""Resources for the same devices, which a device plugin names after the node's kernel driver."""
 
 
 def _is_part(resource: str, whole: str) -> bool:

@@ -44,6 +44,7 @@ from kschedx.kube.storage import (
     bound_claim,
     claim_name,
     default_class,
+    identifying_parts,
     is_bound_to,
     is_csi_name,
     plugin_named,
@@ -616,13 +617,6 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
         )
 
 
-_GENERAL = frozenset({
-    "cluster", "com", "controller", "csi", "driver", "external", "io", "k8s", "kubernetes", "local", "org",
-    "provisioner", "storage",
-})  # fmt: skip
-"""Parts of a provisioner's name that do not identify it."""
-
-
 def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> str:
     """Return advice that lets a driver provision the volume of a claim, from its message about the claim and the state
     of its own pods."""
@@ -690,7 +684,7 @@ def _is_in_trouble(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str
 
 def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:
     """Return pods that are not ready and, by their names, provision for the driver."""
-    parts, pods = set(re.split(r"[./-]", driver)) - _GENERAL, snapshot.pods
+    parts, pods = identifying_parts(driver), snapshot.pods
     rows = (row for row, name in enumerate(pods.names) if re.search("provisioner|controller", name))
     mine = (row for row in rows if parts & set(re.split("[.-]", f"{pods.namespaces[row]}-{pods.names[row]}")))
     ended = ("Succeeded", "Failed")

@@ -265,6 +265,8 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     """Pods of the group, or task group, in the snapshot."""
     running: int = 0
     look_at: str = ""
+    is_absent: bool = False
+    """Whether the snapshot has pods of the control plane and other add-ons, and none of this scheduler."""
 
 
 class GangMember(Struct, frozen=True, kw_only=True):

@@ -25,11 +25,13 @@ from kschedx.kube import autoscalers, other_schedulers
 from kschedx.kube.conditions import Condition, TimedCondition
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.scalars import MAX_INT64, parse_int64
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import Pod
 from kschedx.kueue.quota import quota_amount
+from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.events import FAILED_SCHEDULING
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -357,6 +359,7 @@ class _KnownScheduler(Struct, frozen=True, kw_only=True):
     queue_marks: tuple[str, ...] = ()
     """The labels and annotations by which a pod names its queue or quota; the first that the pod has counts."""
     application_marks: tuple[str, ...] = ()
+    is_in_cluster: bool = True  # whether it runs as a pod of the cluster
 
 
 _VOLCANO = _KnownScheduler(
@@ -400,7 +403,9 @@ SCHEDULERS: Mapping[str, _KnownScheduler] = {
         title="scheduler-plugins", look_at="its KubeSchedulerConfiguration: with it, --config answers for this pod"
     ),
     autoscalers.FARGATE_SCHEDULER: _KnownScheduler(
-        title="EKS Fargate", look_at="the Fargate profile that selects the pod, and the events of the pod"
+        title="EKS Fargate",
+        look_at="the Fargate profile that selects the pod, and the events of the pod",
+        is_in_cluster=False,
     ),
     "stork": _KnownScheduler(title="Stork", look_at="the logs of stork-scheduler"),
 }
@@ -442,6 +447,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         min_member=_least(pod),
         members=members,
         running=running,
+        is_absent=known.is_in_cluster and _is_absent(snapshot, pod.spec.scheduler_name),
     )
     if group is not None:
         look_at = shell_command(f"{known.look_at} {{}} -n {{}}", named, group.metadata.namespace)
@@ -452,6 +458,21 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         look_at = shell_command(f"{known.look_at} {{}} -n {{}}", named, pod.metadata.namespace)
         return replace(scheduler, look_at=look_at if is_object else "the events of the pod")
     return _with_task_group(snapshot, pod, known, scheduler) if scheduler.application else scheduler
+
+
+_ABSENT = Memo[bool]()
+
+
+def _is_absent(snapshot: Snapshot, name: str) -> bool:
+    """Return whether no pod is named after a scheduler or has its node from it, though the system's pods were read."""
+
+    def search() -> bool:
+        pods, project = snapshot.pods, name.removesuffix("-scheduler")
+        has_placed = pods.specs.where(lambda spec: spec.scheduler_name == name) & (pods.node >= 0)
+        is_read = any(namespace.startswith(SYSTEM_NAMESPACES) for namespace in pods.namespaces.values)
+        return is_read and not has_placed.any() and not any(project in key for key in pods.rows)
+
+    return _ABSENT.of(snapshot.derived, search, name)
 
 
 def _pod_conditions(snapshot: Snapshot, pod: Pod) -> Iterator[Condition]:

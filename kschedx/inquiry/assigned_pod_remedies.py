@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kschedx.controllers import states
-from kschedx.controllers.daemon_set import agents_down
+from kschedx.controllers.daemon_set import absent_agent, agents_down
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready
 from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.explain.kubelet import ARCH_LABEL, OS_LABEL
@@ -214,10 +214,13 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         elif state.last.startswith("OOMKilled"):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif advice := advice_for(STARTS, start):
-            driver = match["name"] if (match := NO_DRIVER.search(phrase)) else "its driver"
-            down = self._agents_text([state.node])
+            match = NO_DRIVER.search(phrase)
+            driver = "" if match is None else (match["name"] or match["unlisted"])
+            down = self._agents_text([state.node], driver)
             runtime = f"RuntimeClass {self.pod.spec.runtime_class_name or 'of the pod'}"
-            yield Fix.untried(advice.format(node=state.node, driver=driver, agents=down, runtime=runtime))
+            yield Fix.untried(
+                advice.format(node=state.node, driver=driver or "its driver", agents=down, runtime=runtime)
+            )
         elif state.waits is states.Waits.INIT and state.container and not state.reason:
             title = f"find out from its logs what init container {state.container} waits for"
             yield Fix.untried(title, commands=(pod_logs(self.pod.key, state.container),))
@@ -275,7 +278,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             for step in node_repairs(row, self.snapshot.cluster.nodes[row], self.snapshot):
                 yield Fix.untried(step.title, of_group=FixGroup.CAPACITY)
         if state.driver:
-            agents = self._agents_text(state.nodes)
+            agents = self._agents_text(state.nodes, state.driver)
             listing = (node.spec.drivers for node in self.snapshot.storage.csi_nodes.values())
             is_listed = any(driver.name == state.driver for drivers in listing for driver in drivers)
             run = f"run the node plugin of {state.driver} on {where}{agents}"
@@ -288,10 +291,16 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         if key == ARCH_LABEL:
             yield Fix.untried(f"use an image that is built for the platform of {where}")
 
-    def _agents_text(self, nodes: Sequence[str]) -> str:
-        """Return `: gpu/driver-1 is not ready there` for agents of these nodes that are down, or an empty string."""
+    def _agents_text(self, nodes: Sequence[str], driver: str) -> str:
+        """Return `: gpu/driver-1 is not ready there` for agents of these nodes that are down, the DaemonSet that keeps
+        the driver's agent off a node, or an empty string."""
         down = [*dict.fromkeys(agent for node in nodes for agent in agents_down(self.snapshot, node))]
-        return f": {', '.join(down[:3])} {'is' if len(down) == 1 else 'are'} not ready there" if down else ""
+        if down:
+            return f": {', '.join(down[:3])} {'is' if len(down) == 1 else 'are'} not ready there"
+        rows = (self.snapshot.cluster.index.get(node) for node in nodes if driver)
+        known = (self.snapshot.cluster.nodes[row] for row in rows if row is not None)
+        why = next(filter(None, (absent_agent(self.snapshot, self.setup, driver, node) for node in known)), "")
+        return f": {why}" if why else ""
 
     def _attachment_fixes(self) -> Iterator[Fix | None]:
         """Yield fixes for a volume that is attached to the node of another pod with the same claim."""

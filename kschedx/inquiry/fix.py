@@ -325,11 +325,11 @@ def _owners(owner: Owner) -> Iterator[str]:
         yield f"change it in {owner.above}, which may revert {owner.kind} {owner.name}"
 
 
-def free_port(ports: Sequence[int], service: str, own_service: str) -> Fix:
-    """Return the fix for a host port that the load balancer of a Service uses."""
+def free_port(ports: Sequence[int], user: str, own_service: str) -> Fix:
+    """Return the fix for a host port that the load balancer of a Service uses, or needs."""
     named = f"port{'' if len(ports) == 1 else 's'} {list_names(map(str, ports), 4)}"
-    has = f"change {named} of Service {own_service}: Service {service} has {'it' if len(ports) == 1 else 'them'}"
-    instead = f"remove {named} from Service {service}, or route through it instead of a host port"
+    has = f"change {named} of Service {own_service}: {user} has {'it' if len(ports) == 1 else 'them'}"
+    instead = f"remove {named} from {user}, or route through it instead of a host port"
     return Fix.untried(has if own_service else instead)
 
 

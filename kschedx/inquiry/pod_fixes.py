@@ -21,6 +21,7 @@ from kschedx.explain.hardware import (
     DeviceClaimRefused,
     DeviceDriverMissing,
     DevicePluginDown,
+    NoDevicesPublished,
     PartitionedResource,
     PluginWithoutDevices,
     RootCause,
@@ -133,6 +134,7 @@ class PodFixes:
             yield Fix.untried(f"recreate the pod with label {QUEUE_LABEL}={meant} instead of {kueue.queue}")
         if kueue is not None and kueue.state is WorkloadState.ADMITTED:
             yield from self._flavor_fixes(frozenset(fit.flavor for fit in kueue.fits if not fit.nodes))
+        yield from self._scheduler_fixes()
         yield from self._volcano_fixes()
         yield from self._fargate_fixes()
         yield from self._own_fixes()
@@ -151,6 +153,18 @@ class PodFixes:
                     wrong = f"{'='.join(meant)} instead of {key}={value}"
                     title = f"set {wrong} in nodeLabels of ResourceFlavor {flavor.metadata.name}"
                     yield Fix.untried(f"{title}, and recreate the workload", of_group=FixGroup.CLUSTER)
+
+    def _scheduler_fixes(self) -> Iterator[Fix]:
+        """Yield what lets another scheduler see the pod: the scheduler itself, or the rest of an incomplete group."""
+        scheduler, group = self.answer.holding.scheduler, self.answer.holding.group
+        if scheduler is None:
+            return
+        if scheduler.is_absent:
+            title = f"install {scheduler.title}, or recreate the pod with schedulerName default-scheduler"
+            yield Fix.untried(title, of_group=FixGroup.CLUSTER)
+        if group is not None and not group.is_heeded and group.pods < group.min_count:
+            more = f"create {count(group.min_count - group.pods, 'more pod')} of group {group.name}"
+            yield Fix.untried(f"{more}, or lower its minMember from {group.min_count:,} to {group.pods:,}")
 
     def _volcano_fixes(self) -> Iterator[Fix]:
         """Yield what lets Volcano schedule the pods of a group whose queue is closed or has too little capability."""
@@ -496,8 +510,8 @@ class PodFixes:
                     yield Fix.untried(title, commands=(why_command(plugin),), of_group=FixGroup.CLUSTER)
                 case TopologyLabelLost(node=node, key=key, has_zone=False):
                     yield Fix.untried(f"label {node} with its {key}", of_group=FixGroup.CLUSTER)
-                case PortOfService(ports=ports, service=service, own_service=own):
-                    yield free_port(ports, service, own)
+                case PortOfService(ports=ports, user=user, own_service=own):
+                    yield free_port(ports, user, own)
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:
                     named = f"DaemonSet {pod.controller.name} off nodes of {cause.provider}"
                     yield Fix.untried(f"keep {named}: require {key} NotIn [{value}] in its nodeAffinity")
@@ -524,6 +538,8 @@ class PodFixes:
             case CapacityNotPublished(driver=driver, storage_class=name):
                 where = f"the parameters of class {name}, and the driver's controller"
                 yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
+            case NoDevicesPublished(driver=driver, is_installed=False):
+                yield Fix.untried(f"install or repair DRA driver {driver}, which publishes no devices")
             case DeviceDriverMissing(device_class=device_class):
                 yield Fix.untried(f"install the driver whose devices device class {device_class} is for")
             case PartitionedResource(profile=profile, node=node, layout=layout) if profile:

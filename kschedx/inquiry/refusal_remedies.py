@@ -68,6 +68,7 @@ _Resources = dict[str, dict[str, dict[str, str]]]  # container to `requests` and
 _RATIO = lazy_pattern(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
 _INVALID = lazy_pattern(r" is invalid: \[?(?P<field>[a-z]\S*): ")
 _CONSTRAINT = lazy_pattern(r"^\[(?P<name>[^\]\s]+)\] (?P<rule>[^\n]+)")
+_WARDEN = lazy_pattern(r'\[denied by (?P<name>[^\]]+)\]\W*(?P<rule>\w[^"\n]+)')
 _KYVERNO = lazy_pattern(r"due to the following policies\s+(?P<name>[^\s:]+):")
 _CONSTRAINED = lazy_pattern(r"[ ,\[](?:\.|(?=spec\.))(?P<field>[\w.\[\]]+): Invalid value")
 _SET_BY_SCC = ("runAsUser", "fsGroup")
@@ -624,6 +625,11 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         if rule := _CONSTRAINT.search(why):
             title = f"Gatekeeper's constraint {rule['name']} requires: {rule['rule']}"
             yield Fix.untried(f"change the pod template as {title}", commands=("kubectl get constraints -o yaml",))
+            return
+        if rule := _WARDEN.search(why):
+            required = rule["rule"].rstrip(".\\")
+            title = f"constraint {rule['name']} of GKE Autopilot requires: {required}"
+            yield Fix.untried(f"change the pod template as {title}")
             return
         if "kyverno" in match["name"] and (rule := _KYVERNO.search(why)):
             template = "kubectl get clusterpolicies,policies -A --field-selector metadata.name={}"

@@ -610,6 +610,18 @@ def is_csi_name(provisioner: str) -> bool:
     return "csi" in provisioner or provisioner in _CSI_DRIVERS
 
 
+_GENERAL_PARTS = frozenset({
+    "cluster", "com", "controller", "csi", "driver", "external", "io", "k8s", "kubernetes", "local", "org",
+    "provisioner", "storage",
+})  # fmt: skip
+"""Parts of a provisioner's name that do not identify it."""
+
+
+def identifying_parts(provisioner: str) -> frozenset[str]:
+    """Return the parts of a provisioner's name that the names of its own pods contain, such as `ebs`."""
+    return frozenset(re.split("[./-]", provisioner)) - _GENERAL_PARTS
+
+
 def plugin_named(name: str) -> InTreePlugin | None:
     """Find the in-tree plugin with a name, such as a StorageClass's provisioner."""
     return _BY_NAME.get(name)

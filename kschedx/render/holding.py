@@ -255,6 +255,10 @@ def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         wanted = f"{devices.requested:,} MiB free" if devices.requested else "all memory free"
         lacks = f"short by {short:,} MiB" if short > 0 else f"{devices.fitting:,} with {wanted}"
         yield Fact(label="devices", items=(text, lacks))
+    if scheduler.is_absent:
+        yield Fact(
+            label="absent", items=(f"no pod of {scheduler.title} is known: without it, nothing schedules the pod",)
+        )
     yield Fact(label="look at", items=(scheduler.look_at,))
     if cycle.profile.scheduler_name == scheduler.name:
         yield Fact(label="note", items=("kube-scheduler's own answer: --profile default-scheduler",))

@@ -303,6 +303,21 @@ NEAR_CACHE = {
             id="a device plugin without devices",
         ),
         pytest.param(
+            [node("a", labels={"kubernetes.io/arch": "amd64"}), asking("me", **{"kubernetes.io/batch-cpu": "1"})],
+            "no node lists kubernetes.io/batch-cpu: Koordinator's koord-manager adds it to nodes",
+            "add a node with at least 1 kubernetes.io/batch-cpu free",
+            id="a resource that is no vendor's",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "9", "pods": "9", "gpu.intel.com/xe": "1"}),
+                asking("me", **{"gpu.intel.com/i915": "1"}),
+            ],
+            "the nodes have 1 gpu.intel.com/xe on 1 node instead of gpu.intel.com/i915",
+            "request gpu.intel.com/xe instead of gpu.intel.com/i915",
+            id="a device of another kernel driver",
+        ),
+        pytest.param(
             [node("a", labels=PARTITIONING), asking("me", **{"nvidia.com/mig-1g.10gb": "1"})],
             "the MIG manager has not applied nvidia.com/mig.config=all-1g.10gb on a: state failed",
             "repair the MIG manager on a, which applies nvidia.com/mig.config=all-1g.10gb",
@@ -718,6 +733,23 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             "k3s' load balancer (ServiceLB) uses host port 80 for Service web/traefik",
             "change port 80 of Service web/nginx: Service web/traefik has it",
             id="a port of two Services",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                device_class("gpu", f'device.driver == "{DRIVER}"'),
+                claim("mine", request()),
+                claiming("mine"),
+            ],
+            f"no ResourceSlice of driver {DRIVER} exists: no driver publishes devices for class gpu",
+            f"install or repair DRA driver {DRIVER}, which publishes no devices",
+            id="a DRA driver that is not installed",
+        ),
+        pytest.param(
+            [node("a"), pod("other", on="a", containers=PORT), balanced("me", "nginx")],
+            "pod default/other uses host port 80, which k3s' load balancer (ServiceLB) needs for Service web/nginx",
+            "change port 80 of Service web/nginx: pod default/other has it",
+            id="a port that a Service lacks",
         ),
         pytest.param(
             [

@@ -64,6 +64,26 @@ def test_the_event_of_a_group_that_volcano_does_not_enqueue() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "others", "is_absent"),
+    [
+        ("volcano", ("kube-proxy",), True),
+        ("volcano", (), False),
+        ("volcano", ("kube-proxy", "volcano-scheduler-1"), False),
+        ("fargate-scheduler", ("kube-proxy",), False),
+    ],
+)
+def test_a_scheduler_that_is_not_installed(name: str, others: tuple[str, ...], *, is_absent: bool) -> None:
+    """Without a pod of the system, the snapshot may hold one namespace."""
+    system = [pod(other, gates=(), labels={}, nodeName="n") for other in others]
+    for each in system:
+        each["metadata"]["namespace"] = "kube-system"
+    texts = holding_of(node("n"), *system, target=pod(gates=(), labels={}, schedulerName=name))
+    assert texts["scheduler"].get("isAbsent", False) == is_absent
+    title = "install Volcano, or recreate the pod with schedulerName default-scheduler"
+    assert [fix["title"] for fix in texts["fixes"]] == ([title] if is_absent else [])
+
+
+@pytest.mark.parametrize(
     ("pods", "phase", "has_fix"), [(2, "Inqueue", True), (2, "Pending", False), (3, "Inqueue", False)]
 )
 def test_a_group_of_volcano_that_never_has_all_pods(pods: int, phase: str, *, has_fix: bool) -> None:

@@ -1141,6 +1141,17 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
     ),
     (
         (
+            'admission webhook "warden-validating.common-webhooks.networking.gke.io" denied the request: violates '
+            """constraints. Details: {"[denied by autogke-limit]":["Total cpu is above the maximum '30'."]}"""
+        ),
+        {},
+        (
+            "change the pod template as constraint autogke-limit of GKE Autopilot requires: "
+            "Total cpu is above the maximum '30' · not tried"
+        ),
+    ),
+    (
+        (
             "unable to validate against any security context constraint: [provider restricted-v2: "
             ".containers[0].runAsUser: Invalid value: 0: must be in the ranges]"
         ),
@@ -1552,6 +1563,16 @@ STARTS: list[tuple[list[Manifest], str]] = [
             "driver name a.b not found in the list of registered CSI drivers",
             "run the node plugin of a.b",
         ),
+        (
+            "FailedAttachVolume",
+            "CSINode n does not contain driver a.b",
+            "run the node plugin of a.b on n, where it is not registered: default/agent is not ready there",
+        ),
+        (
+            "FailedCreatePodSandBox",
+            'the handler "runc" is not known to support user namespaces',
+            "run the pod on a node whose container runtime and kernel support user namespaces",
+        ),
         ("FailedMount", "mount failed: access denied by server", "let n access the volume"),
         ("FailedMount", "hostPath type check failed: /data is not a directory", "create on n what the hostPath names"),
         ("FailedMount", "you might need a /sbin/mount.<type> helper program", "install the mount helper"),
@@ -1579,6 +1600,31 @@ def test_a_missing_resource_of_the_kubelet_has_its_fix(tmp_path: Path, reason: s
     agent = replica("agent", "DaemonSet", "agent", ready=False)
     result = why(tmp_path, "pod/web-0", starting, agent, reports("Pod", "web-0", reason, report), output="json")
     assert json.loads(result.out)["fixes"][0]["title"].startswith(fix)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why_not"),
+    [
+        ({}, "does not tolerate gpu=true:NoSchedule"),
+        ({"nodeSelector": {"disk": "ssd"}}, "does not select it"),
+        ({"tolerations": [{"operator": "Exists"}]}, ""),
+    ],
+)
+def test_a_daemon_set_that_keeps_a_driver_off_a_node(tmp_path: Path, spec: Manifest, why_not: str) -> None:
+    report = "driver name secrets-store.csi.k8s.io not found in the list of registered CSI drivers"
+    starting, event = (
+        kubelet(containerStatuses=waiting("ContainerCreating")),
+        reports("Pod", "web-0", "FailedMount", report),
+    )
+    tainted, at(starting, "spec")["nodeName"] = node("t", taints=["gpu=true:NoSchedule"]), "t"
+    daemons = [
+        workload("DaemonSet", name, template={"metadata": {"labels": {"app": name}}, "spec": {**SMALL, **spec}})
+        for name in ("secrets-store-csi-driver", "aws-node")
+    ]
+    result = why(tmp_path, "pod/web-0", tainted, starting, *daemons, event, output="json")
+    title = "run the node plugin of secrets-store.csi.k8s.io on t, where it is not registered"
+    because = f": DaemonSet default/secrets-store-csi-driver {why_not}" if why_not else ""
+    assert json.loads(result.out)["fixes"][0]["title"] == title + because
 
 
 def test_a_static_pod_is_changed_in_its_file(tmp_path: Path) -> None:
