@@ -266,7 +266,7 @@ class Loop:
             [new for _, new in upcoming],
             prototypes,
             self.state.nominations,
-            np.array(self.state.expendable, dtype=np.int64),
+            np.array(sorted(self.state.expendable), dtype=np.int64),
             names_count=self.state.behaviour.pre_filter_leaves_nodes_out,
         )
         self._rows_of = rows_of

@@ -325,6 +325,10 @@ class NodeState(Struct, frozen=True, kw_only=True):
         """Ready and not cordoned, as the autoscaler's list of ready nodes."""
         return self.is_ready and not self.is_cordoned
 
+    @property
+    def has_started(self) -> bool:
+        return self.readiness is not _NodeReadiness.NOT_STARTED
+
 
 class AutoscalerGroup(Struct, frozen=True, kw_only=True):
     """A group before any pod is evaluated."""
@@ -352,7 +356,7 @@ class AutoscalerGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def unstarted_nodes(self) -> tuple[NodeState, ...]:
-        return tuple(node for node in self.nodes if node.readiness is _NodeReadiness.NOT_STARTED)
+        return tuple(node for node in self.nodes if not node.has_started)
 
 
 def node_states(

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
 from typing import Literal
 
 from msgspec import Struct, field
@@ -25,6 +26,7 @@ from kschedx.autoscaler.templates import is_of_daemon_set
 from kschedx.errors import UndecidableError
 from kschedx.framework.runtime import request_options
 from kschedx.framework.scheduler import Scheduler
+from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import (
     MIRROR,
     NODE_POOL,
@@ -212,16 +214,13 @@ class _Fates:
         return frozenset(kind for kind, _, _ in self._snapshot.workloads)
 
     @cached_property
-    def _budgets(self) -> tuple[tuple[PodDisruptionBudget, Selector], ...]:
-        return tuple(compile_budgets(self._snapshot.disruption_budgets))
+    def _budgets(self) -> Mapping[str, Sequence[tuple[PodDisruptionBudget, Selector]]]:
+        """By namespace."""
+        return compile_budgets(self._snapshot.disruption_budgets)
 
     def _budgets_of(self, row: int) -> list[PodDisruptionBudget]:
-        namespace, labels = self._pods.namespaces[row], self._pods.labels[row]
-        return [
-            budget
-            for budget, selector in self._budgets
-            if budget.metadata.namespace == namespace and selector.matches(labels)
-        ]
+        own, labels = self._budgets.get(self._pods.namespaces[row], ()), self._pods.labels[row]
+        return [budget for budget, selector in own if selector.matches(labels)]
 
     def _is_past_timeout(self, row: int) -> bool:
         created = self._pods.creation_time(row)
@@ -272,27 +271,51 @@ class UtilizationResult(Struct, frozen=True, kw_only=True):
         return round(100 * self.threshold)
 
     @property
+    def is_above_threshold(self) -> bool:
+        return self.share > self.threshold
+
+    @property
     def share(self) -> float:
         if self.counted is not None:
             return self.counted
         return self.requested / self.offered if self.offered else 0.0
 
 
+class _NodeDevices(Struct, frozen=True, kw_only=True):
+    """The devices of a cluster that a single node reaches; others do not count."""
+
+    slices: Mapping[str, list[ResourceSlice]]
+    """By node."""
+    allocations: Mapping[str, list[DeviceRequestAllocationResult]]
+    """What is allocated to a pod (`namespace/name`), without admin access."""
+
+    @classmethod
+    def of(cls, devices: Devices) -> _NodeDevices:
+        return cls(
+            slices=group_pairs((each.spec.node_name, each) for each in devices.slices if each.spec.node_name),
+            allocations=group_pairs(
+                (f"{claim.metadata.namespace}/{user.name}", result)
+                for claim in devices.claims.values()
+                if claim.status.allocation is not None
+                for user in claim.status.reserved_for
+                if user.resource == "pods"
+                for result in claim.status.allocation.devices.results
+                if not result.admin_access
+            ),
+        )
+
+
 def _device_utilization(
-    node: str, pods: Collection[str], devices: Devices, threshold: float
+    slices: Iterable[ResourceSlice], allocations: Iterable[DeviceRequestAllocationResult], threshold: float
 ) -> UtilizationResult | None:
-    """Return the utilization of the most used pool. `pods` are the pods on the node, as `namespace/name`. None if a
-    pool is incomplete, so that it cannot be counted."""
+    """Return the utilization of the most used pool of a node; None if a pool is incomplete, so that it cannot be
+    counted."""
     taken: dict[_DevicePool, set[str]] = defaultdict(set)
-    for allocation in _allocations(pods, devices):
-        if not allocation.admin_access:
-            taken[allocation.driver, allocation.pool].add(allocation.device)
-    of_pools: dict[_DevicePool, list[ResourceSlice]] = defaultdict(list)
-    for one_slice in devices.slices:
-        if one_slice.spec.node_name == node:
-            of_pools[one_slice.spec.driver, one_slice.spec.pool.name].append(one_slice)
+    for allocation in allocations:
+        taken[allocation.driver, allocation.pool].add(allocation.device)
+    pools = group_pairs(((each.spec.driver, each.spec.pool.name), each) for each in slices)
     most: UtilizationResult | None = None
-    for (driver, name), published in of_pools.items():
+    for (driver, name), published in pools.items():
         newest = max(resource_slice.spec.pool.generation for resource_slice in published)
         current = [resource_slice for resource_slice in published if resource_slice.spec.pool.generation == newest]
         if len(current) != current[0].spec.pool.resource_slice_count:
@@ -300,14 +323,6 @@ def _device_utilization(
         use = _pool_utilization(f"{driver}/{name}", current, taken[driver, name], threshold)
         most = use if most is None or use.share >= most.share else most
     return most
-
-
-def _allocations(pods: Collection[str], devices: Devices) -> Iterator[DeviceRequestAllocationResult]:
-    for claim in devices.claims.values():
-        namespace = claim.metadata.namespace
-        users = (f"{namespace}/{user.name}" for user in claim.status.reserved_for if user.resource == "pods")
-        if claim.status.allocation is not None and any(user in pods for user in users):
-            yield from claim.status.allocation.devices.results
 
 
 def _pool_utilization(
@@ -365,7 +380,7 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
     options: RequestOptions
     gpu_label: str | None  # the cloud's GPU label
     gpu_resources: tuple[str, ...]
-    devices: Devices | None  # the cluster's devices, if the autoscaler counts them
+    devices: _NodeDevices | None  # None if the autoscaler does not count them
 
     def of(self, node: Node, rows: Collection[int]) -> UtilizationResult | None:
         """`rows` are the pods on the node. None if the node has no allocatable cpu or memory, or an incomplete device
@@ -380,10 +395,9 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
             utilization = _resource_utilization(node, resource, requests, threshold, is_gpu=True)
             idle = UtilizationResult(resource=resource, requested=0, offered=0, threshold=threshold, is_gpu=True)
             return utilization or idle  # missing GPUs do not keep the node
-        # devices that several nodes reach do not count
-        if self.devices is not None and any(it.spec.node_name == node.name for it in self.devices.slices):
-            keys = {self.pods.key(row) for row in rows}
-            return _device_utilization(node.name, keys, self.devices, self.flags.threshold)
+        if self.devices is not None and (slices := self.devices.slices.get(node.name)):
+            allocations = (self.devices.allocations.get(self.pods.key(row), ()) for row in rows)
+            return _device_utilization(slices, chain.from_iterable(allocations), self.flags.threshold)
         cpu, memory = (
             _resource_utilization(node, resource, requests, self.flags.threshold)
             for resource in (_CPU, _UTILIZATION_MEMORY)
@@ -543,7 +557,7 @@ class ScaleDown:
             options=request_options(self.autoscaler.release),
             gpu_label=gpu_label(self.autoscaler.flags.cloud_provider),
             gpu_resources=self._behaviour.gpu_resources,
-            devices=self._snapshot.devices if counts else None,
+            devices=_NodeDevices.of(self._snapshot.devices) if counts else None,
         )
 
     @cached_property
@@ -635,12 +649,12 @@ class ScaleDown:
             yield Unremovable.BLOCKED_BY_ON_COMPLETION_POD
 
     def _is_used(self, utilization: UtilizationResult) -> bool:
-        share, threshold = utilization.share, utilization.threshold
-        return share > threshold or (share == threshold and not self._behaviour.nodes_at_threshold_go)
+        is_at_threshold = utilization.share == utilization.threshold
+        return utilization.is_above_threshold or (is_at_threshold and not self._behaviour.nodes_at_threshold_go)
 
     def _is_upcoming(self, state: NodeState) -> bool:
         group = self._loop.state.groups_by_name.get(state.group or "")
-        return group is not None and group.upcoming > 0 and state in group.unstarted_nodes
+        return group is not None and group.upcoming > 0 and not state.has_started
 
     def _is_being_deleted(self, node: Node) -> bool:
         since = _taint_time(node, TO_BE_DELETED)

@@ -76,18 +76,18 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
         return arrange(self.pods, self.snapshot.cluster.index.__contains__, self.flags, self.behaviour)
 
     @cached_property
-    def expendable(self) -> list[int]:
+    def expendable(self) -> frozenset[int]:
         """Rows of pods on nodes that do not count: those with low priority, and those of schedulers that are not
         allowed."""
         count = self.pods.priorities < self.flags.expendable_pods_priority_cutoff
         if self.flags.allowed_schedulers:
             count = np.ones(len(self.pods), dtype=np.bool_)
         rows = np.flatnonzero(count & (self.pods.node >= 0)).tolist()
-        return [
+        return frozenset(
             row
             for row in rows
             if not is_allowed(self.pods, row, self.flags) or is_expendable(self.pods, row, self.flags)
-        ]
+        )
 
     @cached_property
     def nominations(self) -> dict[int, ClusterRow]:
@@ -121,8 +121,7 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
 
     def rows_on(self, node: ClusterRow) -> list[int]:
         """Return rows of the pods that count on a node of the snapshot."""
-        gone = set(self.expendable)
-        rows = [int(row) for row in self.pods.on_node(node) if int(row) not in gone]
+        rows = [row for row in self.pods.on_node(node).tolist() if row not in self.expendable]
         if self.behaviour.nominated_pods_are_placed:
             rows += [row for row, place in self.nominations.items() if place == node]
         return rows

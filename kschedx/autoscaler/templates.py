@@ -9,12 +9,13 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import NodeState, TaintRules
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as capi
 from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
-from kschedx.kube.decoding import list_at, map_at
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Json
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration
@@ -93,7 +94,10 @@ def _described_node(name: str, entry: Mapping[str, object], place: Place) -> Jso
     """Build a node manifest from an entry."""
     labels = _texts(entry.get("labels"), "labels", place)
     capacity: dict[str, str] = _texts(entry.get("capacity"), "capacity", place)
-    taints = [_taint(text, place) for text in list_at(entry, "taints")]
+    written = entry.get("taints") or []
+    if not isinstance(written, list):
+        raise InputError("taints is a list", place=place)
+    taints = [_taint(taint, place) for taint in written]
     for tag, value in _texts(entry.get("tags"), "tags", place).items():
         if not tag.startswith(_PREFIX):
             continue
@@ -101,8 +105,9 @@ def _described_node(name: str, entry: Mapping[str, object], place: Place) -> Jso
         if what == "label":
             labels[key] = value
         elif what == "taint":
-            text, _, effect = value.rpartition(":")
-            taints.append({"key": key, "value": text, "effect": effect})
+            text, _, effect = value.partition(":")
+            if effect in EFFECTS:  # the autoscaler ignores a tag without one
+                taints.append({"key": key, "value": text, "effect": effect})
         elif what == "resources":
             capacity[key] = value
     if not {"cpu", "memory"} <= capacity.keys():
@@ -136,13 +141,15 @@ def _texts(value: object, key: str, place: Place) -> dict[str, str]:
 
 def _taint(value: object, place: Place) -> dict[str, object]:
     """Parse `key=value:effect`, or a map."""
-    if isinstance(value, dict):
-        return value
-    key_value, colon, effect = str(value).rpartition(":")
-    if not colon:
-        raise InputError(f'"{value}" is not a taint: KEY=VALUE:EFFECT', place=place)
+    key_value, _, effect = str(value).rpartition(":")
     key, _, text = key_value.partition("=")
-    return {"key": key, "value": text, "effect": effect}
+    taint = value if isinstance(value, dict) else {"key": key, "value": text, "effect": effect}
+    if not taint.get("key"):
+        raise InputError(f"{json.dumps(value)} is not a taint: KEY=VALUE:EFFECT", place=place)
+    if taint.get("effect") not in EFFECTS:
+        hint = nearest(str(taint.get("effect")), EFFECTS) or f"one of {', '.join(EFFECTS)}"
+        raise InputError(f"{json.dumps(taint.get('effect'))} is not a taint effect", place=place, hint=hint)
+    return taint
 
 
 # Templates of groups from Cluster API: annotations with a machine's capacity. Upstream: TemplateNodeInfo in
@@ -263,12 +270,14 @@ def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemp
         place = Place(object=f"template of {group}")
         if not isinstance(entry, dict) or not isinstance(entry.get("Node"), dict):
             raise InputError("a template is a map with Node and Pods", place=place)
-        node, pods = entry["Node"], entry.get("Pods") or ()
+        node, pods = entry["Node"], entry.get("Pods") or []
+        if not isinstance(pods, list) or not all(isinstance(pod, dict) for pod in pods):
+            raise InputError("Pods is a list of manifests", place=place)
         metadata = map_at(node, "metadata")
         with place:
             named = {**metadata, "name": metadata.get("name") or "template"}
-            objects = [{"apiVersion": "v1", "kind": "Node", **node, "metadata": named}]
-            objects += [_without_priority_class({"apiVersion": "v1", "kind": "Pod", **pod}) for pod in pods]
+            objects = [{**node, "apiVersion": "v1", "kind": "Node", "metadata": named}]
+            objects += [_without_priority_class({**pod, "apiVersion": "v1", "kind": "Pod"}) for pod in pods]
             snapshot = Snapshot.from_objects(objects)
         on_it = tuple(snapshot.pods[row] for row in range(len(snapshot.pods)))
         templates[group] = CloudTemplate(node=snapshot.cluster.nodes[0], pods=on_it)

@@ -254,9 +254,8 @@ class Cluster:
         """The nodes of the evicted pods, in order."""
         self._on_node = pods.pods_by_node()
         self._replicas = pods.replicas.copy()
-        self._budgets: dict[str, list[_Budget]] = defaultdict(list)
-        for budget, selector in compile_budgets(snapshot.disruption_budgets if budgets is None else budgets):
-            self._budgets[budget.metadata.namespace].append(_Budget(budget, selector))
+        compiled = compile_budgets(snapshot.disruption_budgets if budgets is None else budgets)
+        self._budgets = {namespace: [_Budget(*pair) for pair in pairs] for namespace, pairs in compiled.items()}
         self._counts_budgets = counts_budgets
         self._requests: dict[int, Exact] = {}
         self._room: dict[str, _Room] = {}

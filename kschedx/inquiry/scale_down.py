@@ -12,7 +12,7 @@ from kschedx.explain.setup import Setup
 from kschedx.inquiry.autoscalers import AutoscalingOptions
 from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 from kschedx.karpenter.consolidation import Consolidation, Consolidator
-from kschedx.karpenter.disruption import NodeDisruption, disruptions
+from kschedx.karpenter.disruption import NodeDisruption, disruptions, managed_nodes
 from kschedx.kube.documents import Json, to_json
 from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
@@ -54,11 +54,10 @@ def remove_nodes(
 ) -> NodeRemovals:
     """Evaluate these nodes. If they `are_all` nodes of a cluster with Karpenter, cluster-autoscaler's are left out.
     `price_of` returns the price of a node by its name."""
-    kept, consolidation = disruptions(snapshot, names), None
-    karpenters = {disruption.node for disruption in kept}
-    if kept and (karpenter := Karpenter.of(snapshot, options.pools or KarpenterOptions())) is not None:
+    karpenters, consolidation = managed_nodes(snapshot).intersection(names), None
+    if karpenters and (karpenter := Karpenter.of(snapshot, options.pools or KarpenterOptions())) is not None:
         consolidation = Consolidator(karpenter, None if are_all else names).run()
-        kept = disruptions(snapshot, names, prices=consolidation.prices)
+    kept = disruptions(snapshot, names, prices={} if consolidation is None else consolidation.prices)
     others = [name for name in names if name not in karpenters]
     scale_down, removals = None, list[Removal]()
     if others and not (are_all and kept):

@@ -27,10 +27,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from kschedx.errors import InputError, Place, join_fields, nearest
 from kschedx.karpenter.devices import template_slices
@@ -40,6 +40,7 @@ from kschedx.karpenter.requirements import (
     ARCH,
     AWS_LABELS,
     AZURE_LABELS,
+    CAPACITY_TYPES,
     FLEX,
     OF_THE_NODE,
     OS,
@@ -77,22 +78,20 @@ _KIND = "InstanceTypes"
 _T = TypeVar("_T")
 
 
-class _TolerantStruct(
-    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
-):
+class _StrictStruct(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
     pass
 
 
-class WrittenOffering(_TolerantStruct, frozen=True, kw_only=True):
+class WrittenOffering(_StrictStruct, frozen=True, kw_only=True):
     """The zone and capacity type in which an instance type is available, and its price per hour."""
 
     zone: str
-    capacity_type: str = "on-demand"
-    price: float | None = None
+    capacity_type: Literal["on-demand", "spot", "reserved"] = "on-demand"
+    price: Annotated[float, Meta(ge=0)] | None = None
     available: bool = True
 
 
-class WrittenType(_TolerantStruct, frozen=True, kw_only=True):
+class WrittenType(_StrictStruct, frozen=True, kw_only=True):
     """An instance type: the capacity of its nodes, and the `overhead` that is not allocatable."""
 
     name: str
@@ -142,6 +141,7 @@ _FIELDS: Mapping[str, type[Struct]] = {
     "instanceTypes[].offerings[]": WrittenOffering,
 }
 _UNKNOWN = lazy_pattern(r"Object contains unknown field `(?P<field>[^`]*)`")
+_NO_CAPACITY_TYPE = lazy_pattern(r"Invalid enum value '(?P<value>.*)'")
 
 
 def _convert(document: object, record: type[_T]) -> _T:
@@ -156,6 +156,9 @@ def _convert_error(message: str) -> InputError:
     """Convert msgspec's message: the place becomes a field path with the nearest field."""
     text, _, where = message.partition(" - at `$")
     field = where.rstrip("`").lstrip(".")
+    if (wrong := _NO_CAPACITY_TYPE.fullmatch(text)) is not None:
+        hint = nearest(wrong["value"], CAPACITY_TYPES) or f"one of {', '.join(CAPACITY_TYPES)}"
+        return InputError(f'"{wrong["value"]}" is not a capacity type', place=Place(field=field), hint=hint)
     unknown = _UNKNOWN.fullmatch(text)
     if unknown is None:
         return InputError(text[:1].lower() + text[1:], place=Place(field=field))
@@ -476,11 +479,14 @@ def _kwok_types(document: object) -> InstanceTypes:
                 capacity=kwok_type.resources,
                 overhead={"cpu": "100m", "memory": "10Mi"},
                 offerings=tuple(
-                    WrittenOffering(
-                        zone=offering.value(ZONE),
-                        capacity_type=offering.value("capacity-type"),
-                        price=offering.price,
-                        available=offering.available,
+                    _convert(
+                        {
+                            "zone": offering.value(ZONE),
+                            "capacityType": offering.value("capacity-type"),
+                            "price": offering.price,
+                            "available": offering.available,
+                        },
+                        WrittenOffering,
                     )
                     for offering in kwok_type.offerings
                 ),

@@ -27,6 +27,7 @@ from kschedx.karpenter.requirements import (
     Amounts,
     Requirements,
     amounts_of,
+    is_bound,
     pod_requests,
 )
 from kschedx.karpenter.scheduler import (
@@ -51,7 +52,6 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import HOSTNAME, ZONE, added_node_name
-from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import (
     UNSCHEDULABLE_STATUS,
     Node,
@@ -112,8 +112,7 @@ def _fault(values: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | No
         return f'"{values.operator}" is not an operator', allowed
     if values.operator == "In" and not values.values:
         return f"{values.key} In needs a value", ""
-    bounds = [number for value in values.values if (number := parse_int64(value)) is not None and number >= 0]
-    if values.operator in ("Gt", "Lt", "Gte", "Lte") and (len(values.values), len(bounds)) != (1, 1):
+    if values.operator in ("Gt", "Lt", "Gte", "Lte") and not is_bound(values.values):
         return f"{values.key} {values.operator} needs one whole number, found [{', '.join(values.values)}]", ""
     return None
 

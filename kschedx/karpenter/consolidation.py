@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct, field
@@ -153,7 +154,7 @@ class ConsolidationDocument(Document, frozen=True):
     by_chance: bool
 
 
-class Consolidation(Struct, frozen=True, kw_only=True):
+class Consolidation(Struct, frozen=True, kw_only=True, dict=True):
     """Karpenter's commands, each computed as if it were the only one."""
 
     follows: str
@@ -167,6 +168,11 @@ class Consolidation(Struct, frozen=True, kw_only=True):
     budgets_at: str = ""
     """The time at which scheduled budgets were evaluated; empty without any."""
     by_chance: bool = False
+
+    @cached_property
+    def nodes(self) -> frozenset[str]:
+        """The nodes of all commands."""
+        return frozenset(name for command in self.commands for name in command.nodes)
 
     @property
     def document(self) -> ConsolidationDocument:
@@ -209,7 +215,7 @@ class Consolidator:
     def __init__(self, karpenter: Karpenter, only: Collection[str] | None = None) -> None:
         """`only` are the nodes that are tried alone; by default the first ones."""
         self._karpenter = karpenter
-        self._only = only
+        self._only = None if only is None else frozenset(only)
         self._snapshot = karpenter.snapshot
         self._now = karpenter.snapshot.moment()
         self._pools = {pool.name: pool for pool in karpenter.pools}
@@ -374,20 +380,20 @@ class Consolidator:
     def _single_node(self) -> list[Command]:
         """Return every candidate that can be deleted alone; Karpenter takes the first."""
         commands = []
-        ordered = self._sort_candidates()
+        ordered, allowed = self._sort_candidates(), self._allowed_disruptions(Method.SINGLE_NODE)
         most = min(_MOST_ALONE, max(_MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
-        tried = ordered[:most]
-        if self._only is not None:
-            tried = [candidate for candidate in ordered if candidate.name in self._only]
-        self._kept |= {candidate.name: NOT_TRIED for candidate in ordered if candidate not in tried}
-        for candidate in tried:
+        only = {candidate.name for candidate in ordered[:most]} if self._only is None else self._only
+        self._kept |= {candidate.name: NOT_TRIED for candidate in ordered if candidate.name not in only}
+        for candidate in ordered:
+            if candidate.name not in only:
+                continue
             command = self._command(Method.SINGLE_NODE, [candidate])
             if isinstance(command, str):
                 self._kept[candidate.name] = command
             elif not self._is_approved(command):
                 score = min(command.scores, key=lambda score: score.value)
                 self._kept[candidate.name] = f"score {score.value:.2f} is below {BALANCED_THRESHOLD:.2f} (Balanced)"
-            elif self._allowed_disruptions(Method.SINGLE_NODE)[candidate.pool.name]:
+            elif allowed[candidate.pool.name]:
                 commands.append(command)
         return commands
 
@@ -485,6 +491,11 @@ class Consolidator:
 
     # --- Balanced
 
+    @cached_property
+    def _costs(self) -> Mapping[str, float]:
+        """The cost of disrupting each node."""
+        return {name: disruption_cost(pods_on(self._snapshot, state)) for name, state in self._states.items()}
+
     def _score(self, command: Command, nodes: Sequence[_Candidate]) -> Command | str:
         """Return the command with its scores, or why they are not known."""
         pools = {node.pool.name for node in nodes if node.pool.spec.disruption.consolidation_policy == BALANCED}
@@ -495,13 +506,13 @@ class Consolidator:
             fractions = price_fractions(mates, self._prices)
             if not fractions or (command.savings is None and command.replacements):
                 return PRICES_UNKNOWN
-            total = sum(disruption_cost(pods_on(self._snapshot, state)) for state in mates if state.row >= 0)
+            total = sum(self._costs[state.name] for state in mates)
             saved = 1.0 if command.savings is None or not command.price else command.savings / command.price
             scores.append(
                 _Score(
                     pool=name,
                     savings=saved * sum(fractions[candidate.name] for candidate in its),
-                    disruption=sum(candidate.disruption_cost for candidate in its) / total,
+                    disruption=sum(self._costs[candidate.name] for candidate in its) / total,
                 )
             )
         return replace(command, scores=tuple(scores))

@@ -20,7 +20,6 @@ from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
     DELETION_COST,
     DO_NOT_DISRUPT,
-    NODE_POOL,
     DisruptionBudget,
     NodeClaim,
     NodePool,
@@ -30,10 +29,8 @@ from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import Duration, nanoseconds
 from kschedx.kube.schedules import read_schedule
-from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod, PodDisruptionBudget, Taint, compile_budgets
 from kschedx.releases.karpenter import KarpenterBehaviour, karpenter_behaviour
-from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 BLOCKED = "DisruptionBlocked"
@@ -105,7 +102,6 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
 
     node: str
     pool: str
-    """Empty for a node that Karpenter does not manage and never disrupts."""
     obstacles: tuple[Obstacle, ...]
     """Karpenter reports the first one. A drifted node with a termination grace period goes in spite of its pods."""
     is_consolidatable: bool
@@ -148,10 +144,18 @@ def disruptions(
 ) -> list[NodeDisruption]:
     """Return the result for each of Karpenter's nodes. `now` is in nanoseconds; the default is the time of the
     snapshot. `prices` are those of nodes."""
-    if not snapshot.of(NodeClaim):
+    managed = managed_nodes(snapshot)
+    if not managed:
         return []
     pools = _Pools(snapshot, prices, snapshot.moment() if now is None else now)
-    return [disruption for name in names if (disruption := pools.disruption(name)).pool]
+    return [pools.disruption(name) for name in names if name in managed]
+
+
+def managed_nodes(snapshot: Snapshot) -> frozenset[str]:
+    """Return the names of Karpenter's nodes."""
+    cluster = ClusterState.of(snapshot)
+    states = (state for state in (*cluster.staying, *cluster.leaving) if state.claim is not None and state.pool)
+    return frozenset(state.node.name for state in states if state.node is not None)
 
 
 def price_fractions(nodes: Sequence[StateNode], prices: Mapping[str, float | None]) -> dict[str, float]:
@@ -173,45 +177,40 @@ class _Pools:
         self._behaviour = karpenter_behaviour(karpenter_version(snapshot))
         self._pools = {pool.name: pool for pool in snapshot.of(NodePool)}
         cluster = ClusterState.of(snapshot)
-        self._states = {node.row: node for node in (*cluster.staying, *cluster.leaving) if node.row >= 0}
+        self._states = {state.row: state for state in (*cluster.staying, *cluster.leaving) if state.row >= 0}
         self._costs: dict[str, tuple[float, dict[str, float]]] = {}
         """Pool to its disruption cost, and each node's fraction of the price, as far as it is known."""
-        self._budgets: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
-        for budget, selector in compile_budgets(snapshot.disruption_budgets):
-            self._budgets.setdefault(budget.metadata.namespace, []).append((budget, selector))
+        self._budgets = compile_budgets(snapshot.disruption_budgets)
 
     def disruption(self, name: str) -> NodeDisruption:
-        """Evaluate a node of the snapshot."""
+        """Evaluate a node that Karpenter manages."""
         snapshot, behaviour = self._snapshot, self._behaviour
-        row = snapshot.cluster.index[name]
-        state = self._states.get(row) or StateNode(node=snapshot.cluster.nodes[row], row=ClusterRow(row))
-        pods = pods_on(snapshot, state)
-        conditions = state.claim.status.conditions if state.claim is not None else ()
-        pool = self._pools.get(state.pool)
+        state = self._states[snapshot.cluster.index[name]]
+        claim, pool, pods = state.claim, self._pools.get(state.pool), pods_on(snapshot, state)
+        assert claim is not None
+        conditions = claim.status.conditions
         is_consolidatable = condition_of(conditions, "Consolidatable", "True") is not None
         is_drifted, is_empty = condition_of(conditions, "Drifted", "True") is not None, _is_empty(pods, behaviour)
-        disabling = None if pool is None or state.claim is None else self._disabling(pool, pods)
+        disabling = None if pool is None else self._disabling(pool, pods)
         reasons = {"Drifted"} if is_drifted else set()
         if not is_drifted or (is_consolidatable and disabling is None):
             reasons.add("Empty" if is_empty else "Underutilized")
-        blocking = () if pool is None or state.claim is None else _blocking_budgets(pool, reasons, self._now)
+        blocking = () if pool is None else _blocking_budgets(pool, reasons, self._now)
         goes_by_drift = is_drifted and (pool is None or not _blocking_budgets(pool, {"Drifted"}, self._now))
         is_of_drift = goes_by_drift or (is_drifted and bool(blocking))
         is_balanced = pool is not None and pool.spec.disruption.consolidation_policy == BALANCED
         return NodeDisruption(
             node=name,
-            pool=state.pool if state.claim is not None else "",
-            obstacles=()
-            if state.claim is None
-            else tuple(self._obstacles(state, state.claim, pool, pods, blocking, is_drifted=is_of_drift)),
+            pool=state.pool,
+            obstacles=tuple(self._obstacles(state, claim, pool, pods, blocking, is_drifted=is_of_drift)),
             is_consolidatable=is_consolidatable,
             is_drifted=is_drifted,
             goes_by_drift=goes_by_drift,
             is_empty=is_empty,
-            balance=self._balance(state) if is_balanced and state.claim and behaviour.moves_are_balanced else None,
+            balance=self._balance(state) if is_balanced and behaviour.moves_are_balanced else None,
             blocking=blocking,
-            guarded=next((pod.key for pod in pods if state.claim is not None and _is_guarded(pod, self._now)), ""),
-            protected=() if state.claim is None else self._protecting(pods),
+            guarded=next((pod.key for pod in pods if _is_guarded(pod, self._now)), ""),
+            protected=self._protecting(pods),
             is_guarded=state.is_guarded,
             disabling=disabling,
         )
@@ -368,8 +367,6 @@ def _node_blockers(state: StateNode) -> Iterator[str]:
         yield "node is deleting or marked for deletion"
     elif state.is_guarded:
         yield f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation'
-    elif NODE_POOL not in state.labels:
-        yield f"node doesn't have required label (label={NODE_POOL})"
 
 
 def _is_guarded(pod: Pod, now: int) -> bool:

@@ -18,6 +18,7 @@ from kschedx.karpenter.requirements import (
     NORMALIZED,
     Amounts,
     Requirements,
+    is_bound,
     is_reserved_label,
     pod_requests,
     reserved_domains,
@@ -27,7 +28,6 @@ from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL
 from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
-from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, PreferredSchedulingTerm
 from kschedx.kube.storage import (
     BIND_COMPLETED,
@@ -448,8 +448,6 @@ def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
 # The pods that Karpenter evaluates, and why it ignores others. Upstream: pkg/utils/pod (IsProvisionable,
 # IsReschedulable), Validate in provisioner.go.
 
-_BOUNDS = ("Gt", "Lt")
-
 
 class PodEligibility(StrEnum):
     """What Karpenter does with a pending pod."""
@@ -523,7 +521,5 @@ def _requirement_errors(requirement: NodeSelectorRequirement, group: str) -> Ite
             yield f"invalid value {value} for key {key}, {error}"
     if requirement.operator == "In" and not requirement.values:
         yield f"key {key} with operator In must have a value defined"
-    if requirement.operator in _BOUNDS and (
-        (len(requirement.values) != 1) or (parse_int64(requirement.values[0]) or 0) < 0
-    ):
+    if requirement.operator in ("Gt", "Lt") and not is_bound(requirement.values):
         yield f"key {key} with operator {requirement.operator} must have a single positive integer value"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -211,6 +211,12 @@ class LabelRequirement(Struct, frozen=True, kw_only=True):
         if self.at_most is not None:
             text += f" <={self.at_most}"
         return text if self.min_values is None else f"{text} minValues {self.min_values}"
+
+
+def is_bound(values: Sequence[str]) -> bool:
+    """Return whether these are the values of an operator that compares numbers: a single one, which is not negative."""
+    bound = parse_int64(values[0]) if len(values) == 1 else None
+    return bound is not None and bound >= 0
 
 
 def _larger(item: int | None, other: int | None) -> int | None:

@@ -3,7 +3,7 @@
 # Annotations are evaluated in all modules of decoded records: msgspec would compile each that is a string, which takes
 # 15 ms of every command.
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 
 from msgspec import Struct, field
@@ -715,11 +715,14 @@ class PodDisruptionBudget(Struct, frozen=True, kw_only=True, rename="camel"):
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
-def compile_budgets(budgets: Iterable[PodDisruptionBudget]) -> Iterator[tuple[PodDisruptionBudget, Selector]]:
-    """Yield budgets with their selectors, without those whose selector is invalid: they cover no pods."""
+def compile_budgets(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[tuple[PodDisruptionBudget, Selector]]]:
+    """Return budgets with their selectors, by namespace. Those whose selector is invalid cover no pods."""
+    compiled: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
     for budget in budgets:
         with suppress(InputError):
-            yield budget, compile_selector(budget.spec.selector)
+            pair = budget, compile_selector(budget.spec.selector)
+            compiled.setdefault(budget.metadata.namespace, []).append(pair)
+    return compiled
 
 
 # Typed records of scheduling.k8s.io: priority classes and pod groups.

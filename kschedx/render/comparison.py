@@ -100,7 +100,7 @@ def changes_table(title: str, changes: Iterable[ProfileChange], before: Setup, a
             rows.append((place, change.subject, _change(change)))
     if gates:
         first = next((number for number, row in enumerate(rows) if row[0] not in ("version", "gate")), len(rows))
-        rows.insert(first, ("gates", f"{len(gates)} differ", ", ".join(gates)))
+        rows.insert(first, ("gates", count(len(gates), "differs", "differ"), ", ".join(gates)))
     columns = tuple((label, False) for label in ("where", "what", "change"))
     return TableView(title=title, columns=columns, rows=tuple(rows))
 
@@ -445,14 +445,16 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
     node."""
     repacking = summary.repacking
     if repacking is not None:
-        moves, title = repacking.moves, f"Where {count(repacking.pods, 'pod')} go if they are rescheduled one by one"
+        title = f"Where {count(repacking.pods, 'pod goes', 'pods go')} if rescheduled one by one"
+        moves = repacking.moves
     else:
         pairs = Counter(
             (difference.old_node, difference.new_node)
             for difference in summary.differences
             if difference.old_node and difference.new_node
         )
-        moves, title = pairs, f"Where {count(pairs.total(), 'pod')} go instead, each decided alone"
+        title = f"Where {count(pairs.total(), 'pod goes', 'pods go')} instead, each decided alone"
+        moves = pairs
     label = next((key for key in (*POOL_LABELS, *ZONE_LABELS) if _has_label(snapshot, key)), "")
     pool_of = {
         node.name: node.metadata.labels.get(label, "no pool") if label else "nodes" for node in snapshot.cluster.nodes

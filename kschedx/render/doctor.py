@@ -137,7 +137,7 @@ def _mixture_facts(mixture: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
             return _skew(mixture)
         case gaps.NodesOfTwoTimes():
             return (
-                f"nodes recorded at two times: {count(mixture.older, 'ready node', 'ready nodes')} last seen earlier",
+                f"nodes recorded at two times: {count(mixture.older, 'ready node')} last seen earlier",
                 (
                     Fact(label="newest", items=(f"{mixture.newest} {mixture.newest_node} ({mixture.newest_place})",)),
                     Fact(label="oldest", items=(f"{mixture.oldest} {mixture.oldest_node} ({mixture.oldest_place})",)),
@@ -149,7 +149,7 @@ def _mixture_facts(mixture: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
                 Fact(label="node", items=(f"{mixture.node_time} {mixture.node} ({mixture.node_place})",)),
             )
         case gaps.YoungNodes():
-            pods = count(mixture.pods, "pod", "pods")
+            pods = count(mixture.pods, "pod")
             return f"{pods} started before the {'node' if mixture.nodes == 1 else 'nodes'} under them", (
                 Fact(label="pod", items=(f"{mixture.started} {mixture.pod}",)),
                 Fact(label="node", items=(f"{mixture.created} {mixture.node} was created",)),
@@ -285,8 +285,8 @@ def _pods_of_namespaces(namespaces: gaps.PodsOfNamespaces) -> tuple[str, tuple[F
     if not namespaces.namespaces_absent:
         return "only pods of system namespaces are present", (here,)
     absent = list_names(namespaces.absent, _NAMES, namespaces.namespaces_absent)
-    number = f"at least {namespaces.pods:,} pods" if namespaces.pods else "pods"
-    headline = f"{number} are missing: none of namespace {absent}"
+    number = f"at least {count(namespaces.pods, 'pod is', 'pods are')}" if namespaces.pods else "pods are"
+    headline = f"{number} missing: none of namespace {absent}"
     return headline, (here, *((Fact(label="shown by", items=(namespaces.evidence,)),) if namespaces.evidence else ()))
 
 

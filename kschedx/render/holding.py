@@ -77,7 +77,7 @@ def _kueue(kueue: model.Kueue, known: Collection[str], *, wide: bool) -> Iterato
             yield Fact(label="used by", items=tuple(used[:_SHOWN]), rest=rest)
     yield from _decision(kueue, known)
     if kueue.is_by_usage and kueue.waiting:
-        turn = f"{kueue.waiting:,} wait; order: LocalQueue with the least usage, then priority, then age"
+        turn = f"{kueue.waiting:,} pending; order: LocalQueue with the least usage, then priority, then age"
         yield Fact(label="turn", items=(turn,))
     if kueue.weighted_share is not None and kueue.cohort:
         share = (

@@ -19,6 +19,7 @@ from kschedx.autoscaler.scale_down import (
     Unremovable,
     UtilizationResult,
 )
+from kschedx.autoscaler.status import NodeGroupStatus
 from kschedx.fixes.phrases import budgets_by_drain
 from kschedx.inquiry.scale_down import NodeRemovals
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
@@ -73,7 +74,7 @@ def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
             return "the node is in no node group"
         case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
             assert group is not None
-            return f"its node group {group.name} is at its minimum of {group.min_size}"
+            return f"its node group {group.name} is {_at_minimum(group)} of {group.min_size}"
         case Unremovable.STARTING:
             return "it is starting"
         case Unremovable.CURRENTLY_BEING_DELETED:
@@ -86,10 +87,10 @@ def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
             return "its utilization is unknown: no allocatable CPU or memory, or an incomplete pool of devices"
         case Unremovable.NOT_UNDERUTILIZED:
             assert removal.utilization is not None
-            flag = "gpu-utilization" if removal.utilization.is_gpu else "utilization"
-            most = round(100 * removal.utilization.threshold)
-            resource = removal.utilization.resource
-            return f"more than {most}% of its {resource} is requested (--scale-down-{flag}-threshold)"
+            used = removal.utilization
+            flag = "gpu-utilization" if used.is_gpu else "utilization"
+            share = f"{'more than ' if used.is_above_threshold else ''}{used.threshold_percent}%"
+            return f"{share} of its {used.resource} is requested (--scale-down-{flag}-threshold)"
         case Unremovable.BLOCKED_BY_POD:
             blocking = removal.of(RemovalFate.BLOCKS)
             if len(blocking) > 1:
@@ -113,14 +114,19 @@ def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
             assert_never(reason)
 
 
+def _at_minimum(group: NodeGroupStatus) -> str:
+    return "at its minimum" if group.target == group.min_size else "below its minimum"
+
+
 def _removal_label(removal: Removal, *, named: bool) -> str:
     """Return the result in a few words for a row of a table; `named` with the pod that keeps the node."""
     if removal.is_removable:
         return "removed, its pods move" if removal.places else "removed"
     match removal.reasons[0]:
         case Unremovable.NOT_UNDERUTILIZED:
-            assert removal.utilization is not None
-            return f"above {round(100 * removal.utilization.threshold)}%"
+            used = removal.utilization
+            assert used is not None
+            return f"{'above' if used.is_above_threshold else 'at'} {used.threshold_percent}%"
         case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
             assert removal.group is not None
             return f"minimum of {removal.group.min_size} in {removal.group.name}"
@@ -165,7 +171,7 @@ def _blocker_text(fate: PodFate, *, named: bool = True) -> str:
 def _utilization_text(used: UtilizationResult) -> str:
     """Return how much of the node is requested."""
     requested, offered = amount(used.resource, used.requested), amount(used.resource, used.offered)
-    return f"{round(100 * used.share)}% of its {used.resource} ({requested} of {offered})"
+    return f"{used.percent}% of its {used.resource} ({requested} of {offered})"
 
 
 # The screen of `kschedx scale-down`.
@@ -318,7 +324,7 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
     if disruption.disabling is not None:  # it is the last one
         field, value = disruption.disabling
         obstacles[-1] += f" ({field} is {value})"
-    goes = consolidation is not None and any(disruption.node in command.nodes for command in consolidation.commands)
+    goes = consolidation is not None and disruption.node in consolidation.nodes
     why = "" if consolidation is None else consolidation.kept.get(disruption.node, "")
     if goes or (disruption.goes_by_drift and disruption.may_go):
         obstacles = []  # what only consolidation requires does not keep a drifted node
@@ -398,11 +404,10 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
             yield FixView(title=f"remove {SCALE_DOWN_DISABLED} from the node", seen=seen, commands=(command,))
         elif reason in _DISABLING:
             yield FixView(title=f"set --{_DISABLING[reason]}=true of cluster-autoscaler", seen=seen)
-        elif reason is Unremovable.NODE_GROUP_MIN_SIZE_REACHED and removal.group is not None:
-            least = removal.group.min_size
-            yield FixView(
-                title=f"lower the minimum of node group {removal.group.name} from {least} to {least - 1}", seen=seen
-            )
+        elif reason is Unremovable.NODE_GROUP_MIN_SIZE_REACHED and (group := removal.group) is not None:
+            sizes = f"from {group.min_size} to {group.target - 1}"
+            if group.target > 0:  # a group of no nodes has none to remove
+                yield FixView(title=f"lower the minimum of node group {group.name} {sizes}", seen=seen)
         elif (
             reason is Unremovable.NOT_UNDERUTILIZED
             and not others
@@ -508,7 +513,7 @@ def _causes(items: Sequence[ViewItem]) -> tuple[str, ...]:
 
 def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, named: bool) -> ViewItem:
     """Return the row of a node. If its sentence is not to name pods and numbers, other nodes may have the same."""
-    used = "" if removal.utilization is None else round(100 * removal.utilization.share)
+    used = "" if removal.utilization is None else removal.utilization.percent
     label = _removal_label(removal, named=named)
     phrase = _removal_text(removal) if named else f"cluster-autoscaler: {label}"
     if not removal.is_removable:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 from rich.cells import cell_len
 
@@ -96,10 +98,10 @@ def _initials(names: Iterable[str]) -> dict[str, str]:
     titles: dict[str, str] = {}
     for name in names:
         capitals = "".join(character for character in name if character.isupper()) or name[:3]
-        title, length = capitals, 2
-        while title in titles.values():
-            title, length = name[:length], length + 1
-        titles[name] = title
+        longer = (name[:length] for length in range(2, len(name) + 1))
+        numbered = (f"{name}{number}" for number in itertools.count(2))
+        known = titles.values()
+        titles[name] = next(title for title in chain((capitals,), longer, numbered) if title not in known)
     return titles
 
 

@@ -477,12 +477,16 @@ def _stack_blocks(blocks: list[list[StyledLine]], levels: list[Level]) -> list[S
 
 
 def _rest(diagnosis: Diagnosis, hidden: int, width: int) -> list[StyledLine]:
+    """Return a line about the last `hidden` blocks: the number of their nodes, and the plugins that reject these."""
     if not hidden:
         return []
-    groups = diagnosis.groups[-hidden:]
-    nodes = sum(group.count for group in groups)
-    plugins = list(dict.fromkeys(group.exemplar.blockers[0].plugin for group in groups))
-    phrase = f"{count(hidden, 'more group')} of {count(nodes, 'node')}: {list_names(plugins, 4)}"
+    excluded = diagnosis.excluded  # the last block
+    number = hidden - (excluded is not None)
+    groups = diagnosis.groups[-number:] if number else ()
+    nodes = sum(group.count for group in groups) + (0 if excluded is None else excluded.count)
+    plugins = (*(group.exemplar.blockers[0].plugin for group in groups), *(excluded.plugins if excluded else ()))
+    names = list_names(dict.fromkeys(plugins), 4)
+    phrase = f"{count(hidden, 'more group')} of {count(nodes, 'node')}: {names}"
     return paragraph(phrase, width, indent=2, style=DIM)
 
 

@@ -94,13 +94,21 @@ def test_groups_have_the_tags_of_an_auto_scaling_group() -> None:
     entry = {
         "nodes": ["n1"],
         "capacity": {"cpu": "8", "memory": "32Gi"},
-        "tags": {f"{prefix}/label/disk": "nvme", f"{prefix}/taint/dedicated": "gpu:NoSchedule", "Name": "x"},
+        "tags": {
+            f"{prefix}/label/disk": "nvme",
+            f"{prefix}/taint/dedicated": "gpu:NoSchedule",
+            f"{prefix}/taint/ignored": "NoSchedule",
+            "Name": "x",
+        },
     }
     result = read_groups({"groups": {"spot": entry}}, "groups.yaml")
     assert result.nodes == {"n1": "spot"}
     template = json.loads(json.dumps(result.templates["spot"]))["Node"]
     assert template["metadata"]["labels"]["disk"] == "nvme"
     assert template["spec"]["taints"] == [{"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}]
+
+
+LARGE = {"capacity": {"cpu": "8", "memory": "32Gi"}}
 
 
 @pytest.mark.parametrize(
@@ -110,6 +118,10 @@ def test_groups_have_the_tags_of_an_auto_scaling_group() -> None:
         ({"groups": {"a": 3}}, "a group is a map"),
         ({"groups": {"a": {"templat": {}}}}, "not a key of a group"),
         ({"groups": {"a": {"labels": {"x": "y"}}}}, "capacity with cpu and memory"),
+        ({"groups": {"a": {**LARGE, "taints": "gpu:NoSchedule"}}}, "taints is a list"),
+        ({"groups": {"a": {**LARGE, "taints": ["gpu"]}}}, '"gpu" is not a taint: KEY=VALUE:EFFECT'),
+        ({"groups": {"a": {**LARGE, "taints": ["gpu:NoSchedul"]}}}, '"NoSchedul" is not a taint effect'),
+        ({"groups": {"a": {**LARGE, "taints": [{"key": "gpu"}]}}}, "null is not a taint effect"),
     ],
 )
 def test_an_invalid_file_of_groups(document: object, expected: str) -> None:

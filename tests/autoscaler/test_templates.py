@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import kschedx
-from kschedx.autoscaler.templates import machine_templates
+from kschedx.autoscaler.templates import cloud_templates, machine_templates
+from kschedx.errors import InputError
 from tests.builders import Manifest
 from tests.command import ROOT
 from tests.command import kschedx as command
@@ -95,3 +96,14 @@ def test_the_output_of_snapshotz_supplements_a_cluster(tmp_path: Path) -> None:
     answer = command("why", cluster / "pod.yaml", "-s", cluster / "cluster.yaml", "-s", invalid)
     assert answer.code == 2
     assert "neither a map with `groups` nor the output of /snapshotz" in answer.err
+
+
+@pytest.mark.parametrize("pods", ["web", {"web": {}}, [1]], ids=str)
+def test_the_pods_of_a_template_are_manifests(pods: object) -> None:
+    with pytest.raises(InputError, match="Pods is a list of manifests"):
+        cloud_templates({"a": {"Node": {}, "Pods": pods}})
+
+
+def test_a_template_is_a_node_whatever_its_kind() -> None:
+    template = cloud_templates({"a": {"Node": {"apiVersion": "v2", "kind": "Pod"}, "Pods": [{"kind": "Node"}]}})["a"]
+    assert (template.node.name, len(template.pods)) == ("template", 1)

@@ -112,3 +112,37 @@ def test_a_claim_whose_node_has_not_registered_is_no_candidate(tmp_path: Path) -
     result = kschedx("scale-down", "--instance-types", folder / "types.yaml", "-s", cluster)
     assert "ip-10-0-1-12" in result.out, result.err
     assert "general-17" not in result.out
+
+
+@pytest.mark.parametrize(
+    ("target", "minimum", "phrase", "fix"),
+    [
+        (1, 1, "at its minimum of 1", "from 1 to 0 · nothing else keeps the node"),
+        (1, 3, "below its minimum of 3", "from 3 to 0 · nothing else keeps the node"),
+        (0, 0, "at its minimum of 0", ""),
+    ],
+)
+def test_a_lower_minimum_lets_a_node_go(target: int, minimum: int, phrase: str, fix: str, tmp_path: Path) -> None:
+    group = single_group.group(target=target)
+    group["health"]["minSize"] = minimum
+    items = [single_group.node(), single_group.status(group)]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}), encoding="utf-8")
+    out = kschedx("scale-down", "workers-0", "-s", "cluster.json", cwd=tmp_path, columns=200).out
+    assert phrase in out
+    fixes = [line.partition("node group workers ")[2] for line in out.splitlines() if "lower the minimum" in line]
+    assert fixes == [fix] * bool(fix)
+
+
+@pytest.mark.parametrize(("cpu", "phrase"), [("1", "50% of its cpu"), ("1001m", "more than 50% of its cpu")])
+def test_a_node_at_the_threshold_stays_before_1_31(cpu: str, phrase: str, tmp_path: Path) -> None:
+    full = single_group.pod("full", cpu=cpu, nodeName="workers-0")
+    items = [
+        single_group.node(),
+        single_group.node("workers-1"),
+        full,
+        single_group.status(single_group.group(target=2)),
+    ]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}), encoding="utf-8")
+    asking = ("scale-down", "workers-0", "-s", "cluster.json", "--kube-version", "1.28")
+    out = kschedx(*asking, cwd=tmp_path, columns=200).out
+    assert f"cluster-autoscaler keeps it, {phrase} is requested (--scale-down-utilization-threshold)" in out

@@ -173,6 +173,8 @@ profiles:
     args:
       ignoredResources: [acme.io/license]
       scoringStrategy: {type: LeastAllocated, resources: [{name: acme.io/gpu, weight: 3}]}
+  - name: Other
+    args: {endpoint: "https://token@acme.example/", region: acme-west}
 """
 
 

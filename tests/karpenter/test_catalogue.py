@@ -109,3 +109,15 @@ def test_flex_follows_the_name_of_the_type(name: str, flex: str) -> None:
     catalogue = read_catalogue({**HEAD, "instanceTypes": [{**M6I, "name": name}]})
     (item,) = read_instance_types(catalogue, "general", ("eu-1a",), frozenset({FLEX}), {})
     assert item.requirements.requirement(FLEX).values == {flex}
+
+
+@pytest.mark.parametrize(
+    ("offering", "error"),
+    [
+        ({"capacityType": "ondemand"}, 'capacityType: "ondemand" is not a capacity type .did you mean "on-demand"'),
+        ({"price": -0.1}, "price: expected `float` >= 0.0"),
+    ],
+)
+def test_an_invalid_offering_is_named(offering: dict[str, object], error: str) -> None:
+    with pytest.raises(InputError, match=rf"instanceTypes\[0\]\.offerings\[0\]\.{error}"):
+        read_catalogue({**HEAD, "instanceTypes": [{**M6I, "offerings": [{"zone": "a", **offering}]}]})

@@ -247,6 +247,12 @@ def _with(manifest: Json, **status: Any) -> Json:
     return {**manifest, **status}
 
 
+def _requiring(key: str, operator: str, *values: str) -> Json:
+    expression = {"key": key, "operator": operator, "values": list(values)}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
 @pytest.mark.parametrize(
     ("objects", "outcome"),
     [
@@ -259,23 +265,8 @@ def _with(manifest: Json, **status: Any) -> Json:
             PodEligibility.WAITING,
         ),
         ((pool(), pod(nodeSelector={"karpenter.sh/other": "x"})), PodEligibility.REFUSED),
-        (
-            (
-                pool(),
-                pod(
-                    affinity={
-                        "nodeAffinity": {
-                            "requiredDuringSchedulingIgnoredDuringExecution": {
-                                "nodeSelectorTerms": [
-                                    {"matchExpressions": [{"key": "karpenter.sh/nodepool", "operator": "DoesNotExist"}]}
-                                ]
-                            }
-                        }
-                    }
-                ),
-            ),
-            PodEligibility.AVOIDS_KARPENTER,
-        ),
+        ((pool(), pod(affinity=_requiring("size", "Gt", "large"))), PodEligibility.REFUSED),
+        ((pool(), pod(affinity=_requiring("karpenter.sh/nodepool", "DoesNotExist"))), PodEligibility.AVOIDS_KARPENTER),
     ],
     ids=lambda value: value.value if isinstance(value, PodEligibility) else "",
 )

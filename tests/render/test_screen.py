@@ -10,6 +10,7 @@ from kschedx import explain as explain_pod
 from kschedx.errors import InputError
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.layout import MOST_LINES
+from kschedx.render.scores import _initials
 from kschedx.render.screen import why_lines
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
@@ -161,3 +162,19 @@ def test_a_pod_that_pre_enqueue_rejects_is_not_named_gated() -> None:
     # kube-scheduler writes no event about such a pod; the cause and its block name the claim, PreFilter adds nothing
     assert not [line for line in lines if "event" in line]
     assert len([line for line in lines if "no resource claim has been created" in line]) == 2
+
+
+def test_plugins_with_the_same_capitals_have_different_titles() -> None:
+    names = ["TaintToleration", "TT", "TopologyTable", "To"]
+    assert _initials(names) == {"TaintToleration": "TT", "TT": "TT2", "TopologyTable": "To", "To": "T"}
+
+
+def test_excluded_nodes_are_counted_among_hidden_groups() -> None:
+    nodes = [node(f"n{number}", taints=[f"k{number}=v:NoSchedule"]) for number in range(9)]
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"n{number}"]}]} for number in range(8)
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    screen = plain(of_objects(*nodes, node("m"), asking(affinity={"nodeAffinity": required})))
+    assert sum("✗ TaintToleration" in line for line in screen) == 8
+    assert "1 more group of 2 nodes: NodeAffinity" in screen

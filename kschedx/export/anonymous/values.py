@@ -18,6 +18,7 @@ from kschedx.kube.other_schedulers import QUEUES_FILE
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import Operator
 from kschedx.patterns import lazy_pattern
+from kschedx.releases.plugins import PLUGINS
 
 DNS_SUBDOMAIN = 253
 DNS_LABEL = 63
@@ -508,7 +509,8 @@ def _document(written: str, record: Record, names: Names) -> str:
 
 
 # The scheduler's configuration. Its labels, resources, and schedulers' names are replaced like those of the cluster.
-# Plugins and everything else that Kubernetes defines stay; what scheduling does not read is omitted.
+# Plugins and everything else that Kubernetes defines stay; what scheduling does not read is omitted, as are the args of
+# plugins from other packages.
 
 _LEFT_OUT = frozenset(
     {
@@ -516,6 +518,8 @@ _LEFT_OUT = frozenset(
         *("tlsConfig", "enableProfiling", "enableContentionProfiling"),
     }
 )
+
+_IN_TREE = frozenset(plugin.name for plugin in PLUGINS)
 
 _Change = Callable[[str, Names], str]
 
@@ -548,6 +552,8 @@ def change_configuration(config: Mapping[str, object], names: Names) -> Json:
 
 def _changed_configuration(key: str, value: object, names: Names) -> object:
     if is_map(value):
+        if key == "pluginConfig" and value.get("name") not in _IN_TREE:  # their args may hold anything
+            return {field: item for field, item in value.items() if field != "args"}
         if "key" in value and "operator" in value:
             return _requirement(value, names)
         if key == "matchLabels":
