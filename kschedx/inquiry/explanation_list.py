@@ -300,13 +300,24 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
         pods if possible; None if none is known."""
         return {}
 
+    def explanation_of(self, number: int) -> Explanation | None:
+        """Return the explanation of the first pod of a group; None if it is undecided or refused."""
+        if number not in self._explanations:
+            self._explanations[number] = self._item_of(self.groups[number].first).answer()[1]
+        return self._explanations[number]
+
+    @cached_property
+    def _explanations(self) -> dict[int, Explanation | None]:
+        return {}
+
     def try_fixes(self, numbers: Iterable[int]) -> None:
         """Try fixes for the groups with these numbers, unless that was done before."""
         new = [number for number in numbers if number not in self.fixes]
         for number in count_items(new, Phase.TRYING_FIXES, len(new), "causes") if new else ():
-            self.fixes[number] = self._find_fix(self.groups[number])
+            self.fixes[number] = self._find_fix(number)
 
-    def _find_fix(self, group: CauseGroup) -> Fix | SharedFix | None:
+    def _find_fix(self, number: int) -> Fix | SharedFix | None:
+        group = self.groups[number]
         first = group.first
         if first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED) and not first.state:
             return None
@@ -314,7 +325,7 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
             shared = self.shared_fix([answer.pod for answer in group.answers])
             if shared is not None:
                 return shared
-        _, explanation = self._item_of(first).answer()
+        explanation = self.explanation_of(number)
         return None if explanation is None else next(explanation.each_fix(), None)
 
     def _item_of(self, answer: PodAnswer) -> Item:

@@ -18,6 +18,7 @@ from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render.fixes import continue_command, fix_lines, group_fix, shared_fix_view
 from kschedx.render.growth import growth_text
 from kschedx.render.layout import MOST_LINES, headline_lines, note_lines
+from kschedx.render.outcome import roots as roots_of
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -148,12 +149,14 @@ def cause_tone(group: CauseGroup) -> Tone:
             return Tone.BAD
 
 
-def _facts(group: CauseGroup, taken: NodeIfFirst | None) -> Iterator[Fact]:
+def _facts(group: CauseGroup, taken: NodeIfFirst | None, roots: Sequence[str]) -> Iterator[Fact]:
     """Yield the facts of a group besides its title, its event, and its fix. `taken` is the place that its first pod
-    would have alone."""
+    would have alone, `roots` are its root causes."""
     first = group.first
     if first.wants:
         yield Fact(label=_REQUIRES, items=(first.wants,))
+    if others := tuple(root for root in roots if root not in first.headlines):
+        yield Fact(label=_BECAUSE, items=others)
     if first.message and first.headlines and not _is_event(first):
         yield Fact(label=_BECAUSE, items=(first.message,))
     if taken is not None:
@@ -250,6 +253,8 @@ def pending_view(answer: ExplanationList, tried: int | None = None) -> View:
     number = len(groups) if tried is None else tried
     answer.try_fixes(at for at, group in enumerate(groups[:number]) if cause_tone(group) is not Tone.GOOD)
     places = {at: answer.node_if_first(at) for at in range(min(max(number, MOST_LINES // _LEAST_LINES), len(groups)))}
+    explanations = {at: answer.explanation_of(at) for at in answer.fixes if not groups[at].first.state}
+    roots = {at: roots_of(explanation.diagnosis) for at, explanation in explanations.items() if explanation is not None}
     return View(
         command="kschedx why",
         headline=pending_sentence(answer.answers),
@@ -259,7 +264,10 @@ def pending_view(answer: ExplanationList, tried: int | None = None) -> View:
                 title="Causes",
                 noun="cause",
                 columns=(("of", False), ("pods", True), ("namespaces", True), ("highest priority", True)),
-                items=tuple(_cause(group, places.get(at), answer.fixes.get(at)) for at, group in enumerate(groups)),
+                items=tuple(
+                    _cause(group, places.get(at), answer.fixes.get(at), roots.get(at, ()))
+                    for at, group in enumerate(groups)
+                ),
             ),
         ),
         notes=(*notes, *(competing_note(answer.answers) if answer.is_competing else ())),
@@ -280,7 +288,7 @@ def competing_note(answers: Sequence[PodAnswer]) -> tuple[str, ...]:
     return (_EACH_ALONE,) if fitting > 1 else ()
 
 
-def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: Fix | SharedFix | None) -> ViewItem:
+def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: Fix | SharedFix | None, roots: Sequence[str]) -> ViewItem:
     first, tone = group.first, cause_tone(group)
     if group.first.outcome is Outcome.SCHEDULED and not group.first.state:
         names = _places(group)
@@ -299,7 +307,7 @@ def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: Fix | SharedFix | 
             len(group.namespaces),
             max(answer.priority for answer in group.answers),
         ),
-        facts=tuple(_facts(group, taken)),
+        facts=tuple(_facts(group, taken, roots)),
         own=(Fact(label="pods" if len(group.answers) > 1 else "pod", items=tuple(names), rest=rest),),
         event=first.message if first.headlines and _is_event(first) else "",
         fixes=() if fix is None else (_fix_view(fix, group),),

@@ -32,7 +32,7 @@ from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.growth import growth_text
 from kschedx.render.layout import MOST_LINES, head_lines
 from kschedx.render.lifecycle import rollout_text
-from kschedx.render.outcome import outcome_tone
+from kschedx.render.outcome import outcome_tone, roots
 from kschedx.render.screen import explanation_view
 from kschedx.render.terminal import (
     BLANK,
@@ -480,6 +480,7 @@ def _workloads(
             tone=_workload_tone(result),
             kind=_workload_kind(result),
             values=(len(result.placed), len(result.pending), len(result.evicted), _result(simulation, result, story)),
+            facts=_story_roots(story),
             event=simulation.messages.get(result.pending[0], "") if result.pending else "",
             fixes=(*(_refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
             no_fix=_story_no_fix(story),
@@ -491,6 +492,12 @@ def _refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixVie
     """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
     fix = mending.admission_fix(result) if result.refused else None
     return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
+
+
+def _story_roots(story: PendingStory | None) -> tuple[Fact, ...]:
+    """Return what lies behind the causes of the story's pods; empty if nothing is known."""
+    known = () if story is None else roots(story.explanation.diagnosis)
+    return (Fact(label="because", items=known),) if known else ()
 
 
 def _story_no_fix(story: PendingStory | None) -> str:
@@ -642,6 +649,7 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
                 tone=Tone.OPEN if is_open else Tone.BAD,
                 kind="undecided" if is_open else "pending",
                 values=(len(pods), list_names(pods, 1)),
+                facts=_story_roots(story),
                 event=simulation.messages[pods[0]] or "unschedulable",
                 fixes=story_fixes(story),
                 no_fix=_story_no_fix(story),

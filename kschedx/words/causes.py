@@ -75,11 +75,19 @@ def _group_headline(groups: Sequence[NodeGroup]) -> str:
 
 
 def _shared_headline(finding: findings.Finding) -> str:
-    if isinstance(finding, findings.InsufficientDevices) and finding.shortages:
-        return class_shortage_text(finding.shortages[0])
-    if isinstance(finding, findings.VolumeNodeAffinityMismatch):
-        return f"volume {finding.persistent_volume}{_place(finding)} is not accessible"
-    return describe(finding).headline
+    match finding:
+        case findings.InsufficientDevices(shortages=(first, *_)):
+            return class_shortage_text(first)
+        case findings.VolumeNodeAffinityMismatch():
+            return f"volume {finding.persistent_volume}{_place(finding)} is not accessible"
+        case findings.TopologySpreadSkew():
+            return describe(finding).headline.replace(
+                f"maxSkew {finding.max_skew}", f"maxSkew {finding.max_skew} over {finding.topology_key}"
+            )
+        case findings.VolumeLimitExceeded():
+            return describe(finding).headline.replace("volumes", f"volumes of {finding.driver}")
+        case _:
+            return describe(finding).headline
 
 
 def _stops(diagnosis: Diagnosis) -> Iterator[str]:

@@ -66,3 +66,17 @@ def test_an_equal_shortage_is_given_per_node(tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *busy, wanting("x", "2")]}))
     result = kschedx("why", "pod/x", "-s", "cluster.json", cwd=tmp_path, columns=200)
     assert "because   2 nodes lack 1 CPU each" in result.out
+
+
+def test_what_lies_behind_a_cause_is_named_for_many_pods_as_for_one(tmp_path: Path) -> None:
+    rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**rule, "labelSelector": {"matchLabels": {"app": "other"}}}]
+    nodes = [node(name, labels={"zone": name}, allocatable=OFFERS) for name in "ab"]
+    full = [wanting("hog", "4", on="b"), *(pod(f"other-{n}", labels={"app": "other"}, on="a") for n in "xy")]
+    web = pod("web", labels={"app": "web"}, topologySpreadConstraints=spread, spec=wanting("", "1")["spec"])
+    lines = listed(tmp_path, *nodes, *full, web)
+    root = "the labelSelector of the spread constraint over zone does not match the pod itself: it counts other pods"
+    assert "skew 2 > maxSkew 1 over zone" in lines[2]
+    assert f"  because   {root}" in lines
+    simulated = kschedx("simulate", "-s", "cluster.json", cwd=tmp_path, columns=200).out
+    assert f"  because   {root}\n" in simulated
