@@ -39,7 +39,7 @@ class Place(Struct, frozen=True, kw_only=True):
     """In the API server's form: `spec.containers[0].resources.requests[cpu]`."""
 
     def __str__(self) -> str:
-        where = self.source
+        where = "standard input" if self.source == "-" else self.source
         if self.line is not None:
             where += f":{self.line}" if where else f"line {self.line}"
         if self.document is not None and self.line is None:

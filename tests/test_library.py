@@ -297,7 +297,8 @@ def test_results_have_a_short_repr_and_print_their_screen() -> None:
         diagnosis,
         *other,
     )
-    for result in (snapshot, *shown):
+    unschedulable = kschedx.explain(snapshot, pod | {"spec": {"containers": [container], "nodeSelector": {"a": "b"}}})
+    for result in (snapshot, *shown, *unschedulable.fixes):
         assert len(repr(result)) < 200
         assert "\n" not in repr(result)
     for result in shown:

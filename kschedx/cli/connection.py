@@ -257,3 +257,21 @@ class Reading:
                 pass
         done, left = sum(self._pages.values()) * LIMIT, sum(self._remaining.values())
         report_progress(Phase.READING, done, done + left if left else None, "objects" if left else "", of=self._source)
+
+
+def every_context(kubeconfig: str | None) -> Sequence[str]:
+    """Return the names of the contexts of a kubeconfig. Raises `InputError`."""
+    from kschedx.sources.live.kubeconfig import load
+
+    return sorted(load(kubeconfig, os.environ).contexts)
+
+
+def known_contexts(contexts: Sequence[str], kubeconfig: str | None) -> Sequence[str]:
+    """Return the names. Raises `InputError` for one that the kubeconfig lacks."""
+    from kschedx.errors import InputError, nearest
+
+    known = every_context(kubeconfig) if contexts else ()
+    for name in contexts:
+        if name not in known:
+            raise InputError(f'no context "{name}" in the kubeconfig', hint=nearest(name, known))
+    return contexts

@@ -50,10 +50,10 @@ def _profiles_and_target(
     most = 1 if is_range else 2
     is_alone = is_range and len(names) == 1 and (names_cluster or referred_kind(names[0]) is not None)
     target = names.pop() if may_have_target and (len(names) > most or is_alone) else ""
-    allowed = "--kube-version OLD..NEW needs one profile or none" if is_range else "A and B are two profiles"
+    allowed = "--kube-version OLD..NEW needs one profile or none" if is_range else "name two profiles, A and B"
     if len(names) > most or (not is_range and len(names) < most):
-        hint = "name the pods with --all, --all-pending, -l, or TARGET; --kube-version OLD..NEW takes one profile"
-        raise InputError(f"{allowed}, found {len(names)}: {' '.join(names) or 'nothing'}", hint=hint)
+        hint = "for two versions: --kube-version OLD..NEW; for pods: --all, --all-pending, -l, or TARGET"
+        raise InputError(f"{allowed}; found {', '.join(names) or 'none'}", hint=hint)
     return names, target
 
 

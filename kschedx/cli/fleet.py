@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.cli.connection import every_context, known_contexts
 from kschedx.cli.options import Command, argument, flag, value, values
 from kschedx.cli.output import Answer, ExitCode, Format, Report, answer_to, input_digest, needs, option
 from kschedx.cli.worker import CapturedAnswer, Worker
@@ -143,7 +143,7 @@ def _members(
     """Return every cluster once, in the order in which they are named. Raises `InputError`."""
     by_name = {member.name: member for path in snapshots for member in _path_members(path, kubeconfig)}
     by_name |= {member.name: member for folder in folders for member in _folder_members(folder)}
-    named = _every_context(kubeconfig) if all_contexts else _known(contexts, kubeconfig)
+    named = every_context(kubeconfig) if all_contexts else known_contexts(contexts, kubeconfig)
     by_name |= {member.name: member for member in (_context_member(name, kubeconfig) for name in named)}
     if not by_name and all_contexts:
         raise InputError("--all-contexts: the kubeconfig has no context")
@@ -187,20 +187,6 @@ def _snapshot_member(path: str) -> _Member:
 def _context_member(name: str, kubeconfig: str | None) -> _Member:
     more = () if kubeconfig is None else (f"--kubeconfig={kubeconfig}",)
     return _Member(name=name, options=(*more, f"--context={name}"))
-
-
-def _known(contexts: Sequence[str], kubeconfig: str | None) -> Sequence[str]:
-    known = _every_context(kubeconfig) if contexts else ()
-    for name in contexts:
-        if name not in known:
-            raise InputError(f'no context "{name}" in the kubeconfig', hint=nearest(name, known))
-    return contexts
-
-
-def _every_context(kubeconfig: str | None) -> Sequence[str]:
-    from kschedx.sources.live.kubeconfig import load
-
-    return sorted(load(kubeconfig, os.environ).contexts)
 
 
 # One question to every cluster, in separate processes with a time limit each.

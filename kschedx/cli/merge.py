@@ -34,17 +34,21 @@ def merge(
     from kschedx.inquiry.profile_difference import DifferencePart, merge_parts
     from kschedx.render.manifests import to_json
     from kschedx.sources.compression import read_file
+    from kschedx.sources.lists import explain_malformed
 
     parts = []
     for file in files:
         place = Place(source=file)
         try:
-            document = msgspec.json.decode(read_file(file))
+            text = read_file(file)
         except OSError as error:
             raise InputError(f"cannot be read: {system_reason(error)}", place=place) from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise InputError(f"not valid JSON: {reason}", place=place) from None
+        try:
+            document = msgspec.json.decode(text)
+        except RecursionError:
+            raise InputError("not valid JSON: it is nested too deeply", place=place) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise explain_malformed(error, text, place=place) from None
         if not isinstance(document, dict):
             raise InputError("not a document of kschedx", place=place)
         parts.append(DifferencePart(source=file, document=document))

@@ -79,7 +79,7 @@ def nodes(
 
     if watch:
         if question.snapshot or output not in (None, Format.WIDE):
-            raise InputError("--watch is about the live cluster, as text")
+            raise InputError("--watch needs the live cluster, and prints text: leave out --snapshot and -o")
         return _watch(look, interval, sort, wide=output is Format.WIDE)
     snapshot, rows = look()
     if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:

@@ -60,6 +60,7 @@ def needs(extra: str) -> Iterator[None]:
 # Errors that end a command: a line on standard error and an exit code.
 
 _LONGEST_NAME = 200  # the longest name of a file in an error
+_LONGEST_ERROR = 5_000
 
 
 def outcome(command: Callable[[], int]) -> int:
@@ -106,7 +107,8 @@ def outcome(command: Callable[[], int]) -> int:
 
 
 def print_error(text: str, code: ExitCode) -> int:
-    typer.echo(f"error: {visible(text)}", err=True)
+    shown = text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}..."
+    typer.echo(f"error: {visible(shown)}", err=True)
     return code
 
 

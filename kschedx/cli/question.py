@@ -22,7 +22,7 @@ from kschedx.cli.connection import Connection, LoadedCluster
 from kschedx.cli.options import CHANGES, CONNECTION, OPTIONS, OptionGroup
 from kschedx.cli.output import Answer, cited_inputs, show
 from kschedx.cli.streams import print_note
-from kschedx.errors import ConfigError, InputError
+from kschedx.errors import ConfigError, InputError, closest, nearest
 from kschedx.kube.escaping import repeat_options
 from kschedx.patterns import lazy_pattern
 
@@ -274,7 +274,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         from kschedx.explain.setup import Setup
 
         with self.error_places():
-            return Setup.of_cluster(
+            setup = Setup.of_cluster(
                 snapshot,
                 config=self.configuration,
                 profile=self.profile,
@@ -284,6 +284,18 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
                 without_unknown_plugins=self.without_unknown_plugins,
                 ask=self.ask,
             )
+        if self.profile is not None and self.profile not in setup.scheduler_names:
+            raise self._unknown_profile(self.profile, setup.scheduler_names)
+        return setup
+
+    def _unknown_profile(self, name: str, known: Collection[str]) -> ConfigError:
+        from kschedx.cli import files
+
+        near = closest(name, files.names())
+        hint = nearest(name, known) or (
+            f"did you mean --config {near}?" if near else f"known: {', '.join(sorted(known))}"
+        )
+        return ConfigError(f'--profile: no profile has the schedulerName "{name}"', hint=hint)
 
     @contextmanager
     def error_places(self) -> Iterator[None]:

@@ -91,10 +91,12 @@ class WhyArguments(Struct, frozen=True, kw_only=True):
             raise InputError(f"--watch prints one pod as text and cannot be combined with {other}")
         if self.watch and question.what_if:
             raise InputError("--watch follows the cluster as it is and cannot be combined with changes")
-        if self.interactive and (self.output or self.watch or self.shard or not sys.stdout.isatty()):
-            others = {f"-o {self.output}": self.output, "--watch": self.watch, "--shard": self.shard}
-            other = next((name for name, given in others.items() if given), "a standard output that is not a terminal")
-            raise InputError(f"--interactive needs a terminal and cannot be combined with {other}")
+        others = {f"-o {self.output}": self.output, "--watch": self.watch, "--shard": self.shard}
+        other = next((name for name, given in others.items() if given), "")
+        if self.interactive and other:
+            raise InputError(f"--interactive cannot be combined with {other}")
+        if self.interactive and not sys.stdout.isatty():
+            raise InputError("--interactive needs a terminal, and standard output is none")
         if self.shard is not None and not self.is_many:
             raise InputError("--shard needs several pods: --all-pending or -l")
         if self.is_many == bool(self.names or self.files):

@@ -134,7 +134,7 @@ _LOG_HEAD = lazy_pattern(r"^.*?(?<![^\s:])[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \
 _BY_PLUGIN = lazy_pattern(r"^(?:error while )?running \"?\w+\"? (?:pre)?filter plugin for pod \"?[^\s\"]+\"?: ")
 """Kubernetes 1.18 to 1.20, before a reason about the whole pod."""
 _NOT_IN_GROUP = lazy_pattern(
-    r"(?P<text>Pod \S+ can't be scheduled on \S+), predicate checking error: "
+    r"(?P<text>Pod \S+ can'?t be scheduled on \S+), predicate checking error: "
     r"(?:.*; predicateName=\S*; reasons: (?P<reasons>.*); debugInfo=.*|(?P<reason>.*))",
     re.DOTALL,
 )
@@ -151,7 +151,7 @@ _OLDEST = lazy_pattern(
 )
 """Kubernetes 1.5, and 1.6 to 1.8."""
 _OLDEST_COUNT = lazy_pattern(r" \((\d{1,9})\)(?:, |\.?$)")
-_NO_SCALE_UP = lazy_pattern(r"(pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
+_NO_SCALE_UP = lazy_pattern(r"(pod didn'?t trigger scale-up(?: \(it wouldn't fit if a new node is added\))?):?\s*")
 _NEXT_PART = lazy_pattern(r",\s+(?:and\s+)?(?=\d{1,9} \S|Insufficient )")
 _COUNTED = lazy_pattern(r"(\d{1,9}) (.+)", re.DOTALL)
 _UNTRIED = lazy_pattern(r"\. (not found)\.?$")
@@ -332,7 +332,7 @@ def _listed_texts() -> Mapping[str, _Texts]:
             author, _, reason = line[1:-1].partition(": ")
         elif line and not line.startswith("#"):
             text = f"(?:.* )?{line[2:]}" if line.startswith("* ") else line
-            sections.setdefault(section, []).append((re.compile(text, re.IGNORECASE), author, reason))
+            sections.setdefault(section, []).append((_compiled(text), author, reason))
     return sections
 
 
@@ -373,7 +373,16 @@ def _pattern(text: str) -> re.Pattern[str]:
         parts.append(re.escape(literal))
         if name is not None:
             parts.append(r"(?P<subject>.+?)" if name == "subject" else r".*?")
-    return re.compile("".join(parts), re.IGNORECASE)
+    return _compiled("".join(parts))
+
+
+_QUOTE = lazy_pattern(r"""\\[^'"]|\[(?:\\.|[^\]\\])+\]|(\\?['"])(?![?*+{])""")
+"""A quotation mark of a pattern in the group; nothing there for one in a set of characters."""
+
+
+def _compiled(text: str) -> re.Pattern[str]:
+    """Compile a pattern that also matches the text without its quotation marks, which a shell removes."""
+    return re.compile(_QUOTE.sub(lambda match: match[0] + "?" * bool(match[1]), text), re.IGNORECASE)
 
 
 # The message of the cluster's own kube-scheduler, compared with kschedx's.

@@ -136,6 +136,9 @@ class Fix(Struct, frozen=True, kw_only=True):
     is_completed: bool = False  # whether a partial fix names the verified fix with which the pod is scheduled
     then: FixedCluster | None = None  # the cluster after a fix that its steps do not describe
 
+    def __repr__(self) -> str:
+        return f"<Fix: {self.title}>"
+
     @classmethod
     def of(
         cls, fix: fixes.TriedFix, owner: Owner | None, pod: Pod, *, stored_in: Snapshot | None = None, title: str = ""

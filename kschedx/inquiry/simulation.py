@@ -100,6 +100,9 @@ class _ByPod(Mapping[str, str]):
         self._has = np.zeros(len(pods), dtype=np.bool_)
         self._has[rows] = True
 
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
     def __len__(self) -> int:
         return len(self.pods)
 
@@ -185,6 +188,8 @@ class _KubeletRejection(Struct, frozen=True, kw_only=True):
 class Simulation(Shown):
     """Queues that have ended, one after the other. Pods are named `namespace/name`."""
 
+    steps: tuple[QueueStep, ...]
+
     def __repr__(self) -> str:
         return f"<Simulation: {len(self.placed)} placed, {len(self.pending)} pending>"
 
@@ -217,7 +222,7 @@ class Simulation(Shown):
         self.open_counts = dict(simulator.manager.open_counts)
         self.choices = tuple(simulator.manager.choices)
         """Random choices of controllers, of which no alternative was tried."""
-        self.steps: tuple[QueueStep, ...] = tuple(simulator.queue.steps)
+        self.steps = tuple(simulator.queue.steps)
         self.drained: tuple[DrainResult, ...] = tuple(drained)
         self.scenes = simulator.scenes
         self.simulator = simulator

@@ -53,6 +53,7 @@ from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import BoolArray, ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import list_names
 
 ZONE, _NODE_POOL, _NODE = "zone", "nodepool", "node"
 _LOST = tuple(Taint(key=UNREACHABLE, effect=effect) for effect in ("NoSchedule", "NoExecute"))
@@ -119,7 +120,9 @@ def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
     values = {node.name: first_label(node.metadata.labels, LABELS.get(key, (key,))) for node in cluster.nodes}
     names = [name for name, its in values.items() if its == value and its]
     if not names:
-        raise InputError(f"no node has {target}", hint=nearest(value, sorted({*values.values()} - {""})))
+        known = sorted({*values.values()} - {""})
+        hint = nearest(value, known) or (f"known: {list_names(known, _MOST_NAMED)}" if known else "")
+        raise InputError(f"no node has {target}", hint=hint)
     return names
 
 

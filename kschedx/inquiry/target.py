@@ -44,6 +44,7 @@ from kschedx.simulate.object_changes import NamedObject, object_reference
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.pods import PodTable, group_name
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.sources.files import no_such_file
 from kschedx.sources.tree import SUFFIXES
 
 _NODE_NAMES = ("node", "nodes", "no")  # kubectl's names for a node
@@ -464,8 +465,14 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
         hint = nearest(space.lower(), SHORT_NAMES)
         raise InputError(f'no kind "{space}", and no pod "{name}" in namespace "{space}"', hint=hint)
+    if slash and space in ("", ".", ".."):
+        raise no_such_file(target)
+    meant = _meant_target(target)
+    if target.count("/") == 2 and not meant and not Path(space).exists():
+        kind = name.partition("/")[0]
+        raise InputError(f'no kind "{kind}"', hint=nearest(kind.lower(), SHORT_NAMES))
     near = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
-    hint = _meant_target(target) or near
+    hint = meant or near
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 

@@ -275,8 +275,9 @@ def any_catalogue(document: object) -> InstanceTypes:
     if isinstance(first, Mapping) and "operatingSystems" in first:
         return _kwok_types(document)
     raise InputError(
-        "these are not instance types",
-        hint="a catalog (kschedx schema InstanceTypes), or the output of aws ec2 describe-instance-types",
+        "holds no instance types",
+        hint="allowed are a catalog, see `kschedx schema InstanceTypes`, and what "
+        "`aws ec2 describe-instance-types` prints",
     )
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from kschedx.errors import InputError, Place, nearest
+from kschedx.errors import InputError, Place, closest, nearest
 from kschedx.kube import (
     autoscalers,
     controllers,
@@ -441,6 +441,8 @@ def refuse_unknown(name: str, group: str, message: str = "") -> None:
         hint = f"{name} is in {known.group}/{known.versions[0]}" if known.group else f"{name} is in v1"
     else:
         hint = nearest(name, [kind.name for kind in _ROWS if kind.group == group])
+        if not hint and (near := closest(name, [kind.name for kind in _ROWS])):
+            hint = f'did you mean "{near}" of {KINDS[near].api_version}?'
     raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)
 
 

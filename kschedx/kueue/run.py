@@ -658,5 +658,5 @@ def start_of(snapshot: Snapshot, now: str | None) -> str:
     """Return the start of the run: the given time (RFC 3339), the time of the snapshot, or the current time."""
     started = now or snapshot.source.taken or datetime.now(UTC).isoformat(timespec="seconds")
     if not timestamp(started):
-        raise InputError(f"now: {started!r} is not a time such as 2026-06-01T12:00:00Z")
+        raise InputError(f'now: found "{started}", allowed are times such as 2026-06-01T12:00:00Z')
     return started

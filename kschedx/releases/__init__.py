@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from kschedx.errors import ConfigError, nearest
+from kschedx.errors import ConfigError, closest, nearest
 from kschedx.releases import plugins
 from kschedx.releases.behavior import Behaviour as Behaviour
 from kschedx.releases.dates import is_in_range, minor
@@ -98,9 +98,12 @@ def _known(version: str) -> tuple[str, int]:
     every = (*EMULATED, *_EARLY_GATES)
     if match and match[1] in every:
         return match[1], int(match[2] or 0)
-    hint = nearest(version, every)
+    near = closest(version, every)
+    if match and match[1].startswith("1."):
+        near = min(every, key=lambda known: abs(int(known[2:]) - int(match[1][2:])))
     known = f"known versions: {', '.join((*VERSIONS, *_EARLY_GATES))}, and as published {', '.join(_PUBLISHED)}"
-    raise ConfigError(f"unknown Kubernetes version {json.dumps(version)}", hint=f"{hint} {known}" if hint else known)
+    hint = f'did you mean "{near}"? {known}' if near else known
+    raise ConfigError(f"unknown Kubernetes version {json.dumps(version)}", hint=hint)
 
 
 def _early(version: str, feature_gates: Mapping[str, bool]) -> Release:

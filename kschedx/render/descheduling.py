@@ -258,7 +258,9 @@ def _chance_notes(descheduling: Descheduling) -> Iterator[str]:
         return
     random = "the descheduler lists nodes and pods in random order, so it may evict"
     certain, total = len(likelihood.certain), descheduling.loop.total
-    sure = f"{certain:,} of {count(total, 'eviction')} {'is' if certain == 1 or total == 1 else 'are'} certain"
+    sure = f"{certain:,} of {count(total, 'eviction')} {'is' if certain == 1 else 'are'} certain"
+    if not certain:
+        sure = "no eviction is certain"
     match likelihood.chance:
         case Chance.NONE:
             return

@@ -129,7 +129,7 @@ def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[StyledLine]:
     lines: list[StyledLine] = []
     if wide or len(bad) <= _MOST_NODES:
         for item in bad:
-            lines += result_lines(item, width)
+            lines += result_lines(item, width) if len(nodes.items) > 1 else []  # the headline is about one
             lines += drain_lines(item, width) if wide else fact_block(item.facts[:1], width, 1)
     else:
         causes = group_pairs((str(item.values[1]), item.title) for item in bad)
@@ -141,6 +141,8 @@ def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[StyledLine]:
         return lines + [
             row for item in good for row in paragraph(f"{item.title}: {item.values[-1]}", width, first="✓ ")
         ]
+    if len(nodes.items) == 1:
+        return lines
     return lines + (paragraph(list_names((item.title for item in good), 12), width, first="✓ ") if good else [])
 
 
@@ -151,7 +153,9 @@ def with_flags(drained: Sequence[DrainResult], forced: Sequence[DrainResult]) ->
     if refused:
         flags = {flag for result, with_both in refused for flag in _flags(result, with_both).split()}
         could = sum(result.is_done for result in drained) + sum(with_both.is_done for _, with_both in refused)
-        yield f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
+        more = could - sum(result.is_done for result in drained)
+        then_done = f"{could:,} of {count(len(drained), 'node')}" if more else "no other node can be drained"
+        yield f"with {' '.join(sorted(flags, reverse=True))}: {then_done}"
 
 
 def drains_headline(drained: Sequence[DrainResult]) -> str:

@@ -65,10 +65,15 @@ def headline_lines(view: View, width: int) -> list[StyledLine]:
 
 
 def table_lines(item_list: ItemList, width: int, most: int | None = None) -> list[StyledLine]:
-    """Return the first `most` rows as a table, and the number of the others."""
+    """Return the first `most` rows as a table, and the number of the others. In a narrow window, columns of zeros are
+    left out."""
     items = item_list.items[:most]
+    labels = [(item_list.noun, False), *item_list.columns]
     rows = [(item.title, *item.values) for item in items]
-    table = column_lines(((item_list.noun, False), *item_list.columns), rows, width)
+    table = column_lines(labels, rows, width)
+    if any(line.cell_len > width for line in table):
+        kept = [at for at in range(len(labels)) if any(row[at] != 0 for row in rows)]
+        table = column_lines([labels[at] for at in kept], [[row[at] for at in kept] for row in rows], width)
     return table + more(len(item_list.items) - len(items), item_list.noun)
 
 

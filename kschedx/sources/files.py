@@ -74,6 +74,14 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
+def no_such_file(source: str) -> InputError:
+    """Return the error with the nearest name beside the first part of the path that does not exist."""
+    path = Path(source)
+    missing = next((part for part in (path, *path.parents) if part.parent.exists()), path)
+    beside = [entry.name for entry in missing.parent.iterdir()] if missing.parent.is_dir() else []
+    return InputError("no such file or folder", place=Place(source=source), hint=nearest(missing.name, beside))
+
+
 def _file(path: Path, see: See, refuse: Refuse, budget: SizeBudget) -> Iterator[Batch]:
     source = str(path)
     try:
@@ -82,9 +90,7 @@ def _file(path: Path, see: See, refuse: Refuse, budget: SizeBudget) -> Iterator[
             again = path if path.is_file() else None
             yield from _input(cast(BinaryIO, file), source, again, see, refuse, budget)
     except FileNotFoundError:
-        beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        hint = nearest(path.name, beside)
-        raise InputError("no such file or folder", place=Place(source=source), hint=hint) from None
+        raise no_such_file(source) from None
     except OSError as error:
         raise unreadable(source, error) from None
 

@@ -184,6 +184,23 @@ TARGETS = [
         ("why", "pod/shop/web-0", "-s", "cluster.yaml"),
         cluster=(NODE, POD),
     ),
+    Bad(
+        "a misspelled kind after the namespace",
+        ('no kind "dploy" (did you mean "deploy"?)',),
+        ("why", "shop/dploy/web", "-s", "cluster.yaml"),
+        cluster=(NODE, POD),
+    ),
+    Bad(
+        "a missing path",
+        ("./nowhere: no such file or folder",),
+        ("why", "./nowhere", "-s", "cluster.yaml"),
+        cluster=(NODE, POD),
+    ),
+    Bad(
+        "a profile of kschedx for one of the configuration",
+        ("did you mean --config binpack?",),
+        ("why", "pod.yaml", "-s", "cluster.yaml", "--profile", "binpak"),
+    ),
     Bad("another namespace", ("-n shop",), ("why", "pod/web-0", "-s", "cluster.yaml"), cluster=(NODE, POD)),
     Bad(
         "an unknown namespace",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,6 +172,13 @@ def test_every_recorded_event_is_known() -> None:
     unknown = {part.text for event in events.values() for part in event.parts if not part.is_known}
     assert not unknown
     assert all(event.parts for event in events.values())
+
+
+def test_an_event_without_the_quotation_marks_that_a_shell_removes_has_the_same_reasons() -> None:
+    quoted = {part.text for message in messages() for part in parse(message).parts if re.search("['\"]", part.text)}
+    assert len(quoted) > 10
+    for text in quoted:
+        assert parse_event(re.sub("['\"]", "", text)) == parse_event(text)
 
 
 def test_an_unknown_reason_is_named_unknown() -> None:

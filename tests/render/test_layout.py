@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from kschedx.render.layout import table_lines
 from kschedx.render.terminal import columns, cut_end, fact_lines, paragraph, text, wrap
+from kschedx.render.view import ItemList, ViewItem
 from kschedx.wording import Fact
 
 WORDS = st.lists(st.text("abc名 -/", min_size=1, max_size=60), min_size=1, max_size=12)
@@ -35,6 +37,14 @@ def _letters(content: str) -> str:
 def test_wrapping_and_cutting(content: str, room: int) -> None:
     assert all(cell_len(row) <= room for row in wrap(content, room))
     assert cell_len(cut_end(content, room)) <= room
+
+
+@pytest.mark.parametrize(("width", "header"), [(32, "failure  lost  pending  down"), (22, "failure  lost  down")])
+def test_a_table_leaves_out_columns_of_zeros_only_in_a_narrow_window(width: int, header: str) -> None:
+    items = tuple(ViewItem(title=title, values=(lost, 0, 1)) for title, lost in (("node a", 2), ("node b", 0)))
+    columns = tuple((label, True) for label in ("lost", "pending", "down"))
+    lines = table_lines(ItemList(title="", noun="failure", columns=columns, items=items), width)
+    assert lines[0].plain.strip() == header
 
 
 def test_a_long_name_has_its_own_line_and_is_not_cut() -> None:

@@ -302,7 +302,7 @@ def test_a_decompression_bomb_is_refused(bomb: bytes) -> None:
 @pytest.mark.usefixtures("_small_limits")
 def test_a_decompression_bomb_in_a_pipe_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(BLANKS, mtime=0))))
-    assert error("-").startswith("-: unpacks to more than 200 times its size")
+    assert error("-").startswith("standard input: unpacks to more than 200 times its size")
 
 
 @pytest.mark.usefixtures("_small_limits")

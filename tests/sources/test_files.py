@@ -115,7 +115,7 @@ def test_a_named_pipe() -> None:
 
 def test_an_error_in_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"kind: Pod\nkind: Node\n")))
-    assert error("-") == '-:2: key "kind" is written twice (first on line 1)'
+    assert error("-") == 'standard input:2: key "kind" is written twice (first on line 1)'
 
 
 def test_documents_with_places() -> None:
@@ -225,6 +225,8 @@ def test_missing_files_and_folders() -> None:
     write("nothing/a.yaml", "")
     assert error("pod.yaml") == 'pod.yaml: no such file or folder (did you mean "pods.yaml"?)'
     assert error("no/such") == "no/such: no such file or folder"
+    Path("pods").mkdir()
+    assert error("pod/web.yaml") == 'pod/web.yaml: no such file or folder (did you mean "pods"?)'
     assert error("empty") == "empty: a folder without manifests (allowed are *.yaml, *.yml, *.json)"
     assert error("nothing") == f"nothing: holds no objects {ALLOWED}"
     assert error("pods.yaml/x") == "pods.yaml/x: cannot be read: not a directory"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kschedx.cli.connection import known_contexts
 from kschedx.cli.options import Command, value, values
 from kschedx.cli.output import ExitCode, needs
 from kschedx.errors import InputError, Place
@@ -51,6 +52,7 @@ def mcp(
 
     silence()
     file = None if kubeconfig is None else str(Path(kubeconfig).resolve())
-    clusters = KnownClusters(snapshots=tuple(snapshot or ()), contexts=tuple(context or ()), kubeconfig=file)
+    contexts = tuple(known_contexts(context or (), file))
+    clusters = KnownClusters(snapshots=tuple(snapshot or ()), contexts=contexts, kubeconfig=file)
     serve(clusters, limit=limit, port=port)
     return ExitCode.SCHEDULABLE
