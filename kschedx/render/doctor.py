@@ -193,7 +193,8 @@ def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
             return f"{missing} missing: workloads report {absence.of:,}", (Fact(label="of", items=absence.workloads),)
         case gaps.EmptyNodes():
             number = (
-                f"{absence.empty:,} of {count(absence.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
+                f"{absence.empty:,} of {count(absence.total, 'node')} {'runs' if absence.empty == 1 else 'run'} no pod, "
+                "not even a DaemonSet's"
             )
             return number, (Fact(label="nodes", items=(list_names(absence.nodes, _NAMES, absence.empty),)),)
         case gaps.NoStatus():

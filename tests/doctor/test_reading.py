@@ -107,7 +107,7 @@ def test_standard_input(tmp_path: Path) -> None:
         (("-s", "cluster.json", "-s", "clustr.json"), ("clustr.json", "no such file")),
         (("-s", "empty"), ("empty", "without manifests")),
         (("-s", "broken.json"), ("broken.json", "not valid JSON")),
-        (("-s", "-"), ("-", "holds no objects")),
+        (("-s", "-"), ("standard input", "holds no objects")),
         (("--snapshto", "cluster.json"), ("--snapshto", "--snapshot")),
         (("-s", "cluster.json", "-o", "jsn"), ("jsn", "json")),
         (("-s", "cluster.json", "--context", "prod"), ("--context", "live cluster")),

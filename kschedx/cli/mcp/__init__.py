@@ -28,8 +28,8 @@ Examples:
   kschedx mcp --context prod --context staging   # two live clusters
   kschedx mcp --port 8470              # over HTTP on 127.0.0.1
 
-Everything is read-only, and only about the clusters that you name here. A tool returns the screen and a document of
-bounded size, and names what it left out. Needs the extra mcp.
+Everything is read-only, and only about the clusters that you name here. A tool returns the screen, and on request a
+document, of bounded size, and names what it left out. Needs the extra mcp.
 
 Exit codes: 0 the client disconnected, 2 usage or input error.
 """,
