@@ -192,10 +192,8 @@ def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
             missing = count(absence.pods, "pod is", "pods are")
             return f"{missing} missing: workloads report {absence.of:,}", (Fact(label="of", items=absence.workloads),)
         case gaps.EmptyNodes():
-            number = (
-                f"{absence.empty:,} of {count(absence.total, 'node')} {'runs' if absence.empty == 1 else 'run'} no pod, "
-                "not even a DaemonSet's"
-            )
+            verb = "runs" if absence.empty == 1 else "run"
+            number = f"{absence.empty:,} of {count(absence.total, 'node')} {verb} no pod, not even a DaemonSet's"
             return number, (Fact(label="nodes", items=(list_names(absence.nodes, _NAMES, absence.empty),)),)
         case gaps.NoStatus():
             number = count(absence.pods, "pod on a node has", "pods on nodes have")
