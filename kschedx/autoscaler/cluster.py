@@ -94,7 +94,7 @@ class PodScaling(Struct, frozen=True, kw_only=True):
         return tuple(group.name for group in self.groups if group.is_unknown and group.skipped == (NOT_READY,))
 
     def node_of(self, group: str) -> Node | None:
-        """Of which the autoscaler makes the new nodes of a group."""
+        """Return the template of a group's new nodes; None if it is not known."""
         templates = (verdict.template for verdict in self.groups if verdict.name == group)
         return next((template.node for template in templates if template is not None), None)
 

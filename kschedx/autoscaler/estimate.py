@@ -27,7 +27,7 @@ from kschedx.snapshot.pods import host_ports
 
 # An estimate by counting, for pods whose placement on new nodes depends only on free resources, spread, and affinity.
 # All new nodes of a group are identical, so for a class of pods only counts differ between them: the used resources of
-# the node, and the matching pods in its domains. `WorldBins` are the general form; a test verifies that both agree.
+# the node, and the matching pods in its domains. `SandboxBins` are the general form; a test verifies that both agree.
 
 _SPREAD, _AFFINITY = "PodTopologySpread", "InterPodAffinity"
 

@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler import sizes as events
 from kschedx.autoscaler.estimate import (
     NOTHING,
     CountingBins,
@@ -31,6 +30,9 @@ from kschedx.autoscaler.node_groups import cluster_is_healthy
 from kschedx.autoscaler.pods import PodOutcome, are_all_new, consumed_request, old_enough, without_place
 from kschedx.autoscaler.sandbox import AddedNode, NewNodeResult, Sandbox, TemplateVerdict, sandbox_of
 from kschedx.autoscaler.sizes import (
+    AT_MAX_NODES_TOTAL,
+    CLUSTER_UNHEALTHY,
+    FILTERED_OUT,
     Limits,
     LoopError,
     Machines,
@@ -209,7 +211,7 @@ class Loop:
             what = "ready nodes" if self.state.nodes else "nodes"
             return self._skip(f"Warning ClusterUnhealthy: Cluster has no {what}.")
         if not cluster_is_healthy(self.state.states, self.state.flags):
-            return self._skip(events.CLUSTER_UNHEALTHY)
+            return self._skip(CLUSTER_UNHEALTHY)
         self._sandbox = sandbox = self._begin()
         waiting = self._unplaced_pods(sandbox)
         for row in waiting:
@@ -221,7 +223,7 @@ class Loop:
             if self.state.behaviour.max_nodes_total_is_reported:
                 self._events.append(_max_nodes_total_reached(self.state.flags.max_nodes_total))
                 for row in waiting:
-                    self._record_result(row, (events.AT_MAX_NODES_TOTAL,), is_event_sent=True)
+                    self._record_result(row, (AT_MAX_NODES_TOTAL,), is_event_sent=True)
             return self._result(LoopOutcome.AT_MAX_NODES_TOTAL)
         if not self.state.flags.bypassed_schedulers and are_all_new(
             self.state.pods, waiting, self._requests_gpu, self.state.now
@@ -396,7 +398,7 @@ class Loop:
         if not choices:
             if self.state.behaviour.failures_are_reported:
                 some = [classes[i] for i in sorted(helped)]
-                self._record_helpless(some, fitting=(events.FILTERED_OUT,), is_event_sent=True)
+                self._record_helpless(some, fitting=(FILTERED_OUT,), is_event_sent=True)
             self._record_helpless(
                 [pod_class for i, pod_class in enumerate(classes) if i not in helped], is_event_sent=True
             )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.framework.cycle import PreFilterOutcome
@@ -50,7 +50,6 @@ class AddedNode(Struct, frozen=True, kw_only=True):
     node: Node
     pods: tuple[int, ...] = ()
     """Rows of pods without a node; copies of them run on the new node."""
-    group: str = field(default="")
 
 
 class _Brought(Struct, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.devices import Device, DeviceRequestAllocationResult, ResourceSlice
 from kschedx.kube.documents import Document, Json, document, part_of
+from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.quantity import milli_value, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration, parse_int64
@@ -127,6 +128,7 @@ class _Fates:
         self._flags = flags
         self._behaviour = behaviour
         self._now = now
+        self._known_budgets: dict[tuple[int, int], list[PodDisruptionBudget]] = {}
 
     def of(self, row: int, *, is_safe: bool = False) -> PodFate:
         """Apply the autoscaler's rules in their order; the first that matches decides. `is_safe`: as if the pod had the
@@ -219,8 +221,13 @@ class _Fates:
         return compile_budgets(self._snapshot.disruption_budgets)
 
     def _budgets_of(self, row: int) -> list[PodDisruptionBudget]:
-        own, labels = self._budgets.get(self._pods.namespaces[row], ()), self._pods.labels[row]
-        return [budget for budget, selector in own if selector.matches(labels)]
+        """Return the budgets of a pod, computed once for all pods of a namespace with the same labels."""
+        namespaces, labels = self._pods.namespaces, self._pods.labels
+        key = int(namespaces.codes[row]), int(labels.codes[row])
+        if key not in self._known_budgets:
+            own = self._budgets.get(namespaces[row], ())
+            self._known_budgets[key] = [budget for budget, selector in own if selector.matches(labels[row])]
+        return self._known_budgets[key]
 
     def _is_past_timeout(self, row: int) -> bool:
         created = self._pods.creation_time(row)
@@ -368,8 +375,6 @@ def _parts(device: Device) -> Device:
 
 # The requested fraction of a node, as cluster-autoscaler counts it. Upstream: simulator/utilization/info.go.
 
-_CPU, _UTILIZATION_MEMORY = "cpu", "memory"
-
 
 class _UtilizationRule(Struct, frozen=True, kw_only=True):
     """How utilization is counted in a cluster."""
@@ -399,8 +404,7 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
             allocations = (self.devices.allocations.get(self.pods.key(row), ()) for row in rows)
             return _device_utilization(slices, chain.from_iterable(allocations), self.flags.threshold)
         cpu, memory = (
-            _resource_utilization(node, resource, requests, self.flags.threshold)
-            for resource in (_CPU, _UTILIZATION_MEMORY)
+            _resource_utilization(node, resource, requests, self.flags.threshold) for resource in (CPU, MEMORY)
         )
         if cpu is None or memory is None:
             return None

@@ -212,7 +212,7 @@ class DumpPod(DumpObject, gc=False):
     has_device_claims: bool
     is_in_group: bool
     addon: str
-    """The project that gates or schedules it instead of kube-scheduler, as named in `api.kinds`: `Kueue`, `Volcano`.
+    """The project that gates or schedules it instead of kube-scheduler, as named in `kube.kinds`: `Kueue`, `Volcano`.
     Empty if there is none, or if the project's objects are not read."""
 
     @property

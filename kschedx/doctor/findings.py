@@ -1,4 +1,4 @@
-"""What doctor can find, as facts. `render.doctor_words` has the sentences, `DumpDiagnosis.to_dict` the document.
+"""What doctor can find, as facts. `render.doctor` has the sentences, `DumpDiagnosis.to_dict` the document.
 
 Every finding states how certain it is, what it weakens, and whether `kschedx why` would have reported it.
 """

@@ -1,6 +1,6 @@
 """Objects reduced to what scheduling reads, as JSON: the content of `kschedx snapshot`.
 
-The records of `api` define what is read. A field in none of them is never written, whatever it holds. A cluster has
+The records of `kube` define what is read. A field in none of them is never written, whatever it holds. A cluster has
 many pods of few templates, so a template is reduced once.
 """
 

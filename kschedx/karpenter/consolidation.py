@@ -1,4 +1,4 @@
-"""Which of its nodes Karpenter takes away, alone and together, and what that saves: emptiness, drift, and consolidation
+"""Which of its nodes Karpenter removes, alone and together, and what that saves: emptiness, drift, and consolidation
 of several nodes and of one.
 
 Upstream: controllers/disruption (emptiness.go, drift.go, consolidation.go, multinodeconsolidation.go,

@@ -140,7 +140,7 @@ class ExistingNodes:
             if node.row >= 0:
                 coming = np.maximum(coming - of_daemons[node.row], 0)
             self._left[index] -= np.minimum(coming, np.iinfo(np.int64).max // 2)
-        self._left[~offers] = 0  # resources that a node does not offer are not limited
+        self._left[~offers] = 0  # what runs on a node does not count against resources that it does not offer
 
     def _daemon_requests(self, snapshot: Snapshot) -> IntArray:
         """(node, resource) the requests of the DaemonSets' pods on each node."""
@@ -165,10 +165,10 @@ class ExistingNodes:
                 row[self._columns[name]] = _units(name, amount)
         return row
 
-    def take(self, data: PodData, topologies: Topologies) -> _ExistingNode | None:
-        """Add the pod to the first node that accepts it."""
+    def take(self, data: PodData, topologies: Topologies) -> bool:
+        """Add the pod to the first node that accepts it. Return whether one does."""
         if any(amount.nano > 0 for name, amount in data.requests.items() if name not in self._columns):
-            return None
+            return False
         requested = self._row(data.requests)
         has_room = (self._left >= requested).all(axis=1) & (self._left >= 0).all(axis=1)
         for index in np.flatnonzero(has_room).tolist():
@@ -177,8 +177,8 @@ class ExistingNodes:
             if requirements is not None:
                 node.add(data, requirements, topologies)
                 self._left[index] -= requested
-                return node
-        return None
+                return True
+        return False
 
     @property
     def pods_by_node(self) -> Mapping[str, tuple[str, ...]]:

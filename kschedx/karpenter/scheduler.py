@@ -250,7 +250,7 @@ class _ProvisioningRound(Struct, kw_only=True):
                 return SchedulingFailure(reason=claims.text)
             allowed = self.templates[0].allowed if self.templates else frozenset()
             data = replace(data, devices=PodDevices(self.devices, claims, allowed))
-        if self.existing.take(data, self.topologies) is not None:
+        if self.existing.take(data, self.topologies):
             return None
         sort_slice(self.new, lambda claim, other: len(claim.pods) < len(other.pods))
         for node in self.new:

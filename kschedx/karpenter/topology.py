@@ -355,7 +355,7 @@ class Topologies:
         raw: LabelSelector | None,
         *,
         node_filter: _NodeFilter | None = None,
-        max_skew: int = 2**31 - 1,
+        max_skew: int = _MAX_SKEW,
         min_domains: int | None = None,
     ) -> tuple[_Fork, _TopologyGroup]:
         counted = node_filter or _NodeFilter()

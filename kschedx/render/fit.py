@@ -17,7 +17,7 @@ from kschedx.render.terminal import (
     BOLD,
     DIM,
     StyledLine,
-    labelled_all,
+    because_lines,
     labelled_lines,
     paragraph,
     shortens,
@@ -77,7 +77,7 @@ def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
         if fit.count:
             next_one = "the next one is undecided" if fit.could_reject else "the next one does not fit"
             lines += [BLANK, *paragraph(next_one, width, style=BOLD)]
-        lines += labelled_all("because", view.because, width)
+        lines += because_lines(view.because, width)
         if not view.because:
             why = could_reject(fit.could_reject) or view.event or outcome_sentence(fit.stopped.diagnosis, None)
             lines += paragraph(why, width, first="  ")

@@ -10,9 +10,9 @@ from kschedx.render.terminal import (
     DIM,
     GOOD,
     StyledLine,
+    because_lines,
     columns,
     fact_block,
-    labelled_all,
     labelled_lines,
     more,
     paragraph,
@@ -38,7 +38,7 @@ def head_lines(
     label = "event" if view.tone is Tone.GOOD else "because"
     return [
         *headline_lines(view, width),
-        *labelled_all("because", view.because, width),
+        *because_lines(view.because, width),
         *(
             row
             for number, root in enumerate(view.roots)

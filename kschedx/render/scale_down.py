@@ -190,7 +190,7 @@ def scale_down_lines(answer: NodeRemovals, *, width: int, wide: bool = False) ->
     Karpenter's."""
     view, number = scale_down_view(answer, wide=wide), len(answer.removals)
     lines = title_lines(view.headline, view.tone, width)
-    lines += fact_block(list_facts("others", view.because), width)
+    lines += fact_block(_kept_facts(view.items), width)
     if view.details:
         lines.append(BLANK)
     for phrase in view.details:
@@ -201,9 +201,8 @@ def scale_down_lines(answer: NodeRemovals, *, width: int, wide: bool = False) ->
         lines += _details(view.items[0], width, wide=wide)
     elif listed:
         lines += [BLANK, *_table(listed, width, wide=wide)]
-    if view.facts:
-        lines.append(BLANK)
-    lines += fact_block(view.facts, width)
+    together = fact_block(_together_facts(answer.together, _MOST_ITEMS if wide else _NAMES), width)
+    lines += [BLANK, *together] if together else []
     for item in blocks if len(view.items) > 1 else ():
         title = f"{item.title}: {item.facts[0].items[0]}"
         lines += [BLANK, *title_lines(title, item.tone, width), *_details(item, width, wide=wide)]
@@ -273,7 +272,7 @@ def _consolidation_texts(consolidation: Consolidation, names: Collection[str]) -
     alone = [command for command in commands if command.method is Method.SINGLE_NODE][_MOST_COMMANDS:]
     texts = [_command_text(command) for command in commands if command not in alone]
     if alone:
-        texts.append(f"{Method.SINGLE_NODE.value}: {count(len(alone), 'more node')} can go instead, each by itself")
+        texts.append(f"{Method.SINGLE_NODE.value}: {count(len(alone), 'more node')} can be consolidated instead")
     return texts
 
 
@@ -451,10 +450,9 @@ def _basis(scale_down: ScaleDown) -> str:
 # --- the view
 
 
-def scale_down_view(answer: NodeRemovals, *, wide: bool = True, most: int = 0) -> View:
+def scale_down_view(answer: NodeRemovals, *, wide: bool = True) -> View:
     """Return a view with a row for each node; those that cluster-autoscaler removes come first. Without `wide`, long
-    facts are cut, and fixes are tried only for a single node. `most` is the number of names shown of nodes that can be
-    removed together."""
+    facts are cut, and fixes are tried only for a single node."""
     removals, kept, consolidation = answer.removals, answer.disruptions, answer.consolidation
     ordered = sorted(removals, key=lambda removal: (len(removal.reasons), removal.node))
     number = len(removals) + len(kept)
@@ -476,8 +474,7 @@ def scale_down_view(answer: NodeRemovals, *, wide: bool = True, most: int = 0) -
     return View(
         command="kschedx scale-down",
         details=tuple(commands),
-        because=_causes(items) if len(items) > _MOST_BLOCKS else (),
-        facts=tuple(_together_facts(answer.together, most or (_MOST_ITEMS if wide else _NAMES))),
+        facts=(*_kept_facts(items), *_together_facts(answer.together, MOST_NODES)),
         headline=headline,
         tone=Tone.GOOD if going else Tone.OPEN if any(item.tone is Tone.OPEN for item in items) else Tone.BAD,
         lists=(
@@ -495,12 +492,14 @@ def scale_down_view(answer: NodeRemovals, *, wide: bool = True, most: int = 0) -
 
 def scale_down_page(answer: NodeRemovals) -> Page:
     lines = scale_down_lines(answer, width=SCREEN_WIDTH)
-    return page_of(scale_down_view(answer, most=MOST_NODES), lines, snapshot=answer.snapshot)
+    return page_of(scale_down_view(answer), lines, snapshot=answer.snapshot)
 
 
-def _causes(items: Sequence[ViewItem]) -> tuple[str, ...]:
-    """Return why nodes stay, most common cause first. Causes of cluster-autoscaler's nodes have the autoscaler's
-    names."""
+def _kept_facts(items: Sequence[ViewItem]) -> Iterator[Fact]:
+    """Yield why nodes stay, if there are many; most common cause first. Causes of cluster-autoscaler's nodes have the
+    autoscaler's names."""
+    if len(items) <= _MOST_BLOCKS:
+        return
     counts = Counter(
         item.kind if item.values[2] != "Karpenter" else str(item.values[3])
         for item in items
@@ -508,7 +507,8 @@ def _causes(items: Sequence[ViewItem]) -> tuple[str, ...]:
     ).most_common()
     causes = [f"{why}: {count(number, 'node')}" for why, number in counts[:_MOST_CAUSES]]
     left = sum(number for _, number in counts[_MOST_CAUSES:])
-    return (*causes, *([f"other causes: {count(left, 'node')}"] if left else []))
+    label = "others" if any(item.tone is Tone.GOOD for item in items) else "because"
+    yield from list_facts(label, [*causes, *([f"other causes: {count(left, 'node')}"] if left else [])])
 
 
 def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, named: bool) -> ViewItem:

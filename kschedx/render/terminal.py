@@ -288,9 +288,9 @@ def labelled_lines(
     return paragraph(content, width, first=first, indent=indent, style=style, exact=exact)
 
 
-def labelled_all(label: str, items: Sequence[str], width: int) -> list[StyledLine]:
-    """Return items one below the other behind a label; empty if there are none."""
-    return labelled_lines(label, SEPARATOR.join(items), width) if items else []
+def because_lines(causes: Sequence[str], width: int) -> list[StyledLine]:
+    """Return the causes in one paragraph; empty if there are none."""
+    return labelled_lines("because", SEPARATOR.join(causes), width) if causes else []
 
 
 def columns(

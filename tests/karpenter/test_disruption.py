@@ -158,7 +158,7 @@ def test_identical_nodes_share_a_row() -> None:
     alone = answer(cluster(budgets=[{"nodes": "0"}]))
     result = [replace(alone.disruptions[0], node=f"node-{number}") for number in range(40)]
     lines = [line.plain for line in scale_down_lines(replace(alone, disruptions=result), width=80)]
-    assert lines[1] == "  others    No allowed disruptions due to blocking budget: 40 nodes"
+    assert lines[1] == "  because   No allowed disruptions due to blocking budget: 40 nodes"
     assert "  node-0 and 39 more  No allowed disruptions due to blocking budget" in lines
     assert len(lines) <= 30
 

@@ -1,6 +1,6 @@
 """What each field holds: a name, an amount, a time, and so on.
 
-The tables derive from the records of `api`, so no field is forgotten. A field in none of the tables is a name, and is
+The tables derive from the records of `kube`, so no field is forgotten. A field in none of the tables is a name, and is
 replaced; a field in no record is omitted.
 """
 
@@ -15,16 +15,10 @@ from msgspec import Struct, inspect
 
 from kschedx import satellites
 from kschedx.apiserver import admission
-from kschedx.export.anonymous import values as changes
-from kschedx.export.anonymous import values as device_texts
-from kschedx.export.anonymous import values as yunikorn
+from kschedx.export.anonymous import values
 from kschedx.export.anonymous.values import Names, Record, Replacement, keep_flags
 from kschedx.findings.constraints import MAINTENANCE_ANNOTATIONS
 from kschedx.kube import autoscalers, descheduling, devices, kueue, other_schedulers, selectors, storage, types
-from kschedx.kube import autoscalers as capi
-from kschedx.kube import autoscalers as karpenter
-from kschedx.kube import other_schedulers as scheduler_plugins
-from kschedx.kube import types as pod_volumes
 from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS, kind_of
@@ -35,38 +29,38 @@ from kschedx.snapshot import events
 
 
 def _annotations(value: object, names: Names) -> object:
-    if not changes.is_map(value):
+    if not values.is_map(value):
         return None
     changed = {key: ANNOTATIONS[key](item, names) for key, item in value.items() if key in ANNOTATIONS}
     return {key: item for key, item in changed.items() if item is not None}
 
 
-_key = changes.text(changes.label_key)
-_time = changes.text(changes.time)
-_uid = changes.text(lambda text, names: names.uid(text))
-_ip = changes.text(lambda text, names: names.ip(text))
-_message = changes.text(lambda text, names: names.message(text))
-_statement = changes.text(lambda text, names: names.statement(text))
-_image = changes.name(changes.ANY_LENGTH)
-_number = changes.text(lambda text, _: text if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else "")
-_quantity = changes.text(lambda text, _: text if re.fullmatch(r"[0-9.]{1,19}[a-zA-Z]{0,2}", text) else "")
-_dns_label = changes.name(changes.DNS_LABEL)
+_key = values.text(values.label_key)
+_time = values.text(values.time)
+_uid = values.text(lambda text, names: names.uid(text))
+_ip = values.text(lambda text, names: names.ip(text))
+_message = values.text(lambda text, names: names.message(text))
+_statement = values.text(lambda text, names: names.statement(text))
+_image = values.name(values.ANY_LENGTH)
+_number = values.text(lambda text, _: text if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else "")
+_quantity = values.text(lambda text, _: text if re.fullmatch(r"[0-9.]{1,19}[a-zA-Z]{0,2}", text) else "")
+_dns_label = values.name(values.DNS_LABEL)
 
 _TOPOLOGY = frozenset({
-    scheduler_plugins.SCOPE_ATTRIBUTE, scheduler_plugins.POLICY_ATTRIBUTE, scheduler_plugins.MAX_NUMA_NODES_ATTRIBUTE,
-    scheduler_plugins.NUMA_ZONE, *scheduler_plugins.SCOPES, *scheduler_plugins.POLICIES,
-    *scheduler_plugins.TOPOLOGY_POLICIES,
+    other_schedulers.SCOPE_ATTRIBUTE, other_schedulers.POLICY_ATTRIBUTE, other_schedulers.MAX_NUMA_NODES_ATTRIBUTE,
+    other_schedulers.NUMA_ZONE, *other_schedulers.SCOPES, *other_schedulers.POLICIES,
+    *other_schedulers.TOPOLOGY_POLICIES,
 })  # fmt: skip
-_setting = changes.text(lambda text, _: text if text in _TOPOLOGY or re.fullmatch(r"[0-9]{1,4}", text) else "")
+_setting = values.text(lambda text, _: text if text in _TOPOLOGY or re.fullmatch(r"[0-9]{1,4}", text) else "")
 
 
 _DURATION = lazy_pattern(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ns|us|ms|s|m|h))+")
-_lasting = changes.text(lambda text, _: text if text == "Never" or _DURATION.fullmatch(text) else "")
-_schedule = changes.text(lambda text, _: text if re.fullmatch(r"@[a-z]{4,8}|[0-9*/, -]{1,40}", text) else "")
+_lasting = values.text(lambda text, _: text if text == "Never" or _DURATION.fullmatch(text) else "")
+_schedule = values.text(lambda text, _: text if re.fullmatch(r"@[a-z]{4,8}|[0-9*/, -]{1,40}", text) else "")
 
 _PLATFORMS = ("linux", "windows", "amd64", "arm64", "arm", "s390x", "ppc64le", "riscv64")
-_platform = changes.text(lambda text, _: text if text in _PLATFORMS else "")
-_policy = changes.text(lambda text, _: text if text in ("AlwaysAllow", "IfHealthyBudget") else "")
+_platform = values.text(lambda text, _: text if text in _PLATFORMS else "")
+_policy = values.text(lambda text, _: text if text in ("AlwaysAllow", "IfHealthyBudget") else "")
 
 
 def _expression(written: str, names: Names) -> str:
@@ -81,32 +75,32 @@ def _share(value: object, _: Names) -> object:
 
 
 def _value_of(label: str) -> Replacement:
-    return changes.text(lambda text, names: names.value(label, text))
+    return values.text(lambda text, names: names.value(label, text))
 
 
 _BY_FIELD: Mapping[str, Replacement] = {
-    "numa": changes.text(lambda text, _: text if re.fullmatch(r"node-[0-9]{1,3}", text) else ""),
+    "numa": values.text(lambda text, _: text if re.fullmatch(r"node-[0-9]{1,3}", text) else ""),
     "setting": _setting,
     "choice": _setting,
     "zone_type": _setting,
-    "topology_policies": changes.list_of(_setting),
+    "topology_policies": values.list_of(_setting),
     "namespace": _dns_label,
     "uid": _uid,
     "annotations": _annotations,
     "host_ip": _ip,
     "unhealthy_pod_eviction_policy": _policy,
-    "start": changes.ordinal,
-    "disrupted_pods": changes.times,
+    "start": values.ordinal,
+    "disrupted_pods": values.times,
     # numbers of pods, or percentages of them
     "min_available": _share,
     "max_unavailable": _share,
     "max_surge": _share,
-    "extended_resource_name": changes.text(changes.resource),
-    "kubelet_version": changes.text(changes.version),
+    "extended_resource_name": values.text(values.resource),
+    "kubelet_version": values.text(values.version),
     "operating_system": _platform,
     "architecture": _platform,
-    "attributes": device_texts.attributes,
-    "expression": changes.text(_expression),
+    "attributes": values.attributes,
+    "expression": values.text(_expression),
     "match_attribute": _key,
     "distinct_attribute": _key,
     "capacity_key": _key,
@@ -130,19 +124,19 @@ _BY_FIELD: Mapping[str, Replacement] = {
     "requeue_at": _time,
     # images
     "image": _image,
-    "names": changes.list_of(_image),
+    "names": values.list_of(_image),
     "reference": _image,
     # keys of labels and taints
     "key": _key,
     "topology_key": _key,
-    "topology_keys": changes.list_of(_key),
-    "levels": changes.list_of(_key),
-    "match_label_keys": changes.list_of(_key),
-    "mismatch_label_keys": changes.list_of(_key),
+    "topology_keys": values.list_of(_key),
+    "levels": values.list_of(_key),
+    "match_label_keys": values.list_of(_key),
+    "mismatch_label_keys": values.list_of(_key),
     # a scheduler's messages
     "message": _message,
     # the data of a ConfigMap
-    "data": yunikorn.config_map,
+    "data": values.config_map,
     # a path of names
     "provider_id": _message,
     "note": _message,
@@ -153,8 +147,8 @@ _NAMES: Mapping[type[Struct], Replacement] = {
     types.Container: _dns_label,
     types.ContainerStatus: _dns_label,
     descheduling.ContainerFacts: _dns_label,
-    types.ContainerPort: changes.name(changes.PORT_NAME),
-    pod_volumes.Volume: _dns_label,
+    types.ContainerPort: values.name(values.PORT_NAME),
+    types.Volume: _dns_label,
 }
 """Records whose `name` has a shorter maximum length than other names."""
 
@@ -168,38 +162,38 @@ _OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     # no scheduling decision reads what a claim's volume is filled with
     (types.PersistentVolumeClaimSpec, "data_source"): lambda _value, _names: None,
     (types.PersistentVolumeClaimSpec, "data_source_ref"): lambda _value, _names: None,
-    (karpenter.DisruptionBudget, "nodes"): _share,
-    (karpenter.DisruptionBudget, "duration"): _lasting,
-    (karpenter.DisruptionBudget, "schedule"): _schedule,
-    (karpenter.Subnet, "zone"): _value_of(ZONE),
-    (karpenter.CapacityReservation, "id"): _value_of(f"{karpenter.AWS}/capacity-reservation-id"),
-    (karpenter.CapacityReservation, "reservation_type"): _value_of(f"{karpenter.AWS}/capacity-reservation-type"),
-    (karpenter.CapacityReservation, "instance_type"): _value_of("node.kubernetes.io/instance-type"),
-    (karpenter.CapacityReservation, "availability_zone"): _value_of(ZONE),
+    (autoscalers.DisruptionBudget, "nodes"): _share,
+    (autoscalers.DisruptionBudget, "duration"): _lasting,
+    (autoscalers.DisruptionBudget, "schedule"): _schedule,
+    (autoscalers.Subnet, "zone"): _value_of(ZONE),
+    (autoscalers.CapacityReservation, "id"): _value_of(f"{autoscalers.AWS}/capacity-reservation-id"),
+    (autoscalers.CapacityReservation, "reservation_type"): _value_of(f"{autoscalers.AWS}/capacity-reservation-type"),
+    (autoscalers.CapacityReservation, "instance_type"): _value_of("node.kubernetes.io/instance-type"),
+    (autoscalers.CapacityReservation, "availability_zone"): _value_of(ZONE),
     # prices are confidential, and decide only the order of instance types
-    (karpenter.NodeOverlaySpec, "price"): lambda _value, _names: None,
-    (karpenter.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,
-    (other_schedulers.SchedulerConfigSpec, "default_node_selector"): changes.text(changes.label_pairs),
+    (autoscalers.NodeOverlaySpec, "price"): lambda _value, _names: None,
+    (autoscalers.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,
+    (other_schedulers.SchedulerConfigSpec, "default_node_selector"): values.text(values.label_pairs),
     (other_schedulers.PodExplanation, "message"): _statement,
     (other_schedulers.SchedulingCondition, "message"): _statement,
     (other_schedulers.MigrationStatus, "message"): _statement,
-    (kueue.TopologySpec, "levels"): changes.list_of(Record({"nodeLabel": _key})),
-    (kueue.QueueResourceQuota, "name"): changes.text(changes.resource),
-    (kueue.ResourceGroup, "covered_resources"): changes.list_of(changes.text(changes.resource)),
+    (kueue.TopologySpec, "levels"): values.list_of(Record({"nodeLabel": _key})),
+    (kueue.QueueResourceQuota, "name"): values.text(values.resource),
+    (kueue.ResourceGroup, "covered_resources"): values.list_of(values.text(values.resource)),
 }
 """Fields that have another meaning in one record than elsewhere."""
 
 _WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement]] = {
-    types.Taint: changes.requirement,
-    types.Toleration: changes.requirement,
-    selectors.LabelSelectorRequirement: changes.requirement,
-    selectors.NodeSelectorRequirement: changes.requirement,
-    storage.TopologySelectorLabelRequirement: changes.requirement,
-    karpenter.NodeSelectorRequirementWithMinValues: changes.requirement,
-    types.PodCondition: changes.condition,
-    descheduling.ConditionFacts: changes.condition,
-    devices.DeviceTaint: changes.requirement,
-    devices.DeviceToleration: changes.requirement,
+    types.Taint: values.requirement,
+    types.Toleration: values.requirement,
+    selectors.LabelSelectorRequirement: values.requirement,
+    selectors.NodeSelectorRequirement: values.requirement,
+    storage.TopologySelectorLabelRequirement: values.requirement,
+    autoscalers.NodeSelectorRequirementWithMinValues: values.requirement,
+    types.PodCondition: values.condition,
+    descheduling.ConditionFacts: values.condition,
+    devices.DeviceTaint: values.requirement,
+    devices.DeviceToleration: values.requirement,
 }
 """Records in which one field decides how another is read."""
 
@@ -221,20 +215,20 @@ def _type_replacement(kind: inspect.Type) -> Replacement:
         case inspect.StructType(cls=cls):
             return _WRAPPED.get(cls, Record)(_record_replacements(cls))
         case inspect.VarTupleType(item_type=item):
-            return changes.list_of(_type_replacement(item))
+            return values.list_of(_type_replacement(item))
         case inspect.DictType(value_type=inspect.StrType()):
-            return changes.labels
+            return values.labels
         case inspect.DictType(value_type=inspect.UnionType()):
-            return changes.amounts
+            return values.amounts
         case inspect.DictType(value_type=inspect.StructType() as item):
-            return changes.map_by_name(_type_replacement(item))
+            return values.map_by_name(_type_replacement(item))
         case inspect.StrType():
-            return changes.name()
+            return values.name()
         case inspect.UnionType(types=parts):
             known = [part for part in parts if not isinstance(part, inspect.NoneType)]
-            return _type_replacement(known[0]) if len(known) == 1 else changes.quantity
+            return _type_replacement(known[0]) if len(known) == 1 else values.quantity
         case inspect.BoolType() | inspect.IntType():
-            return changes.number
+            return values.number
         case _:
             raise TypeError(f"no rule for {kind}")
 
@@ -244,7 +238,7 @@ def _type_replacement(kind: inspect.Type) -> Replacement:
 
 def _topology_level(written: str, names: Names) -> str:
     """Return the level of a topology, or `true` for an unconstrained one."""
-    return written if written in ("true", "false") else changes.label_key(written, names)
+    return written if written in ("true", "false") else values.label_key(written, names)
 
 
 def _machine(written: str, names: Names) -> str:
@@ -254,71 +248,69 @@ def _machine(written: str, names: Names) -> str:
     return f"{names.name(namespace)}/{names.name(machine_set)}-x" if namespace and machine_set else ""
 
 
-_TOLERATIONS = changes.json_text(changes.list_of(_type_replacement(inspect.type_info(types.Toleration))))
+_TOLERATIONS = values.json_text(values.list_of(_type_replacement(inspect.type_info(types.Toleration))))
 
 ANNOTATIONS: Mapping[str, Replacement] = {
-    types.AVOID_PODS: changes.json_text(Record(_record_replacements(types.AvoidPods))),
-    REVISION: changes.text(changes.revision),
-    devices.EXTENDED_RESOURCE_CLAIM: changes.name(),
-    storage.BETA_STORAGE_CLASS: changes.name(),
-    storage.BIND_COMPLETED: changes.name(),
-    storage.SELECTED_NODE: changes.name(),
-    storage.MIGRATED_PLUGINS: changes.name(),
-    **dict.fromkeys(storage.DEFAULT_CLASS, changes.name()),
-    **dict.fromkeys(admission.SELECTOR_ANNOTATIONS, changes.text(changes.label_pairs)),
+    types.AVOID_PODS: values.json_text(Record(_record_replacements(types.AvoidPods))),
+    REVISION: values.text(values.revision),
+    devices.EXTENDED_RESOURCE_CLAIM: values.name(),
+    storage.BETA_STORAGE_CLASS: values.name(),
+    storage.BIND_COMPLETED: values.name(),
+    storage.SELECTED_NODE: values.name(),
+    storage.MIGRATED_PLUGINS: values.name(),
+    **dict.fromkeys(storage.DEFAULT_CLASS, values.name()),
+    **dict.fromkeys(admission.SELECTOR_ANNOTATIONS, values.text(values.label_pairs)),
     admission.DEFAULT_TOLERATIONS: _TOLERATIONS,
     admission.TOLERATIONS_WHITELIST: _TOLERATIONS,
-    **dict.fromkeys((capi.CPU, capi.MEMORY, capi.DISK, capi.GPU_COUNT, capi.MAX_PODS), _quantity),
+    **dict.fromkeys(
+        (autoscalers.CPU, autoscalers.MEMORY, autoscalers.DISK, autoscalers.GPU_COUNT, autoscalers.MAX_PODS), _quantity
+    ),
     autoscalers.GROUP_SIZE: _number,
-    **dict.fromkeys(autoscalers.CONSUMED_REQUESTS, changes.name()),
+    **dict.fromkeys(autoscalers.CONSUMED_REQUESTS, values.name()),
     **dict.fromkeys(autoscalers.EXCLUSIVE_TOPOLOGY, _key),
-    capi.GPU_TYPE: changes.text(changes.resource),
-    capi.LABELS: changes.text(changes.label_pairs),
-    capi.TAINTS: changes.text(changes.taint_list),
-    **dict.fromkeys((capi.OWNER_NAME, capi.OWNER_NAMESPACE), changes.name()),
-    capi.OWNER_KIND: changes.text(lambda text, _: text if text in ("MachineSet", "MachineDeployment") else ""),
-    capi.MACHINE: changes.text(_machine),
-    autoscalers.NODE_POOL_ID: changes.name(),
-    **dict.fromkeys(autoscalers.GROUP_NAMES, changes.name()),
+    autoscalers.GPU_TYPE: values.text(values.resource),
+    autoscalers.LABELS: values.text(values.label_pairs),
+    autoscalers.TAINTS: values.text(values.taint_list),
+    **dict.fromkeys((autoscalers.OWNER_NAME, autoscalers.OWNER_NAMESPACE), values.name()),
+    autoscalers.OWNER_KIND: values.text(lambda text, _: text if text in ("MachineSet", "MachineDeployment") else ""),
+    autoscalers.MACHINE: values.text(_machine),
+    autoscalers.NODE_POOL_ID: values.name(),
+    **dict.fromkeys(autoscalers.GROUP_NAMES, values.name()),
     **dict.fromkeys(
-        (autoscalers.YUNIKORN_QUEUE, autoscalers.YUNIKORN_APPLICATION, autoscalers.TASK_GROUP), changes.name()
+        (autoscalers.YUNIKORN_QUEUE, autoscalers.YUNIKORN_APPLICATION, autoscalers.TASK_GROUP), values.name()
     ),
-    autoscalers.TASK_GROUPS: changes.json_text(
-        changes.list_of(Record(_record_replacements(other_schedulers.TaskGroup)))
-    ),
+    autoscalers.TASK_GROUPS: values.json_text(values.list_of(Record(_record_replacements(other_schedulers.TaskGroup)))),
     autoscalers.GANG_LEAST: _number,
-    autoscalers.HAMI_DEVICES: changes.text(lambda _, __: ""),
-    autoscalers.HAMI_PHASE: changes.text(lambda text, _: text if text in ("allocating", "success", "failed") else ""),
-    kueue.WORKLOAD_ANNOTATION: changes.name(),
+    autoscalers.HAMI_DEVICES: values.text(lambda _, __: ""),
+    autoscalers.HAMI_PHASE: values.text(lambda text, _: text if text in ("allocating", "success", "failed") else ""),
+    kueue.WORKLOAD_ANNOTATION: values.name(),
     kueue.GROUP_TOTAL: _number,
-    **dict.fromkeys(kueue.PLACED_ANNOTATIONS, changes.text(_topology_level)),
-    **dict.fromkeys((descheduling.EVICT, descheduling.PREFER_NO_EVICTION), changes.text(lambda _, __: "true")),
-    descheduling.CONFIG_SOURCE: changes.text(lambda text, _: text if text in ("api", "file", "http") else "file"),
-    **dict.fromkeys(SYNC_MARKS, changes.text(lambda _, __: "synced")),
-    capi.MIRROR: changes.text(lambda _, __: "mirror"),
-    capi.DELETION_COST: _number,
-    **dict.fromkeys(capi.MAX_SIZES, _number),
+    **dict.fromkeys(kueue.PLACED_ANNOTATIONS, values.text(_topology_level)),
+    **dict.fromkeys((descheduling.EVICT, descheduling.PREFER_NO_EVICTION), values.text(lambda _, __: "true")),
+    descheduling.CONFIG_SOURCE: values.text(lambda text, _: text if text in ("api", "file", "http") else "file"),
+    **dict.fromkeys(SYNC_MARKS, values.text(lambda _, __: "synced")),
+    autoscalers.MIRROR: values.text(lambda _, __: "mirror"),
+    autoscalers.DELETION_COST: _number,
+    **dict.fromkeys(autoscalers.MAX_SIZES, _number),
     autoscalers.PAUSED_REPLICAS: _number,
-    autoscalers.PAUSED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
+    autoscalers.PAUSED: values.text(lambda text, _: text if text in ("true", "false") else ""),
     **dict.fromkeys((autoscalers.LIMIT_RANGER, autoscalers.VERTICAL_UPDATES), _message),
-    other_schedulers.QUOTA_NAMESPACES: changes.json_text(changes.list_of(changes.name())),
-    **dict.fromkeys(
-        (other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), changes.json_text(changes.amounts)
-    ),
+    other_schedulers.QUOTA_NAMESPACES: values.json_text(values.list_of(values.name())),
+    **dict.fromkeys((other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), values.json_text(values.amounts)),
     **dict.fromkeys(
         (
             *(autoscalers.SCALE_DOWN_DISABLED, autoscalers.DO_NOT_DISRUPT),
             *(autoscalers.SAFE_TO_EVICT, autoscalers.DAEMON_SET_POD),
         ),
-        changes.text(lambda text, _: text if text in ("true", "false", "on-completion") else ""),
+        values.text(lambda text, _: text if text in ("true", "false", "on-completion") else ""),
     ),
-    autoscalers.SAFE_TO_EVICT_LOCAL_VOLUMES: changes.text(
+    autoscalers.SAFE_TO_EVICT_LOCAL_VOLUMES: values.text(
         lambda text, names: ",".join(map(names.name, text.split(",")))
     ),
-    autoscalers.SCALE_UP_DELAY: changes.text(lambda text, _: text if re.fullmatch(r"[0-9.hmsnuµ]{1,19}", text) else ""),
-    autoscalers.COMPUTE_TYPE: changes.text(lambda text, _: text if text in ("ec2", "fargate") else ""),
+    autoscalers.SCALE_UP_DELAY: values.text(lambda text, _: text if re.fullmatch(r"[0-9.hmsnuµ]{1,19}", text) else ""),
+    autoscalers.COMPUTE_TYPE: values.text(lambda text, _: text if text in ("ec2", "fargate") else ""),
     **dict.fromkeys(MAINTENANCE_ANNOTATIONS, _message),
-    **dict.fromkeys((scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY, scheduler_plugins.TOLERATION_SECONDS), _number),
+    **dict.fromkeys((other_schedulers.MINIMUM_PREEMPTABLE_PRIORITY, other_schedulers.TOLERATION_SECONDS), _number),
 }
 """All others are omitted."""
 
@@ -331,7 +323,7 @@ _CLUSTER_API = frozenset(key for key, kind in KINDS.items() if kind.addon == "Cl
 
 
 def _records() -> dict[str, Record]:
-    deletion = {"finalizers": changes.list_of(changes.name()), "deletionGracePeriodSeconds": changes.number}
+    deletion = {"finalizers": values.list_of(values.name()), "deletionGracePeriodSeconds": values.number}
     head = {"metadata": Record({**_record_replacements(types.ObjectMeta), **deletion})}
     records = {events.KIND: Record(head).both(_record_replacements(events.EventItem))}
     for key, kind in KINDS.items():

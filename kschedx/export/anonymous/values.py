@@ -389,7 +389,7 @@ def _values(name: str, values: list[str], names: Names) -> Iterator[str]:
 
 # Attributes of devices.
 #
-# They are replaced like names, except those whose content a kept selector depends on (`selectors`).
+# They are replaced like names, except those whose content a kept selector depends on.
 
 _VALUES: dict[str, Replacement] = {
     "int": number,
