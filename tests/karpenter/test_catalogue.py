@@ -79,8 +79,8 @@ def test_a_type_without_offerings_is_offered_in_every_zone_of_the_pool() -> None
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        ({"kind": "Pod"}, "these are not instance types"),
-        ([], "these are not instance types"),
+        ({"kind": "Pod"}, "holds no instance types"),
+        ([], "holds no instance types"),
         ({**HEAD, "instanceTypes": [{**M6I, "offering": []}]}, '"offering" is not a field (did you mean "offerings"?)'),
         ({**HEAD, "types": []}, '"types" is not a field'),
         ({**HEAD, "instanceTypes": [{"name": "x"}]}, "instanceTypes[0]: object missing required field `capacity`"),
