@@ -61,10 +61,10 @@ def report(
         return patched_manifests(sent, _known_manifest(snapshot, written_pod))
 
     def patch() -> str:
-        from kschedx.render.manifests import kubectl_commands
+        from kschedx.render.manifests import kubectl_commands, node_commands
 
-        if commands and all(change.target.kind == "Node" for change in sent):
-            return "".join(f"{command}\n" for command in commands) + kubectl_commands(followed)
+        if of_nodes := node_commands(sent, commands):
+            return of_nodes + kubectl_commands(followed)
         script = kubectl_commands((*sent, *followed), _only_written(before, written_pod))
         has_command = any(line and not line.startswith("#") for line in script.splitlines())
         return script if has_command else f"{shell_comment(title)}\n{script}"

@@ -41,7 +41,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.kube.names import short_names
 from kschedx.progress import UPDATE_INTERVAL, Phase, ProgressStep, listen_to_progress, silence
 from kschedx.render.blocks import shown_findings
-from kschedx.render.manifests import kubectl_commands
+from kschedx.render.manifests import kubectl_commands, node_commands
 from kschedx.render.pending import cause_text, cause_title, cause_tone, pending_sentence, pending_tone
 from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
@@ -679,7 +679,7 @@ class Why(TablePage):
         else:
             nodes = ", ".join(fix.feasible_nodes[:_SHOWN]) + (", …" if len(fix.feasible_nodes) > _SHOWN else "")
             lines = [text(f"enter tries it; it fits {nodes}" if nodes else "enter tries it"), text("")]
-            lines += [text(line, "dim", exact=True) for line in kubectl_commands(fix.apply).splitlines()]
+            lines += [text(line, "dim", exact=True) for line in _script(fix).splitlines()]
         self.query_one("#fix-text", Static).update(_join_lines(lines))
 
     def _show_node(self) -> None:
@@ -715,7 +715,7 @@ class Why(TablePage):
         """Return the commands of the displayed fix, else the chosen node's name."""
         if self.query_one("#side", TabbedContent).active == "fixes" and self._view.fixes:
             at = self.query_one("#fixes-list", OptionList).highlighted or 0
-            return kubectl_commands(self._view.fixes[at].apply).strip()
+            return _script(self._view.fixes[at]).strip()
         return self._chosen
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -751,6 +751,11 @@ class Why(TablePage):
         if len(self._views) > 1:
             self._views.pop()
             self._show_view()
+
+
+def _script(fix: Fix) -> str:
+    """Return what `-o patch` prints."""
+    return node_commands(fix.apply, fix.commands) or kubectl_commands(fix.apply)
 
 
 def _text(content: str, style: str = "") -> Text:

@@ -152,6 +152,13 @@ def _nothing(_: Change) -> None:
     return None
 
 
+def node_commands(changes: Sequence[Change], commands: Iterable[str]) -> str:
+    """Return the `commands` of a fix if it changes only nodes: they keep what others changed there since. Empty for
+    other fixes."""
+    is_of_nodes = all(change.target.kind == "Node" for change in changes)
+    return "".join(f"{command}\n" for command in commands) if is_of_nodes else ""
+
+
 def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -> str:
     """Return a shell script: a patch for each existing object, and a manifest for each new one. Changes that cannot be
     sent are comments.

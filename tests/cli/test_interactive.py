@@ -105,6 +105,16 @@ def test_a_fix_is_tried_and_undone() -> None:
     walked("zone-full", walk)
 
 
+def test_a_fix_of_a_node_is_the_command_that_the_screen_has() -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
+        await pilot.press("f", "down")
+        await pilot.pause()
+        assert "kubectl taint node ip-10-20-33-12" in shown(app, "#fix-text")
+        assert "kubectl patch" not in shown(app, "#fix-text")
+
+    walked("gpu-pool-taints", walk)
+
+
 def test_a_change_is_typed_and_tried() -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:
         await pilot.press("t")
