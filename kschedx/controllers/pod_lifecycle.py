@@ -23,6 +23,7 @@ from kschedx.controllers.workloads import (
     is_of_daemon_set,
     loss_reason,
     manifest_of,
+    other_replicas,
     waits_until_gone,
     why_surplus,
 )
@@ -111,6 +112,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             node=node,
             owner="" if (has_ended := _ended_job(snapshot, pod) is not None) else _owner(pod),
             surplus="" if has_ended else why_surplus(snapshot, pod),
+            is_replaced=other_replicas(snapshot, pod) is not None,
             container=container,
         )
     if pod.status.phase == "Succeeded":
@@ -249,10 +251,8 @@ def _recreating_owner(snapshot: Snapshot, pod: Pod) -> str:
 
 def _is_replaced_early(snapshot: Snapshot, pod: Pod) -> bool:
     """Return whether a controller of Kubernetes replaces the pod while it terminates."""
-    owner = pod.metadata.controller
-    if owner is None or owner.kind not in ("ReplicaSet", "ReplicationController", "Job"):
-        return False
-    return not waits_until_gone(snapshot, pod.metadata.namespace, owner)
+    owner, kinds = pod.metadata.controller, ("ReplicaSet", "ReplicationController", "Job")
+    return bool(owner and owner.kind in kinds and not waits_until_gone(snapshot, pod.metadata.namespace, owner))
 
 
 def _ended_job(snapshot: Snapshot, pod: Pod) -> states.OfEndedJob | None:

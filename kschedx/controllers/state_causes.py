@@ -98,8 +98,9 @@ def _failure(state: states.Failed) -> Iterator[str]:
     if state.surplus:
         yield f"{state.owner} {state.surplus}, and creates no other pod"
     elif state.owner:
-        creates = "creates" if state.owner.partition(" ")[0] in MAKING_PODS else "may create"
-        yield f"a failed pod does not start again; {state.owner} {creates} another"
+        creates = "creates another" if state.owner.partition(" ")[0] in MAKING_PODS else "may create another"
+        then = "has replaced it" if state.is_replaced else creates
+        yield f"a failed pod does not start again; {state.owner} {then}"
 
 
 def _claim_report(state: states.NotBound) -> Iterator[str]:

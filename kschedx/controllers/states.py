@@ -77,6 +77,7 @@ class Failed(StateFacts, frozen=True, kw_only=True):
     node: str = ""
     owner: str = ""  # the controller that creates another pod, such as `ReplicaSet web-1`
     surplus: str = ""  # why the controller creates none: `is scaled to 0`
+    is_replaced: bool = False  # whether the controller already has all its pods without this one
     pods: tuple[str, ...] = ()  # the failed pods of a Job
     ends: str = ""  # how most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`
     container: str = ""  # the container of a pod that ended with an error

@@ -571,8 +571,22 @@ def why_surplus(snapshot: Snapshot, pod: Pod) -> str:
     if owner.kind == "Job" and controller.spec.suspend:
         return "is suspended"
     number = 1 if replicas is None else replicas
-    is_beyond = owner.kind == "StatefulSet" and not first <= ordinal_of(pod.metadata.name) < first + number
-    return f"is scaled to {number}" if is_beyond or not number else ""
+    ordinal = ordinal_of(pod.metadata.name) if owner.kind == "StatefulSet" else first
+    if number and ordinal < first:
+        return f"starts with ordinal {first}"
+    return f"is scaled to {number}" if not number or ordinal >= first + number else ""
+
+
+def other_replicas(snapshot: Snapshot, pod: Pod) -> list[int] | None:
+    """Return the rows of the active pods of the pod's ReplicaSet if these are all that it wants; otherwise, None."""
+    owner, pods = pod.metadata.controller, snapshot.pods
+    raw = None if owner is None else snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
+    if raw is None or owner is None or owner.kind not in ("ReplicaSet", "ReplicationController"):
+        return None
+    is_active = pods.owners.where(lambda owners: owner in owners) & ~(pods.finished | pods.terminating)
+    wanted = stored_controller(raw).spec.replicas
+    rows: list[int] = is_active.nonzero()[0].tolist()
+    return rows if len(rows) >= (1 if wanted is None else wanted) else None
 
 
 _OWNERS = Memo[Owners]()

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.controllers import states
 from kschedx.controllers.daemon_set import absent_agent, agents_down
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready
-from kschedx.controllers.workloads import is_of_daemon_set
+from kschedx.controllers.workloads import is_of_daemon_set, other_replicas
 from kschedx.explain.kubelet import ARCH_LABEL, OS_LABEL
 from kschedx.explain.setup import Subject
 from kschedx.findings.constraints import CORDON_TAINT
@@ -25,7 +25,6 @@ from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.stopped_pod import StoppedPod, fix_with_outcome
-from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target, set_field
 from kschedx.kube.escaping import shell_command
@@ -148,12 +147,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
     def _is_replaced(self, state: states.Failed) -> bool:
         """Return whether the ReplicaSet of a pod that its kubelet rejected has all of its pods, and all are ready. An
         eviction shows a shortage on the node, which may go on."""
-        owner, pods = self.pod.metadata.controller, self.snapshot.pods
-        raw = None if owner is None else self.snapshot.workloads.get((owner.kind, self._namespace, owner.name))
-        if raw is None or owner is None or owner.kind != "ReplicaSet" or state.reason == "Evicted":
-            return False
-        rows = pods.owners.where(lambda owners: owner in owners).nonzero()[0].tolist()
-        return sum(is_ready(pods[row]) for row in rows) >= (stored_controller(raw).spec.replicas or 1)
+        rows = None if state.reason == "Evicted" else other_replicas(self.snapshot, self.pod)
+        return rows is not None and all(is_ready(self.snapshot.pods[row]) for row in rows)
 
     def _has_devices(self, node: str) -> bool:
         """Return whether a node has as many devices allocatable as the pod requests."""

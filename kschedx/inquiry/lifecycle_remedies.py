@@ -46,6 +46,7 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.kubectl import delete_pod, merge_patch, remove_finalizers, scale_workload
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.schedules import is_never_due
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, is_foreign
 from kschedx.patterns import lazy_pattern
@@ -132,7 +133,12 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
                 spec: Mapping[str, object] = {"suspend": False}
                 if "runPolicy" in field:
                     spec = {"runPolicy": spec}
-                if not waits:
+                schedule = str(map_at(self.maker or {}, "spec").get("schedule") or "")
+                if kind == "CronJob" and is_never_due(schedule):
+                    title = f"start a Job by hand: the schedule {schedule} is never due"
+                    yield Fix.untried(title, commands=(self._job_command(),))
+                    yield Fix.untried("correct spec.schedule of the CronJob, and resume it")
+                elif not waits:
                     yield self._workload_fix(f"resume the {kind}", spec) or self._untried_resume(kind, spec)
                 if waits or lifecycle.may_be_of_kueue:
                     yield self._with_queue(lifecycle)
@@ -336,12 +342,16 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
             )
         if "schedule" in reason.lower() and reason != "MissSchedule":
             return Fix.untried("correct spec.schedule of the CronJob")
-        name = self._workload_name
-        command = shell_command("kubectl create job {}-1 --from=cronjob/{} -n {}", name, name, self._namespace)
+        command = self._job_command()
         if reason == "TooManyMissedTimes":
             missed = "set startingDeadlineSeconds to fewer than 100 intervals"
             return Fix.untried(f"see why kube-controller-manager did not run, and {missed}", commands=(command,))
         return Fix.untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
+
+    def _job_command(self) -> str:
+        """Return the command that starts a Job of a CronJob now."""
+        name = self._workload_name
+        return shell_command("kubectl create job {}-1 --from=cronjob/{} -n {}", name, name, self._namespace)
 
     def _rolled_back(self) -> Iterator[Fix | None]:
         """Yield the fix to return to the previous template, if a ReplicaSet still has it."""

@@ -506,7 +506,7 @@ class PodFixes:
                     how = "let Kueue, Volcano, or YuniKorn start each as a gang"
                     yield Fix.untried(f"{f'wait until {ending} ends' if ending else fewer}, and {how}")
                 case DevicePluginDown(pod=plugin, node=node) if node:
-                    title = f"repair {plugin}, if {node} has the device"
+                    title = f"repair {plugin}{self._uncordoning(node)}, if {node} has the device"
                     yield Fix.untried(title, commands=(why_command(plugin),), of_group=FixGroup.CLUSTER)
                 case TopologyLabelLost(node=node, key=key, has_zone=False):
                     yield Fix.untried(f"label {node} with its {key}", of_group=FixGroup.CLUSTER)
@@ -524,6 +524,13 @@ class PodFixes:
                     yield Fix.untried(title, (Target.pod(key).deletion,), commands=(delete_pod(key),))
                 case _:
                     yield from self._driver_fixes(cause)
+
+    def _uncordoning(self, name: str) -> str:
+        """Return `, and uncordon gpu-1` for a cordoned node, without which an untried repair does not help."""
+        cluster = self.cycle.snapshot.cluster
+        row = cluster.index.get(name)
+        is_cordoned = row is not None and cluster.nodes[row].spec.unschedulable and name not in self.answer.drained
+        return f", and uncordon {name}" if is_cordoned else ""
 
     def _driver_fixes(self, cause: RootCause) -> Iterator[Fix]:
         """Yield untried fixes for a cause in the devices or volumes that a driver publishes."""
@@ -553,10 +560,12 @@ class PodFixes:
             case DriverNotRegistered(driver=driver, node=node):
                 agents = agents_down(self.cycle.snapshot, node)
                 down = f" ({list_names(agents, 2)})" if agents else ""
-                yield Fix.untried(f"repair the node plugin of {driver} on {node}{down}, which then registers it")
+                repair = f"repair the node plugin of {driver} on {node}{down}, which then registers it"
+                yield Fix.untried(f"{repair}{self._uncordoning(node)}")
             case PluginWithoutDevices(node=node, resource=resource):
                 repair = f"if {node} has devices for {resource}, repair its driver or container runtime"
-                yield Fix.untried(f"{repair}: its device plugin finds none", of_group=FixGroup.CAPACITY)
+                title = f"{repair}{self._uncordoning(node)}: its device plugin registers none"
+                yield Fix.untried(title, of_group=FixGroup.CAPACITY)
             case NotPassedOn(kind="SparkApplication", namespace=namespace, name=name):
                 webhook = f"enable the webhook of the Spark operator for namespace {namespace}, which adds tolerations"
                 yield Fix.untried(f"{webhook}, and recreate SparkApplication {name}", of_group=FixGroup.WORKLOAD)

@@ -42,9 +42,8 @@ def hardware_text(hint: HardwareHint) -> str:
     ...`."""
     nodes = list_names([f"{node} ({label})" for node, label in hint.nodes], 2)
     has, reports, its = ("has", "reports", "its") if len(hint.nodes) == 1 else ("have", "report", "their")
-    return (
-        f"{nodes} {has} the hardware but {reports} no {hint.resource}: {its} device plugin does not run or finds none"
-    )
+    cause = f"{its} device plugin does not run or registers none"
+    return f"{nodes} {has} the hardware but {reports} no {hint.resource}: {cause}"
 
 
 def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | None) -> Words:

@@ -67,7 +67,7 @@ def test_the_hint_in_words() -> None:
     (hint,) = diagnosed(node("a", labels={"nvidia.com/gpu.count": "8"})).hardware
     assert hardware_text(hint) == (
         "a (nvidia.com/gpu.count=8) has the hardware but reports no nvidia.com/gpu: its device plugin does not run "
-        "or finds none"
+        "or registers none"
     )
 
 
@@ -141,7 +141,7 @@ def test_a_device_plugin_without_its_driver() -> None:
             (),
             plugin_pod({"phase": "Running"}, on="a"),
             "its device plugin default/nvidia-device-plugin-x on a runs, but registers no nvidia.com/gpu",
-            "repair the driver or container runtime of a, so that default/nvidia-device-plugin-x finds its devices",
+            "repair the driver or container runtime of a, so that default/nvidia-device-plugin-x registers its devices",
         ),
         (
             ("team=ml:NoSchedule",),
@@ -169,8 +169,12 @@ def test_a_device_plugin_on_a_node_that_may_lack_the_hardware() -> None:
     [cause] = root_causes(Diagnosis(explanation.cycle))
     assert cause.text == "device plugin default/nvidia-device-plugin-x runs on a, and registers no nvidia.com/gpu"
     assert explanation.fixes[0].title == (
-        "if a has devices for nvidia.com/gpu, repair its driver or container runtime: its device plugin finds none"
+        "if a has devices for nvidia.com/gpu, repair its driver or container runtime: its device plugin registers none"
     )
+    explanation = kschedx.explain(
+        kschedx.Snapshot.from_objects([node("a", unschedulable=True), running, me]), "default/me"
+    )
+    assert "container runtime, and uncordon a: its device plugin registers none" in explanation.fixes[0].title
     offers = node("b", taints=["gpu:NoSchedule"], allocatable={**OFFERS, "nvidia.com/gpu": "1"})
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), offers, running, me]), "default/me")
     assert not root_causes(Diagnosis(explanation.cycle))

@@ -1346,6 +1346,27 @@ def test_quotas_of_a_fix_count_the_missing_pods_beside_running_ones(tmp_path: Pa
     assert result["fixes"][0]["title"] == raised
 
 
+@pytest.mark.parametrize(
+    ("schedule", "fixes"),
+    [
+        ("0 0 * * *", ["resume the CronJob"]),
+        (
+            "0 0 31 2 *",
+            [
+                "start a Job by hand: the schedule 0 0 31 2 * is never due",
+                "correct spec.schedule of the CronJob, and resume it",
+            ],
+        ),
+    ],
+)
+def test_a_resumed_cron_job_starts_jobs_only_if_its_schedule_is_due(
+    tmp_path: Path, schedule: str, fixes: list[str]
+) -> None:
+    cron_job = workload("CronJob", schedule=schedule, suspend=True)
+    result = json.loads(why(tmp_path, "cj/web", node("n"), cron_job, output="json").out)
+    assert [fix["title"] for fix in result["fixes"]] == fixes
+
+
 @pytest.mark.parametrize(("length", "code"), [(52, 0), (53, 3)])
 def test_a_name_that_may_be_too_long_for_a_label_of_pods(tmp_path: Path, length: int, code: int) -> None:
     name = "s" * length
@@ -3030,6 +3051,14 @@ def test_the_last_attempt_of_a_job_on_an_unreachable_node(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.parametrize(("running", "then"), [(1, "creates another"), (2, "has replaced it")])
+def test_a_failed_pod_is_replaced_once_its_replica_set_has_all_pods(tmp_path: Path, running: int, then: str) -> None:
+    others = [replica(f"web-{number}", "ReplicaSet", "web", on="n") for number in range(1, running + 1)]
+    failed = replica("web-0", "ReplicaSet", "web", **EVICTED)
+    result = why(tmp_path, "pod/web-0", node("n"), workload("ReplicaSet", replicas=2), failed, *others)
+    assert f"a failed pod does not start again; ReplicaSet web {then}" in result.out
+
+
 def test_a_failed_pod_of_an_ended_job_that_is_deleted(tmp_path: Path) -> None:
     deleted = {**ended("Failed", "DeadlineExceeded")}
     deleted["metadata"] = {**at(deleted, "metadata"), "deletionTimestamp": SINCE}
@@ -3055,7 +3084,8 @@ GONE = {"deletionTimestamp": SINCE}
     ("kind", "changed", "state"),
     [
         ("ReplicaSet", {"replicas": 0}, "is scaled to 0"),
-        ("StatefulSet", {"replicas": 3, "ordinals": {"start": 1}}, "is scaled to 3"),
+        ("StatefulSet", {"replicas": 3, "ordinals": {"start": 1}}, "starts with ordinal 1"),
+        ("StatefulSet", {"replicas": 0, "ordinals": {"start": 1}}, "is scaled to 0"),
         ("Job", {"suspend": True}, "is suspended"),
         ("ReplicaSet", {"metadata": GONE}, "is being deleted"),
     ],

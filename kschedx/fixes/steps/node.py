@@ -341,7 +341,8 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
         if self.plugin is not None and self.plugin.blocker:
             return f"repair {self.plugin.blocker}, for which the device plugin on {self.node} waits"
         if self.plugin is not None and self.plugin.finds_nothing:
-            return f"repair the driver or container runtime of {self.node}, so that {self.plugin.pod} finds its devices"
+            repaired = f"the driver or container runtime of {self.node}"
+            return f"repair {repaired}, so that {self.plugin.pod} registers its devices"
         if self.plugin is not None and self.plugin.pod:
             return f"repair device plugin {self.plugin.pod} on {self.node}"
         if self.plugin is not None and self.plugin.taint:
