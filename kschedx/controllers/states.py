@@ -212,8 +212,11 @@ class Refused(StateFacts, frozen=True, kw_only=True):
     def _is_itself_refused(self) -> bool:
         """Whether the workload is refused, not its pods: `deployments.apps "web" is forbidden`."""
         resource, _, rest = self.message.partition(" ")
-        name = self.subject.rpartition("/")[2]
-        return resource == "namespaces" or ("." in resource and rest.startswith(f'"{name}" is forbidden'))
+        namespace, name = self.subject.partition("/")[0], self.subject.rpartition("/")[2]
+        is_of_workload = "." in resource or resource == "replicationcontrollers"
+        if is_of_workload and rest.startswith(f'"{name}" is forbidden'):
+            return True
+        return self.message.startswith(f'namespaces "{namespace}" not found')
 
 
 def share_of(number: int, wanted: int) -> str:

@@ -249,6 +249,7 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             row=place.node_row,
             node=place.node.name,
             labels=tuple(labels.items()),
+            pool=first_label(place.node.metadata.labels, POOL_LABELS),
             is_first=not place.nodes.cluster.label_keys & labels.keys(),
             is_overwritten=bool(place.node.metadata.labels.keys() & labels.keys()),
         )
@@ -595,7 +596,10 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
     is_kept_by_provider = any(taint.key.startswith((*KEPT, SET_BY_AKS)) for taint in missing)
     if nobody_else or not (names_device or is_kept_by_provider):
         is_of_openshift = nobody_else and OF_OPENSHIFT in place.node.metadata.labels
-        yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_of_openshift=is_of_openshift)
+        pool = "" if is_of_openshift else first_label(place.node.metadata.labels, POOL_LABELS)
+        yield s.RemoveTaints(
+            row=place.node_row, node=place.node.name, pool=pool, taints=missing, is_of_openshift=is_of_openshift
+        )
 
 
 def _misspelled_toleration(taint: Taint, place: RemedyCandidate) -> Toleration | None:

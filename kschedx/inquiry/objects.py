@@ -16,6 +16,7 @@ from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle
 from kschedx.kube.kubectl import add_to_dump
+from kschedx.kube.selectors import Operator, compile_selector
 from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget
 from kschedx.kube.typos import nearest_name
 from kschedx.simulate.object_changes import NamedObject
@@ -94,14 +95,19 @@ def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.Objec
 
 
 def _unmatched_labels(snapshot: Snapshot, namespace: str, name: str) -> Iterator[str]:
-    """Yield each label that a budget selects and no pod of the namespace has, with the one that is probably meant."""
-    pods, selector = snapshot.pods, _budget(snapshot, namespace, name).spec.selector
-    rows = pods.namespaces.where(lambda other: other == namespace).nonzero()[0].tolist()
-    for key, value in selector.match_labels.items() if selector is not None and rows else ():
-        values = {labels[key] for labels in (pods.labels[row] for row in rows) if key in labels}
-        if value not in values:
-            meant = nearest_name(value, sorted(values))
-            yield f"no pod in namespace {namespace} has {key}={value}{meant and f' (did you mean {key}={meant}?)'}"
+    """Yield each requirement of a budget's selector that no pod of the namespace meets, with the value that is probably
+    meant; if there is none, what the pod that is nearest to meeting all of them lacks."""
+    pods, selector = snapshot.pods, compile_selector(_budget(snapshot, namespace, name).spec.selector)
+    rows = (pods.namespaces.where(lambda other: other == namespace) & ~pods.finished).nonzero()[0].tolist()
+    lacking = {row: [it.requirement for it in selector.explain(pods.labels[row]) if not it.matched] for row in rows}
+    unmet = [need for need in selector.requirements if rows and all(need in of_pod for of_pod in lacking.values())]
+    for need in unmet:
+        values = {pods.labels[row][need.key] for row in rows if need.key in pods.labels[row]}
+        meant = nearest_name(need.values[0], sorted(values)) if need.operator is Operator.EQUALS else ""
+        yield f"no pod in namespace {namespace} has {need}{meant and f' (did you mean {need.key}={meant}?)'}"
+    if lacking and not unmet and selector.selectable:
+        nearest = min(lacking, key=lambda row: (len(lacking[row]), pods.key(row)))
+        yield f"no pod meets all of {selector}: {pods.key(nearest)} lacks {', '.join(map(str, lacking[nearest]))}"
 
 
 def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecycle | None:

@@ -334,6 +334,17 @@ def test_a_claim_is_answered_by_its_pods(target: str, code: int, text: str, tmp_
     assert text in result.out + result.err
 
 
+def test_a_budget_whose_labels_no_pod_has_together(tmp_path: Path) -> None:
+    labels: dict[str, Manifest] = {"db-0": {"app": "db", "zone": "a"}, "web": {"tier": "back"}}
+    pods = [
+        changed(changed(changed(BIG_POD, "metadata.name", name), "metadata.labels", own), "metadata.namespace", "shop")
+        for name, own in labels.items()
+    ]
+    both = budget("both", app="db", zone="a", tier="back")
+    result = kschedx("why", "pdb/both", "-n", "shop", "-s", write(tmp_path, NODE, *pods, both))
+    assert "no pod meets all of app=db, tier=back, zone=a: shop/db-0 lacks tier=back\n" in result.out
+
+
 def test_a_budget_in_the_way_of_a_drain_has_fixes(tmp_path: Path) -> None:
     web = changed(changed(small_pod("web"), "spec.nodeName", "node-01"), "metadata.namespace", "shop")
     running = changed(web, "status", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})

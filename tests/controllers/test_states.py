@@ -53,6 +53,22 @@ def test_the_headline_of_a_state(facts: states.Lifecycle, reads: str, code: int)
     assert (states.headline(facts), states.row_of(facts).exit_code) == (f"{WEB} {reads}", code)
 
 
+@pytest.mark.parametrize(
+    ("message", "is_itself"),
+    [
+        ('namespaces "shop" not found', True),
+        ('deployments.apps "web" is forbidden: exceeded quota', True),
+        ('pods "web" is forbidden: exceeded quota', False),
+        ('namespaces "other" not found', False),
+        ('namespaces is forbidden: User "a" cannot list resource "namespaces"', False),
+    ],
+)
+def test_a_refusal_is_of_the_workload_or_of_its_pods(message: str, *, is_itself: bool) -> None:
+    refused = states.Refused(subject=WEB, message=message, by="the API server", is_workload=True)
+    what = "is not created: the API server refuses it" if is_itself else "gets no pods: the API server refuses them"
+    assert states.headline(refused) == f"{WEB} {what}"
+
+
 def test_an_unknown_scheduler() -> None:
     runs = states.NoScheduler(subject=WEB, scheduler="mine", profiles=(), others=3)
     assert states.headline(runs) == f"{WEB}: scheduler mine decides about it, and its configuration is not known"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import kschedx
@@ -39,6 +41,26 @@ def test_a_remedy_names_the_node_that_it_was_tried_on(
     assert first.feasible_nodes == ("m",)
     assert [snapshot.cluster.names[item.row] for item in first.steps if isinstance(item, step)] == ["m"]
     assert all("m" in command.split() or "node/m" in command.split() for command in first.commands)
+
+
+@pytest.mark.parametrize(
+    ("of_node", "step", "pool"),
+    [
+        ({}, LabelNode, "web"),
+        ({}, LabelNode, ""),
+        ({"taints": ["team=a:NoSchedule"]}, RemoveTaints, "web"),
+        ({"unschedulable": True}, Uncordon, "web"),
+    ],
+)
+def test_a_node_of_a_pool_keeps_a_label_until_it_is_replaced(
+    of_node: dict[str, Any], step: type[Uncordon | RemoveTaints | LabelNode], pool: str
+) -> None:
+    labels = {"eks.amazonaws.com/nodegroup": pool} if pool else {}
+    wanted = {"nodeSelector": {"team": "a"}} if step is LabelNode else {}
+    snapshot = kschedx.Snapshot.from_objects([node("m", labels=labels, **of_node), pod("me", **wanted)])
+    first = next(fix for fix in kschedx.explain(snapshot, "default/me").fixes if isinstance(fix.steps[0], step))
+    lasting = ("only until m is replaced: change the template of node pool web as well",)
+    assert first.costs == (lasting if pool and step is not Uncordon else ())
 
 
 def test_each_remedy_names_its_own_node() -> None:

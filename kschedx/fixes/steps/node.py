@@ -39,10 +39,16 @@ class NodeStep(FixStep, frozen=True, kw_only=True):
     _group = FixGroup.CLUSTER
     row: ClusterRow
     node: str
+    pool: str = ""  # the node pool whose template gives the next node what the step changes; empty if it keeps that
 
     @property
     def nodes(self) -> frozenset[str]:
         return frozenset((self.node,))
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        lasting = f"only until {self.node} is replaced: change the template of node pool {self.pool} as well"
+        return (lasting,) if self.pool else ()
 
     def edit(self, node: Node) -> Node:
         raise NotImplementedError
