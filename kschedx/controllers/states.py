@@ -216,7 +216,7 @@ class Refused(StateFacts, frozen=True, kw_only=True):
         is_of_workload = "." in resource or resource == "replicationcontrollers"
         if is_of_workload and rest.startswith(f'"{name}" is forbidden'):
             return True
-        return self.message.startswith(f'namespaces "{namespace}" not found')
+        return self.message.startswith((f'namespaces "{namespace}" not found', "no matches for kind "))
 
 
 def share_of(number: int, wanted: int) -> str:

@@ -95,14 +95,6 @@ def title(manifest: Mapping[str, object]) -> str:
 
 _KUSTOMIZE = "kustomize.config.k8s.io"
 
-_NOT_SERVED: Mapping[str, str] = {
-    "extensions/v1beta1": "1.16",
-    "apps/v1beta1": "1.16",
-    "apps/v1beta2": "1.16",
-    "batch/v1beta1": "1.25",
-}
-"""API versions of Kubernetes' own workloads that API servers no longer serve, and since which version."""
-
 
 class WrittenPod(Struct, frozen=True, kw_only=True):
     """A pod that is not in the cluster: its manifest, or the one created from a workload's template."""
@@ -134,6 +126,10 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
         place."""
         if self.refused is not None:
             raise self.refused
+        version = "" if self.document is None or self.workload is None else str(self.workload.get("apiVersion"))
+        if self.document is not None and version in setup.release.behaviour.removed_workload_versions:
+            refusal = f'no matches for kind "{(self.workload or {}).get("kind")}" in version "{version}"'
+            raise self.document.fault(NotAdmittedError(refusal, place=Place(field="apiVersion")))
         try:
             for maker in self._intermediate_objects():
                 require_owner_quota(snapshot, maker, setup.release)
@@ -587,7 +583,7 @@ def _written_pods(document: ManifestDocument, cluster: Snapshot, applied: Snapsh
         dependents=as_applied.others if is_known else (),
         document=document,
         template=".".join(kind.template),
-        notes=(*_version_notes(manifest), *_deadline_notes(manifest)),
+        notes=tuple(_deadline_notes(manifest)),
     )
 
 
@@ -634,15 +630,6 @@ def _foreign_note(manifest: Json, pod: ForeignPod) -> Note:
     pods = {} if number is None else {"pods": number}
     text = f"{kind} ({group}) is a custom resource: {phrase}"
     return note("foreign-workload", text, api_version=manifest.get("apiVersion"), path=pod.path, **pods)
-
-
-def _version_notes(manifest: Json) -> Iterator[Note]:
-    version = str(manifest.get("apiVersion"))
-    since = _NOT_SERVED.get(version)
-    if since is not None:
-        refusal = f'no matches for kind "{manifest.get("kind")}" in version "{version}"'
-        text = f"kubectl refuses it since Kubernetes {since} ({refusal}): read as its current version"
-        yield note("old-api-version", text, api_version=version, since=since)
 
 
 _CRON_JOB_SYNC = 10  # seconds between two looks of the CronJob controller at its CronJobs

@@ -45,6 +45,7 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import Manifest, decode, encode, list_at, map_at
 from kschedx.kube.documents import Change, Target, pointer, remove_field, set_field, with_spec
 from kschedx.kube.escaping import shell_command, why_command
+from kschedx.kube.kinds import KINDS
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import toleration_text
@@ -598,6 +599,19 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         command = shell_command("kubectl create namespace {}", name)
         yield self._create_fix("v1", "Namespace", name, {}, command, title=f"create namespace {name}")
 
+    def _removed_version_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
+        """Yield the current API version of the kind. The removed ones set the selector of a workload by default."""
+        if self.maker is None or self.maker.get("kind") != match["kind"] or match["kind"] not in MAKING_PODS:
+            return
+        kind, spec = KINDS[match["kind"]], map_at(self.maker, "spec")
+        current, patch = f"{kind.group}/v1", [set_field("/apiVersion", f"{kind.group}/v1")]
+        labels = map_at(spec, "template", "metadata").get("labels")
+        lacks_selector = kind.name != "CronJob" and not spec.get("selector") and bool(labels)
+        if lacks_selector:
+            patch.append(set_field("/spec/selector", {"matchLabels": labels}))
+        selector = ", and its spec.selector to the labels of its template" if lacks_selector else ""
+        yield self._try(f"set its apiVersion to {current}{selector}", (self._workload_change(patch),))
+
     def _dead_webhook_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a webhook that the API server could not call."""
         name, pods = f"webhook {match['name']}", self.snapshot.pods
@@ -680,6 +694,7 @@ _FIXES = (
     (_BOUND, Refusal._limit_range_fixes),
     (lazy_pattern(r"no PriorityClass with name (?P<name>\S+) was found"), Refusal._missing_class_fixes),
     (lazy_pattern(r'serviceaccount "(?P<name>[^"]+)" not found'), Refusal._missing_account_fixes),
+    (lazy_pattern(r'no matches for kind "(?P<kind>[^"]+)" in version'), Refusal._removed_version_fixes),
     (lazy_pattern(r'namespaces "(?P<name>[^"]+)" not found'), Refusal._missing_namespace_fixes),
     (lazy_pattern(r'RuntimeClass\S* "(?P<name>[^"]+)" not found'), Refusal._missing_runtime_class_fixes),
     (_RATIO, Refusal._limit_range_fixes),

@@ -98,7 +98,7 @@ def daemon_set_view(answer: DaemonSetAnswer) -> View:
 
 
 _ABOUT_MANIFEST = frozenset({
-    "applied-together", "claim-not-made", "foreign-workload", "missing-kind", "not-applied", "old-api-version",
+    "applied-together", "claim-not-made", "foreign-workload", "missing-kind", "not-applied",
     "pod-security", "second-scheduler", "unlikely-amount",
 })  # fmt: skip
 """Ids of notes about the manifest and the snapshot. Other notes are about the choice among nodes, which a DaemonSet's

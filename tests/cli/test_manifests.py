@@ -494,11 +494,25 @@ def test_affinity_of_a_daemon_set_matches_pods_beside_it(tmp_path: Path) -> None
     assert story.out.startswith("✓ DaemonSet infra/proxy fits 2 eligible nodes")
 
 
-def test_a_daemon_set_of_an_earlier_version_is_a_daemon_set(tmp_path: Path) -> None:
-    result = run_why(tmp_path, changed(workload("DaemonSet", "agent"), "apiVersion", "extensions/v1beta1"))
-    assert result.out.startswith("✓ DaemonSet default/agent fits 1 eligible node\n")
-    refusal = 'no matches for kind "DaemonSet" in version "extensions/v1beta1"'
-    assert f"kubectl refuses it since Kubernetes 1.16 ({refusal}): read" in " ".join(result.out.split())
+@pytest.mark.parametrize(
+    ("kind", "version", "current"),
+    [
+        ("DaemonSet", "extensions/v1beta1", "apps/v1"),
+        ("Deployment", "apps/v1beta1", "apps/v1"),
+        ("StatefulSet", "apps/v1beta2", "apps/v1"),
+        ("CronJob", "batch/v1beta1", "batch/v1"),
+    ],
+)
+def test_a_version_that_is_no_longer_served_is_refused(tmp_path: Path, kind: str, version: str, current: str) -> None:
+    job = {"spec": {"template": {"spec": {**at(POD, "spec"), "restartPolicy": "Never"}}}}
+    spec = {"schedule": "0 0 * * *", "jobTemplate": job} if kind == "CronJob" else at(workload(kind), "spec")
+    old = {"apiVersion": version, "kind": kind, "metadata": {"name": "web"}, "spec": spec}
+    result = run_why(tmp_path, old)
+    assert result.code == 1
+    text = " ".join(result.out.split())
+    assert f'is not created: the API server refuses it because no matches for kind "{kind}" in version' in text
+    assert f"fix set its apiVersion to {current}" in text
+    assert run_why(tmp_path, old, options="--kube-version 1.13").code == 0
 
 
 def test_a_pod_that_cannot_be_updated_has_a_note(tmp_path: Path) -> None:
