@@ -12,7 +12,7 @@ from kschedx.cli.options import DECIDES, EVICTIONS, NOW, Command, value
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
-from kschedx.errors import InputError, Place, UndecidableError, system_reason
+from kschedx.errors import InputError, Place, UndecidableError
 from kschedx.sources.live.client import RefusedError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> P
 
 def _read(path: str, question: Question) -> bytes:
     """Return the policy's bytes. Raises `InputError`."""
-    from kschedx.sources.compression import read_file
+    from kschedx.cli.files import read_content
     from kschedx.sources.files import standard_input
 
     if path.startswith(_LIVE) and not Path(path).exists():
@@ -119,10 +119,7 @@ def _read(path: str, question: Question) -> bytes:
         if question.snapshot:
             raise InputError(f"--policy {path} needs a live cluster, and --snapshot names files")
         return _config_map(question.where, namespace or "kube-system", own)
-    try:
-        return standard_input().read() if path == "-" else read_file(path)
-    except OSError as error:
-        raise InputError(system_reason(error), place=Place(source=path)) from None
+    return standard_input().read() if path == "-" else read_content(path)
 
 
 def _config_map(connection: Connection, namespace: str, name: str) -> bytes:

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
 
+def read_content(path: str) -> bytes:
+    """Return the content of a file that is no cluster. Raises `InputError`, also for one of more than 1 GiB."""
+    try:
+        return read_file(path)
+    except OSError as error:
+        raise InputError(system_reason(error), place=Place(source=path)) from None
+
+
 def single_document(path: str) -> object:
     """Return the content of a YAML or JSON file. Raises `InputError`."""
-    place = Place(source=path)
-    try:
-        text = read_file(path)
-    except OSError as error:
-        raise InputError(system_reason(error), place=place) from None
+    place, text = Place(source=path), read_content(path)
     loaded = [yaml_text.load(part, source=path) for part in yaml_text.split(text, source=path)]
     documents = [document.value for document in loaded if document is not None]
     if len(documents) != 1:

@@ -153,12 +153,14 @@ def _members(
 
 
 def _path_members(path: str, kubeconfig: str | None) -> Iterator[_Member]:
+    from kschedx.cli.files import read_content
+
     place = Path(path)
     if not place.exists():
         raise InputError("no such file or folder", place=Place(source=path))
     if place.suffix == _LIST:
         try:
-            text = place.read_text(encoding="utf-8")
+            text = read_content(path).decode()
         except UnicodeDecodeError:
             raise InputError("not valid UTF-8", place=Place(source=path)) from None
         for line in text.splitlines():
@@ -315,8 +317,10 @@ def _resume(path: str | None, question: Sequence[str]) -> dict[str, ClusterAnswe
     """Return the answered rows of an earlier run of this question. Raises `InputError`."""
     if path is None or not Path(path).is_file():  # a device or pipe has no earlier rows, and no end
         return {}
+    from kschedx.cli.files import read_content
+
     rows: dict[str, ClusterAnswerDocument] = {}
-    for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
+    for number, line in enumerate(read_content(path).splitlines(), start=1):
         try:
             row = msgspec.json.decode(line, type=ClusterAnswerDocument)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

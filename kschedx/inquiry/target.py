@@ -463,6 +463,9 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     if not is_namespace and (reference := object_reference(target, namespace)) is not None:
         return [_user_of(snapshot, reference)]
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
+        if kind := _unread_kind(snapshot, space):
+            text = f'no pod has {kind} "{name}" as its owner, and the pod template of that kind is not known'
+            raise InputError(text, hint="ask about the pods that its controller creates")
         hint = nearest(space.lower(), SHORT_NAMES)
         raise InputError(f'no kind "{space}", and no pod "{name}" in namespace "{space}"', hint=hint)
     if slash and space in ("", ".", ".."):
@@ -474,6 +477,16 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     near = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
     hint = meant or near
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
+
+
+def _unread_kind(snapshot: Snapshot, word: str) -> str:
+    """Return the custom kind of which the dump has objects that are not read, such as `Foo (example.com)`; empty if the
+    word names none."""
+    for known in snapshot.source.kinds:
+        kind, _, group = known.partition(".")
+        if group and word.lower().removesuffix(f".{group}") in (kind.lower(), f"{kind.lower()}s"):
+            return f"{kind} ({group})"
+    return ""
 
 
 def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:

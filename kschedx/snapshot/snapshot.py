@@ -564,8 +564,9 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         )
 
     def _provisions_immediately(self, of_class: StorageClass, new: Collection[str] = ()) -> bool:
-        claims = (claim for claim in self.storage.claims.values() if claim.storage_class == of_class.name)
-        waiting = (it for it in claims if not (it.spec.volume_name or it.is_new or it.key in new))
+        # most claims are bound, and this is asked for each new claim of a cluster
+        unbound = (claim for claim in self.storage.claims.values() if not claim.spec.volume_name)
+        waiting = (it for it in unbound if it.storage_class == of_class.name and not (it.is_new or it.key in new))
         return of_class.provisions_first and not any(waiting)
 
     def _places_of_new_volumes(self, name: str, new: Collection[str]) -> tuple[Segment, ...]:

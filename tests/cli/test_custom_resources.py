@@ -345,3 +345,13 @@ def test_a_custom_resource_is_scaled_by_its_replicas(tmp_path: Path) -> None:
     result = run_why(tmp_path, "simulate", "--scale", "cloneset/web=5", objects=clones(2))
     assert (result.code, "ml/cloneset/web  2 of 5 assigned · 3 pending" in result.out) == (1, True)
     assert run_why(tmp_path, "simulate", "--scale", "clonesets.apps.kruise.io/web=2", objects=clones(3)).code == 0
+
+
+@pytest.mark.parametrize("target", ["foo/bar", "foos.example.com/bar"])
+def test_a_custom_resource_without_known_pods(tmp_path: Path, target: str) -> None:
+    foo = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "bar", "namespace": "shop"}}
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), foo]}), encoding="utf-8")
+    result = kschedx("why", target, "-n", "shop", "-s", "cluster.json", cwd=tmp_path)
+    assert result.code == 2
+    assert 'no pod has Foo (example.com) "bar" as its owner' in result.err
+    assert "ask about the pods that its controller creates" in result.err

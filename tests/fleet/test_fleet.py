@@ -119,3 +119,14 @@ def test_bad_input_is_a_one_line_error(arguments: tuple[str, ...], expected: str
     assert result.code == 2
     assert expected in result.err
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [("-s", "README.md", "--out", "rows.jsonl"), ("-s", "clusters.list")])
+def test_a_file_that_is_too_large_is_an_error(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kschedx.sources.compression._LARGEST_WHOLE", 10)
+    for name in ("rows.jsonl", "clusters.list", "README.md"):
+        (tmp_path / name).write_text("x" * 11, encoding="utf-8")
+    result = kschedx("fleet", *arguments, "doctor", cwd=tmp_path)
+    assert (result.code, "file too large" in result.err) == (2, True)
