@@ -60,7 +60,7 @@ def needs(extra: str) -> Iterator[None]:
 # Errors that end a command: a line on standard error and an exit code.
 
 _LONGEST_NAME = 200  # the longest name of a file in an error
-_LONGEST_ERROR = 5_000
+_LONGEST_ERROR = 5_000  # characters; the middle of a longer one, which is a long value, is left out
 
 
 def outcome(command: Callable[[], int]) -> int:
@@ -107,7 +107,8 @@ def outcome(command: Callable[[], int]) -> int:
 
 
 def print_error(text: str, code: ExitCode) -> int:
-    shown = text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}..."
+    half = _LONGEST_ERROR // 2
+    shown = text if len(text) <= _LONGEST_ERROR else f"{text[:half]} ... {text[-half:]}"
     typer.echo(f"error: {visible(shown)}", err=True)
     return code
 

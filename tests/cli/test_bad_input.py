@@ -201,6 +201,11 @@ TARGETS = [
         ("did you mean --config binpack?",),
         ("why", "pod.yaml", "-s", "cluster.yaml", "--profile", "binpak"),
     ),
+    Bad(
+        "a very long value",
+        ("pod.yaml", " ... ", "must be no more than 253"),
+        pod=(changed(POD, "metadata.name", "a" * 100_000),),
+    ),
     Bad("another namespace", ("-n shop",), ("why", "pod/web-0", "-s", "cluster.yaml"), cluster=(NODE, POD)),
     Bad(
         "an unknown namespace",

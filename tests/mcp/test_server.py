@@ -23,7 +23,7 @@ from kschedx.cli.mcp.server import BOUNDS, Answers, Detail, KnownClusters, _resu
 from kschedx.cli.mcp.tools import TOOLS, Truncation, bound, size, tool
 from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.progress import Phase, ProgressStep, report_progress
-from tests.command import ROOT
+from tests.command import ROOT, kschedx
 
 ZONE_FULL = str(ROOT / "fixtures" / "zone-full" / "cluster")
 FULL = {"detail": "full"}
@@ -154,6 +154,13 @@ def test_only_listed_contexts_are_available() -> None:
     assert clusters.question({"context": "staging"}).where == Connection(kubeconfig="k", context="staging")
     assert clusters.question({}).where == Connection(kubeconfig="k", context="prod")
     assert "snapshot" not in clusters.properties()
+
+
+def test_a_context_that_the_kubeconfig_lacks_ends_the_server(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text("{apiVersion: v1, kind: Config, contexts: [{name: prod, context: {}}]}")
+    result = kschedx("mcp", "--kubeconfig", kubeconfig, "--context", "prd")
+    assert (result.code, result.err) == (2, 'error: no context "prd" in the kubeconfig (did you mean "prod"?)\n')
 
 
 def test_many_pods_profiles_reasons_and_dumps() -> None:
