@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
+from math import inf
 from typing import ClassVar, Literal
 
 from msgspec import Struct, field
@@ -603,7 +604,8 @@ def _nodes(result: RoundResult) -> Iterator[tuple[NewNodeClaim, InstanceType, No
 
 
 def _node(name: str, new: NewNodeClaim, instance_type: InstanceType) -> Node:
-    """Build the node from its pool, pods, and type. If several zones are possible, take the first."""
+    """Build the node from its pool, pods, and type. If several zones are possible, take the one with the lowest known
+    price, else the first."""
     labels = {
         key: min(requirement.values)
         for key, requirement in new.requirements.together(instance_type.requirements.values()).items()
@@ -615,7 +617,9 @@ def _node(name: str, new: NewNodeClaim, instance_type: InstanceType) -> Node:
         if offering.is_available and new.requirements.is_compatible(offering.requirements, new.template.allowed)
     ]
     if offerings:
-        offering = min(offerings, key=lambda offering: (offering.price or 0.0, offering.zone))
+        offering = min(
+            offerings, key=lambda offering: (inf if offering.price is None else offering.price, offering.zone)
+        )
         labels |= {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
     labels |= {HOSTNAME: name, NODE_POOL: new.template.name, REGISTERED: "true", INITIALIZED: "true"}
     return Node(

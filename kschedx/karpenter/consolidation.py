@@ -55,6 +55,7 @@ _MOST_LOOKS = 50_000
 cluster."""
 _SPOT_TYPES = 15
 """The number of cheaper types that spot-to-spot consolidation requires."""
+_NO_LIMIT = 2**31 - 1  # of a pool none of whose budgets applies
 _OVER_BUDGET = "No allowed disruptions due to blocking budget"
 NOT_TRIED = "not tried alone: name the node"
 PRICES_UNKNOWN = "prices are not known: add them with --instance-types"
@@ -77,6 +78,9 @@ _REASON = {
     Method.SINGLE_NODE: "Underutilized",
 }
 """The names of the reasons in a NodePool's budgets."""
+
+_TOGETHER = (Method.EMPTINESS, Method.MULTI_NODE)
+"""The methods of which a command takes several nodes."""
 
 
 class _Score(Struct, frozen=True, kw_only=True):
@@ -302,14 +306,16 @@ class Consolidator:
                 if (budget.reasons is None or _REASON[method] in budget.reasons)
                 and (is_invalid(budget) or is_active(budget, self._now))
             ]
-            allowed[pool.name] = max(min(limits, default=len(its)) - away, 0)
+            allowed[pool.name] = max(min(limits, default=_NO_LIMIT) - away, 0)
         return allowed
 
     def _apply_budgets(self, candidates: Iterable[_Candidate], method: Method) -> list[_Candidate]:
+        """Return the candidates that the budgets allow to disrupt: the first ones together, or any one of them if a
+        command of the method takes one node."""
         allowed, allowed_candidates = self._allowed_disruptions(method), list[_Candidate]()
         for candidate in candidates:
             if allowed[candidate.pool.name]:
-                allowed[candidate.pool.name] -= 1
+                allowed[candidate.pool.name] -= method in _TOGETHER
                 allowed_candidates.append(candidate)
             else:
                 self._kept.setdefault(candidate.name, _OVER_BUDGET)
@@ -352,11 +358,7 @@ class Consolidator:
             (candidate for candidate in self._candidates if candidate.is_drifted),
             key=lambda candidate: (bool(candidate.pods), candidate.drifted_since),
         )
-        allowed = self._allowed_disruptions(Method.DRIFT)
-        for candidate in drifted:
-            if not allowed[candidate.pool.name]:
-                self._kept.setdefault(candidate.name, _OVER_BUDGET)
-                continue
+        for candidate in self._apply_budgets(drifted, Method.DRIFT):
             result = self._simulate([candidate])
             if why := self._unplaced_reason(result, [candidate]):
                 self._kept.setdefault(candidate.name, why)
@@ -379,8 +381,7 @@ class Consolidator:
 
     def _single_node(self) -> list[Command]:
         """Return every candidate that can be deleted alone; Karpenter takes the first."""
-        commands = []
-        ordered, allowed = self._sort_candidates(), self._allowed_disruptions(Method.SINGLE_NODE)
+        commands, ordered = [], self._apply_budgets(self._sort_candidates(), Method.SINGLE_NODE)
         most = min(_MOST_ALONE, max(_MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
         only = {candidate.name for candidate in ordered[:most]} if self._only is None else self._only
         self._kept |= {candidate.name: NOT_TRIED for candidate in ordered if candidate.name not in only}
@@ -393,7 +394,7 @@ class Consolidator:
             elif not self._is_approved(command):
                 score = min(command.scores, key=lambda score: score.value)
                 self._kept[candidate.name] = f"score {score.value:.2f} is below {BALANCED_THRESHOLD:.2f} (Balanced)"
-            elif allowed[candidate.pool.name]:
+            else:
                 commands.append(command)
         return commands
 

@@ -50,7 +50,7 @@ from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.karpenter import MEASURED
-from kschedx.render.terminal import StyledLine, text
+from kschedx.render.terminal import StyledLine, columns
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.wording import Fact, amount, count, list_names
 from kschedx.words.growth import MOST_NAMES, OUTCOMES, DecisionWords, GrowthWords, PlaceWords
@@ -422,16 +422,10 @@ def _places(of_pools: PoolScaling) -> Iterator[PlaceWords]:
 
 # The screen of a catalog of instance types.
 
-_HEAD = ("NAME", "CAPACITY", "ALLOCATABLE", "OFFERED IN")
-
 
 def catalogue_lines(catalogue: InstanceTypes) -> list[StyledLine]:
-    rows = [_HEAD, *map(_row, catalogue.instance_types)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
-    lines = [
-        "   ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1])) for row in rows
-    ]
-    return [text(line.rstrip()) for line in lines]
+    head = ("name", "capacity", "allocatable", "offered in")
+    return columns([head, *map(_row, catalogue.instance_types)], header=True)
 
 
 def _row(written_type: WrittenType) -> tuple[str, str, str, str]:

@@ -240,9 +240,27 @@ def test_what_keeps_a_drifted_node(
 def test_nodes_that_are_not_ready_use_up_a_budget() -> None:
     lost = node("b", "small")
     lost[0]["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
-    assert consolidation(pool(budgets=[{"nodes": "1"}]), node("a", "small"), lost).commands == ()
-    (empty,) = consolidation(pool(budgets=[{"nodes": "2"}]), node("a", "small"), lost).commands
-    assert len(empty.nodes) == 1
+    for pods in ([], [pod("x", "a", "1500m"), pod("y", "b", "1500m")]):
+        result = consolidation(pool(budgets=[{"nodes": "1"}]), node("a", "small"), *pods, lost)
+        assert (result.commands, {*result.kept.values()}) == ((), {"No allowed disruptions due to blocking budget"})
+    for budget, number in (({"nodes": "2"}, 1), ({"nodes": "0", "reasons": ["Drifted"]}, 2)):
+        (empty,) = consolidation(pool(budgets=[budget]), node("a", "small"), lost).commands
+        assert len(empty.nodes) == number
+
+
+def test_a_new_node_is_in_the_zone_of_the_lowest_known_price() -> None:
+    types = catalogue()
+    prices = ((ZONE, {}), ("eu-1b", {"price": 0.2}), ("eu-1c", {"price": 0.1}))
+    for item in types["instanceTypes"]:
+        item["offerings"] = [{"zone": zone, "capacityType": "on-demand", **price} for zone, price in prices]
+    waiting = pod("x", "", "1")
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waiting["status"] = {"phase": "Pending", "conditions": [unschedulable]}
+    options = KarpenterOptions(catalogue=decode(json.dumps(types).encode(), InstanceTypes))
+    karpenter = Karpenter.of(Snapshot.from_objects([pool(), waiting]), options)
+    assert karpenter is not None
+    (added,) = karpenter.grow().snapshot.cluster.nodes
+    assert added.metadata.labels["topology.kubernetes.io/zone"] == "eu-1c"
 
 
 def test_balanced_compares_savings_with_disruption() -> None:
