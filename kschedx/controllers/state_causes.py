@@ -284,6 +284,8 @@ def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
         yield "kube-scheduler skips pods that are being deleted"
     if pod.successor:
         yield f"{pod.successor} creates its new pods once the old ones are gone (strategy Recreate)"
+    elif pod.owner.startswith("Job ") and not (pod.is_replaced or pod.is_node_lost):
+        yield f"{pod.owner} creates another pod once it has terminated (podReplacementPolicy Failed)"
     elif pod.owner and pod.node and pod.is_node_lost:
         if pod.barrier:
             yield f"{pod.owner} creates no other pod for {pod.node} while {pod.barrier}"

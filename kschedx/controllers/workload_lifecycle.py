@@ -41,6 +41,7 @@ from kschedx.controllers.workloads import (
     parallel_replicas,
     replica_sets_of,
     unfulfilled_seconds,
+    waits_until_gone,
     wanted_replicas,
     workload_of,
 )
@@ -614,7 +615,22 @@ def _job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> st
         return states.ScaledToZero(subject=subject, field="spec.parallelism")
     if job.spec.managed_by not in (None, _JOB_CONTROLLER) and not member_rows(snapshot, workload):
         return states.ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
-    return kubelet_rejection(snapshot, workload) or _between_attempts(snapshot, workload, manifest, ended)
+    return (
+        kubelet_rejection(snapshot, workload)
+        or _between_attempts(snapshot, workload, manifest, ended)
+        or _awaited_end(snapshot, workload, manifest)
+    )
+
+
+def _awaited_end(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+    """Return the state of a terminating pod which a Job replaces only once it has ended, if it lacks no other pod."""
+    rows, pods = member_rows(snapshot, workload), snapshot.pods
+    ending = [row for row in rows if pods.deletion_timestamps[row]]
+    if not ending or len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows):
+        return None
+    owner = pods[ending[0]].metadata.controller
+    waits = owner is not None and waits_until_gone(snapshot, workload.namespace, owner)
+    return pod_lifecycle(snapshot, pods[ending[0]]) if waits else None
 
 
 def _failed_pods(snapshot: Snapshot, workload: Workload) -> list[Pod]:

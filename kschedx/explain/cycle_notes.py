@@ -66,6 +66,11 @@ def _device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[No
     """Yield nothing for a pod without device claims."""
     if not pod.spec.resource_claims:
         return
+    rules = [rule.metadata.name for rule in snapshot.devices.taint_rules]
+    if rules and release.enabled("DRADeviceTaints") and not release.gates.get("DRADeviceTaintRules", True):
+        names = list_names(rules, _SHOWN_OBJECTS)
+        are = "DeviceTaintRule {} is" if len(rules) == 1 else "DeviceTaintRules {} are"
+        yield note("taint-rules-ignored", f"{are.format(names)} ignored: feature gate DRADeviceTaintRules is off")
     refusals = list(_device_refusals(snapshot, pod, release))
     if refusals:
         others = f"; and {len(refusals) - _SHOWN_OBJECTS} more" if len(refusals) > _SHOWN_OBJECTS else ""

@@ -102,6 +102,12 @@ class TopologyLabelLost(RootCause, frozen=True, kw_only=True):
     has_zone: bool  # whether the key is a zone's, and its provider ID names the zone
 
 
+class ClassNotMapped(RootCause, frozen=True, kw_only=True):
+    """A DeviceClass for an extended resource, in a version whose gate DRAExtendedResource is off."""
+
+    device_class: str
+
+
 class PortOfService(RootCause, frozen=True, kw_only=True):
     """Pods of k3s' load balancer use a host port for each port of a Service."""
 
@@ -560,11 +566,22 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     yield from _unfinished_resizes(diagnosis, finding)
     yield from partitioned_resources(snapshot, pod, finding)
     yield from other_vendor_causes(snapshot, finding)
+    yield from _unmapped_classes(diagnosis.cycle, finding)
     yield from unhealthy(snapshot, finding)
     yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
     yield from idle_plugins(snapshot, finding, diagnosis.hardware)
     yield from _never_preempts(diagnosis)
     yield from _needed_victims(diagnosis)
+
+
+def _unmapped_classes(cycle: Cycle, finding: f.InsufficientResource) -> Iterator[ClassNotMapped]:
+    gate = "DRAExtendedResource"
+    if not finding.offered_nowhere or cycle.release.enabled(gate):
+        return
+    for name, device_class in sorted(cycle.snapshot.devices.classes.items()):
+        if device_class.spec.extended_resource_name == finding.resource:
+            text = f"DeviceClass {name} maps {finding.resource} to devices only with feature gate {gate}, which is off"
+            yield ClassNotMapped(text=text, device_class=name)
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:

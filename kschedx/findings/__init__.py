@@ -44,6 +44,7 @@ from kschedx.findings.constraints import TopologyLabelMissing as TopologyLabelMi
 from kschedx.findings.constraints import TopologySpreadSkew as TopologySpreadSkew
 from kschedx.findings.constraints import UntoleratedTaint as UntoleratedTaint
 from kschedx.findings.volumes import AttachedVolume as AttachedVolume
+from kschedx.findings.volumes import CapacityShortage as CapacityShortage
 from kschedx.findings.volumes import ClaimBeingDeleted as ClaimBeingDeleted
 from kschedx.findings.volumes import ClaimFacts as ClaimFacts
 from kschedx.findings.volumes import ClaimFinding as ClaimFinding

@@ -339,6 +339,15 @@ class CounterShortage(Document, frozen=True, kw_only=True):
     left: str
 
 
+class CapacityShortage(Document, frozen=True, kw_only=True):
+    """A capacity of a shared device of which too little is left."""
+
+    device: str  # `pool/device`
+    capacity: str
+    needed: str
+    left: str
+
+
 class DeviceShortage(Document, frozen=True, kw_only=True):
     """A request for which a node has too few devices: of those in reach, some match, and of these, some are free."""
 
@@ -360,6 +369,7 @@ class DeviceShortage(Document, frozen=True, kw_only=True):
     counters: tuple[CounterShortage, ...]
     capacity: tuple[str, ...]  # devices with too little free capacity for the request
     updating: tuple[str, ...]  # pools with incomplete slices
+    capacities: tuple[CapacityShortage, ...] = ()  # of which capacity the first of these devices have too little
 
     @property
     def stage(self) -> str:

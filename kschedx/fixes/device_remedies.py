@@ -6,7 +6,7 @@ kube-scheduler evicts no pod for a device, and the spec of a ResourceClaim canno
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, islice
 
@@ -310,6 +310,13 @@ def _fewer(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s
     short = finding.shortages[0] if len(finding.shortages) == 1 else None
     if short is not None and short.wanted is not None and 0 < short.free < short.wanted:
         yield from _request_devices(short.claim, short.request, short.free, place)
+    if short is not None and (left := [part for part in short.capacities if part.device == short.capacities[0].device]):
+        amounts = {part.capacity: part.left for part in left}
+        lower = ", ".join(f"{part.capacity} from {part.needed} to {part.left}" for part in left)
+        title = f"lower {lower} in request {short.request} of {{}}"
+        yield from _change_requests(
+            short.claim, partial(_with_capacity, name=short.request, amounts=amounts), title, place
+        )
     if finding.shortages:
         return
     for key in finding.claims:
@@ -591,6 +598,17 @@ def _without_taints(resource_slice: ResourceSlice, taints: Collection[str]) -> R
 
 def _driver_step(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> s.FixStep:
     return s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.FixGroup.CAPACITY, objects=slices, maker=driver)
+
+
+def _with_capacity(request: DeviceRequest, name: str, amounts: Mapping[str, str]) -> DeviceRequest:
+    """Return the request with other amounts of capacities, which it may name with the domain of their driver."""
+    if request.name != name or request.exactly is None or request.exactly.capacity is None:
+        return request
+    capacity = request.exactly.capacity
+    requests = {
+        key: amounts.get(key, amounts.get(key.rpartition("/")[2], amount)) for key, amount in capacity.requests.items()
+    }
+    return replace(request, exactly=replace(request.exactly, capacity=replace(capacity, requests=requests)))
 
 
 def _without_capacity(request: DeviceRequest, name: str) -> DeviceRequest:

@@ -37,6 +37,7 @@ from kschedx.explain.pod_selectors import (
 )
 from kschedx.explain.root_causes import (
     CapacityNotPublished,
+    ClassNotMapped,
     ClassRaised,
     DriverNotRegistered,
     MembersNotCreated,
@@ -510,6 +511,10 @@ class PodFixes:
                     yield Fix.untried(title, commands=(why_command(plugin),), of_group=FixGroup.CLUSTER)
                 case TopologyLabelLost(node=node, key=key, has_zone=False):
                     yield Fix.untried(f"label {node} with its {key}", of_group=FixGroup.CLUSTER)
+                case ClassNotMapped(device_class=device_class):
+                    gate = "turn on feature gate DRAExtendedResource in the control plane and the kubelets"
+                    title = f"{gate}, or request the device with a ResourceClaim of class {device_class}"
+                    yield Fix.untried(title, of_group=FixGroup.CLUSTER)
                 case PortOfService(ports=ports, user=user, own_service=own):
                     yield free_port(ports, user, own)
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:

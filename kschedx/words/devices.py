@@ -192,8 +192,9 @@ def _facts(short: findings.DeviceShortage, lead: str) -> list[Fact]:
         facts.append(Fact(label="used by", items=held, rest=rest))
     if short.taints:
         facts.append(Fact(label="tainted", items=(list_names(short.taints, _SHOWN),)))
-    if short.capacity:
-        facts.append(Fact(label="capacity", items=(list_names(short.capacity, _SHOWN),)))
+    left = [f"{it.capacity} of {it.device}: needs {it.needed}, {it.left} left" for it in short.capacities[:_SHOWN]]
+    if left or short.capacity:
+        facts.append(Fact(label="capacity", items=tuple(left) or (list_names(short.capacity, _SHOWN),)))
     for counter in short.counters[:_SHOWN]:
         facts.append(
             Fact(

@@ -64,6 +64,20 @@ def test_fewer_devices_if_some_are_free() -> None:
     ]
 
 
+@pytest.mark.parametrize(("name", "version"), [("memory", "1.36"), (f"{DRIVER}/memory", "1.38")])
+def test_less_of_a_capacity_that_other_claims_share(name: str, version: str) -> None:
+    policy = {"default": "1Gi", "validRange": {"min": "1Gi"}}
+    capacity = {"memory": {"value": "40Gi", "requestPolicy": policy}}
+    shared = resource_slice("a", device("gpu-0", Capacity=capacity, AllowMultipleAllocations=True))
+    busy = allocated("busy", "a", "gpu-0", shareID="1", consumedCapacity={"memory": "30Gi"})
+    wanted = claim("mine", request(capacity={"requests": {name: "20Gi"}}))
+    snapshot = kschedx.Snapshot.from_objects([node("a"), device_class(), shared, busy, wanted, claiming("mine")])
+    result = kschedx.explain(snapshot, "default/me", kube_version=version)
+    title = "lower memory from 20Gi to 10Gi in request r of claim default/mine"
+    assert [fix.title for fix in result.fixes if fix.certainty is FixCertainty.VERIFIED][1] == title
+    assert "memory of a/gpu-0: needs 20Gi, 10Gi left" in str(result)
+
+
 def test_a_new_node_with_the_fewest_devices() -> None:
     wanted = claim("mine", request(count=3))
     busy = held("one", "gpu-0", "gpu-1", "gpu-2", "gpu-3", priority=5)

@@ -171,6 +171,21 @@ def test_the_rule_that_taints_devices_is_named_and_deleted() -> None:
         ("kubectl delete devicetaintrule recall",),
     )
     assert first.certainty == "verified"
+    ignored = explained(node("a"), *devices, rule, claiming("c"), kube_version="1.36")
+    text = "DeviceTaintRule recall is ignored: feature gate DRADeviceTaintRules is off"
+    assert text in [note.text for note in ignored.notes]
+
+
+@pytest.mark.parametrize(("version", "is_mapped"), [("1.35", False), ("1.36", True)])
+def test_a_device_class_for_an_extended_resource_needs_its_gate(version: str, *, is_mapped: bool) -> None:
+    mapped = device_class(resource="example.com/gpu")
+    amounts = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
+    me = pod("me", containers=[{"name": "main", "resources": amounts}])
+    result = explained(node("a"), mapped, resource_slice("a", device("gpu-0")), me, kube_version=version)
+    text = "DeviceClass gpu maps example.com/gpu to devices only with feature gate DRAExtendedResource, which is off"
+    assert (text in roots(Diagnosis(result.cycle))) != is_mapped
+    assert is_mapped == (result.outcome == "Scheduled")
+    assert is_mapped or result.fixes[0].title.endswith("or request the device with a ResourceClaim of class gpu")
 
 
 def test_a_claim_with_admin_access_needs_a_label_of_the_namespace() -> None:

@@ -1752,6 +1752,16 @@ def test_when_a_pod_on_an_unreachable_node_is_replaced(
     assert "so that it is not evicted" in why(tmp_path, "pod/web-0", LOST, workload(kind, **spec), there).out
 
 
+@pytest.mark.parametrize(("spec", "waits"), [({}, False), ({"podReplacementPolicy": "Failed"}, True)])
+def test_a_job_that_waits_for_a_terminating_pod(tmp_path: Path, spec: Manifest, *, waits: bool) -> None:
+    ending = replica("web-0", "Job", "web")
+    at(ending, "metadata")["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    out = why(tmp_path, "job/web", workload("Job", **spec), ending).out
+    assert out.startswith("✗ default/web-0 is being deleted" if waits else "✓ default/web-")
+    then = "Job web creates another pod once it has terminated (podReplacementPolicy Failed)"
+    assert (then in out) == waits
+
+
 @pytest.mark.parametrize(
     ("job", "headline"),
     [

@@ -689,6 +689,10 @@ class AllocationSearch:
         amounts = self._amounts(wanted, device)
         return capacity.fits_capacity(device.device.capacity, amounts, consumed, self._shares.get(device.id, {}))
 
+    def short_capacities(self, wanted: RequestAlternative, device: PooledDevice) -> Iterator[tuple[str, int, int]]:
+        consumed = self._allocator.allocated.capacity.get(device.id, {})
+        return capacity.short_capacities(device.device.capacity, self._amounts(wanted, device), consumed)
+
     def _amounts(self, wanted: RequestAlternative, device: PooledDevice) -> CapacityRequirements | None:
         if self._features.capacities_have_two_names:
             return capacity.named_as_published(device.device.capacity, wanted.capacity, device.id[0])

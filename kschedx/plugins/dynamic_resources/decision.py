@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import (
+    CapacityShortage,
     CounterShortage,
     DeviceClassNotFound,
     DeviceHolder,
@@ -337,6 +338,7 @@ class _Account:
         self._taints: Counter[str] = Counter()
         self._counters: dict[tuple[str, str], CounterShortage] = {}
         self._capacity: list[str] = []
+        self._capacities: list[CapacityShortage] = []
         for device in search.devices:
             if self._matches(checked.device_class.spec.selectors, device):
                 self._of_class.append(device)
@@ -369,6 +371,10 @@ class _Account:
             self._taints.update(str(taint) for taint in device.device.taints if not wanted.tolerates((taint,)))
         elif not self._search.has_capacity(wanted, device):
             self._capacity.append(name)
+            self._capacities += (
+                CapacityShortage(device=name, capacity=short, needed=_quantity(needed), left=_quantity(left))
+                for short, needed, left in self._search.short_capacities(wanted, device)
+            )
         elif not self._has_counters(device):
             pass
         else:
@@ -407,6 +413,7 @@ class _Account:
             taints=tuple(f"{taint} on {number}" for taint, number in sorted(self._taints.items())),
             counters=tuple(self._counters.values())[:_SHOWN],
             capacity=tuple(self._capacity),
+            capacities=tuple(self._capacities[:_SHOWN]),
             updating=tuple("/".join(pool.id) for pool in self._search.pools if pool.is_incomplete),
         )
 

@@ -458,6 +458,16 @@ def fits_capacity(
     return True
 
 
+def short_capacities(
+    capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, consumed: _Amounts
+) -> Iterator[tuple[str, int, int]]:
+    """Yield each capacity of which existing claims leave too little, with the needed amount and the rest."""
+    for name, needed in consumption(capacity, wanted).items():
+        left = nano_units(capacity[name].value) - consumed.get(name, 0)
+        if needed > left:
+            yield name, needed, max(left, 0)
+
+
 def named_as_published(
     capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, driver: str
 ) -> CapacityRequirements | None:
