@@ -266,9 +266,10 @@ def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
 _VIRTUAL_NODES = ((COMPUTE_TYPE, "fargate", "EKS Fargate"), ("type", "virtual-kubelet", "Virtual Kubelet"))
 
 
-def is_virtual(node: Node) -> bool:
-    """Whether its provider creates the node for other pods, and never runs pods of DaemonSets there."""
-    return any(node.metadata.labels.get(key) == label for key, label, _ in _VIRTUAL_NODES)
+def virtual_node(node: Node) -> tuple[str, str, str] | None:
+    """Return the label, key and value, and the provider of a node that the provider creates for certain pods, and on
+    which it never runs pods of DaemonSets."""
+    return next((each for each in _VIRTUAL_NODES if node.metadata.labels.get(each[0]) == each[1]), None)
 
 
 def _missing_node(diagnosis: Diagnosis) -> Iterator[NodeGone]:

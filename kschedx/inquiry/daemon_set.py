@@ -23,7 +23,7 @@ from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.kubelet import may_lack_node_support, start_obstacle
 from kschedx.explain.node_groups import Blocker, NodeGroup
-from kschedx.explain.root_causes import is_virtual
+from kschedx.explain.root_causes import virtual_node
 from kschedx.explain.setup import Setup, Subject, stored_subject
 from kschedx.findings import UntoleratedTaint
 from kschedx.fixes.proposal import FixGroup
@@ -255,7 +255,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         is_left_out, name = group in self.left_out, self.names(group)[0]
         is_tainted = any(isinstance(finding, UntoleratedTaint) for finding in group.exemplar.findings)
         cluster = self.subject.snapshot.cluster
-        if is_left_out and (not is_tainted or is_virtual(cluster.nodes[cluster.index[name]])):
+        if is_left_out and (not is_tainted or virtual_node(cluster.nodes[cluster.index[name]])):
             return None
         fixes = self.answer_on(name).fixes
         if is_left_out:

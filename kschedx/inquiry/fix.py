@@ -328,6 +328,11 @@ def _owners(owner: Owner) -> Iterator[str]:
         yield f"change it in {owner.above}, which may revert {owner.kind} {owner.name}"
 
 
+def off_virtual_nodes(daemon_set: str, key: str, value: str, provider: str) -> Fix:
+    title = f"keep DaemonSet {daemon_set} off nodes of {provider}: require {key} NotIn [{value}] in its nodeAffinity"
+    return Fix.untried(title)
+
+
 def free_port(ports: Sequence[int], user: str, own_service: str) -> Fix:
     """Return the fix for a host port that the load balancer of a Service uses, or needs."""
     named = f"port{'' if len(ports) == 1 else 's'} {list_names(map(str, ports), 4)}"

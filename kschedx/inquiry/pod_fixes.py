@@ -71,6 +71,7 @@ from kschedx.inquiry.fix import (
     component_repair,
     free_port,
     kueue_fixes,
+    off_virtual_nodes,
     one_pod_at_a_time,
     uncordoning_more,
 )
@@ -518,8 +519,7 @@ class PodFixes:
                 case PortOfService(ports=ports, user=user, own_service=own):
                     yield free_port(ports, user, own)
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:
-                    named = f"DaemonSet {pod.controller.name} off nodes of {cause.provider}"
-                    yield Fix.untried(f"keep {named}: require {key} NotIn [{value}] in its nodeAffinity")
+                    yield off_virtual_nodes(pod.controller.name, key, value, cause.provider)
                 case VirtualNode(provider="EKS Fargate"):
                     yield Fix.untried(_fargate_text(cause, pod.namespace))
                 case ClassRaised(priority=priority) if pod.controller is not None:

@@ -149,6 +149,13 @@ def _template_with_replicas(
     return counts
 
 
+def _runner_set(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
+    """The runners that always exist (actions/actions-runner-controller); those of a stored set belong to
+    EphemeralRunners."""
+    is_stored = _value_at(manifest, "metadata.uid") is not None
+    yield "spec.template", None if is_stored else _number(manifest, "spec.minRunners", 0) or None
+
+
 def _groups(path: str, replicas: str = "replicas", template: str = "template", default: int = 1) -> _Counts:
     """A list or map of groups, each with a template and a number of pods."""
 
@@ -689,6 +696,7 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {
     ("apps.kruise.io", "CloneSet"): _CustomKind(counts=_template_with_replicas()),
     ("apps.kruise.io", "StatefulSet"): _CustomKind(counts=_template_with_replicas()),
     ("apps.openshift.io", "DeploymentConfig"): _CustomKind(counts=_template_with_replicas()),
+    ("actions.github.com", "AutoscalingRunnerSet"): _CustomKind(counts=_runner_set),
     ("agones.dev", "GameServerSet"): _CustomKind(counts=_template_with_replicas("spec.template.spec.template")),
     ("agones.dev", "Fleet"): _CustomKind(counts=_template_with_replicas("spec.template.spec.template", default=0)),
 }

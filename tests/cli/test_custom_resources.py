@@ -67,6 +67,26 @@ def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]
 
 
 @pytest.mark.parametrize(
+    ("metadata", "least", "headline"),
+    [
+        ({}, 3, "autoscalingrunnerset/ci: 2 of 3 pods can be scheduled, 1 stays pending"),
+        ({}, 0, "only the controller of AutoscalingRunnerSet knows how many pods it creates"),
+        ({"uid": "u"}, 3, "only the controller of AutoscalingRunnerSet knows how many pods it creates"),
+    ],
+)
+def test_the_runners_that_always_exist_count(tmp_path: Path, metadata: Manifest, least: int, headline: str) -> None:
+    """Those of a stored set belong to EphemeralRunners, which no dump has."""
+    runner_set: Manifest = {
+        "apiVersion": "actions.github.com/v1alpha1",
+        "kind": "AutoscalingRunnerSet",
+        "metadata": {"name": "ci", "namespace": "ml", **metadata},
+        "spec": {"minRunners": least, "template": TEMPLATE},
+    }
+    (tmp_path / "set.json").write_text(json.dumps(runner_set))
+    assert headline in run_why(tmp_path, "why", "set.json", objects=[]).out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
     ("target", "manifest", "code", "headline"),
     [
         (

@@ -1752,6 +1752,18 @@ def test_when_a_pod_on_an_unreachable_node_is_replaced(
     assert "so that it is not evicted" in why(tmp_path, "pod/web-0", LOST, workload(kind, **spec), there).out
 
 
+@pytest.mark.parametrize(("kind", "has_fix"), [("DaemonSet", True), ("ReplicaSet", False)])
+def test_a_daemon_set_is_kept_off_virtual_nodes(tmp_path: Path, kind: str, *, has_fix: bool) -> None:
+    virtual = node("v", labels={"type": "virtual-kubelet"})
+    status = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+    agent = pod("agent-1", on="v", metadata=owned(kind, "agent"), status=status)
+    fixes = json.loads(why(tmp_path, "pod/agent-1", virtual, agent, output="json").out)["fixes"]
+    title = (
+        "keep DaemonSet agent off nodes of Virtual Kubelet: require type NotIn [virtual-kubelet] in its nodeAffinity"
+    )
+    assert [fix["title"] for fix in fixes] == [title] * has_fix
+
+
 @pytest.mark.parametrize(("spec", "waits"), [({}, False), ({"podReplacementPolicy": "Failed"}, True)])
 def test_a_job_that_waits_for_a_terminating_pod(tmp_path: Path, spec: Manifest, *, waits: bool) -> None:
     ending = replica("web-0", "Job", "web")
