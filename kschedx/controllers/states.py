@@ -198,6 +198,8 @@ class Refused(StateFacts, frozen=True, kw_only=True):
 
     @property
     def effect(self) -> str:
+        if not self.is_workload and self.message.startswith("ResourceClaim."):
+            return f"stays pending: {self.by} refuses its ResourceClaim"
         if not self.is_workload:
             return f"is not created: {self.by} refuses the pod"
         if self._is_itself_refused:

@@ -18,7 +18,7 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open
 from kschedx.framework.extenders import Trace
 from kschedx.grouping import group_pairs
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.devices import ADMIN_ACCESS_LABEL
+from kschedx.kube.devices import ADMIN_ACCESS_LABEL, ResourceClaim
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.quantity import Unit, format_quantities
@@ -26,7 +26,7 @@ from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, is_bound_to, own_claims
 from kschedx.kube.tolerations import stay_seconds
-from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod
+from kschedx.kube.types import LOST_TAINTS, Node, Pod
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.plugins.node_volume_limits.attachments import is_counted
 from kschedx.releases import Release
@@ -79,32 +79,34 @@ def _device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[No
 
 def _device_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[str]:
     """Yield the API server's errors. Objects with a creation timestamp were admitted before."""
-    from kschedx.plugins.dynamic_resources.claims import (
-        claim_refusals,
-        class_refusals,
-    )  # most pods have no device claims
+    from kschedx.plugins.dynamic_resources.claims import class_refusals  # most pods have no device claims
     from kschedx.plugins.dynamic_resources.pools import DeviceFeatures
 
     features = DeviceFeatures.of(release).cel
-    own = [
-        namespace.metadata.labels
-        for namespace in snapshot.of(Namespace)
-        if namespace.metadata.name == pod.metadata.namespace
-    ]
-    denies_admin_access = release.enabled("DRAAdminAccess") and any(
-        item.get(ADMIN_ACCESS_LABEL) != "true" for item in own
-    )
     for device_class in snapshot.devices.classes.values():
         if not device_class.metadata.creation_timestamp:
             for field, phrase in class_refusals(device_class, features):
                 yield f"DeviceClass {device_class.name}: {field}: {phrase.splitlines()[0]}"
     for claim in snapshot.devices.claims.values():
         if not claim.metadata.creation_timestamp and claim.metadata.namespace == pod.metadata.namespace:
-            for field, phrase in claim_refusals(claim, features):
-                yield f"ResourceClaim {claim.key}: {field}: {phrase.splitlines()[0]}"
-            for number, request in enumerate(claim.spec.devices.requests if denies_admin_access else ()):
-                if request.exactly is not None and request.exactly.admin_access:
-                    yield f"ResourceClaim {claim.key}: spec.devices.requests[{number}].exactly.{_ADMIN_ACCESS}"
+            yield from (
+                f"ResourceClaim {claim.key}: {text}" for text in device_claim_refusals(snapshot, claim, release)
+            )
+
+
+def device_claim_refusals(snapshot: Snapshot, claim: ResourceClaim, release: Release) -> Iterator[str]:
+    """Yield the API server's errors about a new claim."""
+    from kschedx.plugins.dynamic_resources.claims import claim_refusals
+    from kschedx.plugins.dynamic_resources.pools import DeviceFeatures
+
+    for field, phrase in claim_refusals(claim, DeviceFeatures.of(release).cel):
+        yield f"{field}: {phrase.splitlines()[0]}"
+    labels = snapshot.namespaces.get(claim.metadata.namespace)
+    if labels is None or labels.get(ADMIN_ACCESS_LABEL) == "true" or not release.enabled("DRAAdminAccess"):
+        return
+    for number, request in enumerate(claim.spec.devices.requests):
+        if request.exactly is not None and request.exactly.admin_access:
+            yield f"spec.devices.requests[{number}].exactly.{_ADMIN_ACCESS}"
 
 
 # Inconsistencies of the storage that a pod uses.

@@ -23,6 +23,7 @@ from kschedx.controllers.pod_autoscaling import autoscaled
 from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
 from kschedx.explain.admission import charged_object, recorded_refusal, require_owner_quota, with_allowed
+from kschedx.explain.cycle_notes import device_claim_refusals
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup, Subject, admit
@@ -277,11 +278,22 @@ class Manifests:
             elif kind in MAKING_PODS and key not in cluster.workloads:
                 new.append((document, charged_object(*key)))
         allowed, refusals = with_allowed(cluster, applied, [item for _, item in new], release)
-        for (document, _), refusal in zip(new, refusals, strict=True):
-            if refusal is not None:
-                error = NotAdmittedError(refusal, place=Place(object=title(document.value)))
-                self._refused[key_of(document.value)] = document.fault(error)
+        refused = [(document, refusal) for (document, _), refusal in zip(new, refusals, strict=True) if refusal]
+        for document, refusal in (*refused, *self._refused_device_claims(cluster, applied, release)):
+            error = NotAdmittedError(refusal, place=Place(object=title(document.value)))
+            self._refused[key_of(document.value)] = document.fault(error)
         return allowed
+
+    def _refused_device_claims(
+        self, cluster: Snapshot, applied: Snapshot, release: Release
+    ) -> Iterator[tuple[ManifestDocument, str]]:
+        for document in self._documents:
+            kind, namespace, name = key_of(document.value)
+            claim = applied.devices.claims.get(f"{namespace}/{name}") if kind == "ResourceClaim" else None
+            if claim is None or claim.key in cluster.devices.claims or claim.metadata.creation_timestamp:
+                continue
+            if (text := next(device_claim_refusals(applied, claim, release), None)) is not None:
+                yield document, f'ResourceClaim.resource.k8s.io "{name}" is invalid: {text}'
 
     def _without_refused_updates(self, cluster: Snapshot, applied: Snapshot) -> Snapshot:
         """Return `applied` with the cluster's objects instead of those in which the files change an immutable field."""
@@ -333,9 +345,8 @@ class Manifests:
         ):
             return refused
         namespace = key_of(written_pod.manifest)[1]
-        claims = (
-            self._refused.get(("PersistentVolumeClaim", namespace, name)) for name in _claim_names(written_pod.manifest)
-        )
+        named = _claim_names(written_pod.manifest)
+        claims = (self._refused.get((kind, namespace, name)) for kind, name in named)
         return next((claim for claim in claims if claim is not None and not isinstance(claim, NotChangedError)), None)
 
     def notes(self) -> Iterator[Note]:
@@ -424,11 +435,15 @@ _RENDERED = {
 """The commands that render objects of other projects as manifests."""
 
 
-def _claim_names(pod: Json) -> Iterator[str]:
+def _claim_names(pod: Json) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of the claims that a pod names."""
     for volume in maps_at(pod, "spec", "volumes"):
         claim = volume.get("persistentVolumeClaim")
         if isinstance(claim, dict):
-            yield str(claim.get("claimName"))
+            yield "PersistentVolumeClaim", str(claim.get("claimName"))
+    for item in maps_at(pod, "spec", "resourceClaims"):
+        if item.get("resourceClaimName"):
+            yield "ResourceClaim", str(item["resourceClaimName"])
 
 
 def objects_of(path: str) -> list[tuple[Json, Place]]:

@@ -39,7 +39,7 @@ from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.raised_quota import EXCEEDED, format_like, raised_quota
-from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.fix import Fix, admin_access
 from kschedx.inquiry.stopped_pod import Patch, StoppedPod, fix_with_outcome
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import Manifest, decode, encode, list_at, map_at
@@ -67,7 +67,7 @@ _BOUND = lazy_pattern(
 )
 _Resources = dict[str, dict[str, dict[str, str]]]  # container to `requests` and `limits` to resource to amount
 _RATIO = lazy_pattern(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
-_INVALID = lazy_pattern(r" is invalid: \[?(?P<field>[a-z]\S*): ")
+_INVALID = lazy_pattern(r'(?:^ResourceClaim\S* "(?P<claim>[^"]+)")? is invalid: \[?(?P<field>[a-z]\S*): ')
 _CONSTRAINT = lazy_pattern(r"^\[(?P<name>[^\]\s]+)\] (?P<rule>[^\n]+)")
 _WARDEN = lazy_pattern(r'\[denied by (?P<name>[^\]]+)\]\W*(?P<rule>\w[^"\n]+)')
 _KYVERNO = lazy_pattern(r"due to the following policies\s+(?P<name>[^\s:]+):")
@@ -142,6 +142,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             title = f"delete StatefulSet {name} and create it again with {most}: labels of its pods contain the name"
             yield Fix.untried(title)
         elif match := _INVALID.search(message):
+            where = f"ResourceClaim {match['claim']}" if match["claim"] else where
             yield Fix.untried(f"correct {match['field']} in {where}")
         elif _RATIO.search(message) or _BOUND.search(message):
             command = shell_command("kubectl get limitrange -n {} -o yaml", self._namespace)
@@ -156,6 +157,9 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             if match := pattern.search(message):
                 yield from fixes(self, match)
                 return
+
+    def _admin_access_fixes(self, _match: re.Match[str]) -> Iterator[Fix | None]:
+        yield admin_access(self._namespace)
 
     def _limit_range_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for the rules of LimitRanges: maximum, minimum, and ratio of limits to requests."""
@@ -693,6 +697,7 @@ _FIXES = (
     (EXCEEDED, Refusal._exceeded_quota_fixes),
     (_BOUND, Refusal._limit_range_fixes),
     (lazy_pattern(r"no PriorityClass with name (?P<name>\S+) was found"), Refusal._missing_class_fixes),
+    (lazy_pattern("admin access to devices requires"), Refusal._admin_access_fixes),
     (lazy_pattern(r'serviceaccount "(?P<name>[^"]+)" not found'), Refusal._missing_account_fixes),
     (lazy_pattern(r'no matches for kind "(?P<kind>[^"]+)" in version'), Refusal._removed_version_fixes),
     (lazy_pattern(r'namespaces "(?P<name>[^"]+)" not found'), Refusal._missing_namespace_fixes),

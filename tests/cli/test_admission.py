@@ -10,6 +10,7 @@ import pytest
 from tests.builders import Manifest, at, pod
 from tests.cli.manifests import NODE, POD, changed, small_pod, write
 from tests.command import kschedx
+from tests.device_builders import claim, device, device_class, request, resource_slice
 
 LIMITS: Manifest = {
     "apiVersion": "v1",
@@ -289,3 +290,26 @@ def test_a_misspelled_service_account_is_corrected_first(tmp_path: Path, name: s
     result = kschedx("why", "web.yaml", "-s", "dump.yaml", cwd=tmp_path)
     assert ("fix 1     set serviceAccountName to default" in result.out) is is_misspelled
     assert f"create service account {name}" in result.out
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "code", "fix"),
+    [
+        ("true", {}, 1, "label namespace shop resource.kubernetes.io/admin-access=true"),
+        ("true", {"resource.kubernetes.io/admin-access": "true"}, 0, ""),
+        ("device.", {"resource.kubernetes.io/admin-access": "true"}, 1, "correct spec.devices.requests[0].exactly"),
+    ],
+)
+def test_a_refused_device_claim_of_a_file(
+    tmp_path: Path, selector: str, labels: dict[str, str], code: int, fix: str
+) -> None:
+    space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}}
+    wanted = claim("gpu", request(select=[selector], adminAccess=True), namespace="shop")
+    used = changed(POD, "spec.resourceClaims", [{"name": "gpu", "resourceClaimName": "gpu"}])
+    devices = [resource_slice("n", device("gpu-0")), device_class(created="2026-01-01T00:00:00Z")]
+    write(tmp_path, {**NODE, "metadata": {"name": "n"}}, space, *devices, name="dump.yaml")
+    write(tmp_path, wanted, used, name="web.yaml")
+    result = kschedx("why", "web.yaml", "-s", "dump.yaml", "--kube-version", "1.35", cwd=tmp_path, columns=200)
+    assert result.code == code
+    refused = "stays pending: the API server refuses its ResourceClaim"
+    assert (refused in result.out.splitlines()[0], fix in result.out) == (bool(fix), True)
