@@ -52,7 +52,7 @@ Examples:
 --sort takes a resource (most requested first), or name, status, zone, pool, type, price, pods, or free (the largest
 pod first). With --instance-types, a column shows the price of an hour.
 
-Exit codes: 0 a node can take a pod, 1 none can, 2 usage or input error.
+Exit codes: 0 a node can take a pod, 1 none can, 2 usage or input error, 3 undecided.
 """,
 )
 
