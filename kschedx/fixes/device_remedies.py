@@ -19,7 +19,7 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.new_node import described_devices, intended_values, slices_with
 from kschedx.fixes.resource_remedies import MOST_VICTIMS
-from kschedx.fixes.trial import RemedyCandidate
+from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.grouping import group_pairs
 from kschedx.kube.devices import (
     AllocationMode,
@@ -40,9 +40,10 @@ from kschedx.kube.devices import (
     ResourceSlice,
 )
 from kschedx.kube.documents import with_spec
-from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
+from kschedx.kube.types import Node, ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -532,15 +533,36 @@ def _wider_classes(finding: f.InsufficientDevices, place: RemedyCandidate) -> It
 def _publish_devices(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.OfferDevices]:
     """Yield the devices of a driver that publishes none, on a node whose labels name the driver's hardware, or where a
     pod of the driver's vendor is not ready."""
-    classes = dict.fromkeys(short.device_class for short in finding.shortages if short.stage in ("none", "other-class"))
-    drivers = [published.driver for name in classes for published in unpublished_devices(place.snapshot, name)]
-    label = next(filter(None, (hardware_label(driver, place.node) for driver in drivers if driver)), "")
-    vendors = {driver.split(".")[-2] for driver in drivers if "." in driver}
-    down = agents_down(place.snapshot, place.node.name) if vendors else ()
-    agents = tuple(agent for agent in down if any(vendor in agent for vendor in vendors))
+    label, agents = _driver_traces(_unpublished_drivers(finding, place.snapshot), place.node, place.snapshot)
     if label or agents:
         slices = tuple(slices_with(described_devices(place.situation), place.node.name))
         yield s.OfferDevices(node=place.node.name, label=label, agents=agents, slices=slices)
+
+
+def rows_of_drivers(situation: Situation) -> Iterator[ClusterRow]:
+    """Yield the nodes that show a driver whose devices the pod requests and that publishes none."""
+    snapshot = situation.snapshot
+    lacking = (finding for finding in situation.findings if isinstance(finding, f.InsufficientDevices))
+    drivers = dict.fromkeys(driver for finding in lacking for driver in _unpublished_drivers(finding, snapshot))
+    shown = (at for at, node in enumerate(snapshot.cluster.nodes) if any(_driver_traces(drivers, node, snapshot)))
+    return map(ClusterRow, islice(shown if drivers else (), _TRIED))
+
+
+def _unpublished_drivers(finding: f.InsufficientDevices, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the drivers of the classes that the claim requests, if they publish no devices."""
+    classes = dict.fromkeys(short.device_class for short in finding.shortages if short.stage in ("none", "other-class"))
+    drivers = (published.driver for name in classes for published in unpublished_devices(snapshot, name))
+    return filter(None, drivers)
+
+
+def _driver_traces(drivers: Iterable[str], node: Node, snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:
+    """Return the label that names the hardware of one of the drivers on a node, and the pods of their vendors that are
+    not ready there."""
+    drivers = tuple(drivers)
+    label = next(filter(None, (hardware_label(driver, node) for driver in drivers)), "")
+    vendors = {driver.split(".")[-2] for driver in drivers if "." in driver}
+    down = agents_down(snapshot, node.name) if vendors else ()
+    return label, tuple(agent for agent in down if any(vendor in agent for vendor in vendors))
 
 
 def _complete_pools(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:

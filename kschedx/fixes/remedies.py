@@ -55,7 +55,8 @@ def _spread_remedies(
     if before.node_affinity_policy == "Ignore":
         yield changed(s.Cost.POD, node_affinity_policy="Honor")
     if isinstance(finding, f.TopologySpreadSkew):
-        if TEMPLATE_HASH in place.pod.metadata.labels and TEMPLATE_HASH not in before.match_label_keys:
+        is_counted = TEMPLATE_HASH in place.pod.metadata.labels and TEMPLATE_HASH not in before.match_label_keys
+        if is_counted and finding.min_domains is None:
             yield changed(s.Cost.POD, match_label_keys=(*before.match_label_keys, TEMPLATE_HASH))
         exist = finding.domain_count if finding.min_domains is not None else 0
         if 0 < exist < (before.min_domains or 0):

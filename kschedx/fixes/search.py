@@ -17,6 +17,7 @@ from kschedx.explain.node_groups import account_of
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
+from kschedx.fixes.device_remedies import rows_of_drivers
 from kschedx.fixes.eviction import moves, preemption, preemption_after_raise, taking_old_first
 from kschedx.fixes.new_node import (
     copies_of_full_nodes,
@@ -437,7 +438,7 @@ def _places(
 def _distinct_nodes(situation: Situation) -> Iterator[tuple[RemedyCandidate, tuple[f.Finding, ...]]]:
     """Yield nodes that differ from others of their group."""
     nodes = situation.nodes
-    for of_cluster in rows_of_interest(situation):
+    for of_cluster in (*rows_of_interest(situation), *rows_of_drivers(situation)):
         row = nodes.row_of(of_cluster)
         if row is not None:
             yield (

@@ -888,12 +888,14 @@ def test_a_spread_constraint_that_counts_an_older_revision() -> None:
     assert added not in titles_of(*nodes, full, *pods, bare)
 
 
-def test_more_domains_than_exist_come_first() -> None:
+@pytest.mark.parametrize("revision", [{}, {"pod-template-hash": "2"}], ids=["bare", "of a Deployment"])
+def test_more_domains_than_exist_come_first(revision: dict[str, str]) -> None:
     spread = {"topologyKey": "zone", "maxSkew": 1, "minDomains": 3, "whenUnsatisfiable": "DoNotSchedule"}
     rule = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
     nodes = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]
     pods = [pod(f"on-{each}", on=each, labels={"app": "web"}) for each in ("a1", "a2", "b1")]
-    titles = titles_of(*nodes, *pods, pod("me", labels={"app": "web"}, topologySpreadConstraints=[rule]))
+    labels = {"app": "web", **revision}
+    titles = titles_of(*nodes, *pods, pod("me", labels=labels, topologySpreadConstraints=[rule]))
     assert titles[0] == "lower minDomains over zone from 3 to 2"
     assert titles[-1].startswith("add a node with a new value of label zone")
 

@@ -336,6 +336,18 @@ NEAR_CACHE = {
         ),
         pytest.param(
             [
+                *(node(name) for name in ("a", "b", "z")),
+                node("gpu", labels=HARDWARE),
+                device_class("gpu", f'device.driver == "{DRIVER}"'),
+                claim("mine", request()),
+                claiming("mine"),
+            ],
+            f"no ResourceSlice of driver {DRIVER} exists",
+            f"run the DRA driver {DRIVER} on gpu ({DRIVER}/model=a100), so that it publishes devices",
+            id="a driver that does not run, beside nodes without its hardware",
+        ),
+        pytest.param(
+            [
                 node("a"),
                 device_class("gpu", f'device.driver == "{DRIVER}"'),
                 *(
