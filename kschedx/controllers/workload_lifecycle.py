@@ -367,7 +367,7 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
                     )
             if condition is not None:  # also for a pod that a rollout adds, although there are enough old pods
                 if condition is not own:
-                    source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
+                    source = f"condition ReplicaFailure of ReplicaSet {workload.namespace}/{metadata.name}"
                 break
     if condition is None:
         return None

@@ -113,7 +113,7 @@ class TriedFix(Struct, frozen=True, kw_only=True):
         steps = sorted(own or self.steps, key=lambda step: isinstance(step, s.AwaitController | s.AwaitTermination))
         text = ", ".join(step.title for step in steps)
         deciding = (*self.deciding, *(("the extender",) if self.extender_decides else ()))
-        if kinds := [f"{name}s" for name in deciding if name in KINDS]:
+        if kinds := [KINDS[name].several for name in deciding if name in KINDS]:
             text = f"{text}, if {' and '.join(kinds)} allow it (not in the dump)"
             deciding = tuple(name for name in deciding if name not in KINDS)
         if deciding:

@@ -60,7 +60,8 @@ def _flavor_fits(
     for name in dict.fromkeys((*given, *offered)):
         flavor = known.get(name)
         if flavor is None:
-            yield FlavorFit(flavor=name, exists=False, nodes=0, feasible=())
+            if not snapshot.source.may_lack("ResourceFlavor"):
+                yield FlavorFit(flavor=name, exists=False, nodes=0, feasible=())
             continue
         labels = flavor.spec.node_labels
         nodes = frozenset(

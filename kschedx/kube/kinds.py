@@ -69,14 +69,18 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.plural:
-            name = self.name.lower()
-            regular = f"{name}es" if name.endswith("s") else f"{name}s"
-            force_setattr(self, "plural", re.sub("([^aeiou])ys$", r"\1ies", regular))
+            force_setattr(self, "plural", self.several.lower())
 
     @property
     def key(self) -> str:
         """The name in this table, in headers, and in documents: with the group if it is not a Kubernetes group."""
         return key_of(self.name, self.group)
+
+    @property
+    def several(self) -> str:
+        """Several objects: `StorageClasses`."""
+        regular = f"{self.name}es" if self.name.endswith("s") else f"{self.name}s"
+        return re.sub("([^aeiou])ys$", r"\1ies", regular)
 
     @property
     def is_of_kubernetes(self) -> bool:

@@ -26,6 +26,7 @@ from kschedx.kube.kueue import (
     Workload,
 )
 from kschedx.kube.selectors import compile_selector
+from kschedx.kube.types import ObjectMeta
 from kschedx.kueue.controllers import PREEMPTED, Controllers, readiness
 from kschedx.kueue.document import (
     AdmissionCycle,
@@ -114,6 +115,9 @@ class AdmissionRun:
             (queue.metadata.namespace, queue.metadata.name): queue for queue in snapshot.of(LocalQueue)
         }
         flavors = {flavor.metadata.name: flavor for flavor in snapshot.of(ResourceFlavor)}
+        if snapshot.source.may_lack("ResourceFlavor"):  # a flavor that a ClusterQueue names is taken to be plain
+            names = dict.fromkeys(name for queue in queues.values() for name in queue.flavors)
+            flavors = {name: ResourceFlavor(metadata=ObjectMeta(name=name)) for name in names} | flavors
         checks = {check.metadata.name: check for check in snapshot.of(AdmissionCheck)}
         topologies = self._topologies(flavors)
         self.readiness = {

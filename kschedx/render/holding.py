@@ -34,6 +34,9 @@ def holding_facts(
     that are already on the screen."""
     if holding.kueue is not None:
         yield from _kueue(holding.kueue, known, wide=wide)
+        if holding.kueue.quotas and cycle.snapshot.source.may_lack("ResourceFlavor"):
+            text = "the dump has no ResourceFlavors: node labels and taints of the flavors are not known"
+            yield Fact(label="note", items=(text,))
     yield from (_gate(gate) for gate in holding.gates if gate.owner)
     if holding.scheduler is not None:
         yield from _scheduler(holding.scheduler, cycle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +11,12 @@ from kschedx.kueue.overview import overview
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.verdict import RemedyKind, Verdict, Wait, judge
 from kschedx.kueue.workloads import timestamp
-from tests.builders import node
+from tests.builders import node, pod
 from tests.command import kschedx
 from tests.kueue.objects import KUEUE, NAMESPACE, TAINT, Json, check, flavor, local, queue, quota, snapshot, workload
 
 FULL = [queue("q"), local("q"), workload("z", cpu="3", reserved_flavor="f")]
+GATES = [{"name": "kueue.x-k8s.io/admission"}]
 SMALL = {"cpu": "2", "memory": "8Gi", "pods": "10"}
 INVALID_RESOURCES = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]
 LIMITED = queue("q", quota("f", "4", borrowingLimit="0"), cohortName="c")
@@ -392,3 +394,18 @@ def test_a_group_of_pods_gets_quota_before_its_pods_are_recreated(kind: str, fir
     group["metadata"]["ownerReferences"] = [owner]
     result = [remedy.kind for remedy in verdict(queue("q"), local("q"), flavor(), group).remedies]
     assert next(kind for kind in result if kind in (RemedyKind.QUOTA, RemedyKind.LESS)) is first
+
+
+@pytest.mark.parametrize("is_dump", [False, True], ids=["written", "dumped"])
+def test_flavors_that_a_dump_lacks_are_not_taken_to_be_missing(tmp_path: Path, *, is_dump: bool) -> None:
+    stored = {"resourceVersion": "7", "creationTimestamp": "2026-06-01T08:00:00Z"} if is_dump else {}
+    gated = pod("a", namespace="ml", labels={"kueue.x-k8s.io/queue-name": "q"}, spec={"schedulingGates": GATES})
+    waiting = workload("a", cpu="5")
+    waiting["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "a", "uid": gated["metadata"]["uid"]}]
+    objects = [NAMESPACE, node("n", allocatable=SMALL), queue("q"), local("q"), gated, waiting]
+    items = [{**item, "metadata": {**item["metadata"], **stored}} for item in objects]
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    out = kschedx("why", "a", "-n", "ml", "-s", "cluster.json", cwd=tmp_path).out
+    assert ("create ResourceFlavor f" in out) is not is_dump
+    assert ("the dump has no ResourceFlavors" in out) is is_dump
+    assert ("ClusterQueue q is inactive" in out) is not is_dump
