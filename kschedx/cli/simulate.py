@@ -60,8 +60,8 @@ If the cluster has Workloads of Kueue, Kueue admits them in its order and evicts
 admitted Workloads are created, or their gates removed, and scheduled. Kueue's configuration is that of --kueue-config,
 else that of the ConfigMap kueue-manager-config.
 
-Exit codes: 0 every pod has a node, 1 a pod or Workload stays pending, gated, suspended, or refused, 2 usage or input
-error, 3 undecided, or a pod has another scheduler.
+Exit codes: 0 every pod has a node, 1 a pod or Workload stays pending, gated, suspended, or refused, or a rollout
+stalls, 2 usage or input error, 3 undecided, or a pod has another scheduler.
 """,
 )
 

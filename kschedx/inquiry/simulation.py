@@ -468,15 +468,16 @@ class Simulation(Shown):
 
     @property
     def is_done(self) -> bool:
-        """Whether every pod has a node, Kueue admits every Workload, no replica is refused, and every drain ends."""
-        is_refused = self.refused or any(rolled.refusal for rolled in self.rolled_out)
+        """Whether every pod has a node, Kueue admits every Workload, no replica is refused, and every drain and rollout
+        ends."""
         if self.kueue is not None and (self.kueue.pending or self.kueue.refused):
             return False
         is_reached = self.goal is None or self.goal.is_reached
         return (
             is_reached
             and not self.pending
-            and not is_refused
+            and not self.refused
+            and not any(rollout.stalls for rollout in self.rolled_out)
             and all(drain_result.is_done for drain_result in self.drained)
         )
 

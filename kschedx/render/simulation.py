@@ -372,7 +372,7 @@ def _queue_text(simulation: Simulation) -> str:
     stays = "stays" if pending == 1 else "stay"
     if not placed and not pending:
         is_missed = simulation.goal is not None and not simulation.goal.is_reached
-        if is_missed or simulation.disputed or _names_refusal(simulation):
+        if is_missed or simulation.disputed or _names_refusal(simulation) or any(_stalled_rollouts(simulation)):
             return ""
         in_kueue = simulation.kueue is not None and simulation.kueue.pending
         waits = simulation.gated or simulation.of_other_schedulers or in_kueue
@@ -415,6 +415,15 @@ def _other_parts(simulation: Simulation) -> Iterator[str]:
     yield from (f"{count(number, noun)} {counted}" for (noun, counted), number in states.items())
     if refused := sum(replicas.number for replicas in simulation.refused.values()):
         yield f"{count(refused, 'replica')} refused by the API server"
+    if stalled := [*_stalled_rollouts(simulation)]:
+        yield f"the rollout of {stalled[0]} stalls" if len(stalled) == 1 else f"{len(stalled):,} rollouts stall"
+
+
+def _stalled_rollouts(simulation: Simulation) -> Iterator[str]:
+    """Yield the workloads whose rollouts stall although no pod is pending or refused."""
+    for rollout in simulation.rolled_out:
+        if rollout.stalls and not (rollout.waiting or rollout.refusal):
+            yield rollout.reference
 
 
 def _names_refusal(simulation: Simulation) -> bool:

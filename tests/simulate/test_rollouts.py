@@ -9,6 +9,7 @@ import pytest
 
 from kschedx.controllers.states import NotChanged
 from kschedx.explain.setup import Setup
+from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
 from kschedx.render.lifecycle import rollout_text
@@ -255,6 +256,8 @@ def test_recreate_waits_for_pods_of_a_lost_node(stamp: str | None, taint: str, *
     if is_kept:
         waits = "0 of 1 pod replaced, no kubelet confirms the deletion of shop/web-"
         assert waits in rollout_text(simulation.rolled_out[0])
+    assert simulation.overall is (Outcome.UNSCHEDULABLE if is_kept else Outcome.SCHEDULED)
+    assert str(simulation).startswith("✗ the rollout of shop/deploy/web stalls\n") is is_kept
 
 
 def test_the_screen_has_max_surge_and_where_the_rollout_stalls() -> None:
