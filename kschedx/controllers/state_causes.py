@@ -108,6 +108,7 @@ def _claim_report(state: states.NotBound) -> Iterator[str]:
     driver."""
     is_of_driver = not state.report.startswith(EXTERNAL_PROVISIONING)
     by = (state.provisioner or "the storage driver") if is_of_driver else "kube-controller-manager"
+    yield from filter(None, (state.because,))
     if state.report:
         yield f"{by} reports: {state.report}"
 

@@ -476,6 +476,7 @@ class NotBound(StateFacts, frozen=True, kw_only=True):
     claim: str = ""  # the claim that waits for its volume, such as `shop/data`
     provisioner: str = ""
     report: str = ""  # the driver's message about the claim
+    because: str = ""  # why the driver provisions no volume, from the objects of the cluster
     group: str = ""  # the PodGroup that the pod names and that does not exist, such as `shop/train`
     extender: str = ""
     """The extender whose request failed, and how: `http://gpu.kube-system.svc/filter answers with HTTP status 500`."""

@@ -18,6 +18,7 @@ from kschedx.kube.selectors import Operator
 from kschedx.kube.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
+    VolumeAttributesClass,
     check_quantities,
     claim_name,
     default_class,
@@ -25,6 +26,7 @@ from kschedx.kube.storage import (
     with_default_class,
 )
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
+from kschedx.kube.typos import nearest_name
 from kschedx.releases import Release
 from kschedx.snapshot.events import FAILED_BINDING
 from kschedx.snapshot.nodes import ClusterNodes
@@ -41,6 +43,14 @@ class SharedClaim(RootCause, frozen=True, kw_only=True):
 
 class NothingProvisions(RootCause, frozen=True, kw_only=True):
     """A claim names no class, and no class of the cluster provisions volumes."""
+
+
+class WrongAttributesClass(RootCause, frozen=True, kw_only=True):
+    """A claim names a VolumeAttributesClass with which its driver provisions no volume."""
+
+    name: str
+    meant: str  # the class of the driver with a similar name; empty if there is none
+    is_missing: bool
 
 
 class HostNameDiffers(RootCause, frozen=True, kw_only=True):
@@ -61,6 +71,9 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
         case f.ClaimUnbound():
             yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
             yield from _nothing_provisions(cycle.snapshot, finding)
+            claim = cycle.snapshot.storage.claims.get(finding.claim.claim)
+            wrong_class = None if claim is None else wrong_attributes_class(cycle.snapshot, claim)
+            yield from () if wrong_class is None else (wrong_class,)
         case f.SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
             yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
         case f.VolumeNodeAffinityMismatch():
@@ -95,6 +108,26 @@ def _nothing_provisions(snapshot: Snapshot, finding: f.ClaimUnbound) -> Iterator
     if finding.cause == "no-class" and is_open and not any(item.can_provision for item in classes):
         why = "no StorageClass is the default"
         yield NothingProvisions(text=f"{why}, so that nothing provisions a volume for the claim")
+
+
+def wrong_attributes_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> WrongAttributesClass | None:
+    """Return the VolumeAttributesClass of a claim without a volume if it does not exist or is of another driver. None
+    if a dump may lack it. Upstream: kubernetes-csi/external-provisioner, pkg/controller/controller.go."""
+    name, storage_class = claim.spec.volume_attributes_class_name, snapshot.storage.classes.get(claim.storage_class)
+    if not name or claim.spec.volume_name or storage_class is None or not storage_class.can_provision:
+        return None
+    source, kind = snapshot.source, VolumeAttributesClass.__name__
+    drivers = {item.name: item.driver_name for item in snapshot.of(VolumeAttributesClass)}
+    own, driver = drivers.get(name), storage_class.driver
+    if own == driver or (own is None and (source.may_lack(kind) or kind in source.missing)):
+        return None
+    why = "does not exist" if own is None else f"is of driver {own}"
+    return WrongAttributesClass(
+        text=f"VolumeAttributesClass {name} {why}, so that {driver} provisions no volume for claim {claim.key}",
+        name=name,
+        meant=nearest_name(name, sorted(other for other, of_driver in drivers.items() if of_driver == driver)),
+        is_missing=own is None,
+    )
 
 
 def _is_of_several_nodes(diagnosis: Diagnosis, finding: f.Finding) -> bool:

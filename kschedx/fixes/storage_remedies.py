@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx import findings as f
 from kschedx.controllers.daemon_set import is_running
 from kschedx.errors import differs_by_one_letter
-from kschedx.explain.claim_causes import ephemeral_claim, ephemeral_claim_refusal
+from kschedx.explain.claim_causes import ephemeral_claim, ephemeral_claim_refusal, wrong_attributes_class
 from kschedx.explain.cycle_notes import released_volume
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
@@ -606,6 +606,7 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
         driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""
         is_new = any(claim == item for item in place.situation.proposal.objects)
         is_new = is_new or claim.is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
+        is_new = is_new and wrong_attributes_class(snapshot, claim) is None
         yield s.CreateVolume(
             volume=volume_for(claim, name, storage_class, bound=True),
             claim_key=claim.key,
@@ -624,6 +625,12 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     driver = driver if in_tree is None else in_tree.driver
     report = snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
     phrase = "" if report is None else report.message
+    if (wrong := wrong_attributes_class(snapshot, claim)) is not None:
+        other = f"VolumeAttributesClass {wrong.meant}" if wrong.meant else f"a VolumeAttributesClass of {driver}"
+        use = f"{'' if claim.is_new else 'delete and recreate '}claim {claim.key} with {other}"
+        create = f"create VolumeAttributesClass {wrong.name} of {driver}"
+        advice = create if wrong.is_missing and not wrong.meant else use
+        return f"{advice}, so that {driver} provisions its volume"
     nodes = snapshot.storage.csi_nodes.values()
     nowhere = bool(nodes) and all(csi_driver.name != driver for node in nodes for csi_driver in node.spec.drivers)
     down = _provisioners_down(snapshot, driver)
@@ -643,6 +650,7 @@ _PROVISIONING = (
     (r"claim\.?(?:spec\.)? ?selector is not supported",
      "delete and recreate claim {claim} without its selector, which {driver} does not support"),
     (r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)", "make the data source of claim {claim} ready"),
+    (r'volumeattributesclass\S* "(?P<name>[^"]+)" not found', "create VolumeAttributesClass {name} of {driver}"),
     (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
     (r"(?:satisfy|satisfies|match|matches) .{0,30}topolog",
      "restrict class {storage_class} to places where {driver} has storage (allowedTopologies)"),

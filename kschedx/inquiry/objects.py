@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kschedx.controllers import states
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.pod_lifecycle import namespace_lifecycle
+from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.explain.cycle_notes import claim_expansions
 from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
@@ -149,7 +150,9 @@ def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecy
         )
     else:
         fact = f"class {claim.storage_class} binds it where its pod is scheduled (WaitForFirstConsumer)"
-        lifecycle = states.ObjectState(subject=subject, does="is pending until a pod uses it", facts=(fact,))
+        wrong_class = wrong_attributes_class(snapshot, claim)
+        facts = (fact,) if wrong_class is None else (fact, wrong_class.text)
+        lifecycle = states.ObjectState(subject=subject, does="is pending until a pod uses it", facts=facts)
         if snapshot.source.may_lack("Pod", namespace):
             because = f"{fact}; the dump holds no pods"
             lifecycle = states.NotRead(subject=subject, unknown="its pod", because=because, command=add_to_dump("Pod"))

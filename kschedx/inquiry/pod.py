@@ -42,6 +42,7 @@ from kschedx.explain.admission import (
     security_warning,
     without_pods,
 )
+from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
 from kschedx.explain.missing_kinds import cycle_of, require_nodes
@@ -612,11 +613,16 @@ def _not_bound_state(snapshot: Snapshot, pod: Pod, event: RecordedEvent | None) 
     for claim, report in provisioning_reports(snapshot, pod):
         storage_class = snapshot.storage.classes.get(claim.storage_class)
         provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-        if not message and not (report and provisioner):
+        wrong_class = wrong_attributes_class(snapshot, claim)
+        if not message and not (report and provisioner) and wrong_class is None:
             continue
-        phrase = "" if report is None else report.message
         return states.NotBound(
-            subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=phrase
+            subject=pod.key,
+            message=message,
+            claim=claim.key,
+            provisioner=provisioner,
+            report="" if report is None else report.message,
+            because="" if wrong_class is None else wrong_class.text,
         )
     return states.NotBound(subject=pod.key, message=message) if message else None
 

@@ -190,6 +190,9 @@ _ROWS = (
         leaves="how a claim is bound",
     ),
     _storage(
+        name="VolumeAttributesClass", short_names=("vac",), is_optional=True, record=storage.VolumeAttributesClass,
+    ),
+    _storage(
         name="CSIDriver", record=storage.CSIDriver, read_by=("VolumeBinding", "NodeVolumeLimits"),
         leaves="what a volume's driver needs",
     ),

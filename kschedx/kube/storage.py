@@ -300,6 +300,10 @@ class StorageClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
         return any(self.metadata.annotations.get(key) == "true" for key in DEFAULT_CLASS)
 
 
+class VolumeAttributesClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
+    driver_name: str = ""
+
+
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     """GetDefaultClass: the newest of several; among equally new ones, the first by name."""
 

@@ -118,13 +118,15 @@ def maintained(name: str, **metadata: str) -> Manifest:
 
 
 def stored(kind: str, name: str, **fields: Any) -> Manifest:
-    version = {"StorageClass": "storage.k8s.io/v1", "PriorityClass": "scheduling.k8s.io/v1"}.get(kind, "v1")
-    metadata = {"name": name, "uid": f"u-{name}"} | ({} if kind == "StorageClass" else {"namespace": "default"})
+    of_storage = dict.fromkeys(("StorageClass", "VolumeAttributesClass"), "storage.k8s.io/v1")
+    version = {**of_storage, "PriorityClass": "scheduling.k8s.io/v1"}.get(kind, "v1")
+    metadata = {"name": name, "uid": f"u-{name}"} | ({} if kind in of_storage else {"namespace": "default"})
     return {"apiVersion": version, "kind": kind, "metadata": metadata | fields.pop("metadata", {}), **fields}
 
 
-def storage(class_name: str, **fields: Any) -> Manifest:
+def storage(class_name: str, attributes: str = "", **fields: Any) -> Manifest:
     wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    wants |= {"volumeAttributesClassName": attributes} if attributes else {}
     return stored("PersistentVolumeClaim", "data", spec={**wants, "storageClassName": class_name}, **fields)
 
 
@@ -132,6 +134,11 @@ def made(name: str, mode: str = "WaitForFirstConsumer") -> Manifest:
     return stored("StorageClass", name, provisioner="csi.example.com", volumeBindingMode=mode)
 
 
+def attributes_class(name: str, driver: str = "csi.example.com") -> Manifest:
+    return stored("VolumeAttributesClass", name, driverName=driver)
+
+
+RECREATE = "delete and recreate claim default/data with"
 DATA = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 FAILED: Manifest = {
     "apiVersion": "v1",
@@ -389,6 +396,31 @@ NEAR_CACHE = {
             "the last event of claim default/data: ProvisioningFailed: quota of disks exceeded",
             "raise the storage quota of csi.example.com, or free capacity there, so that csi.example.com provisions",
             id="a volume that is not provisioned",
+        ),
+        *(
+            pytest.param(
+                [
+                    node("a"),
+                    storage("fast", attributes=name),
+                    made("fast", "Immediate"),
+                    *others,
+                    attributes_class("premium"),
+                    pod("me", volumes=DATA),
+                ],
+                f"VolumeAttributesClass {name} {why}, so that csi.example.com provisions no volume for claim",
+                f"{fix}, so that csi.example.com provisions its volume: 1Gi",
+                id=f"a VolumeAttributesClass that {why}, {len(name)}",
+            )
+            for name, others, why, fix in (
+                ("premum", [], "does not exist", f"{RECREATE} VolumeAttributesClass premium"),
+                ("gold", [FAILED], "does not exist", "create VolumeAttributesClass gold of csi.example.com"),
+                (
+                    "gold",
+                    [attributes_class("gold", "other.example.com")],
+                    "is of driver other.example.com",
+                    f"{RECREATE} a VolumeAttributesClass of csi.example.com",
+                ),
+            )
         ),
         pytest.param(
             [

@@ -2727,6 +2727,7 @@ PROVISIONING = {
     "MULTI_NODE_MULTI_WRITER not supported": "recreate claim default/d with an access mode that disk.example.com",
     "claim Selector is not supported": "delete and recreate claim default/d without its selector, which disk.",
     "snapshot nightly is not Ready": "make the data source of claim default/d ready",
+    'volumeattributesclass.storage.k8s.io "gold" not found': "create VolumeAttributesClass gold of disk.example.com",
     'secret "ceph" not found': "create Secret ceph, which disk.example.com needs",
     "ResourceExhausted: Cannot satisfy the topology constraint": (
         "restrict class late to places where disk.example.com has storage"
@@ -2750,6 +2751,24 @@ def test_a_report_of_a_provisioner_has_its_fix(tmp_path: Path, report: str, fix:
     report_event = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", report)
     result = why(tmp_path, "pod/x", claim, late, down, report_event, pod("x", spec=USING))
     assert f"fix       {fix}" in result.out
+
+
+def test_a_claim_with_a_missing_attributes_class_gets_no_volume_where_its_pod_fits(tmp_path: Path) -> None:
+    spec = {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": "d", "namespace": "default"}
+    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+    spec["volumeAttributesClassName"] = "gold"
+    driver: Manifest = {"provisioner": "disk.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
+    late: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}, **driver}
+    attributes: Manifest = {**late, "kind": "VolumeAttributesClass", "driverName": "disk.example.com"}
+    result = why(tmp_path, "pod/x", claim, late, attributes, pod("x", spec=USING))
+    cause = "because   VolumeAttributesClass gold does not exist, so that disk.example.com provisions no"
+    assert (result.code, cause in result.out) == (1, True)
+    assert "fix       create VolumeAttributesClass gold of disk.example.com" in result.out
+    alone = why(tmp_path, "pvc/d", claim, late, attributes)
+    assert "VolumeAttributesClass gold does not exist" in alone.out
+    bound = {**claim, "spec": {**spec, "volumeAttributesClassName": "late"}}
+    assert "not bound" not in why(tmp_path, "pod/x", bound, late, attributes, pod("x", spec=USING)).out
 
 
 NOT_ALLOCATED = "Allocate failed due to {}, which is unexpected"
