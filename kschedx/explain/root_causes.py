@@ -474,10 +474,14 @@ def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[Persist
             yield claim, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
 
 
+def lacks_cluster_autoscaler(snapshot: Snapshot) -> bool:
+    """Return whether OpenShift's MachineAutoscalers lack the ClusterAutoscaler that makes them act."""
+    kinds = {kind for kind in snapshot.source.kinds if kind.endswith(".autoscaling.openshift.io")}
+    return kinds == {"MachineAutoscaler.autoscaling.openshift.io"} and AUTOSCALER_STATUS not in snapshot.config_maps
+
+
 def _unserved_machine_autoscalers(cycle: Cycle) -> Iterator[RootCause]:
-    """Yield that OpenShift's MachineAutoscalers lack the ClusterAutoscaler that makes them act."""
-    kinds = {kind for kind in cycle.snapshot.source.kinds if kind.endswith(".autoscaling.openshift.io")}
-    if kinds == {"MachineAutoscaler.autoscaling.openshift.io"} and AUTOSCALER_STATUS not in cycle.snapshot.config_maps:
+    if lacks_cluster_autoscaler(cycle.snapshot):
         yield RootCause(text="a MachineAutoscaler scales nothing without a ClusterAutoscaler, and the dump has none")
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kschedx import findings as f
 from kschedx.explain.hardware import driver_of
 from kschedx.explain.node_groups import NodeGroup, account_of
+from kschedx.explain.root_causes import lacks_cluster_autoscaler
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import (
@@ -387,6 +388,7 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
         replicas=0 if scalable is None else scalable[1].spec.replicas or 0,
         missing=0 if scalable is None else scalable[1].missing_nodes,
         failure="" if scalable is None else _machine_failure(situation.snapshot, scalable[1]),
+        limit=None if scalable is None or lacks_cluster_autoscaler(situation.snapshot) else scalable[1].limit,
     )
 
 

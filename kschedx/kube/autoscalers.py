@@ -11,7 +11,7 @@ from kschedx.kube import descheduling
 from kschedx.kube.conditions import ObjectStatus, TimedCondition, condition_of
 from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.scalars import Int32, Int64
+from kschedx.kube.scalars import Int32, Int64, parse_int64
 from kschedx.kube.types import KubernetesObject, Labels, Taint
 from kschedx.patterns import lazy_pattern
 
@@ -212,6 +212,12 @@ class Scalable(KubernetesObject, frozen=True, kw_only=True):
 
     spec: _ScalableSpec = _ScalableSpec()
     status: _ScalableStatus = _ScalableStatus()
+
+    @property
+    def limit(self) -> tuple[str, int] | None:
+        """The annotation with the maximum up to which an autoscaler scales it, and that; None without a valid one."""
+        values = ((key, parse_int64(self.metadata.annotations.get(key, ""))) for key in MAX_SIZES)
+        return next(((key, most) for key, most in values if most is not None), None)
 
     @property
     def missing_nodes(self) -> int:

@@ -964,6 +964,9 @@ def test_a_missing_topology_key_is_replaced_by_an_existing_one(labels: list[dict
     assert titles_of(*nodes, pod("me", topologySpreadConstraints=[constraint]))[0] == first
 
 
+MAX_SIZE = "cluster-api-autoscaler-node-group-max-size"
+
+
 def test_the_machine_set_of_a_full_node_is_scaled() -> None:
     annotations = {"machine.openshift.io/machine": "machines/pool-a-x2k4p"}
     full = node("n", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
@@ -971,11 +974,22 @@ def test_the_machine_set_of_a_full_node_is_scaled() -> None:
     machine_set: Manifest = {
         "apiVersion": "machine.openshift.io/v1beta1",
         "kind": "MachineSet",
-        "metadata": {"name": "pool-a", "namespace": "machines"},
+        "metadata": (metadata := {"name": "pool-a", "namespace": "machines"}),
         "spec": {"replicas": 3},
     }
     fixes = titles_of(full, machine_set, running("other", "n", "1500m"), wanting(cpu="1"))
     assert fixes[0] == "add a node like n: scale MachineSet machines/pool-a from 3 to 4"
+    for group, setting in (
+        ("machine.openshift.io", "maxReplicas of the MachineAutoscaler"),
+        ("cluster.x-k8s.io", f"annotation cluster.x-k8s.io/{MAX_SIZE}"),
+    ):
+        limited = {**machine_set, "metadata": {**metadata, "annotations": {f"{group}/{MAX_SIZE}": "3"}}}
+        fixes = titles_of(full, limited, running("other", "n", "1500m"), wanting(cpu="1"))
+        raised = f"raise {setting} of MachineSet machines/pool-a from 3, which it has reached, to 4"
+        assert fixes[0] == f"add a node like n: {raised}"
+        unserved = {"apiVersion": "autoscaling.openshift.io/v1beta1", "kind": "MachineAutoscaler", "metadata": metadata}
+        fixes = titles_of(full, limited, unserved, running("other", "n", "1500m"), wanting(cpu="1"))
+        assert fixes[0] == "add a node like n: scale MachineSet machines/pool-a from 3 to 4"
     lacking = {**machine_set, "status": {"replicas": 3, "readyReplicas": 2}}
     fixes = titles_of(full, lacking, running("other", "n", "1500m"), wanting(cpu="1"))
     assert fixes[0] == "repair or wait for the node that MachineSet machines/pool-a lacks: 2 of 3 machines ready"

@@ -12,6 +12,7 @@ from kschedx.explain.hardware import DevicePluginDown
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes.phrases import amount_text, join_names, join_phrases, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal
+from kschedx.kube.autoscalers import OPENSHIFT_GROUP
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.documents import with_spec
 from kschedx.kube.escaping import shell_command
@@ -421,6 +422,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
     replicas: int = 0  # its replicas
     missing: int = 0  # its machines without a ready node, which come before further ones
     failure: str = ""  # the name of a failed machine among them, and its error
+    limit: tuple[str, int] | None = None  # the annotation with its maximum for an autoscaler, and that
     number: int = 1  # how many of them, if pods of a higher priority take the room of the first
 
     @property
@@ -451,12 +453,22 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             waits = "the node" if number == 1 else f"{number:,} nodes"
             return f"repair or wait for {waits} that {self.scalable} lacks: {self._ready}"
         if self.model and not self.slices:
-            scale = f": scale {self.scalable} from {self.replicas} to {self.replicas + number}" if self.scalable else ""
+            scale = f": {self._scaled(number)}" if self.scalable else ""
             return f"{added} like {self.model}{_zones_text(zones)}{'' if zones else scale}"
         phrases = [f"{added}{_zones_text(zones)}", *self._location(is_zone_known=bool(zones))]
         if offers := [*self._offers(), *self._devices()]:
             phrases.append(f"{'with' if number == 1 else 'each with'} {join_phrases(offers)}")
         return " ".join(phrases) + self._daemons()
+
+    def _scaled(self, number: int) -> str:
+        """Return what makes `scalable` create these nodes: its autoscaler does so up to its maximum."""
+        to = self.replicas + number
+        if self.limit is None or to <= self.limit[1]:
+            return f"scale {self.scalable} from {self.replicas} to {to}"
+        key, maximum = self.limit
+        setting = "maxReplicas of the MachineAutoscaler" if OPENSHIFT_GROUP in key else f"annotation {key}"
+        reached = ", which it has reached," if self.replicas >= maximum else ""
+        return f"raise {setting} of {self.scalable} from {maximum}{reached} to {to}"
 
     @property
     def is_first_machine(self) -> bool:
