@@ -8,7 +8,7 @@ const STEP = 500;
 const WIDEST = 64;
 const FEW = 100;
 // The width of a page and of a letter in pixels, and the widths of long columns that are tried until all fit.
-const WIDEST_PAGE = 1440, LETTER = 8.7, CAPS = [WIDEST, 48, 32, 24, 20, 18, 16, 14, 12];
+const WIDEST_PAGE = 1440, LETTER = 8.7, CAPS = [WIDEST, 48, 32, 24, 20, 18, 16, 14, 12, 10, 8];
 // The most letters of a table beside which its story fits: the table has two thirds of the window.
 const WIDEST_BESIDE = Math.min(100, innerWidth / 15);
 
@@ -267,7 +267,10 @@ function quantity(value) {
   const [, amount, unit] = value.match(/^(-?[\d.,]+)([A-Za-z]*)/) || [];
   return amount === undefined ? -Infinity : Number(amount.replaceAll(",", "")) * (UNITS[unit] || 1);
 }
-const cell = (text, kind = "") => make("div", {role: "gridcell", class: kind, title: text}, text);
+// The parts of a text, between which it may take another line: those of a label or taint, and the words.
+const parts_of = (text) => String(text).split(/(?<=[\s,=:/-]|[a-z]\.)/);
+const cell = (text, kind = "") => make("div", {role: "gridcell", class: kind, title: text},
+  ...(typeof text === "string" && !kind ? parts_of(text).flatMap((part, at) => at ? [make("wbr"), part] : [part]) : [text]));
 // A column as wide as its longest text; a wider window widens columns in proportion to it. A letter is narrower than a digit.
 const letters_of = (texts, most = WIDEST) => Math.min(most, texts.reduce((found, text) => Math.max(found, String(text).length), 0) + 3);
 function column_width(least, texts, most = WIDEST) {
@@ -473,14 +476,18 @@ const DRAW = {
     });
     const texts = (at) => at === 2 ? [...all, ...groups].map(({row}) => `✓ ${short(row[2])}`) : [data.columns[at - 3].label, ...data.rows.map((row) => row[at])];
     const places = [2, ...data.columns.map((_, at) => 3 + at)];
-    // Long texts take a second line before the table scrolls; numbers stay on one. What can be chosen leaves the table
-    // after that: an opened row has it.
+    // Long texts take a second line before the table scrolls; numbers and parts of a text stay on one. What can be chosen
+    // leaves the table after that, then what all rows have: an opened row has it.
     const needed = places.reduce((sum, at) => sum + letters_of(texts(at)), 0);
-    const most_of = (at, cap) => at === 2 ? Math.max(cap, 18) : data.columns[at - 3].is_number ? WIDEST : cap;
-    const room = (Math.min(innerWidth, WIDEST_PAGE) - 60) / LETTER - (groups.length ? 7 : 0);
+    const longest_parts = places.map((at) => letters_of(texts(at).flatMap(parts_of)));
+    const most_of = (at, cap) => at === 2 ? Math.max(cap, 18) : data.columns[at - 3].is_number ? WIDEST : Math.max(cap, longest_parts[at - 2]);
+    const room = (Math.min(innerWidth, WIDEST_PAGE) - 75) / LETTER - (groups.length ? 7 : 0);
     const fits = (cap) => places.reduce((sum, at) => sum + letters_of(texts(at), most_of(at, cap)), 0) <= room;
-    const cap = CAPS.find(fits) || CAPS.at(-1);
-    for (const facet of PHONE ? [] : [...facets].reverse()) if (!fits(cap)) places.splice(places.indexOf(facet.at), 1);
+    let cap = CAPS.find(fits) || CAPS.at(-1);
+    const shared_places = places.filter((at) => at > 2 && !data.columns[at - 3].is_number && new Set(data.rows.map((row) => row[at])).size === 1);
+    const dispensable = new Set([...facets.map((facet) => facet.at).reverse(), ...shared_places.reverse()]);
+    for (const at of PHONE ? [] : dispensable) if (!fits(cap)) places.splice(places.indexOf(at), 1);
+    cap = CAPS.find(fits) || cap;
     const columns = [
       {label: data.noun, compare: by(({row}) => row[2]), cell: ({row}) => make("div", {role: "gridcell", title: row[2]},
         make("span", {class: `mark ${row[0]}`}, marks[row[0]][0]), short(row[2]))},
