@@ -276,7 +276,8 @@ class Manager:
             managed.before = known
             strategy = strategy_of(manifest, max(wanted, 0), known)
             if isinstance(strategy, DeploymentStrategy) and strategy.is_recreate:
-                rows = [row for row in self.members(workload) if row in rows or self._stays_terminating(row)]
+                stamps = self._cluster.pods.deletion_timestamps
+                rows = [row for row in self.members(workload) if not stamps[row] or self._stays_terminating(row)]
             managed.outdated = {*self.counted(workload), *rows} - self._with_template(workload, manifest)
         if workload.kind == "Deployment" and known is not None and not is_new:
             managed.scaled_from = _deployment_spec(known, workloads.wanted_replicas(known))

@@ -583,9 +583,8 @@ def other_replicas(snapshot: Snapshot, pod: Pod) -> list[int] | None:
     raw = None if owner is None else snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
     if raw is None or owner is None or owner.kind not in ("ReplicaSet", "ReplicationController"):
         return None
-    is_active = pods.owners.where(lambda owners: owner in owners) & ~(pods.finished | pods.terminating)
-    wanted = stored_controller(raw).spec.replicas
-    rows: list[int] = is_active.nonzero()[0].tolist()
+    members = member_rows(snapshot, Workload(owner.kind, pod.metadata.namespace, owner.name))
+    rows, wanted = [row for row in members if not pods.deletion_timestamps[row]], stored_controller(raw).spec.replicas
     return rows if len(rows) >= (1 if wanted is None else wanted) else None
 
 

@@ -47,12 +47,12 @@ from kschedx.apiserver.resource_quota import (
     release_usage,
     with_status,
 )
-from kschedx.errors import NotAdmittedError
+from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.missing_kinds import require_for_admission
 from kschedx.explain.notes import ROUTINE, Note, note
 from kschedx.grouping import group_pairs
 from kschedx.kube.controllers import stored_controller, stored_metadata
-from kschedx.kube.decoding import decode, encode, is_stored
+from kschedx.kube.decoding import Manifest, decode, encode, is_stored
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import OF_OPENSHIFT
@@ -238,6 +238,14 @@ def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
     is_counted = owner is not None and _has_active_pods(snapshot, owner.kind, namespace, owner.name)
     if refusal is not None and not is_counted:
         raise NotAdmittedError(create_error_text(pod, refusal))
+
+
+def require_served(manifest: Manifest, release: Release) -> None:
+    """Raise `NotAdmittedError` if the API server no longer serves the API version of a workload."""
+    version = str(manifest.get("apiVersion"))
+    if version in release.behaviour.removed_workload_versions:
+        refusal = f'no matches for kind "{manifest.get("kind")}" in version "{version}"'
+        raise NotAdmittedError(refusal, place=Place(field="apiVersion"))
 
 
 def require_owner_quota(snapshot: Snapshot, maker: ChargedObject, release: Release) -> None:

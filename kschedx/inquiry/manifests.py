@@ -22,7 +22,13 @@ from kschedx.apiserver.workload_validation import (
 from kschedx.controllers.pod_autoscaling import autoscaled
 from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
-from kschedx.explain.admission import charged_object, recorded_refusal, require_owner_quota, with_allowed
+from kschedx.explain.admission import (
+    charged_object,
+    recorded_refusal,
+    require_owner_quota,
+    require_served,
+    with_allowed,
+)
 from kschedx.explain.cycle_notes import device_claim_refusals
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import Note, note
@@ -127,10 +133,11 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
         place."""
         if self.refused is not None:
             raise self.refused
-        version = "" if self.document is None or self.workload is None else str(self.workload.get("apiVersion"))
-        if self.document is not None and version in setup.release.behaviour.removed_workload_versions:
-            refusal = f'no matches for kind "{(self.workload or {}).get("kind")}" in version "{version}"'
-            raise self.document.fault(NotAdmittedError(refusal, place=Place(field="apiVersion")))
+        if self.document is not None and self.workload is not None:
+            try:
+                require_served(self.workload, setup.release)
+            except NotAdmittedError as error:
+                raise self.document.fault(error) from None
         try:
             for maker in self._intermediate_objects():
                 require_owner_quota(snapshot, maker, setup.release)

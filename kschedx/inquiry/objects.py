@@ -100,10 +100,15 @@ def _unmatched_labels(snapshot: Snapshot, namespace: str, name: str) -> Iterator
     meant; if there is none, what the pod that is nearest to meeting all of them lacks."""
     pods, selector = snapshot.pods, compile_selector(_budget(snapshot, namespace, name).spec.selector)
     rows = (pods.namespaces.where(lambda other: other == namespace) & ~pods.finished).nonzero()[0].tolist()
-    lacking = {row: [it.requirement for it in selector.explain(pods.labels[row]) if not it.matched] for row in rows}
-    unmet = [need for need in selector.requirements if rows and all(need in of_pod for of_pod in lacking.values())]
+    labels, first = pods.labels, dict[int, int]()
+    for row in rows:  # pods with the same labels lack the same
+        first.setdefault(int(labels.codes[row]), row)
+    lacking = {
+        row: [it.requirement for it in selector.explain(labels[row]) if not it.matched] for row in first.values()
+    }
+    unmet = [need for need in selector.requirements if lacking and all(need in lacks for lacks in lacking.values())]
     for need in unmet:
-        values = {pods.labels[row][need.key] for row in rows if need.key in pods.labels[row]}
+        values = {labels[row][need.key] for row in lacking if need.key in labels[row]}
         meant = nearest_name(need.values[0], sorted(values)) if need.operator is Operator.EQUALS else ""
         yield f"no pod in namespace {namespace} has {need}{meant and f' (did you mean {need.key}={meant}?)'}"
     if lacking and not unmet and selector.selectable:

@@ -610,7 +610,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         kind, spec = KINDS[match["kind"]], map_at(self.maker, "spec")
         current, patch = f"{kind.group}/v1", [set_field("/apiVersion", f"{kind.group}/v1")]
         labels = map_at(spec, "template", "metadata").get("labels")
-        lacks_selector = kind.name != "CronJob" and not spec.get("selector") and bool(labels)
+        lacks_selector = kind.group == "apps" and not spec.get("selector") and bool(labels)
         if lacks_selector:
             patch.append(set_field("/spec/selector", {"matchLabels": labels}))
         selector = ", and its spec.selector to the labels of its template" if lacks_selector else ""

@@ -341,9 +341,10 @@ class Simulation(Shown):
                 yield stopped
         for manifest, error in self._refused_pods:
             written_pod = WrittenPod(manifest=dict(manifest))
-            if isinstance(error, NotChangedError):
-                is_maker = manifest.get("kind") in MAKING_PODS
-                written_pod = written_from(after, dict(manifest)) if is_maker else unknown_pods(dict(manifest))
+            if manifest.get("kind") in MAKING_PODS:
+                written_pod = written_from(after, dict(manifest))
+            elif isinstance(error, NotChangedError):
+                written_pod = unknown_pods(dict(manifest))
             yield WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
         yield from self._answers_of_others.values()
         yield from self._failing_rollouts()

@@ -65,8 +65,9 @@ def _effects(simulation: Simulation) -> Iterator[str]:
             yield effect.undone
         if effect.terminating:
             number = len(effect.terminating)
-            stays = "stays Terminating: its controller waits" if number == 1 else "stay Terminating: controllers wait"
-            yield f"{list_names(effect.terminating, 2)} {stays}, and no kubelet confirms the deletion"
+            stays, whose = ("stays", "its controller waits") if number == 1 else ("stay", "their controllers wait")
+            why = f"no kubelet confirms the deletion, for which {whose}"
+            yield f"{list_names(effect.terminating, 2)} {stays} Terminating: {why}"
         if effect.change.verb in _BY_NAME or not (effect.evicted or effect.gone):
             continue
         parts = []

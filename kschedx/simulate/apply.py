@@ -20,7 +20,7 @@ from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads
 from kschedx.controllers.workload_lifecycle import creates_no_pods
 from kschedx.controllers.workloads import Workload, is_controlled, loss_reason, replica_sets_of, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
-from kschedx.explain.admission import QuotaLedger, charged_object
+from kschedx.explain.admission import QuotaLedger, charged_object, require_served
 from kschedx.explain.setup import admit
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
@@ -290,7 +290,7 @@ class ClusterChanges:
         row = self.snapshot.cluster.index[node.name]
         pods = self.snapshot.pods
         its = pods.on_node(row).tolist()
-        self._recreate([pod for pod in its if not stays_with_node(pods, pod)])
+        self._recreate([pod for pod in its if not stays_with_node(pods, pod)], is_forced=True)
         self._lose(self.snapshot.pods.on_node(row).tolist())
         orphaned = self.snapshot.pods.node_names.where(lambda name: name == node.name)
         self._drop(np.flatnonzero(orphaned).tolist())  # finished pods
@@ -427,10 +427,12 @@ class ClusterChanges:
         workload = workloads.workload_of(manifest)
         known = workloads.stored_manifest(self.snapshot, workload)
         try:
+            if place is not None:
+                require_served(manifest, self._setup.release)
             if known is not None:
                 require_same_workload(known, manifest)
-        except NotChangedError as error:
-            self.refused.append((manifest, error.at(place or Place())))
+        except NotAdmittedError as error:
+            self.refused.append((manifest, error.at(place or Place()).at(Place(object=workload.title))))
             return
         self.workloads[workload] = None
         if creates_no_pods(self.snapshot, manifest):
@@ -509,14 +511,17 @@ class ClusterChanges:
         self._gone += map(self.snapshot.pods.key, rows)
         self._drop(rows)
 
-    def _recreate(self, rows: Sequence[int]) -> None:
-        """Delete pods. Those that their controllers recreate are pending, under their old names."""
+    def _recreate(self, rows: Sequence[int], *, is_forced: bool = False) -> None:
+        """Delete pods. Those that their controllers recreate are pending, under their old names. `is_forced`: no
+        kubelet has to confirm it, as for pods of a removed node."""
         snapshot, pods = self.snapshot, self.snapshot.pods
-        if kept := {row for row in rows if _delays_successor(snapshot, row)}:
-            self._terminating += [pods.key(row) for row in sorted(kept)]
-            table = pods.with_deletions(kept, snapshot.source.taken or _PAST)
-            self.snapshot = snapshot = replace(snapshot, pods=table, _tables={})
-            rows, pods = [row for row in rows if row not in kept], table
+        stay = {row for row in rows if not is_forced and _delays_successor(snapshot, row)}
+        self._terminating += [pods.key(row) for row in sorted(stay)]
+        rows = [row for row in rows if row not in stay]
+        gone = {row for row in rows if pods.deletion_timestamps[row] and workloads.is_recreated(pods, row)}
+        if stay or gone:
+            pods = pods.with_deletions(stay, snapshot.source.taken or _PAST).with_deletions(gone, None)
+            self.snapshot = snapshot = replace(snapshot, pods=pods, _tables={})
         recreates = self._simulator.options.recreate
         again = {row: None for row in rows if recreates and not loss_reason(snapshot, pods, row)}
         self._evicted += [pods.key(row) for row in again if pods.node[row] >= 0]

@@ -536,8 +536,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         names = [nodes.get(row, name) for row, name in enumerate(self.nominated_node_names)]
         return replace(self, nominated_node_names=names, derived={})
 
-    def with_deletions(self, rows: Collection[int], time: str) -> PodTable:
-        """Make some rows terminating, since `time`."""
+    def with_deletions(self, rows: Collection[int], time: str | None) -> PodTable:
+        """Make some rows terminating since `time`; with None, no longer."""
         stamps = [time if row in rows else stamp for row, stamp in enumerate(self.deletion_timestamps)]
         return replace(self, deletion_timestamps=stamps, derived={})
 

@@ -513,6 +513,22 @@ def test_a_version_that_is_no_longer_served_is_refused(tmp_path: Path, kind: str
     assert f'is not created: the API server refuses it because no matches for kind "{kind}" in version' in text
     assert f"fix set its apiVersion to {current}" in text
     assert run_why(tmp_path, old, options="--kube-version 1.13").code == 0
+    path = write(tmp_path, old, name="old.yaml")
+    result = kschedx("simulate", "-f", path, "-s", write(tmp_path, NODE))
+    text = " ".join(result.out.split())
+    assert (result.code, "web is not created: the API server refuses it because no matches for kind" in text) == (
+        1,
+        True,
+    )
+    assert f"fix set its apiVersion to {current}" in text
+
+
+def test_a_job_of_a_version_that_is_no_longer_served_keeps_its_selector(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {**at(POD, "spec"), "restartPolicy": "Never"}}
+    job = {"apiVersion": "batch/v1beta1", "kind": "Job", "metadata": {"name": "web"}, "spec": {"template": template}}
+    out = run_why(tmp_path, job).out
+    assert "set its apiVersion to batch/v1" in out
+    assert "selector" not in out
 
 
 def test_a_pod_that_cannot_be_updated_has_a_note(tmp_path: Path) -> None:

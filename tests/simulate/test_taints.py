@@ -88,6 +88,19 @@ def test_a_deletion_that_no_kubelet_confirms_delays_the_next_pod(kind: str, tain
     assert ("shop/web-0 stays Terminating" in str(simulation)) is not placed
 
 
+@pytest.mark.parametrize("is_deleted", [False, True])
+@pytest.mark.parametrize(
+    "change", [{"remove-node": "node-1"}, {"taint": "node-1:node.kubernetes.io/out-of-service=a:NoExecute"}], ids=str
+)
+def test_the_pods_of_a_node_that_is_gone_are_recreated(change: Mapping[str, str], *, is_deleted: bool) -> None:
+    first = node("node-1", taints=["node.kubernetes.io/unreachable:NoSchedule"])
+    snapshot = Snapshot.from_objects([first, *nodes()[1:], named("web-0", kind="StatefulSet")])
+    changes = [*([{"delete": "pod/web-0"}] if is_deleted else []), change]
+    simulation = kschedx.simulate(snapshot, changes=changes, namespace="shop")
+    assert simulation.placed == {"shop/web-0": "node-2"}
+    assert (simulation.effects[-1].evicted, simulation.effects[-1].terminating) == (("shop/web-0",), ())
+
+
 def test_pods_without_a_controller_are_not_recreated() -> None:
     snapshot = Snapshot.from_objects([*nodes(), named("web", kind="ReplicaSet")])
     for change in (NO_EXECUTE, {"remove-node": "node-1"}):
