@@ -270,11 +270,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @property
     def _rejected_pod(self) -> Pod:
         """The pod as an autoscaler sees it after this attempt: kube-scheduler stores that it is unschedulable together
-        with the node that preemption nominates. Upstream: handleSchedulingFailure in schedule_one.go."""
+        with the node that preemption nominates, and clears an earlier one if it finds no victims. Upstream: Preempt in
+        preemption.go, and handleSchedulingFailure in schedule_one.go."""
         pod, preemption = self.cycle.pod, self.cycle.post_filter
-        if preemption is None or not preemption.best:
+        if preemption is None or (preemption.dry_run is None and not preemption.best):
             return pod
-        node = self.cycle.all_nodes.cluster.names[preemption.best[0]]
+        node = self.cycle.all_nodes.cluster.names[preemption.best[0]] if preemption.best else ""
         return replace(pod, status=replace(pod.status, nominated_node_name=node))
 
     @cached_property

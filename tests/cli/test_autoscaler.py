@@ -150,6 +150,8 @@ def test_a_pod_that_preempts_needs_no_node(tmp_path: Path) -> None:
     text = " ".join(kschedx("why", "pod/web", "-n", "shop", *options, alone).out.split())
     assert "adds a node" not in text
     assert "fix 1 wait for preemption to evict shop/low-0 (priority 0)" in text
+    nominated = {**single_group.pod("web", priority=0), "status": {"nominatedNodeName": "workers-0"}}
+    assert scaling(*options[:2], cluster=_written(tmp_path, [*objects, nominated]), pod="web")["outcome"] != "nominated"
     both = _written(tmp_path, [*objects, single_group.pod("web", priority=5), *others])
     text = kschedx("why", "--all-pending", *options, both).out
     assert "cluster-autoscaler adds 1 node to workers (1 → 2, maximum 5) for 2 pods" in text
