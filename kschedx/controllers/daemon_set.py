@@ -190,24 +190,25 @@ def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
 
 
 def absent_agent(snapshot: Snapshot, setup: Setup, driver: str, node: Node) -> str:
-    """Return which DaemonSet of a CSI driver creates no pod for a node, and why: `DaemonSet kube-system/ebs-csi-node
-    does not tolerate gpu=true:NoSchedule`. Empty if none does."""
-    names = identifying_parts(driver)
+    """Return why no DaemonSet of a CSI driver creates a pod for a node: `DaemonSet kube-system/ebs-csi-node does not
+    tolerate gpu=true:NoSchedule`. Empty if one does, or none is known."""
+    parts = next(filter(None, map(identifying_parts, driver.split("."))), frozenset[str]())  # the most specific
+    unselected = tainted = ""
     for daemon in daemon_pods(snapshot, setup.scheduler.nodes.options):
         owner, namespace = daemon.pod.metadata.controller, daemon.pod.metadata.namespace
         own = f"{namespace}/{owner.name}" if owner is not None else ""
-        if _CSI in own and names & set(re.split("[./-]", own)):
-            taint = find_untolerated(
-                node.spec.taints, daemon.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=compares_taints(setup)
-            )
-            if not selects_node(daemon.spec, node):
-                return f"DaemonSet {own} does not select it"
-            if taint is not None:
-                return f"DaemonSet {own} does not tolerate {taint}"
-    return ""
-
-
-_CSI = "csi"
+        if "csi" not in own or not parts & set(re.split("[./-]", own)):
+            continue
+        taint = find_untolerated(
+            node.spec.taints, daemon.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=compares_taints(setup)
+        )
+        if not selects_node(daemon.spec, node):
+            unselected = unselected or f"DaemonSet {own} does not select it"
+        elif taint is None:
+            return ""
+        else:
+            tainted = tainted or f"DaemonSet {own} does not tolerate {taint}"
+    return tainted or unselected
 
 
 def is_running(pods: PodTable, row: int) -> bool:

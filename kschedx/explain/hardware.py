@@ -52,11 +52,11 @@ class RootCause(Struct, frozen=True, kw_only=True):
 
 class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
     driver: str  # empty if the class does not name one
-    is_installed: bool = True  # whether a pod, a DaemonSet, or the labels of a node name the driver's vendor
+    may_be_installed: bool = True
 
     @property
     def leaves_no_node(self) -> bool:
-        return not self.is_installed
+        return not self.may_be_installed
 
 
 class DeviceDriverMissing(RootCause, frozen=True, kw_only=True):
@@ -658,14 +658,21 @@ def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[NoDev
     of_driver = f" of driver {driver}" if driver else ""
     text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}"
     yield NoDevicesPublished(
-        text=f"{text}{_other_drivers_text(snapshot)}", driver=driver, is_installed=_is_installed(snapshot, driver)
+        text=f"{text}{_other_drivers_text(snapshot)}",
+        driver=driver,
+        may_be_installed=_may_be_installed(snapshot, driver),
     )
 
 
-def _is_installed(snapshot: Snapshot, driver: str) -> bool:
-    """Return whether a pod, a DaemonSet, or the labels of a node name a DRA driver's vendor, or the driver is not
-    known."""
-    vendor = driver.split(".")[-2] if "." in driver else ""
-    daemons = (f"{namespace}/{name}" for kind, namespace, name in snapshot.workloads if kind == "DaemonSet")
-    is_named = any(vendor in name for name in (*snapshot.pods.rows, *daemons))
-    return is_named or not vendor or any(hardware_label(driver, node) for node in snapshot.cluster.nodes)
+_MAY_BE_INSTALLED = Memo[bool]()
+
+
+def _may_be_installed(snapshot: Snapshot, driver: str) -> bool:
+    """Return whether a DRA driver may be installed: something is named after its vendor or any DRA driver, a node has
+    labels of its vendor, or too little is known."""
+
+    def search() -> bool:
+        vendor, nodes = driver.split(".")[-2] if "." in driver else "", snapshot.cluster.nodes
+        return snapshot.may_run(vendor, "/dra-", "-dra-") or any(hardware_label(driver, node) for node in nodes)
+
+    return _MAY_BE_INSTALLED.of(snapshot.derived, search, driver)

@@ -581,7 +581,7 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
 
 def _unmapped_classes(cycle: Cycle, finding: f.InsufficientResource) -> Iterator[ClassNotMapped]:
     gate = "DRAExtendedResource"
-    if not finding.offered_nowhere or cycle.release.enabled(gate):
+    if not finding.offered_nowhere or cycle.release.gates.get(gate, True):  # earlier versions have no such gate
         return
     for name, device_class in sorted(cycle.snapshot.devices.classes.items()):
         if device_class.spec.extended_resource_name == finding.resource:

@@ -369,7 +369,7 @@ class DeviceShortage(Document, frozen=True, kw_only=True):
     counters: tuple[CounterShortage, ...]
     capacity: tuple[str, ...]  # devices with too little free capacity for the request
     updating: tuple[str, ...]  # pools with incomplete slices
-    capacities: tuple[CapacityShortage, ...] = ()  # of which capacity the first of these devices have too little
+    capacities: tuple[CapacityShortage, ...] = ()  # of which capacity the nearest of these devices have too little
 
     @property
     def stage(self) -> str:

@@ -311,7 +311,8 @@ def _fewer(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s
     short = finding.shortages[0] if len(finding.shortages) == 1 else None
     if short is not None and short.wanted is not None and 0 < short.free < short.wanted:
         yield from _request_devices(short.claim, short.request, short.free, place)
-    if short is not None and (left := [part for part in short.capacities if part.device == short.capacities[0].device]):
+    left = [part for part in short.capacities if part.device == short.capacities[0].device] if short is not None else ()
+    if short is not None and left and all(part.left != "0" for part in left):
         amounts = {part.capacity: part.left for part in left}
         lower = ", ".join(f"{part.capacity} from {part.needed} to {part.left}" for part in left)
         title = f"lower {lower} in request {short.request} of {{}}"

@@ -266,7 +266,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     running: int = 0
     look_at: str = ""
     is_absent: bool = False
-    """Whether the snapshot has pods of the control plane and other add-ons, and none of this scheduler."""
+    """Whether the snapshot has the pods of all namespaces, and nothing of this scheduler."""
 
 
 class GangMember(Struct, frozen=True, kw_only=True):

@@ -25,7 +25,6 @@ from kschedx.kube import autoscalers, other_schedulers
 from kschedx.kube.conditions import Condition, TimedCondition
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.scalars import MAX_INT64, parse_int64
 from kschedx.kube.selectors import LabelSelector, compile_selector
@@ -464,13 +463,12 @@ _ABSENT = Memo[bool]()
 
 
 def _is_absent(snapshot: Snapshot, name: str) -> bool:
-    """Return whether no pod is named after a scheduler or has its node from it, though the system's pods were read."""
+    """Return whether nothing is named after a scheduler, and no pod has its node from it, though all pods were read."""
 
     def search() -> bool:
-        pods, project = snapshot.pods, name.removesuffix("-scheduler")
+        pods = snapshot.pods
         has_placed = pods.specs.where(lambda spec: spec.scheduler_name == name) & (pods.node >= 0)
-        is_read = any(namespace.startswith(SYSTEM_NAMESPACES) for namespace in pods.namespaces.values)
-        return is_read and not has_placed.any() and not any(project in key for key in pods.rows)
+        return not has_placed.any() and not snapshot.may_run(name.removesuffix("-scheduler"))
 
     return _ABSENT.of(snapshot.derived, search, name)
 

@@ -550,7 +550,7 @@ class PodFixes:
             case CapacityNotPublished(driver=driver, storage_class=name):
                 where = f"the parameters of class {name}, and the driver's controller"
                 yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
-            case NoDevicesPublished(driver=driver, is_installed=False):
+            case NoDevicesPublished(driver=driver, may_be_installed=False):
                 yield Fix.untried(f"install or repair DRA driver {driver}, which publishes no devices")
             case DeviceDriverMissing(device_class=device_class):
                 yield Fix.untried(f"install the driver whose devices device class {device_class} is for")

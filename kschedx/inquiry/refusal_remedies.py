@@ -69,7 +69,7 @@ _Resources = dict[str, dict[str, dict[str, str]]]  # container to `requests` and
 _RATIO = lazy_pattern(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
 _INVALID = lazy_pattern(r'(?:^ResourceClaim\S* "(?P<claim>[^"]+)")? is invalid: \[?(?P<field>[a-z]\S*): ')
 _CONSTRAINT = lazy_pattern(r"^\[(?P<name>[^\]\s]+)\] (?P<rule>[^\n]+)")
-_WARDEN = lazy_pattern(r'\[denied by (?P<name>[^\]]+)\]\W*(?P<rule>\w[^"\n]+)')
+_WARDEN = lazy_pattern(r'\[denied by (?P<name>[^\[\]]+)\]\W*(?P<rule>\w[^"\n]+)')
 _KYVERNO = lazy_pattern(r"due to the following policies\s+(?P<name>[^\s:]+):")
 _CONSTRAINED = lazy_pattern(r"[ ,\[](?:\.|(?=spec\.))(?P<field>[\w.\[\]]+): Invalid value")
 _SET_BY_SCC = ("runAsUser", "fsGroup")

@@ -99,7 +99,7 @@ def _known(version: str) -> tuple[str, int]:
     if match and match[1] in every:
         return match[1], int(match[2] or 0)
     near = closest(version, every)
-    if match and match[1].startswith("1."):
+    if match and match[1].startswith("1.") and len(match[1]) < 9:
         near = min(every, key=lambda known: abs(int(known[2:]) - int(match[1][2:])))
     known = f"known versions: {', '.join((*VERSIONS, *_EARLY_GATES))}, and as published {', '.join(_PUBLISHED)}"
     hint = f'did you mean "{near}"? {known}' if near else known

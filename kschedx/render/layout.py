@@ -71,7 +71,7 @@ def table_lines(item_list: ItemList, width: int, most: int | None = None) -> lis
     labels = [(item_list.noun, False), *item_list.columns]
     rows = [(item.title, *item.values) for item in items]
     table = column_lines(labels, rows, width)
-    if any(line.cell_len > width for line in table):
+    if rows and any(line.cell_len > width for line in table):
         kept = [at for at in range(len(labels)) if any(row[at] != 0 for row in rows)]
         table = column_lines([labels[at] for at in kept], [[row[at] for at in kept] for row in rows], width)
     return table + more(len(item_list.items) - len(items), item_list.noun)

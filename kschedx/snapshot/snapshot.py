@@ -410,6 +410,17 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         is_whole = self.source.is_complete("Pod") or any(space.startswith(SYSTEM_NAMESPACES) for space in spaces)
         return () if is_whole else spaces
 
+    def may_run(self, *words: str) -> bool:
+        """Return whether a pod, a workload, or a namespace has one of the words in its name, `/namespace/name`, or the
+        snapshot may lack pods."""
+        is_whole = len(self.pods) > 0 and not self.only_namespaces
+        return not is_whole or any(word in self._names for word in words)
+
+    @cached_property
+    def _names(self) -> str:
+        workloads = (f"{namespace}/{name}" for _, namespace, name in self.workloads)
+        return "".join(f"/{name}\n" for name in (*self.namespaces, *self.pods.rows, *workloads))
+
     @cached_property
     def terminating_namespaces(self) -> frozenset[str]:
         """Namespaces that are being deleted."""

@@ -60,6 +60,7 @@ def test_a_configuration_that_kube_scheduler_refuses_has_its_place(
         (("diff-profiles", "default", "binpack", "--kube-version", "1.99"), ("1.99", "1.36, 1.35")),
         (("diff-profiles", "--kube-version", "1.30..1.99"), ("1.99", 'did you mean "1.38"?')),
         (("profiles", "show", "default", "--kube-version", "1.25"), ('did you mean "1.26"?',)),
+        (("profiles", "show", "default", "--kube-version", f"1.{'9' * 5_000}"), ("unknown Kubernetes version",)),
         (("diff-profiles", "--kube-version", "1.30.."), ("1.30..", "OLD..NEW")),
         (("diff-profiles", "default"), ("two profiles", "found default")),
         (("diff-profiles", "default", "binpack", "--all"), ("no cluster", "--snapshot")),

@@ -78,6 +78,20 @@ def test_less_of_a_capacity_that_other_claims_share(name: str, version: str) -> 
     assert "memory of a/gpu-0: needs 20Gi, 10Gi left" in str(result)
 
 
+@pytest.mark.parametrize(("consumed", "left"), [("30Gi", "10Gi"), ("40Gi", "")])
+def test_a_request_is_lowered_to_the_most_that_a_device_has_left(consumed: str, left: str) -> None:
+    shared = [device(name, Capacity={"memory": {"value": "40Gi"}}, AllowMultipleAllocations=True) for name in "xy"]
+    busy = [
+        allocated(name, "a", name, shareID="1", consumedCapacity={"memory": amount})
+        for name, amount in (("x", "40Gi"), ("y", consumed))
+    ]
+    wanted = claim("mine", request(capacity={"requests": {"memory": "20Gi"}}))
+    objects = [node("a"), device_class(), resource_slice("a", *shared), *busy, wanted, claiming("mine")]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    titles = [f"lower memory from 20Gi to {left} in request r of claim default/mine"] if left else []
+    assert [fix.title for fix in result.fixes if fix.title.startswith("lower")] == titles
+
+
 def test_a_new_node_with_the_fewest_devices() -> None:
     wanted = claim("mine", request(count=3))
     busy = held("one", "gpu-0", "gpu-1", "gpu-2", "gpu-3", priority=5)

@@ -741,6 +741,12 @@ def registered(name: str, *topology_keys: str) -> Manifest:
     return {**csi_node(name), "spec": {"drivers": [driver] if topology_keys else []}}
 
 
+def in_system(name: str) -> Manifest:
+    running = pod(name, on="a")
+    running["metadata"]["namespace"] = "kube-system"
+    return running
+
+
 def balanced(name: str, service: str, on: str | None = None) -> Manifest:
     """Return a pod of the load balancer of k3s."""
     label = "svccontroller.k3s.cattle.io/svc"
@@ -784,6 +790,7 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
                 device_class("gpu", f'device.driver == "{DRIVER}"'),
                 claim("mine", request()),
                 claiming("mine"),
+                in_system("kube-proxy"),
             ],
             f"no ResourceSlice of driver {DRIVER} exists: no driver publishes devices for class gpu",
             f"install or repair DRA driver {DRIVER}, which publishes no devices",
@@ -1045,6 +1052,15 @@ def test_cause_of_another_object_and_first_fix(objects: list[Manifest], cause: s
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert roots(Diagnosis(result.cycle)) == (cause,)
     assert (result.fixes[0].title, result.fixes[0].certainty) == (fixes, "untried")
+
+
+@pytest.mark.parametrize("names", [["tpu-dra-plugin"], []])
+def test_a_dra_driver_that_may_be_installed_gets_a_node(names: list[str]) -> None:
+    """Its pods may have another name than its vendor's, or be in a namespace that was not read."""
+    wanted = [device_class("gpu", f'device.driver == "{DRIVER}"'), claim("mine", request()), claiming("mine")]
+    objects = [node("a"), *wanted, *map(in_system, names)]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert [fix.title for fix in result.fixes] == [f"add a node with 1 device of {DRIVER}"]
 
 
 MEMBER: Manifest = {OF_JOB_SET: "js"}

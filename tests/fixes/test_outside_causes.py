@@ -176,6 +176,13 @@ def test_the_rule_that_taints_devices_is_named_and_deleted() -> None:
     assert text in [note.text for note in ignored.notes]
 
 
+def test_no_gate_for_extended_resources_is_named_in_a_version_without_it() -> None:
+    amounts = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
+    me = pod("me", containers=[{"name": "main", "resources": amounts}])
+    result = explained(node("a"), device_class(resource="example.com/gpu"), me, kube_version="1.33")
+    assert not roots(Diagnosis(result.cycle))
+
+
 @pytest.mark.parametrize(("version", "is_mapped"), [("1.35", False), ("1.36", True)])
 def test_a_device_class_for_an_extended_resource_needs_its_gate(version: str, *, is_mapped: bool) -> None:
     mapped = device_class(resource="example.com/gpu")

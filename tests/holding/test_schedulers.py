@@ -69,14 +69,17 @@ def test_the_event_of_a_group_that_volcano_does_not_enqueue() -> None:
         ("volcano", ("kube-proxy",), True),
         ("volcano", (), False),
         ("volcano", ("kube-proxy", "volcano-scheduler-1"), False),
+        ("volcano", ("kube-proxy", "namespace"), False),
         ("fargate-scheduler", ("kube-proxy",), False),
     ],
 )
 def test_a_scheduler_that_is_not_installed(name: str, others: tuple[str, ...], *, is_absent: bool) -> None:
-    """Without a pod of the system, the snapshot may hold one namespace."""
-    system = [pod(other, gates=(), labels={}, nodeName="n") for other in others]
+    """Without a pod of the system, the snapshot may hold one namespace. A namespace may have pods that a dump lacks."""
+    system = [pod(other, gates=(), labels={}, nodeName="n") for other in others if other != "namespace"]
     for each in system:
         each["metadata"]["namespace"] = "kube-system"
+    if "namespace" in others:
+        system.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}})
     texts = holding_of(node("n"), *system, target=pod(gates=(), labels={}, schedulerName=name))
     assert texts["scheduler"].get("isAbsent", False) == is_absent
     title = "install Volcano, or recreate the pod with schedulerName default-scheduler"

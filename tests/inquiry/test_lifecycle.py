@@ -1623,6 +1623,9 @@ def test_a_missing_resource_of_the_kubelet_has_its_fix(tmp_path: Path, reason: s
     assert json.loads(result.out)["fixes"][0]["title"].startswith(fix)
 
 
+WINDOWS: Manifest = {"nodeSelector": {"kubernetes.io/os": "windows"}}
+
+
 @pytest.mark.parametrize(
     ("spec", "why_not"),
     [
@@ -1646,6 +1649,29 @@ def test_a_daemon_set_that_keeps_a_driver_off_a_node(tmp_path: Path, spec: Manif
     title = "run the node plugin of secrets-store.csi.k8s.io on t, where it is not registered"
     because = f": DaemonSet default/secrets-store-csi-driver {why_not}" if why_not else ""
     assert json.loads(result.out)["fixes"][0]["title"] == title + because
+
+
+@pytest.mark.parametrize(
+    ("daemons", "because"),
+    [
+        ({"ebs-csi-windows": WINDOWS, "ebs-csi-node": {}}, "DaemonSet default/ebs-csi-node does not tolerate"),
+        ({"ebs-csi-windows": WINDOWS, "ebs-csi-node": {"tolerations": [{"operator": "Exists"}]}}, ""),
+        ({"aws-efs-csi-node": {}}, ""),
+    ],
+)
+def test_the_daemon_set_of_another_platform_or_driver_is_not_meant(
+    tmp_path: Path, daemons: dict[str, Manifest], because: str
+) -> None:
+    report = "driver name ebs.csi.aws.com not found in the list of registered CSI drivers"
+    starting = kubelet(containerStatuses=waiting("ContainerCreating"))
+    tainted, at(starting, "spec")["nodeName"] = node("t", taints=["gpu=true:NoSchedule"]), "t"
+    sets = [workload("DaemonSet", name, template={"spec": {**SMALL, **spec}}) for name, spec in daemons.items()]
+    event = reports("Pod", "web-0", "FailedMount", report)
+    title = json.loads(why(tmp_path, "pod/web-0", tainted, starting, *sets, event, output="json").out)["fixes"][0][
+        "title"
+    ]
+    assert title.partition(": ")[2].startswith(because)
+    assert bool(because) == (": " in title)
 
 
 def test_a_static_pod_is_changed_in_its_file(tmp_path: Path) -> None:

@@ -47,6 +47,11 @@ def test_a_table_leaves_out_columns_of_zeros_only_in_a_narrow_window(width: int,
     assert lines[0].plain.strip() == header
 
 
+def test_a_table_without_rows_keeps_its_labels_in_a_narrow_window() -> None:
+    lines = table_lines(ItemList(title="", noun="failure", columns=(("pending", True),), items=()), 9)
+    assert "failure" in lines[0].plain
+
+
 def test_a_long_name_has_its_own_line_and_is_not_cut() -> None:
     name = "ip-10-0-0-1.eu-west-1.compute.internal"
     rows = [("node", "lost"), (name, "15"), ("n2", "7")]

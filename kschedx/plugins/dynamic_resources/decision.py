@@ -6,6 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from heapq import nlargest
+from operator import itemgetter
 
 import numpy as np
 from msgspec import Struct
@@ -338,7 +340,7 @@ class _Account:
         self._taints: Counter[str] = Counter()
         self._counters: dict[tuple[str, str], CounterShortage] = {}
         self._capacity: list[str] = []
-        self._capacities: list[CapacityShortage] = []
+        self._capacities: list[tuple[float, CapacityShortage]] = []  # with the part that is left of what is needed
         for device in search.devices:
             if self._matches(checked.device_class.spec.selectors, device):
                 self._of_class.append(device)
@@ -372,7 +374,10 @@ class _Account:
         elif not self._search.has_capacity(wanted, device):
             self._capacity.append(name)
             self._capacities += (
-                CapacityShortage(device=name, capacity=short, needed=_quantity(needed), left=_quantity(left))
+                (
+                    left / needed,
+                    CapacityShortage(device=name, capacity=short, needed=_quantity(needed), left=_quantity(left)),
+                )
                 for short, needed, left in self._search.short_capacities(wanted, device)
             )
         elif not self._has_counters(device):
@@ -413,7 +418,7 @@ class _Account:
             taints=tuple(f"{taint} on {number}" for taint, number in sorted(self._taints.items())),
             counters=tuple(self._counters.values())[:_SHOWN],
             capacity=tuple(self._capacity),
-            capacities=tuple(self._capacities[:_SHOWN]),
+            capacities=tuple(short for _, short in nlargest(_SHOWN, self._capacities, key=itemgetter(0))),
             updating=tuple("/".join(pool.id) for pool in self._search.pools if pool.is_incomplete),
         )
 
