@@ -964,6 +964,23 @@ def test_a_missing_topology_key_is_replaced_by_an_existing_one(labels: list[dict
     assert titles_of(*nodes, pod("me", topologySpreadConstraints=[constraint]))[0] == first
 
 
+@pytest.mark.parametrize(
+    ("topology", "title"),
+    [
+        ("2x4", "add another TPU node pool of topology 2x4, which is created whole: 2 nodes like n"),
+        ("2x2", "add a node like n"),
+        ("x", "add a node like n"),
+    ],
+)
+def test_a_tpu_slice_of_several_hosts_is_created_whole(topology: str, title: str) -> None:
+    labels = {"cloud.google.com/gke-tpu-topology": topology, "cloud.google.com/gke-tpu-accelerator": "tpu-v5e-slice"}
+    full = node("n", labels=labels, allocatable={"cpu": "8", "memory": "32Gi", "pods": "10", "google.com/tpu": "4"})
+    requests = {"limits": {"google.com/tpu": "4"}, "requests": {"google.com/tpu": "4"}}
+    containers = [{"name": "main", "resources": requests}]
+    titles = titles_of(full, pod("other", on="n", containers=containers), pod("me", containers=containers))
+    assert title in titles
+
+
 MAX_SIZE = "cluster-api-autoscaler-node-group-max-size"
 
 
