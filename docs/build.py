@@ -208,6 +208,7 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
         "predecessor": "db-1",
         "because": "is not ready",
     },
+    "WaitingForOldPods": {"subject": "shop/deploy/web", "pods": ("web-7d9f8-x7k2p",), "nodes": ("node-7",)},
     "RolloutStalled": {"subject": "shop/deploy/web", "message": "", "pods": ("shop/web-7d9f8-x7k2p",)},
     "UpdateHeld": {"subject": "shop/sts/db", "pods": ("shop/db-0",), "why": "updateStrategy is OnDelete"},
     "NotScaled": {

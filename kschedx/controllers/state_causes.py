@@ -68,7 +68,7 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             yield f"{message} ({hint})" if is_name else message
             if source or (hint and not is_name):
                 yield ", ".join(filter(None, (source, "" if is_name else hint)))
-        case states.WaitingForOrdinal():
+        case states.WaitingForOrdinal() | states.WaitingForOldPods():
             yield from _order(lifecycle)
         case states.WaitingForKubelet():
             yield from _start(lifecycle)
@@ -198,7 +198,14 @@ def _eviction(pod: states.OnLostNode) -> Iterator[str]:
         yield f"it is deleted {pod.seconds} s after its node became unreachable{then}"
 
 
-def _order(waiting: states.WaitingForOrdinal) -> Iterator[str]:
+def _order(waiting: states.WaitingForOrdinal | states.WaitingForOldPods) -> Iterator[str]:
+    """Yield why a workload waits for its earlier pods, and what is known about them."""
+    if isinstance(waiting, states.WaitingForOldPods):
+        yield "strategy Recreate: its new pods are created once the old ones are gone"
+        nodes, pods = list_names(waiting.nodes, 2, conjunction="or"), list_names(waiting.pods, 2, conjunction="and")
+        has = "has" if len(waiting.pods) == 1 else "have"
+        yield f"no kubelet answers for {nodes}, so nothing confirms that {pods} {has} stopped"
+        return
     where, before = f" on {waiting.node}" if waiting.node else "", waiting.predecessor
     after = f"has been ready for minReadySeconds {waiting.seconds}" if waiting.seconds else "is ready"
     yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} {after}"

@@ -253,6 +253,19 @@ class WaitingForOrdinal(StateFacts, frozen=True, kw_only=True):
     """Why the predecessor's container does not run, if its status reports it, or the kubelet's newest warning."""
 
 
+class WaitingForOldPods(StateFacts, frozen=True, kw_only=True):
+    """A Deployment with strategy Recreate whose old pods are on lost nodes, so that no kubelet confirms that they are
+    gone."""
+
+    pods: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def blocker(self) -> str:
+        pods = list_names(self.pods, 2, conjunction="and")
+        return f"{pods} on unreachable {list_names(self.nodes, 2, conjunction='and')}"
+
+
 class Waits(IntEnum):
     """What a scheduled pod waits for."""
 
@@ -569,6 +582,7 @@ Lifecycle: TypeAlias = (
     | NotChanged
     | NotSynced
     | WaitingForOrdinal
+    | WaitingForOldPods
     | WaitingForKubelet
     | BoundToMissingNode
     | RolloutStalled
@@ -660,6 +674,12 @@ STATES: tuple[StateRow, ...] = (
         "waiting for an earlier ordinal",
         "{s.subject}: {s.pod} is not created, because {s.predecessor} {s.because}",
         WaitingForOrdinal,
+    ),
+    _row(
+        _NOT,
+        "waiting for old pods",
+        "{s.subject} gets no new pods: its rollout waits for {s.blocker}",
+        WaitingForOldPods,
     ),
     _row(_FITS, "stalled in a rollout", "{s.subject} {s.detail}", RolloutStalled),
     _row(

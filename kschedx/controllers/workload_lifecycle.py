@@ -40,6 +40,7 @@ from kschedx.controllers.workloads import (
     ordinal_of,
     parallel_replicas,
     replica_sets_of,
+    stays_terminating,
     unfulfilled_seconds,
     waits_until_gone,
     wanted_replicas,
@@ -167,7 +168,28 @@ def _replicas_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) 
     if is_paused and current_replica_set_of(snapshot, manifest) is None:
         has_pods = bool(member_rows(snapshot, workload))
         return states.Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
+    if kept := rows_kept_by_lost_nodes(snapshot, manifest):
+        pods = snapshot.pods
+        nodes = tuple(dict.fromkeys(pods.node_names[row] for row in kept))
+        return states.WaitingForOldPods(subject=subject, pods=tuple(pods.names[row] for row in kept), nodes=nodes)
     return _replica_failure(snapshot, workload, controller) or kubelet_rejection(snapshot, workload)
+
+
+def rows_kept_by_lost_nodes(snapshot: Snapshot, manifest: Manifest) -> list[int]:
+    """Return the rows of the old pods for which a Deployment with strategy Recreate waits, because no kubelet confirms
+    their deletion (oldPodsRunning in pkg/controller/deployment/recreate.go)."""
+    is_recreate = map_at(manifest, "spec", "strategy").get("type") == "Recreate"
+    if manifest.get("kind") != "Deployment" or not is_recreate:
+        return []
+    pods, workload = snapshot.pods, workload_of(manifest)
+    kept = [row for row in member_rows(snapshot, workload) if stays_terminating(snapshot, pods, row)]
+    if not kept:
+        return []
+    current = convert(current_replica_set_of(snapshot, manifest) or {}, Controller)
+    if current.spec.replicas:  # its pods are created whatever else runs
+        return []
+    known = {metadata.name for metadata, _ in replica_sets_of(snapshot, workload)} - {current.metadata.name}
+    return [row for row in kept if any(is_controlled_by(snapshot, row, name) for name in known)]
 
 
 _REPLACED_AT_ONCE = ("Deployment", "ReplicaSet", "ReplicationController")

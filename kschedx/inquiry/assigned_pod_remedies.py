@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.controllers import states
 from kschedx.controllers.daemon_set import absent_agent, agents_down
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready
-from kschedx.controllers.workloads import is_of_daemon_set, other_replicas
+from kschedx.controllers.workloads import is_of_daemon_set, member_rows, other_replicas, workload_of
 from kschedx.explain.kubelet import ARCH_LABEL, OS_LABEL
 from kschedx.explain.root_causes import virtual_node
 from kschedx.explain.setup import Subject
@@ -72,7 +72,9 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                 yield repair_fix(node)
             case states.BeingDeleted(node=node, is_node_lost=True, barrier=barrier, owner=owner, successor=later):
                 is_succeeded = not barrier and (owner or later)
-                yield from self.lost_node_fixes(node) if is_succeeded else self._lost_pod_fixes(node)
+                yield from self.lost_node_fixes(node) if is_succeeded else self._lost_pod_fixes([node])
+            case states.WaitingForOldPods(pods=pods, nodes=nodes):
+                yield from self._old_pod_fixes(nodes, [f"{self._namespace}/{name}" for name in pods])
             case states.KeptBySidecar(running=running):
                 native = f"run {running} as an init container with restartPolicy Always"
                 yield Fix.untried(f"{native}: it ends with the Job's other containers")
@@ -161,18 +163,34 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
     def _deletion_fix(self, title: str) -> Fix:
         return Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
 
-    def _lost_pod_fixes(self, node: str) -> Iterator[Fix]:
-        """Yield the untried fixes for a pod on a lost node. A node that is gone cannot be tainted."""
-        is_there = node in self.snapshot.cluster.index
-        gone = f"if node {node} is gone for good" if is_there else f"since node {node} is gone"
-        command = f"{delete_pod(self.pod.key)} --force --grace-period=0"
-        title = f"force the deletion of {self.pod.metadata.name} {gone}"
-        yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(command,))
+    def _lost_pod_fixes(self, nodes: Sequence[str], pods: Sequence[str] = ()) -> Iterator[Fix]:
+        """Yield the untried fixes for pods, `namespace/name`, or else for this pod, on lost nodes. A node that is gone
+        cannot be tainted."""
+        pods = pods or [self.pod.key]
+        is_there, is_one = nodes[0] in self.snapshot.cluster.index, len(nodes) == 1
+        where = f"{'node' if is_one else 'nodes'} {list_names(nodes, 3, conjunction='and')}"
+        be = "is" if is_one else "are"
+        gone = f"if {where} {be} gone for good" if is_there else f"since {where} {be} gone"
+        names = list_names([key.partition("/")[2] for key in pods], 2, conjunction="and")
+        commands = tuple(f"{delete_pod(key)} --force --grace-period=0" for key in pods)
+        deletions = tuple(Target.pod(key).deletion for key in pods)
+        yield Fix.untried(f"force the deletion of {names} {gone}", deletions, commands=commands)
         if is_there:
             taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
-            change = Target("v1", "Node", node).patched(set_field("/spec/taints/-", taint))
-            command = shell_command(f"kubectl taint node {{}} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node)
-            yield Fix.untried(f"taint node {node} out of service, if it is shut down", (change,), commands=(command,))
+            patch = set_field("/spec/taints/-", taint)
+            changes = tuple(Target("v1", "Node", node).patched(patch) for node in nodes)
+            template = f"kubectl taint node {{}} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+            commands = tuple(shell_command(template, node) for node in nodes)
+            it = "it is" if is_one else "they are"
+            yield Fix.untried(f"taint {where} out of service, if {it} shut down", changes, commands=commands)
+
+    def _old_pod_fixes(self, nodes: Sequence[str], pods: Sequence[str]) -> Iterator[Fix | None]:
+        """Yield the fixes for old pods on lost nodes for which a Deployment waits, with the outcome of its next pod
+        once all of its old pods are gone."""
+        without = self.snapshot.without_pods(member_rows(self.snapshot, workload_of(self.maker or {})))
+        for fix in self._lost_pod_fixes(nodes, pods):
+            yield self._try(fix.title, fix.changes, snapshot=without, commands=fix.commands)
+        yield from map(repair_fix, nodes)
 
     def _start_fixes(self, state: states.WaitingForKubelet) -> Iterator[Fix | None]:
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
@@ -311,7 +329,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                 continue
             node = holder.spec.node_name
             if is_node_lost(self.snapshot, node):
-                fixes = [*replace(self, pod=holder)._lost_pod_fixes(node)]
+                fixes = [*replace(self, pod=holder)._lost_pod_fixes([node])]
                 yield from reversed(fixes)  # the taint detaches the volume as well
             elif holder.metadata.deletion_timestamp:
                 yield Fix.untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
@@ -370,7 +388,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                         f"repair {driver}, which cannot detach volume {volume} from {node}: {failed.message}"
                     )
                 if is_node_lost(self.snapshot, node):
-                    *_, taint = self._lost_pod_fixes(node)
+                    *_, taint = self._lost_pod_fixes([node])
                     title = (
                         f"repair {node}, or taint it out of service if it is shut down, so that {volume} is detached"
                     )
@@ -393,7 +411,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
 
     def lost_node_fixes(self, node: str) -> Iterator[Fix]:
         """Yield the fixes for a pod on a lost node; repairing it comes first if the pod fits no other."""
-        moved = [self._with_outcome(fix, node) for fix in self._lost_pod_fixes(node)]
+        moved = [self._with_outcome(fix, node) for fix in self._lost_pod_fixes([node])]
         if node in self.snapshot.cluster.index and all(fix.certainty is FixCertainty.PARTIAL for fix in moved):
             yield repair_fix(node)
         yield from moved

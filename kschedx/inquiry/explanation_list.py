@@ -13,7 +13,16 @@ from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
 from kschedx.controllers.state_causes import causes, own_event
-from kschedx.controllers.states import BeingDeleted, ExitCode, Lifecycle, NotRead, Refused, WaitingForKubelet, headline
+from kschedx.controllers.states import (
+    BeingDeleted,
+    ExitCode,
+    Lifecycle,
+    NotRead,
+    Refused,
+    WaitingForKubelet,
+    WaitingForOldPods,
+    headline,
+)
 from kschedx.controllers.workloads import has_replicas, member_rows, wanted_replicas, workload_of
 from kschedx.errors import ConfigError, NotAdmittedError, NotReadError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, answer_keys, cause_of, decisive, groups, owner_of
@@ -650,7 +659,8 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             snapshot, inquiry.setup, within, queued=True, autoscaling=inquiry.autoscaling
         )
         for target, explanation in explanations:
-            yield self._without_pods(target, partial(_same, explanation), snapshot)
+            is_whole = isinstance(explanation.lifecycle, WaitingForOldPods)  # all of its pods are old ones
+            yield self._without_pods(target, partial(_same, explanation), None if is_whole else snapshot)
         for target, owner, number in held_custom_resources(snapshot, within):
             admit = partial(target.admit, setup=inquiry.setup)
             item = self._without_pods(target, partial(inquiry.answer, target, admit, [target]))

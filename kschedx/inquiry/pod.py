@@ -23,8 +23,21 @@ from kschedx.controllers.pod_lifecycle import (
     scheduler_down,
 )
 from kschedx.controllers.stateful_set import over_quota
-from kschedx.controllers.workload_lifecycle import refusal_state, rule_of, state_of, unready_reason
-from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas, workload_of
+from kschedx.controllers.workload_lifecycle import (
+    refusal_state,
+    rows_kept_by_lost_nodes,
+    rule_of,
+    state_of,
+    unready_reason,
+)
+from kschedx.controllers.workloads import (
+    SCALED,
+    Workload,
+    confirms_deletions,
+    member_rows,
+    wanted_replicas,
+    workload_of,
+)
 from kschedx.errors import (
     InputError,
     KschedxError,
@@ -636,10 +649,12 @@ _WITHOUT_PODS = (
     states.NamespaceTerminating,
     states.NotObserved,
     states.WaitingForOrdinal,
+    states.WaitingForOldPods,
     states.ComponentDown,
 )
 _STUCK = lazy_pattern(rb'"ReplicaFailure"|"status":\s*\{\}')
 _STUCK_OR_QUEUED = lazy_pattern(rb'"ReplicaFailure"|"status":\s*\{\}|"suspend":\s*true')
+_RECREATE = b'"Recreate"'
 
 
 def workloads_without_pods(
@@ -660,6 +675,7 @@ def workloads_without_pods(
     events.update(short := {*_short_workloads(snapshot)})
     events.update(short_jobs := {*_short_jobs(snapshot)})
     events.update(rejected_pods(snapshot))
+    events.update(_waiting_for_old_pods(snapshot))
     if controller_manager_down(snapshot, "") is not None:
         events.update(key for key, raw in snapshot.workloads.items() if key[0] in SCALED and _is_short(raw))
     for key, raw in snapshot.workloads.items():
@@ -730,6 +746,16 @@ def _short_workloads(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
             yield key
     for key, raw in deployments.items():
         if key in without_replica_set or stored_controller(raw).is_behind:
+            yield key
+
+
+def _waiting_for_old_pods(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """Yield the Deployments with strategy Recreate that wait for old pods on lost nodes."""
+    recreating = {key: raw for key, raw in snapshot.workloads.items() if key[0] == "Deployment" and _RECREATE in raw}
+    if not recreating or all(map(confirms_deletions, snapshot.cluster.nodes)):
+        return
+    for key, raw in recreating.items():
+        if rows_kept_by_lost_nodes(snapshot, msgspec.json.decode(raw, type=dict[str, object])):
             yield key
 
 

@@ -408,15 +408,17 @@ def _other_parts(simulation: Simulation) -> Iterator[str]:
         yield f"{count(len(elsewhere), 'pod')} for scheduler {list_names(names, 3)}"
     states: Counter[tuple[str, str]] = Counter()
     disputed, unable = {*simulation.disputed}, len(simulation.unable_to_start)
+    stalled = [*_stalled_rollouts(simulation)]
     for state in simulation.states:
-        if (facts := state.lifecycle) is not None and not isinstance(facts, NoScheduler):
+        facts = state.lifecycle
+        if facts is not None and not isinstance(facts, NoScheduler) and facts.subject not in stalled:
             counted = "with refused pods" if type(facts) is Refused and facts.is_workload else state.state.counted
             pods = unable if isinstance(facts, CannotStart) else len(disputed) - unable
             states[_noun(facts), counted] += pods if facts.subject in disputed else 1
     yield from (f"{count(number, noun)} {counted}" for (noun, counted), number in states.items())
     if refused := sum(replicas.number for replicas in simulation.refused.values()):
         yield f"{count(refused, 'replica')} refused by the API server"
-    if stalled := [*_stalled_rollouts(simulation)]:
+    if stalled:
         yield f"the rollout of {stalled[0]} stalls" if len(stalled) == 1 else f"{len(stalled):,} rollouts stall"
 
 

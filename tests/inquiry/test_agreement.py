@@ -174,10 +174,10 @@ PENDING = frozenset({
     "BeingDeleted", "BoundToMissingNode", "CannotStart", "ComponentDown", "Contradicted", "Gated",
     "NamespaceTerminating", "NoScheduler", "Nominated", "NotBound", "NotObserved", "OfEndedJob", "OtherScheduler",
     "Refused", "RejectedByKubelet", "Schedulable", "Unschedulable", "WaitingForGang", "WaitingForKubelet",
-    "WaitingForOrdinal",
+    "WaitingForOldPods", "WaitingForOrdinal",
 })  # fmt: skip
 """States of pods that `kubectl get pods` shows as Pending, and of workloads that lack pods."""
-NO_PODS = ("NotObserved", "Refused", "RejectedByKubelet", "WaitingForOrdinal")
+NO_PODS = ("NotObserved", "Refused", "RejectedByKubelet", "WaitingForOldPods", "WaitingForOrdinal")
 SKIPPED = PENDING - {
     "BoundToMissingNode",
     "CannotStart",

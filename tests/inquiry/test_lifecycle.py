@@ -568,7 +568,17 @@ SIDECAR = [
     {"name": "proxy", "state": {"running": {"startedAt": SINCE}}},
 ]
 KEPT = replica("web-1-x", "Job", "web-1", ready=False, containerStatuses=SIDECAR)
+OLD: Manifest = workload("ReplicaSet", "web-0", metadata=owned("Deployment", "web"), replicas=0)
+OLD["spec"]["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "old"}]}}
+KEPT_OLD = replica("web-0-a", "ReplicaSet", "web-0", on="m")
+KEPT_OLD["metadata"]["deletionTimestamp"] = SINCE
 CASES += [
+    (
+        "deploy/web",
+        [LOST, workload("Deployment", replicas=1, strategy={"type": "Recreate"}), OLD, KEPT_OLD],
+        "default/deploy/web gets no new pods: its rollout waits for web-0-a on unreachable m",
+        1,
+    ),
     (
         "job/web-1",
         [workload("Job", "web-1"), KEPT],
@@ -1839,6 +1849,44 @@ def test_recreate_deletes_all_old_pods_first(tmp_path: Path, strategy: str) -> N
     result = why(tmp_path, "deploy/web", web, old, going)
     waits = "Deployment web creates its new pods once the old ones are gone (strategy Recreate)"
     assert (result.code, waits in result.out) == ((1, True) if strategy == "Recreate" else (0, False))
+
+
+@pytest.mark.parametrize("in_file", [False, True], ids=["stored", "file"])
+@pytest.mark.parametrize(
+    ("strategy", "old_image", "taint", "waits"),
+    [
+        ("Recreate", "web:1", "unreachable", True),
+        ("Recreate", "web:1", "out-of-service", False),
+        ("Recreate", "web:2", "unreachable", False),
+        ("RollingUpdate", "web:1", "unreachable", False),
+    ],
+    ids=["lost", "out of service", "same template", "RollingUpdate"],
+)
+def test_recreate_waits_for_old_pods_on_lost_nodes(
+    tmp_path: Path, strategy: str, old_image: str, taint: str, *, in_file: bool, waits: bool
+) -> None:
+    def web(image: str, kind: str = "Deployment", name: str = "web", **changes: object) -> Manifest:
+        template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "app", "image": image}]}}
+        return workload(kind, name, template=template, **changes)
+
+    changed = web("web:2", replicas=2, strategy={"type": strategy})
+    stored = web(old_image, replicas=2, strategy={"type": strategy}) if in_file else changed
+    old = web(old_image, "ReplicaSet", "web-old", metadata=owned("Deployment", "web"), replicas=2 if in_file else 0)
+    lost = node("m", taints=["node.kubernetes.io/unreachable:NoSchedule", f"node.kubernetes.io/{taint}:NoExecute"])
+    kept = [replica(f"web-old-{name}", "ReplicaSet", "web-old", on="m") for name in "xy"]
+    for each in () if in_file else kept:
+        at(each, "metadata")["deletionTimestamp"] = SINCE
+    (tmp_path / "web.json").write_text(json.dumps(changed))
+    result = why(tmp_path, "web.json" if in_file else "deploy/web", stored, old, lost, *kept)
+    headline = "default/deploy/web gets no new pods: its rollout waits for web-old-x and web-old-y on unreachable m"
+    assert (headline in result.out) is waits
+    if waits:
+        assert result.code == 1
+        assert "force the deletion of web-old-x and web-old-y if node m is gone for good" in result.out
+        assert "kubectl delete pod web-old-y -n default --force --grace-period=0" in result.out
+        assert "repair m, or delete the node if its machine is gone" in result.out
+    every = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path)
+    assert ("2 pods are waiting for old pods" in every.out) is (waits and not in_file)
 
 
 def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
