@@ -525,7 +525,12 @@ def test_a_version_that_is_no_longer_served_is_refused(tmp_path: Path, kind: str
 
 def test_a_job_of_a_version_that_is_no_longer_served_keeps_its_selector(tmp_path: Path) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {**at(POD, "spec"), "restartPolicy": "Never"}}
-    job = {"apiVersion": "batch/v1beta1", "kind": "Job", "metadata": {"name": "web"}, "spec": {"template": template}}
+    job: Manifest = {
+        "apiVersion": "batch/v1beta1",
+        "kind": "Job",
+        "metadata": {"name": "web"},
+        "spec": {"template": template},
+    }
     out = run_why(tmp_path, job).out
     assert "set its apiVersion to batch/v1" in out
     assert "selector" not in out

@@ -1000,11 +1000,15 @@ def test_the_machine_set_of_a_full_node_is_scaled() -> None:
         ("machine.openshift.io", "maxReplicas of the MachineAutoscaler"),
         ("cluster.x-k8s.io", f"annotation cluster.x-k8s.io/{MAX_SIZE}"),
     ):
-        limited = {**machine_set, "metadata": {**metadata, "annotations": {f"{group}/{MAX_SIZE}": "3"}}}
+        limited: Manifest = {**machine_set, "metadata": {**metadata, "annotations": {f"{group}/{MAX_SIZE}": "3"}}}
         fixes = titles_of(full, limited, running("other", "n", "1500m"), wanting(cpu="1"))
         raised = f"raise {setting} of MachineSet machines/pool-a from 3, which it has reached, to 4"
         assert fixes[0] == f"add a node like n: {raised}"
-        unserved = {"apiVersion": "autoscaling.openshift.io/v1beta1", "kind": "MachineAutoscaler", "metadata": metadata}
+        unserved: Manifest = {
+            "apiVersion": "autoscaling.openshift.io/v1beta1",
+            "kind": "MachineAutoscaler",
+            "metadata": metadata,
+        }
         fixes = titles_of(full, limited, unserved, running("other", "n", "1500m"), wanting(cpu="1"))
         assert fixes[0] == "add a node like n: scale MachineSet machines/pool-a from 3 to 4"
     lacking = {**machine_set, "status": {"replicas": 3, "readyReplicas": 2}}

@@ -168,7 +168,9 @@ UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 KATA = {"runtimeClassName": "kata", "overhead": {"memory": "2Gi"}}
 GENERATION = {"matchExpressions": [{"key": "generation", "operator": "Gt", "values": ["3"]}]}
 NEWER_THAN_3 = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [GENERATION]}}}
-DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes.io/pvc-protection"]}}
+DELETED: dict[str, Any] = {
+    "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes.io/pvc-protection"]}
+}
 
 
 NEAR_CACHE = {
@@ -743,7 +745,7 @@ def registered(name: str, *topology_keys: str) -> Manifest:
 
 def in_system(name: str) -> Manifest:
     running = pod(name, on="a")
-    running["metadata"]["namespace"] = "kube-system"
+    at(running, "metadata")["namespace"] = "kube-system"
     return running
 
 

@@ -56,8 +56,8 @@ def test_a_node_of_a_pool_keeps_a_label_until_it_is_replaced(
     of_node: dict[str, Any], step: type[Uncordon | RemoveTaints | LabelNode], pool: str
 ) -> None:
     labels = {"eks.amazonaws.com/nodegroup": pool} if pool else {}
-    wanted = {"nodeSelector": {"team": "a"}} if step is LabelNode else {}
-    snapshot = kschedx.Snapshot.from_objects([node("m", labels=labels, **of_node), pod("me", **wanted)])
+    wanted: Manifest = {"nodeSelector": {"team": "a"}} if step is LabelNode else {}
+    snapshot = kschedx.Snapshot.from_objects([node("m", labels=labels, **of_node), pod("me", spec=wanted)])
     first = next(fix for fix in kschedx.explain(snapshot, "default/me").fixes if isinstance(fix.steps[0], step))
     lasting = ("only until m is replaced: change the template of node pool web as well",)
     assert first.costs == (lasting if pool and step is not Uncordon else ())

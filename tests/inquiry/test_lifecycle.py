@@ -568,14 +568,17 @@ SIDECAR = [
     {"name": "proxy", "state": {"running": {"startedAt": SINCE}}},
 ]
 KEPT = replica("web-1-x", "Job", "web-1", ready=False, containerStatuses=SIDECAR)
-OLD: Manifest = workload("ReplicaSet", "web-0", metadata=owned("Deployment", "web"), replicas=0)
-OLD["spec"]["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "old"}]}}
+SCALED_DOWN = workload("ReplicaSet", "web-0", metadata=owned("Deployment", "web"), replicas=0)
+at(SCALED_DOWN, "spec")["template"] = {
+    "metadata": {"labels": {"app": "web"}},
+    "spec": {"containers": [{"name": "old"}]},
+}
 KEPT_OLD = replica("web-0-a", "ReplicaSet", "web-0", on="m")
-KEPT_OLD["metadata"]["deletionTimestamp"] = SINCE
+at(KEPT_OLD, "metadata")["deletionTimestamp"] = SINCE
 CASES += [
     (
         "deploy/web",
-        [LOST, workload("Deployment", replicas=1, strategy={"type": "Recreate"}), OLD, KEPT_OLD],
+        [LOST, workload("Deployment", replicas=1, strategy={"type": "Recreate"}), SCALED_DOWN, KEPT_OLD],
         "default/deploy/web gets no new pods: its rollout waits for web-0-a on unreachable m",
         1,
     ),
@@ -1801,7 +1804,7 @@ def test_a_daemon_set_is_kept_off_virtual_nodes(tmp_path: Path, kind: str, *, ha
 
 
 @pytest.mark.parametrize(("spec", "waits"), [({}, False), ({"podReplacementPolicy": "Failed"}, True)])
-def test_a_job_that_waits_for_a_terminating_pod(tmp_path: Path, spec: Manifest, *, waits: bool) -> None:
+def test_a_job_that_waits_for_a_terminating_pod(tmp_path: Path, spec: dict[str, Any], *, waits: bool) -> None:
     ending = replica("web-0", "Job", "web")
     at(ending, "metadata")["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     out = why(tmp_path, "job/web", workload("Job", **spec), ending).out
@@ -1865,7 +1868,7 @@ def test_recreate_deletes_all_old_pods_first(tmp_path: Path, strategy: str) -> N
 def test_recreate_waits_for_old_pods_on_lost_nodes(
     tmp_path: Path, strategy: str, old_image: str, taint: str, *, in_file: bool, waits: bool
 ) -> None:
-    def web(image: str, kind: str = "Deployment", name: str = "web", **changes: object) -> Manifest:
+    def web(image: str, kind: str = "Deployment", name: str = "web", **changes: Any) -> Manifest:
         template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "app", "image": image}]}}
         return workload(kind, name, template=template, **changes)
 

@@ -250,7 +250,7 @@ def test_nodes_that_are_not_ready_use_up_a_budget() -> None:
 
 def test_a_new_node_is_in_the_zone_of_the_lowest_known_price() -> None:
     types = catalogue()
-    prices = ((ZONE, {}), ("eu-1b", {"price": 0.2}), ("eu-1c", {"price": 0.1}))
+    prices: list[tuple[str, dict[str, float]]] = [(ZONE, {}), ("eu-1b", {"price": 0.2}), ("eu-1c", {"price": 0.1})]
     for item in types["instanceTypes"]:
         item["offerings"] = [{"zone": zone, "capacityType": "on-demand", **price} for zone, price in prices]
     waiting = pod("x", "", "1")

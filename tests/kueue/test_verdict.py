@@ -11,7 +11,7 @@ from kschedx.kueue.overview import overview
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.verdict import RemedyKind, Verdict, Wait, judge
 from kschedx.kueue.workloads import timestamp
-from tests.builders import node, pod
+from tests.builders import at, node, pod
 from tests.command import kschedx
 from tests.kueue.objects import KUEUE, NAMESPACE, TAINT, Json, check, flavor, local, queue, quota, snapshot, workload
 
@@ -401,7 +401,7 @@ def test_flavors_that_a_dump_lacks_are_not_taken_to_be_missing(tmp_path: Path, *
     stored = {"resourceVersion": "7", "creationTimestamp": "2026-06-01T08:00:00Z"} if is_dump else {}
     gated = pod("a", namespace="ml", labels={"kueue.x-k8s.io/queue-name": "q"}, spec={"schedulingGates": GATES})
     waiting = workload("a", cpu="5")
-    waiting["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "a", "uid": gated["metadata"]["uid"]}]
+    waiting["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "a", "uid": at(gated, "metadata")["uid"]}]
     objects = [NAMESPACE, node("n", allocatable=SMALL), queue("q"), local("q"), gated, waiting]
     items = [{**item, "metadata": {**item["metadata"], **stored}} for item in objects]
     (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))

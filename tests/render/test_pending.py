@@ -73,7 +73,7 @@ def test_what_lies_behind_a_cause_is_named_for_many_pods_as_for_one(tmp_path: Pa
     spread = [{**rule, "labelSelector": {"matchLabels": {"app": "other"}}}]
     nodes = [node(name, labels={"zone": name}, allocatable=OFFERS) for name in "ab"]
     full = [wanting("hog", "4", on="b"), *(pod(f"other-{n}", labels={"app": "other"}, on="a") for n in "xy")]
-    web = pod("web", labels={"app": "web"}, topologySpreadConstraints=spread, spec=wanting("", "1")["spec"])
+    web = pod("web", labels={"app": "web"}, topologySpreadConstraints=spread, spec=at(wanting("", "1"), "spec"))
     lines = listed(tmp_path, *nodes, *full, web)
     root = "the labelSelector of the spread constraint over zone does not match the pod itself: it counts other pods"
     assert "skew 2 > maxSkew 1 over zone" in lines[2]
