@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
+import numpy as np
 from msgspec import Struct
 
 from kschedx.apiserver.defaulting import default_pod
@@ -13,6 +14,7 @@ from kschedx.controllers.deployment import DaemonSetUpdate
 from kschedx.controllers.workloads import copy_pod, is_of_daemon_set, title
 from kschedx.errors import NotAdmittedError
 from kschedx.explain.setup import Setup, admit
+from kschedx.grouping import group_pairs
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import Manifest, decode, encode
 from kschedx.kube.documents import with_spec
@@ -20,6 +22,7 @@ from kschedx.kube.storage import identifying_parts
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Pod, PodSpec
 from kschedx.kube.workloads import continues_on, created_pod, pin_to_node, pinned_to, runs_on, selects_node
+from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -179,14 +182,23 @@ def compares_taints(setup: Setup) -> bool:
     return setup.release.enabled("TaintTolerationComparisonOperators")
 
 
+_AGENTS_DOWN = Memo[Mapping[str, Sequence[int]]]()
+
+
 def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
     """Return the pods of DaemonSets, `namespace/name`, that are pending for the node or not ready on it. What they set
     up there, such as a network or a storage driver, may be missing."""
-    pods, row = snapshot.pods, snapshot.cluster.index.get(node)
-    waiting = (row for row in pods.pending if is_of_daemon_set(pods.owners[row]) and pinned_to(pods.specs[row]) == node)
-    there = () if row is None else pods.on_node(row).tolist()
-    unready = (item for item in there if is_of_daemon_set(pods.owners[item]) and not is_running(pods, item))
-    return tuple(map(pods.key, (*waiting, *unready)))
+    rows = _AGENTS_DOWN.of(snapshot.derived, lambda: _agents_down(snapshot)).get(node, ())
+    return tuple(map(snapshot.pods.key, rows))
+
+
+def _agents_down(snapshot: Snapshot) -> dict[str, list[int]]:
+    """Return the rows of these pods by node, pending ones first."""
+    pods, is_of_daemon = snapshot.pods, snapshot.pods.owners.where(is_of_daemon_set)
+    waiting = ((pinned_to(pods.specs[row]), row) for row in pods.pending if is_of_daemon[row])
+    there = np.flatnonzero(is_of_daemon & (pods.node >= 0)).tolist()
+    unready = ((pods.node_names[row], row) for row in there if not is_running(pods, row))
+    return group_pairs((*waiting, *unready))
 
 
 def absent_agent(snapshot: Snapshot, setup: Setup, driver: str, node: Node) -> str:
