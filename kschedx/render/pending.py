@@ -42,6 +42,9 @@ from kschedx.wording import Fact, count, list_names
 _LEAST_LINES = 3  # lines of the shortest block
 _SHOWN = 3
 _SHOWN_OTHERS = 2
+_MOST_TRIED = 30
+"""Causes for which fixes are tried where each cause has room. A cluster of thousands of nodes takes a third of a second
+for each."""
 _EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
 
 
@@ -56,12 +59,12 @@ def pending_lines(answer: ExplanationList, *, width: int, wide: bool = False) ->
     most = MOST_LINES - len(head)
     untried = [_block(item, width) for item in view.items[: MOST_LINES // _LEAST_LINES]]
     untried = [block + [BLANK] * (item.tone is not Tone.GOOD) for block, item in zip(untried, view.items, strict=False)]
-    tried = len(view.items) if wide else _number(untried, len(view.items), most)
-    items = pending_view(answer, tried).items
+    view = pending_view(answer, None if wide else _number(untried, len(view.items), most))
+    items = view.items
     if wide:
         blocks = [_block(item, width, wide=True) for item in items]
     else:
-        blocks = [_block(item, width, has_message=False) for item in items[:tried]]
+        blocks = [_block(item, width, has_message=False) for item in items[: _number(untried, len(items), most)]]
         blocks = blocks[: _number(blocks, len(items), most)]
         for at, item in enumerate(items if len(blocks) == len(items) else ()):
             whole = _block(item, width)
@@ -243,14 +246,17 @@ _KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
 
 
 def pending_view(answer: ExplanationList, tried: int | None = None) -> View:
-    """Return a view with a row for each cause, largest group first. Fixes are tried for the first `tried`; None for all
-    of them. Without them, rows for which a screen has no room lack the place that a pod would have alone."""
+    """Return a view with a row for each cause, largest group first. Fixes are tried for the first `tried`; None for as
+    many as one waits for. Without them, rows for which a screen has no room lack the place that a pod would have
+    alone."""
     notes = (*_evicted_note(answer.evicted), *answer.notes, *map(growth_text, answer.growths))
     if not answer.answers:
         tone = Tone.OPEN if answer.snapshot.lacks_all_pods else Tone.GOOD
         return View(command="kschedx why", headline=answer.if_empty, tone=tone, notes=notes)
     groups = answer.groups
-    number = len(groups) if tried is None else tried
+    number = min(len(groups), _MOST_TRIED) if tried is None else tried
+    if tried is None and any(cause_tone(group) is not Tone.GOOD for group in groups[number:]):
+        notes = (*notes, f"fixes were tried for the {number} largest groups; the command of a group tries them for it")
     answer.try_fixes(at for at, group in enumerate(groups[:number]) if cause_tone(group) is not Tone.GOOD)
     places = {at: answer.node_if_first(at) for at in range(min(max(number, MOST_LINES // _LEAST_LINES), len(groups)))}
     explanations = {at: answer.explanation_of(at) for at in answer.fixes if not groups[at].first.state}
