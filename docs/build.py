@@ -210,6 +210,12 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "WaitingForOldPods": {"subject": "shop/deploy/web", "pods": ("web-7d9f8-x7k2p",), "nodes": ("node-7",)},
     "RolloutStalled": {"subject": "shop/deploy/web", "message": "", "pods": ("shop/web-7d9f8-x7k2p",)},
+    "NotAvailable": {
+        "subject": "shop/deploy/web",
+        "wanted": 4,
+        "pods": ("web-7d9f8-x7k2p on node-3: Readiness probe failed",),
+        "first": "web-7d9f8-x7k2p",
+    },
     "UpdateHeld": {"subject": "shop/sts/db", "pods": ("shop/db-0",), "why": "updateStrategy is OnDelete"},
     "NotScaled": {
         "subject": "shop/deploy/web",

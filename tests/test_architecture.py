@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from kschedx.kube.kinds import KINDS
 from kschedx.satellites import PROVIDERS, provider
 from tests.test_project import DISTRIBUTION, dependencies, optional
 
@@ -406,6 +407,19 @@ def told(pod):
 LONGEST = 800
 LONGER: dict[str, str] = {}
 """Longer modules, and the reason why they are not divided."""
+
+
+def test_a_kind_is_named_as_its_table_names_it() -> None:
+    """`may_lack("ResourceFlavor")` is true of every dump, since the kind's key has its group."""
+    asked = {"may_lack", "is_complete"}
+    named = {
+        call.args[0].value
+        for path in PACKAGE.rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in asked
+        if isinstance(call.args[0], ast.Constant)
+    }
+    assert named <= KINDS.keys()
 
 
 def test_modules_have_a_maximum_length() -> None:

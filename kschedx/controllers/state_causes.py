@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from kschedx.controllers import states
@@ -76,6 +76,8 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             yield from _unknown(lifecycle)
         case states.RolloutStalled():
             yield from _stall(lifecycle)
+        case states.NotAvailable(pods=pods):
+            yield from _unready(pods)
         case states.UnknownPods() | states.PodsLeftOut() | states.NotObserved() | states.NotRead():
             yield from _open_pods(lifecycle)
         case states.ObjectState(facts=facts):
@@ -236,9 +238,13 @@ def _stall(rollout: states.RolloutStalled) -> Iterator[str]:
         yield f"condition Progressing is False (ProgressDeadlineExceeded): {rollout.message}"
     elif rollout.seconds:
         yield "a pod counts as available once it has been ready for that long; an old pod stays until then"
-    yield from rollout.pods[:_MOST_PODS]
-    if len(rollout.pods) > _MOST_PODS:
-        yield f"{len(rollout.pods) - _MOST_PODS:,} more"
+    yield from _unready(rollout.pods)
+
+
+def _unready(pods: Sequence[str]) -> Iterator[str]:
+    yield from pods[:_MOST_PODS]
+    if len(pods) > _MOST_PODS:
+        yield f"{len(pods) - _MOST_PODS:,} more"
 
 
 def _unknown(pod: states.NoScheduler) -> Iterator[str]:

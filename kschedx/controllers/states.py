@@ -355,6 +355,22 @@ class RolloutStalled(StateFacts, frozen=True, kw_only=True):
         return f"waits in its rollout{unready}"
 
 
+class NotAvailable(StateFacts, frozen=True, kw_only=True):
+    """A workload whose pods all have nodes, and whose status reports too few available pods."""
+
+    wanted: int
+    pods: tuple[str, ...]
+    """The pods that are not ready, each with its kubelet's report: `web-1 on w0: Readiness probe failed`."""
+    first: str  # the name of the first of these pods
+
+    @property
+    def detail(self) -> str:
+        if self.wanted == 1:
+            return "its only pod is not ready"
+        many = len(self.pods)
+        return f"{many:,} of its {self.wanted:,} pods {'is' if many == 1 else 'are'} not ready"
+
+
 class UpdateHeld(StateFacts, frozen=True, kw_only=True):
     """Pods that keep an earlier template because of the update strategy."""
 
@@ -586,6 +602,7 @@ Lifecycle: TypeAlias = (
     | WaitingForKubelet
     | BoundToMissingNode
     | RolloutStalled
+    | NotAvailable
     | UpdateHeld
     | NotScaled
     | OnLostNode
@@ -682,6 +699,7 @@ STATES: tuple[StateRow, ...] = (
         WaitingForOldPods,
     ),
     _row(_FITS, "stalled in a rollout", "{s.subject} {s.detail}", RolloutStalled),
+    _row(_FITS, "without available pods", "{s.subject} is not available: {s.detail}", NotAvailable),
     _row(
         _FITS, "kept at an earlier template", "{s.subject} keeps {s.detail} of an earlier template: {s.why}", UpdateHeld
     ),

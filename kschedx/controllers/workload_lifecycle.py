@@ -229,6 +229,7 @@ def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
         _stalled_rollout(snapshot, manifest, rows)
         or _stalled_by_lost_node(snapshot, manifest, rows)
         or _update_held(snapshot, manifest, rows)
+        or _not_available(snapshot, manifest, rows)
         or not_scaled(snapshot, workload, len(rows))
     )
 
@@ -255,6 +256,26 @@ def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) ->
     if not outdated:
         return None
     return states.UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why)
+
+
+def _not_available(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> states.NotAvailable | None:
+    """Return the state of a Deployment whose status reports that it is not available, or of a StatefulSet with too few
+    available pods."""
+    status = map_at(manifest, "status")
+    condition = condition_of(convert(manifest, Controller).status.conditions, "Available")
+    number = status.get("availableReplicas") if manifest.get("kind") == "StatefulSet" else None
+    is_short = isinstance(number, int) and number < len(rows)
+    if not is_short and (condition is None or condition.status != "False"):
+        return None
+    unready = [pod for row in rows if not is_ready(pod := snapshot.pods[row])]
+    if not unready:
+        return None
+    return states.NotAvailable(
+        subject=workload_of(manifest).reference,
+        wanted=len(rows),
+        pods=tuple(_unready_text(snapshot, pod) for pod in unready),
+        first=unready[0].metadata.name,
+    )
 
 
 def deadline_exceeded(manifest: Manifest) -> str:

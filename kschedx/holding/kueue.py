@@ -23,6 +23,7 @@ from kschedx.holding.model import (
 from kschedx.kube import kueue as api
 from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.kueue import (
+    RESOURCE_FLAVOR,
     ClusterQueue,
     Cohort,
     LocalQueue,
@@ -60,7 +61,7 @@ def _flavor_fits(
     for name in dict.fromkeys((*given, *offered)):
         flavor = known.get(name)
         if flavor is None:
-            if not snapshot.source.may_lack("ResourceFlavor"):
+            if not snapshot.source.may_lack(RESOURCE_FLAVOR):
                 yield FlavorFit(flavor=name, exists=False, nodes=0, feasible=())
             continue
         labels = flavor.spec.node_labels

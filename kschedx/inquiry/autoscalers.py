@@ -16,7 +16,7 @@ from kschedx.controllers.pod_lifecycle import add_on_rows
 from kschedx.errors import InputError
 from kschedx.explain.notes import Note, note
 from kschedx.framework.scheduler import Scheduler
-from kschedx.kube.autoscalers import NodePool
+from kschedx.kube.autoscalers import KARPENTER_GROUP, NodePool
 from kschedx.kube.documents import Document, Json, to_json
 from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Pod
 from kschedx.simulate.changes import set_cordon
@@ -59,6 +59,7 @@ def autoscalers_of(
     return tuple(filter(None, autoscalers)), (*notes, *_without_node_pools(snapshot))
 
 
+_NODE_POOL = f"NodePool.{KARPENTER_GROUP}"
 _PROVISIONER = "Provisioner.karpenter.sh"  # Karpenter before 0.32 adds nodes by them; they are not evaluated
 
 
@@ -67,7 +68,7 @@ def _without_node_pools(snapshot: Snapshot) -> Iterator[Note]:
     if snapshot.of(NodePool) or not any(is_running(snapshot.pods, row) for row in add_on_rows(snapshot, "Karpenter")):
         return
     source, kinds = snapshot.source, snapshot.source.kinds
-    is_read = source.is_complete("NodePool") or any(number and "karpenter" in kind for kind, number in kinds.items())
+    is_read = source.is_complete(_NODE_POOL) or any(number and "karpenter" in kind for kind, number in kinds.items())
     if is_read and not kinds.get(_PROVISIONER):
         yield note("no-node-pool", "Karpenter runs, and there is no NodePool: it adds no node until you create one")
     else:

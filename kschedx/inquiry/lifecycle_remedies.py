@@ -178,6 +178,9 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
                 if not fixes and because == "is not ready":
                     command = shell_command("kubectl describe pod {} -n {}", name, self._namespace)
                     yield Fix.untried(f"find out why {name} {because}", commands=(command,))
+            case states.NotAvailable(first=name):
+                command = shell_command("kubectl describe pod {} -n {}", name, self._namespace)
+                yield Fix.untried(f"find out why {name} is not ready", commands=(command,))
             case states.BeingDeleted(finalizers=finalizers, is_workload=False, is_node_lost=False) if finalizers:
                 if lifecycle.down and (down := controller_manager_down(self.snapshot, self.pod.key)) is not None:
                     yield component_repair(down)

@@ -11,6 +11,8 @@ from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import KubernetesObject, Labels, PodTemplateSpec, Taint, Toleration
 
 KUEUE_GROUP = "kueue.x-k8s.io"
+RESOURCE_FLAVOR = f"ResourceFlavor.{KUEUE_GROUP}"
+"""The key of the kind in `kschedx.kube.kinds`."""
 KUEUE_API = f"{KUEUE_GROUP}/v1beta2"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """The controller of AdmissionChecks, and of Jobs by spec.managedBy, that dispatches Jobs to worker clusters."""

@@ -6,7 +6,7 @@ pkg/cache/scheduler/clusterqueue.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -84,7 +84,9 @@ def readiness(
         why = f"has stopPolicy {queue.spec.stop_policy}"
     if missing:
         causes.append(("FlavorNotFound", f"references missing ResourceFlavor(s): {','.join(missing)}"))
+        why = why or _names_missing("ResourceFlavor", missing)
     if absent := sorted(wanted.keys() - checks.keys()):
+        why = why or _names_missing("AdmissionCheck", absent)
         causes.append(("AdmissionCheckNotFound", f"references missing AdmissionCheck(s): {','.join(absent)}"))
     if inactive:
         causes.append(("AdmissionCheckInactive", f"references inactive AdmissionCheck(s): {','.join(inactive)}"))
@@ -109,6 +111,11 @@ def readiness(
         why = f"has the inactive AdmissionCheck {list_names(inactive, 3, conjunction='and')}"
     message = f"Can't admit new workloads: {text}."
     return _QueueReadiness(is_active=False, reason=causes[0][0], message=message, why=why, repairs=repairs)
+
+
+def _names_missing(kind: str, names: Sequence[str]) -> str:
+    does = "does" if len(names) == 1 else "do"
+    return f"names {kind} {list_names(names, 3, conjunction='and')}, which {does} not exist"
 
 
 def _repairs(check: AdmissionCheck) -> Iterator[str]:

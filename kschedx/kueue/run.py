@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError
 from kschedx.kube.kueue import (
     PLACED_ANNOTATIONS,
+    RESOURCE_FLAVOR,
     Admission,
     AdmissionCheck,
     ClusterQueue,
@@ -115,7 +116,7 @@ class AdmissionRun:
             (queue.metadata.namespace, queue.metadata.name): queue for queue in snapshot.of(LocalQueue)
         }
         flavors = {flavor.metadata.name: flavor for flavor in snapshot.of(ResourceFlavor)}
-        if snapshot.source.may_lack("ResourceFlavor"):  # a flavor that a ClusterQueue names is taken to be plain
+        if snapshot.source.may_lack(RESOURCE_FLAVOR):  # a flavor that a ClusterQueue names is taken to be plain
             names = dict.fromkeys(name for queue in queues.values() for name in queue.flavors)
             flavors = {name: ResourceFlavor(metadata=ObjectMeta(name=name)) for name in names} | flavors
         checks = {check.metadata.name: check for check in snapshot.of(AdmissionCheck)}

@@ -9,6 +9,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.grouping import group_pairs
 from kschedx.holding import model
 from kschedx.kube.conditions import Condition
+from kschedx.kube.kueue import RESOURCE_FLAVOR
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.wording import Fact, count, list_names
 
@@ -34,7 +35,7 @@ def holding_facts(
     that are already on the screen."""
     if holding.kueue is not None:
         yield from _kueue(holding.kueue, known, wide=wide)
-        if holding.kueue.quotas and cycle.snapshot.source.may_lack("ResourceFlavor"):
+        if holding.kueue.quotas and cycle.snapshot.source.may_lack(RESOURCE_FLAVOR):
             text = "the dump has no ResourceFlavors: node labels and taints of the flavors are not known"
             yield Fact(label="note", items=(text,))
     yield from (_gate(gate) for gate in holding.gates if gate.owner)

@@ -30,6 +30,7 @@ _WAITING = (
     states.WaitingForKubelet,
     states.ScaledToZero,
     states.RolloutStalled,
+    states.NotAvailable,
     states.UpdateHeld,
     states.NotScaled,
     states.OnLostNode,

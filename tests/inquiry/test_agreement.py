@@ -45,6 +45,7 @@ UNFIT = {
 WHOLE: Manifest = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "8"}}}]}
 HALF: Manifest = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "5"}}}]}
 STALLED: Manifest = {**FAILURE, "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+UNAVAILABLE: Manifest = {**FAILURE, "type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"}
 GROUP: Manifest = {
     "apiVersion": "scheduling.x-k8s.io/v1alpha1",
     "kind": "PodGroup",
@@ -165,6 +166,14 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
         "deploy/web",
         [
             {**workload("Deployment"), "status": {"conditions": [STALLED]}},
+            *(ROLLED_OUT, replica("web-1-x", "ReplicaSet", "web-1", ready=False)),
+        ],
+    ),
+    (
+        "NotAvailable",
+        "deploy/web",
+        [
+            {**workload("Deployment"), "status": {"conditions": [UNAVAILABLE]}},
             *(ROLLED_OUT, replica("web-1-x", "ReplicaSet", "web-1", ready=False)),
         ],
     ),

@@ -2923,6 +2923,31 @@ def test_a_complete_workload_has_its_headline(tmp_path: Path, reported: Manifest
     assert phrase in " ".join(result.out.split())
 
 
+UNAVAILABLE: Manifest = {"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "is_told"),
+    [
+        ("Deployment", {"conditions": [UNAVAILABLE]}, True),
+        ("Deployment", {"conditions": [{**UNAVAILABLE, "status": "True"}]}, False),
+        ("StatefulSet", {"availableReplicas": 1}, True),
+        ("StatefulSet", {"availableReplicas": 2}, False),
+    ],
+)
+def test_a_workload_without_enough_available_pods(
+    tmp_path: Path, kind: str, status: Manifest, *, is_told: bool
+) -> None:
+    owner, names = ("StatefulSet", "web") if kind == "StatefulSet" else ("ReplicaSet", "web-1"), ("web-0", "web-1")
+    pods = [replica(name, *owner, ready=name == "web-0") for name in names]
+    item = {**workload(kind, replicas=2), "status": {"replicas": 2, **status}}
+    event = reports("Pod", "web-1", "Unhealthy", "Readiness probe failed: statuscode: 503", by="kubelet")
+    result = why(tmp_path, f"{kind.lower()}/web", item, ROLLED_OUT, *pods, event)
+    assert ("is not available: 1 of its 2 pods is not ready" in result.out) == is_told
+    assert ("web-1 on n: Unhealthy: Readiness probe failed: statuscode: 503" in result.out) == is_told
+    assert ("kubectl describe pod web-1 -n default" in result.out) == is_told
+
+
 @pytest.mark.parametrize("target", ["deploy/web", "hpa/scaler"])
 @pytest.mark.parametrize(
     ("kind", "reason", "text"),

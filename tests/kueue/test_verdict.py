@@ -408,4 +408,8 @@ def test_flavors_that_a_dump_lacks_are_not_taken_to_be_missing(tmp_path: Path, *
     out = kschedx("why", "a", "-n", "ml", "-s", "cluster.json", cwd=tmp_path).out
     assert ("create ResourceFlavor f" in out) is not is_dump
     assert ("the dump has no ResourceFlavors" in out) is is_dump
-    assert ("ClusterQueue q is inactive" in out) is not is_dump
+    assert ("ClusterQueue q names ResourceFlavor f, which does not exist" in out) is not is_dump
+    (tmp_path / "other.json").write_text(json.dumps({**flavor("other"), "metadata": {"name": "other", **stored}}))
+    out = kschedx("why", "a", "-n", "ml", "-s", "cluster.json", "-s", "other.json", cwd=tmp_path).out
+    assert "create ResourceFlavor f" in out
+    assert "the dump has no ResourceFlavors" not in out
