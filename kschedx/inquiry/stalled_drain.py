@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
+from kschedx.controllers.pod_lifecycle import is_node_lost
 from kschedx.controllers.workloads import Owners, Workload, member_rows
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
@@ -21,7 +22,7 @@ from kschedx.grouping import group_pairs
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import drain_each, drain_nodes
 from kschedx.kube.documents import Document, Json, to_json
-from kschedx.kube.escaping import shell_command, why_command
+from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kubectl import merge_patch, remove_finalizers, scale_workload
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.results import Shown
@@ -143,16 +144,22 @@ def _without_finalizers(finalizers: Sequence[str], pods: Sequence[str]) -> _Budg
     )
 
 
-def _ready_pods(pods: Sequence[str], *, are_pending: bool = False) -> _BudgetStep:
-    """Return the step for pods of a budget that are pending, or run on other nodes and are not ready."""
+def _ready_pods(pods: Sequence[str], start: Snapshot, *, are_pending: bool = False) -> _BudgetStep:
+    """Return the step for pods of a budget that are pending, or run on other nodes and are not ready. If no kubelet
+    responds for any of them, their nodes are repaired."""
     names, verb = list_names(pods, 3, conjunction="and"), "is" if len(pods) == 1 else "are"
     title = f"first repair {names}, which {verb} not ready"
     if are_pending:
         title = f"first find a node for {names}, which {verb} pending"
+    on = dict.fromkeys(start.pods.node_names[start.pods.rows[pod]] for pod in pods)
+    command = why_command(pods[0])
+    if not are_pending and all(is_node_lost(start, node) for node in on):
+        title = f"first repair {list_names([*on], 3, conjunction='and')}, where {names} {verb} not ready"
+        command = add_cluster_options(shell_command("kschedx why node/{}", next(iter(on))))
     ready = json.dumps({"conditions": [{"type": "Ready", "status": "True"}]})
     texts = (f"{namespace}/pod/{name}:status={ready}" for namespace, _, name in (pod.partition("/") for pod in pods))
     changes = tuple(SimulatedChange(verb=ChangeVerb.SET, text=text) for text in texts)
-    return _BudgetStep(title=title, commands=(why_command(pods[0]),), changes=changes, is_release=True, is_repair=True)
+    return _BudgetStep(title=title, commands=(command,), changes=changes, is_release=True, is_repair=True)
 
 
 _OPERATORS = {
@@ -342,9 +349,9 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     if pod.pod in standing.unready and spec.unhealthy_pod_eviction_policy != ALWAYS:
         yield budget.evicting_unhealthy()
     elif unready := tuple(other for other in standing.unready if other not in (pod.pod, *standing.pending)):
-        yield _ready_pods(unready)
+        yield _ready_pods(unready, start)
     elif standing.pending:
-        yield _ready_pods(standing.pending, are_pending=True)
+        yield _ready_pods(standing.pending, start, are_pending=True)
     if spec.max_unavailable is None and (standing.healthy or not standing.unready):
         # if no pod becomes ready, another replica does not either
         manifest = workloads.manifest_of(start, workload)

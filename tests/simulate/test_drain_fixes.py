@@ -14,7 +14,7 @@ from kschedx.inquiry.what_if import drain_nodes
 from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, at
+from tests.builders import Manifest, at, node
 from tests.simulate.clusters import deployment, nodes
 
 HERE = ["node-1", "node-1", "node-2"]
@@ -132,6 +132,18 @@ def test_another_pod_that_is_not_ready_is_repaired_first() -> None:
     assert texts[:2] == [
         f"first repair shop/{name}, which is not ready · the node can be drained",
         f"kschedx why pod/{name} -n shop",
+    ]
+
+
+def test_a_lost_node_with_a_pod_of_the_budget_is_repaired_first() -> None:
+    *rest, first, second, third = deployment("web", "1", HERE)
+    broken = unready({**third, "spec": {**at(third, "spec"), "nodeName": "lost"}})
+    lost = node("lost", taints=["node.kubernetes.io/unreachable:NoSchedule"])
+    texts = fixes([*nodes(), lost, *rest, first, second, broken, pdb(maxUnavailable=1)])
+    name = at(third, "metadata")["name"]
+    assert texts[:2] == [
+        f"first repair lost, where shop/{name} is not ready · the node can be drained",
+        "kschedx why node/lost",
     ]
 
 
