@@ -30,6 +30,7 @@ from kschedx.kube.autoscalers import (
     MAX_SIZES,
     OWNER_NAME,
     OWNER_NAMESPACE,
+    Machine,
     MachineDeployment,
     MachineSet,
     OpenShiftMachine,
@@ -398,13 +399,16 @@ def _is_of_the_kind(taint: Taint) -> bool:
 
 
 def _machine_failure(snapshot: Snapshot, scalable: Scalable) -> str:
-    """Return why a machine of an OpenShift MachineSet has no node, `worker-a-x7: error launching instance`."""
+    """Return why a machine of the MachineSet or MachineDeployment has no node, `worker-a-x7: error launching
+    instance`."""
     namespace, name = scalable.metadata.namespace, scalable.metadata.name
+    is_of_openshift = isinstance(scalable, OpenShiftMachineSet)
+    machines: Iterable[OpenShiftMachine | Machine]
+    machines = snapshot.of(OpenShiftMachine) if is_of_openshift else snapshot.of(Machine)
     failures = (
-        f"{machine.metadata.name}: {machine.status.error_message}"
-        for machine in snapshot.of(OpenShiftMachine)
-        if machine.status.error_message
-        and (machine.metadata.namespace, machine.metadata.name.rpartition("-")[0]) == (namespace, name)
+        f"{machine.metadata.name}: {machine.failure}"
+        for machine in machines
+        if machine.failure and machine.metadata.namespace == namespace and name in machine.scalables
     )
     return next(failures, "")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kschedx.kube import descheduling
-from kschedx.kube.conditions import ObjectStatus, TimedCondition, condition_of
+from kschedx.kube.conditions import Condition, ObjectStatus, TimedCondition, condition_of
 from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64, parse_int64
@@ -250,6 +250,46 @@ class OpenShiftMachine(KubernetesObject, frozen=True, kw_only=True):
     """A machine of a MachineSet, whose name begins with that of the set."""
 
     status: _OpenShiftMachineStatus = _OpenShiftMachineStatus()
+
+    @property
+    def failure(self) -> str:
+        """Why it has no node; empty if that is not reported."""
+        return self.status.error_message
+
+    @property
+    def scalables(self) -> tuple[str, ...]:
+        """The names of what created it."""
+        return (self.metadata.name.rpartition("-")[0],)
+
+
+class _MachineStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    failure_message: str = ""
+    node_ref: Mapping[str, object] | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Machine(KubernetesObject, frozen=True, kw_only=True):
+    """A machine of Cluster API."""
+
+    status: _MachineStatus = _MachineStatus()
+
+    @property
+    def failure(self) -> str:
+        """Why it has no node: what its infrastructure reports first; empty if that is not reported."""
+        if self.status.node_ref:
+            return ""
+        untrue = (condition_of(self.status.conditions, kind, "False") for kind in _STAGES_OF_MACHINE)
+        reported = (condition.message for condition in untrue if condition is not None)
+        return self.status.failure_message or next(filter(None, reported), "")
+
+    @property
+    def scalables(self) -> tuple[str, ...]:
+        """The names of what created it."""
+        return tuple(self.metadata.labels.get(key, "") for key in _SCALABLE_LABELS)
+
+
+_STAGES_OF_MACHINE = ("InfrastructureReady", "BootstrapReady", "BootstrapConfigReady", "Ready")
+_SCALABLE_LABELS = (f"{CLUSTER_API_GROUP}/deployment-name", f"{CLUSTER_API_GROUP}/set-name")
 
 
 RECORDS: dict[str, tuple[type[Scalable], ...]] = {

@@ -337,6 +337,7 @@ _ROWS = (
     _machines(name="MachineDeployment", record=autoscalers.MachineDeployment),
     _machines(name="MachineSet", record=autoscalers.MachineSet),
     _machines(name="MachinePool", record=autoscalers.MachinePool),
+    _machines(name="Machine", record=autoscalers.Machine, leaves="why a machine has no node"),
     _machines(
         name="MachineSet", group=autoscalers.OPENSHIFT_GROUP, versions=("v1beta1",),
         record=autoscalers.OpenShiftMachineSet,

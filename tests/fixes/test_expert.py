@@ -1016,6 +1016,39 @@ def test_the_machine_set_of_a_full_node_is_scaled() -> None:
     assert fixes[0] == "repair or wait for the node that MachineSet machines/pool-a lacks: 2 of 3 machines ready"
 
 
+BY_DEPLOYMENT = {"cluster.x-k8s.io/deployment-name": "pool"}
+NO_QUOTA: Manifest = {"type": "InfrastructureReady", "status": "False", "message": "QuotaExceeded: cores"}
+
+
+@pytest.mark.parametrize(
+    ("group", "labels", "status", "is_named"),
+    [
+        ("machine.openshift.io", {}, {"errorMessage": "QuotaExceeded: cores"}, True),
+        ("cluster.x-k8s.io", BY_DEPLOYMENT, {"failureMessage": "QuotaExceeded: cores"}, True),
+        ("cluster.x-k8s.io", BY_DEPLOYMENT, {"conditions": [NO_QUOTA]}, True),
+        ("cluster.x-k8s.io", BY_DEPLOYMENT, {"conditions": [NO_QUOTA], "nodeRef": {"name": "n"}}, False),
+        ("cluster.x-k8s.io", {"cluster.x-k8s.io/deployment-name": "other"}, {"conditions": [NO_QUOTA]}, False),
+    ],
+)
+def test_a_machine_that_has_no_node_is_repaired_before_another_is_added(
+    group: str, labels: Manifest, status: Manifest, *, is_named: bool
+) -> None:
+    is_of_openshift = group.startswith("machine")
+    owner = {"cluster.x-k8s.io/cluster-namespace": "m", "cluster.x-k8s.io/owner-name": "pool-x7k2p"}
+    annotations = {"machine.openshift.io/machine": "m/pool-a"} if is_of_openshift else owner
+    full = node("n", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
+    full = {**full, "metadata": {"name": "n", "annotations": annotations}}
+    kind = "MachineSet" if is_of_openshift else "MachineDeployment"
+    named: Manifest = {"name": "pool", "namespace": "m"}
+    spec, counts = {"replicas": 2}, {"readyReplicas": 1}
+    api = f"{group}/v1beta1"
+    made: Manifest = {"apiVersion": api, "kind": kind, "metadata": named, "spec": spec, "status": counts}
+    broken = {**named, "name": "pool-b", "labels": labels}
+    machine: Manifest = {"apiVersion": api, "kind": "Machine", "metadata": broken, "status": status}
+    fixes = titles_of(full, made, machine, running("other", "n", "1500m"), wanting(cpu="1"))
+    assert (fixes[0] == "repair machine pool-b: QuotaExceeded: cores") is is_named
+
+
 @pytest.mark.parametrize(
     ("labels", "taints", "replicas", "annotation", "is_scaled"),
     [
