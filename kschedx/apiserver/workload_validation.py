@@ -321,7 +321,6 @@ def changed_fields_of_pod(before: Pod, written: Manifest) -> Iterator[str]:
 
 
 def _changed_fields(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
-    """Yield the names of the changed fields of the spec."""
     if kind in ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"):
         item, other = before.get("selector"), after.get("selector")
         if item and other and _selector(item) != _selector(other):

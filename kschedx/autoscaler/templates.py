@@ -91,7 +91,6 @@ def read_groups(document: object, source: str) -> GroupsFile:
 
 
 def _described_node(name: str, entry: Mapping[str, object], place: Place) -> Json:
-    """Build a node manifest from an entry."""
     labels = _texts(entry.get("labels"), "labels", place)
     capacity: dict[str, str] = _texts(entry.get("capacity"), "capacity", place)
     written = entry.get("taints") or []

@@ -17,8 +17,6 @@ class _Part(Struct, eq=False):
 
 
 class _Node(_Part, kw_only=True):
-    """A part of an expression."""
-
     type: Type = DYN
     """Set by the checker."""
 

@@ -81,9 +81,8 @@ def _known_manifest(snapshot: Snapshot, written_pod: Pod | WrittenPod) -> Find:
         target = change.target
         if (item := written(change)) is not None:
             return item
-        raw = snapshot.workloads.get((target.kind, target.namespace, target.name))
-        if raw is not None:
-            return msgspec.json.decode(raw, type=dict[str, object])
+        if (stored := snapshot.manifest_of(target.kind, target.namespace, target.name)) is not None:
+            return stored
         if target.kind == "Node" and target.name in snapshot.cluster.index:
             return manifest("v1", "Node", snapshot.cluster.nodes[snapshot.cluster.index[target.name]])
         if target.kind == "Pod" and isinstance(written_pod, Pod):

@@ -544,8 +544,6 @@ class Pods(TablePage):
 
 
 class _AnswerView:
-    """An answer, and the changes that led to it."""
-
     def __init__(self, explanation: Explanation, changes: tuple[str, ...] = ()) -> None:
         self.explanation = explanation
         self.changes = changes

@@ -374,7 +374,6 @@ def _keyword(name: str, default: object, annotation: object) -> inspect.Paramete
 
 
 def _fields_of(record: type[Struct] | None, own: Mapping[str, object]) -> Iterator[inspect.Parameter]:
-    """Yield the declared fields as parameters."""
     for item in () if record is None else fields(record):
         if item.name in own:
             default = inspect.Parameter.empty if item.required else None if item.default is NODEFAULT else item.default

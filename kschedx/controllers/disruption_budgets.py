@@ -111,7 +111,7 @@ class MovingBudget:
 
     def _count_status(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """Return the status that the controller would compute: running and ready pods are healthy."""
-        mask = pods.namespaces.where(lambda name: name == self._namespace)
+        mask = pods.in_namespace(self._namespace)
         mask &= pods.labels.where(self._selector.matches)
         rows = np.flatnonzero(mask & ~pods.finished).tolist()
         unready = tuple(

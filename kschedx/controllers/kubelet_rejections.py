@@ -144,7 +144,7 @@ def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.
     rows = [row for each in on.values() for row in each]
     last = max(pods.creation_timestamps[row] or "" for row in rows)
     siblings = pods.owners.where(lambda owners: (owner.kind, owner.name) in ((it.kind, it.name) for it in owners))
-    siblings &= pods.namespaces.where(lambda name: name == own[1]) & pods.phases.where(lambda phase: phase != "Failed")
+    siblings &= pods.in_namespace(own[1]) & pods.phases.where(lambda phase: phase != "Failed")
     siblings &= pods.node_names.where(on.__contains__)
     if any((pods.creation_timestamps[row] or "") > last for row in siblings.nonzero()[0].tolist()):
         return None
@@ -191,14 +191,8 @@ def failed_before(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> Iterato
 
 def job_deadline(snapshot: Snapshot, pod: Pod) -> Iterator[Note]:
     """Yield that the deadline of a pending pod's Job counts from the Job's start, not from that of its pods."""
-    owner = pod.metadata.controller
-    raw = None if owner is None else snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
-    if owner is None or raw is None or owner.kind != "Job":
-        return
-    job = stored_controller(raw)
-    seconds, since = job.spec.active_deadline_seconds, job.status.start_time
-    if seconds and since:
-        text = (
-            f"activeDeadlineSeconds {seconds:,} of Job {owner.name} runs since {since}, also while its pod is pending"
-        )
+    job = snapshot.controller_of(pod, "Job")
+    if job is not None and (seconds := job.spec.active_deadline_seconds) and (since := job.status.start_time):
+        counts = f"activeDeadlineSeconds {seconds:,} of Job {job.metadata.name} runs since {since}"
+        text = f"{counts}, also while its pod is pending"
         yield note("job-deadline", text, seconds=seconds, since=since)

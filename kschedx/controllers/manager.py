@@ -571,7 +571,6 @@ class Manager:
         return {row for row in self.members(workload) if current is not None and self._owner(row) == current}
 
     def _replica_set(self, manifest: Manifest) -> str | None:
-        """Return the ReplicaSet with the Deployment's template."""
         replica_set = workloads.current_replica_set_of(self._cluster.snapshot, manifest)
         return None if replica_set is None else workloads.name_of(replica_set)
 

@@ -257,15 +257,12 @@ def _is_replaced_early(snapshot: Snapshot, pod: Pod) -> bool:
 
 def _ended_job(snapshot: Snapshot, pod: Pod) -> states.OfEndedJob | None:
     """Return the state of a pod whose Job has ended and creates no more pods."""
-    owner = pod.metadata.controller
-    raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
-    if raw is None or owner is None or owner.kind != "Job":
+    if (job := snapshot.controller_of(pod, "Job")) is None:
         return None
-    for condition in stored_controller(raw).status.conditions:
+    for condition in job.status.conditions:
         if condition.type in JOB_ENDS and condition.status == "True":
-            return states.OfEndedJob(
-                subject=pod.key, job=owner.name, reason=condition.reason or condition.type, message=condition.message
-            )
+            reason, name = condition.reason or condition.type, job.metadata.name
+            return states.OfEndedJob(subject=pod.key, job=name, reason=reason, message=condition.message)
     return None
 
 
@@ -421,7 +418,7 @@ def namespace_lifecycle(
 def _kept_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
     """Return the pods that keep a namespace in deletion, by what keeps them."""
     pods, kept = snapshot.pods, defaultdict[str, list[str]](list)
-    for row in pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist():
+    for row in pods.in_namespace(namespace).nonzero()[0].tolist():
         node = pods.node_names[row]
         for finalizer in snapshot.pods.finalizers.get(pods.key(row), ()):
             kept[f"finalizer {finalizer} keeps"].append(pods.names[row])
@@ -518,7 +515,7 @@ def holders_elsewhere(snapshot: Snapshot, pod: Pod) -> list[int]:
     pods, claims = snapshot.pods, own_claims(pod).keys()
     if not claims:
         return []
-    there = pods.namespaces.where(lambda name: name == pod.metadata.namespace)
+    there = pods.in_namespace(pod.metadata.namespace)
     there &= pods.node_names.where(lambda name: name not in ("", pod.spec.node_name))
     there &= ~pods.finished
     return [row for row in there.nonzero()[0].tolist() if claims & own_claims(pods[row]).keys()]

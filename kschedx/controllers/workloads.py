@@ -313,7 +313,7 @@ class Owners:
     def members(self, pods: PodTable, workload: Workload) -> list[int]:
         """Return the rows of the workload's pods that have not finished."""
         unfinished = ~pods.finished
-        inside = (unfinished & pods.namespaces.where(lambda name: name == workload.namespace)).nonzero()[0]
+        inside = (unfinished & pods.in_namespace(workload.namespace)).nonzero()[0]
         if workload.kind != "Pod":
             codes, owners = pods.owners.codes[inside], pods.owners.values
             its = [
@@ -580,11 +580,11 @@ def why_surplus(snapshot: Snapshot, pod: Pod) -> str:
 def other_replicas(snapshot: Snapshot, pod: Pod) -> list[int] | None:
     """Return the rows of the active pods of the pod's ReplicaSet if these are all that it wants; otherwise, None."""
     owner, pods = pod.metadata.controller, snapshot.pods
-    raw = None if owner is None else snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
-    if raw is None or owner is None or owner.kind not in ("ReplicaSet", "ReplicationController"):
+    stored = snapshot.controller_of(pod, "ReplicaSet", "ReplicationController")
+    if stored is None or owner is None:
         return None
     members = member_rows(snapshot, Workload(owner.kind, pod.metadata.namespace, owner.name))
-    rows, wanted = [row for row in members if not pods.deletion_timestamps[row]], stored_controller(raw).spec.replicas
+    rows, wanted = [row for row in members if not pods.deletion_timestamps[row]], stored.spec.replicas
     return rows if len(rows) >= (1 if wanted is None else wanted) else None
 
 
@@ -658,8 +658,7 @@ def is_recreated_workload(snapshot: Snapshot, workload: Workload) -> bool:
 
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
     """Return the manifest of a workload; None if the snapshot has at most its pods."""
-    raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
-    return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
+    return snapshot.manifest_of(workload.kind, workload.namespace, workload.name)
 
 
 def controlling_custom_resource(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
@@ -758,7 +757,7 @@ def standing_pods(snapshot: Snapshot, pods: PodTable, manifest: Manifest) -> Sta
     pods."""
     workload = workload_of(manifest)
     kind, group = kind_and_group(manifest)
-    inside = pods.namespaces.where(lambda name: name == workload.namespace)
+    inside = pods.in_namespace(workload.namespace)
     inside &= ~pods.finished
     inside &= pods.owners.where(lambda owners: _is_below(snapshot, owners, workload))
     left = deletion_order(snapshot, workload, inside.nonzero()[0].tolist())[::-1]

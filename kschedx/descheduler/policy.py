@@ -239,7 +239,6 @@ def _config_path(name: str, configs: _Configs, profile: str) -> str:
 
 
 def _faults(policy: _Policy, configs: Sequence[_Configs]) -> Iterator[tuple[str, str]]:
-    """Yield errors, each with its field."""
     for at, (profile, entries) in enumerate(zip(policy.profiles, configs, strict=True)):
         for number, (name, args) in enumerate(entries):
             path = f"profiles[{at}].pluginConfig[{number}]"

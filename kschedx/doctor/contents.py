@@ -248,7 +248,6 @@ class DumpWorkload(DumpObject, gc=False):
 
 
 def _remember(item: _RawItem, kind: str, origin: Origin, index: int) -> DumpObject:
-    """Return the facts of an object of a kind that is read."""
     metadata, spec, status = item.metadata or _RawMetadata(), item.spec or _NO_SPEC, item.status or _NO_STATUS
     namespace = sys.intern(metadata.namespace or "default") if KINDS[kind].is_namespaced else ""
     common = kind, namespace, metadata, origin, index

@@ -112,10 +112,9 @@ def _refused_by_template(snapshot: Snapshot, pod: Pod, release: Release) -> str 
     """Return why Pod Security refuses another pod of a workload in the snapshot; None if it does not, or if it is
     unknown."""
     owner, namespace = pod.metadata.controller, pod.metadata.namespace
-    raw = None if owner is None else snapshot.workloads.get((owner.kind, namespace, owner.name))
-    if raw is None or _policy(snapshot, namespace).enforce.level is PodSecurityLevel.PRIVILEGED:
+    maker = None if owner is None else snapshot.manifest_of(owner.kind, namespace, owner.name)
+    if maker is None or _policy(snapshot, namespace).enforce.level is PodSecurityLevel.PRIVILEGED:
         return None
-    maker = msgspec.json.decode(raw, type=dict[str, object])
     standard = enforced_standard(snapshot, namespace, release, maker)
     if not isinstance(standard, PodSecurity):
         return None

@@ -561,7 +561,6 @@ def _reworded_plugins(before: Story, after: Story) -> Iterator[str]:
 
 
 def _score_changes(before: Story, after: Story) -> dict[str, ScoreChange]:
-    """Return the changes, largest first."""
     both: BoolArray = (before.totals >= 0) & (after.totals >= 0)
     changes: dict[str, ScoreChange] = {}
     for plugin in dict.fromkeys((*before.scores, *after.scores)):

@@ -624,7 +624,6 @@ def driver_of(selectors: Iterable[DeviceSelector]) -> str:
 
 
 def _published_drivers(snapshot: Snapshot) -> list[str]:
-    """Return the drivers with ResourceSlices."""
     return sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
 
 

@@ -169,7 +169,7 @@ def attached_elsewhere(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
         attached = (item.spec.source.persistent_volume_name for item in storage.attachments)
         if volume.required_node_affinity is None and volume.name not in attached:
             continue
-        there = pods.namespaces.where(lambda space: space == pod.metadata.namespace)
+        there = pods.in_namespace(pod.metadata.namespace)
         there &= pods.phases.where(lambda phase: phase == "Running")
         there &= pods.node_names.where(lambda other: other not in ("", name))
         for row in there.nonzero()[0].tolist():

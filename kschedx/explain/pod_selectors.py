@@ -179,7 +179,7 @@ def others_counted(cycle: Cycle, finding: TopologySpreadSkew) -> Iterator[RootCa
         compile_selector(constraint.label_selector),
         {key: labels.get(key) for key in constraint.match_label_keys},
     )
-    counted = (pods.node >= 0) & pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
+    counted = (pods.node >= 0) & pods.in_namespace(cycle.pod.metadata.namespace)
     counted &= pods.labels.where(lambda other: selector.matches(other) and own.items() <= other.items())
     others = Counter(
         _controller_title(pods[row].metadata) or f"pod {pods.names[row]}" for row in np.flatnonzero(counted).tolist()
@@ -294,7 +294,7 @@ def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[Groups
     shared = {GROUP_LABELS[0]: name} if name else {}
     members = pods.labels.where(lambda of: all(key in of for key in kind.keys) and shared.items() <= of.items())
     if name:
-        members &= pods.namespaces.where(lambda namespace: namespace == own.namespace)
+        members &= pods.in_namespace(own.namespace)
     groups: dict[tuple[str, ...], list[int]] = {}
     for row in np.flatnonzero(members & ~pods.finished).tolist():
         labels = pods.labels[row]
@@ -393,4 +393,4 @@ def _wanted_pods(raw: bytes) -> int:
 def _pods_of(snapshot: Snapshot, kind: str, namespace: str, name: str) -> int:
     pods = snapshot.pods
     is_owned = pods.owners.where(lambda owners: any((owner.kind, owner.name) == (kind, name) for owner in owners))
-    return int((is_owned & pods.namespaces.where(lambda other: other == namespace)).sum())
+    return int((is_owned & pods.in_namespace(namespace)).sum())

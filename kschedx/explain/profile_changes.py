@@ -385,7 +385,7 @@ class Pair:
         either = pending or running
         wanted = (waits & (pending or not either)) | ((pods.node >= 0) & (running or not either))
         if namespace is not None:
-            wanted &= pods.namespaces.where(lambda name: name == namespace)
+            wanted &= pods.in_namespace(namespace)
         if labels is not None:
             wanted &= pods.labels.where(labels.matches)
         of_kubelet = pods.owners.where(lambda owners: any(owner.kind == "Node" for owner in owners))

@@ -296,7 +296,7 @@ def _replaced_defaults(cycle: Cycle) -> Iterator[str]:
         return  # no default constraint applies to the pod
     pods, cluster = cycle.snapshot.pods, cycle.all_nodes.cluster
     inside = pods.labels.where(selector.matches) & (pods.node >= 0)
-    inside &= pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
+    inside &= pods.in_namespace(cycle.pod.metadata.namespace)
     zones = [first_label(cluster.nodes[int(row)].metadata.labels, ZONE_LABELS) for row in pods.node[inside]]
     others = {first_label(cycle.nodes.node(row).metadata.labels, ZONE_LABELS) for row in each_row(cycle.feasible)}
     if len(zones) > 1 and len({*zones}) == 1 and zones[0] and others - {zones[0], ""}:
@@ -326,7 +326,7 @@ def _loose_spread(cycle: Cycle, node: Node) -> Iterator[str]:
             continue
         selector = compile_selector(constraint.label_selector)
         inside = pods.labels.where(selector.matches) & (pods.node >= 0)
-        inside &= pods.namespaces.where(lambda name: name == pod.metadata.namespace)
+        inside &= pods.in_namespace(pod.metadata.namespace)
         counts = dict.fromkeys(
             (value for value in cluster.label(constraint.topology_key).values if value is not None), 0
         )

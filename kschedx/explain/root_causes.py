@@ -44,7 +44,7 @@ from kschedx.explain.preemption_causes import counted_nominees, lost_nomination,
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.controllers import stored_controller, stored_metadata
+from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.names import HOSTNAME, ZONE, ZONE_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import requested_amount
@@ -199,13 +199,10 @@ class NewerTemplate(Struct, frozen=True, kw_only=True):
 def newer_template(snapshot: Snapshot, pod: Pod) -> NewerTemplate | None:
     """Return the controller that does not replace a pending pod of an older template
     (pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go)."""
-    owner = pod.metadata.controller
-    if owner is None or owner.kind not in ("StatefulSet", "DaemonSet"):
+    owner, updated = pod.metadata.controller, snapshot.controller_of(pod, "StatefulSet", "DaemonSet")
+    if owner is None or updated is None:
         return None
-    raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
-    if raw is None:
-        return None
-    labels, updated = pod.metadata.labels, stored_controller(raw)
+    labels = pod.metadata.labels
     strategy = updated.spec.update_strategy
     if owner.kind == "DaemonSet":
         key, newest = TEMPLATE_GENERATION, updated.metadata.annotations.get(GENERATION_OF_TEMPLATE, "")
@@ -619,7 +616,7 @@ def _needed_victims(diagnosis: Diagnosis) -> Iterator[RootCause]:
     is_lower = pods.labels.where(lambda labels: all(selector.matches(labels) for selector in selectors))
     is_lower &= pods.priorities < cycle.pod.priority
     if not any(term.namespaces or term.namespace_selector for term in terms):
-        is_lower &= pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
+        is_lower &= pods.in_namespace(cycle.pod.metadata.namespace)
     for node in _rejected_nodes(diagnosis, f.InsufficientResource):
         if REASON_AFFINITY in tried.reasons[node] and (
             needed := (is_lower & (pods.node == node)).nonzero()[0].tolist()

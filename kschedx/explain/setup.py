@@ -34,8 +34,6 @@ _SERVER = "the API server is"
 
 
 class _VersionSource(Struct, frozen=True, kw_only=True):
-    """A version that the cluster reports."""
-
     teller: str  # the source: `most kubelets are`
     version: str
 

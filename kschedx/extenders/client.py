@@ -46,8 +46,6 @@ _KIND = "ExtenderAnswers"
 
 
 class _RecordedCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A request and the reply."""
-
     url: str
     verb: str
     pod: str

@@ -353,7 +353,6 @@ def _take_old_first(rows: tuple[int, ...], owner: Owner, snapshot: Snapshot) -> 
 
 
 def _is_sibling(row: int, pod: Pod, snapshot: Snapshot) -> bool:
-    """Whether the pod in the row has the same controller."""
     owner = pod.metadata.controller
     return owner is not None and any(
         (reference.controller, reference.kind, reference.name) == (True, owner.kind, owner.name)

@@ -116,8 +116,8 @@ def _template_workload(snapshot: Snapshot, controller: OwnerReference, pod: Pod)
     key = f"{controller.kind}.{group}", namespace, controller.name
     reference = map_at(msgspec.json.decode(snapshot.custom_resources.get(key, b"{}")), "spec", "workloadRef")
     kind, name = str(reference.get("kind")), str(reference.get("name"))
-    raw = snapshot.workloads.get((kind, namespace, name))
-    return None if raw is None else Owner(kind=kind, name=name, manifest=msgspec.json.decode(raw))
+    manifest = snapshot.manifest_of(kind, namespace, name)
+    return None if manifest is None else Owner(kind=kind, name=name, manifest=manifest)
 
 
 def workload_above(controller: OwnerReference | None, labels: Mapping[str, str]) -> tuple[str, str] | None:
@@ -271,7 +271,6 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> _Delivery | None:
 
 
 def _pending(pod: Pod, snapshot: Snapshot) -> list[str]:
-    """Return the pending pods of the pod's controller."""
     pods, controller = snapshot.pods, pod.metadata.controller
     if controller is None:
         return []

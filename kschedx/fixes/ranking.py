@@ -338,7 +338,6 @@ def _is_part(part: Proposal, whole: Proposal) -> bool:
 
 
 def _lowered_share(situation: Situation) -> float:
-    """Return the largest share by which a request is lowered."""
     lowered = (each for step in situation.proposal.steps if isinstance(step, s.LowerRequests) for each in step.requests)
     return max((1 - each.after / each.before for each in lowered), default=0.0)
 

@@ -20,7 +20,6 @@ from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.raised_quota import EXCEEDED, RaisedQuota, raised_quota
 from kschedx.fixes.trial import RemedyCandidate
-from kschedx.kube.controllers import stored_controller
 from kschedx.kube.documents import with_spec
 from kschedx.kube.names import PRESENT_TOPOLOGY
 from kschedx.kube.quantity import Unit, format_quantity
@@ -478,17 +477,16 @@ def _new_claim(finding: f.ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep
     namespace, _, name = finding.claim.partition("/")
     classes = snapshot.storage.classes.values()
     default = default_class(classes)
-    owner = place.pod.metadata.controller
-    if owner is not None and owner.kind == "StatefulSet" and not finding.ephemeral:
-        raw = snapshot.workloads.get(("StatefulSet", namespace, owner.name))
-        for template in stored_controller(raw).spec.volume_claim_templates if raw else ():
+    stateful_set = None if finding.ephemeral else snapshot.controller_of(place.pod, "StatefulSet")
+    if stateful_set is not None:
+        for template in stateful_set.spec.volume_claim_templates:
             if f"{template.metadata.name}-{place.pod.metadata.name}" == name:
                 annotations = {
                     key: text for key, text in template.metadata.annotations.items() if key == BETA_STORAGE_CLASS
                 }
                 metadata = replace(template.metadata, name=name, namespace=namespace, annotations=annotations)
                 claim = with_default_class(replace(template, metadata=metadata), default)
-                title = f"create claim {claim.key} from the template of StatefulSet {owner.name}"
+                title = f"create claim {claim.key} from the template of StatefulSet {stateful_set.metadata.name}"
                 return s.ObjectStep(title=title, objects=(claim,))
     owners = (place.owner_reference,) if finding.ephemeral else ()
     of_volume = ephemeral_claim(place.pod, finding.claim, owners) if finding.ephemeral else None

@@ -235,7 +235,6 @@ class EquivalenceClass:
             return self._alone(pod).decide(pod)
 
     def _alone(self, pod: Pod) -> EquivalenceClass:
-        """Return the class of this pod alone."""
         return EquivalenceClass(self._framework, pod, placement=self._placement, preempts=self._preempts)
 
     @property

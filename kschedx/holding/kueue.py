@@ -203,7 +203,7 @@ def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:
         return kueue
     pods = snapshot.pods
     inside = pods.labels.where(lambda labels: labels.get(api.GROUP_LABEL) == name)
-    inside &= pods.namespaces.where(lambda name: name == pod.metadata.namespace)
+    inside &= pods.in_namespace(pod.metadata.namespace)
     number = int(inside.sum()) + (pod.key not in pods.rows)
     return replace(kueue, group=name, group_pods=number, group_total=total) if number < total else kueue
 

@@ -303,7 +303,7 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
     pods = subject.snapshot.pods
     is_own = pods.owners.where(
         lambda owners: any(owner.controller and owner.kind == "DaemonSet" and owner.name == name for owner in owners)
-    ) & pods.namespaces.where(lambda space: space == namespace)
+    ) & pods.in_namespace(namespace)
     rows = np.flatnonzero(is_own).tolist()
     alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
     answer = DaemonSetAnswer(

@@ -443,7 +443,6 @@ _RENDERED = {
 
 
 def _claim_names(pod: Json) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of the claims that a pod names."""
     for volume in maps_at(pod, "spec", "volumes"):
         claim = volume.get("persistentVolumeClaim")
         if isinstance(claim, dict):

@@ -227,7 +227,6 @@ class NodeAnswer(Shown):
         return [verdict_of(row) for row in queued]
 
     def _verdict(self, row: int) -> PendingPodVerdict:
-        """Return the result of the pod in one row of the snapshot."""
         pods = self.snapshot.pods
         verdict = PendingPodVerdict(pod=pods.key(row), priority=int(pods.priorities[row]))
         try:
@@ -416,10 +415,7 @@ def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceO
                 type=type_,
                 capacity_type=bought,
                 price=price_of(type_, zone, bought or "on-demand") if price_of is not None and type_ else None,
-                taints=tuple(
-                    f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-                    for taint in node.spec.taints
-                ),
+                taints=tuple(map(str, node.spec.taints)),
                 pods=Use(requested=int(table.pod_count[at]), allocatable=int(table.allowed_pods[at])),
                 resources=uses,
             )

@@ -99,7 +99,7 @@ def _unmatched_labels(snapshot: Snapshot, namespace: str, name: str) -> Iterator
     """Yield each requirement of a budget's selector that no pod of the namespace meets, with the value that is probably
     meant; if there is none, what the pod that is nearest to meeting all of them lacks."""
     pods, selector = snapshot.pods, compile_selector(_budget(snapshot, namespace, name).spec.selector)
-    rows = (pods.namespaces.where(lambda other: other == namespace) & ~pods.finished).nonzero()[0].tolist()
+    rows = (pods.in_namespace(namespace) & ~pods.finished).nonzero()[0].tolist()
     labels, first = pods.labels, dict[int, int]()
     for row in rows:  # pods with the same labels lack the same
         first.setdefault(int(labels.codes[row]), row)

@@ -333,7 +333,6 @@ def _place_on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple
 
 
 def _other_zones(nodes: Iterable[Node], template: Node) -> tuple[str, ...]:
-    """Return the other zones in the region of the template."""
     region = first_label(template.metadata.labels, REGION_LABELS)
     labels = [node.metadata.labels for node in nodes]
     zones = {first_label(each, ZONE_LABELS) for each in labels if first_label(each, REGION_LABELS) == region}

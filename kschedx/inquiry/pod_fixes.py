@@ -6,7 +6,6 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
@@ -345,7 +344,7 @@ class PodFixes:
             return fix
         shared = {key: pod.metadata.labels.get(key, "") for key in GROUP_LABELS}
         is_member = pods.labels.where(lambda labels: all(labels.get(key) == value for key, value in shared.items()))
-        is_member &= pods.namespaces.where(lambda name: name == pod.metadata.namespace) & (pods.node >= 0)
+        is_member &= pods.in_namespace(pod.metadata.namespace) & (pods.node >= 0)
         left = size - int(is_member.sum())
         (step,) = fix.steps
         if left < 2 or not isinstance(step, AddNode):
@@ -368,8 +367,8 @@ class PodFixes:
         if re.fullmatch(r"[0-9]{1,6}", written := pod.annotations.get(GROUP_SIZE, "")):
             return int(written)
         group = "-".join(pod.labels.get(key, "") for key in GROUP_LABELS)
-        raw = snapshot.workloads.get(("StatefulSet", pod.namespace, group))
-        replicas = map_at(msgspec.json.decode(raw), "spec").get("replicas") if raw else None
+        manifest = snapshot.manifest_of("StatefulSet", pod.namespace, group)
+        replicas = map_at(manifest or {}, "spec").get("replicas")
         return replicas + 1 if isinstance(replicas, int) else 0
 
     def _missing_members(self) -> Iterator[Fix]:

@@ -740,7 +740,7 @@ _FIXES = (
 def _unready_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
     """Return the pods of a namespace that are not ready, so that no Service sends requests to them."""
     pods = snapshot.pods
-    rows = pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist()
+    rows = pods.in_namespace(namespace).nonzero()[0].tolist()
     ended = ("Succeeded", "Failed")
     return tuple(pods.key(row) for row in rows if pods.phases[row] not in ended and not is_ready(pods[row]))
 

@@ -645,7 +645,6 @@ class Simulation(Shown):
         return run.cluster.frozen()
 
     def _repeat(self, run: Run, step: QueueStep) -> None:
-        """Repeat a decision."""
         for victim in step.victims:
             evict(run, victim, waits=victim in self.simulator.queue.recreated)
         run.release(step.released)

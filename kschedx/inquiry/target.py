@@ -127,7 +127,6 @@ def _split(target: str, namespace: str) -> tuple[str, str, str, str]:
 
 
 def _pending_or_last(pods: PodTable, rows: Sequence[int]) -> Sequence[int]:
-    """Return the rows of the pending pods, else the last row."""
     return [row for row in rows if row in pods.pending] or rows[-1:]
 
 
@@ -150,7 +149,7 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
                 f'no pod "{name}" in namespace "{namespace}"', hint=_nearest_pod(snapshot, name, namespace)
             )
         return snapshot.pods[row]
-    manifest = snapshot.workloads.get((kind, namespace, name))
+    manifest = snapshot.manifest_of(kind, namespace, name)
     if manifest is None:
         if (pod := _representative_pod(snapshot, kind, namespace, name)) is not None:
             return pod
@@ -162,15 +161,14 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
         raise InputError(
             f'no {kind} "{name}" in namespace "{namespace}"', hint=hint or _orphan_pods_text(snapshot, name, namespace)
         )
-    workload: Json = msgspec.json.decode(manifest)
-    return written_from(snapshot, workload)
+    return written_from(snapshot, manifest)
 
 
 def _stateful_set_of(snapshot: Snapshot, name: str, namespace: str) -> WrittenPod | None:
     """Return the StatefulSet of a pod that it has not created yet, by the name of the pod."""
     owner, dash, ordinal = name.rpartition("-")
-    raw = snapshot.workloads.get(("StatefulSet", namespace, owner)) if dash and ordinal.isdecimal() else None
-    return None if raw is None else written_from(snapshot, msgspec.json.decode(raw))
+    manifest = snapshot.manifest_of("StatefulSet", namespace, owner) if dash and ordinal.isdecimal() else None
+    return None if manifest is None else written_from(snapshot, manifest)
 
 
 def _single_row(snapshot: Snapshot, name: str, namespace: str) -> int | None:
@@ -260,7 +258,7 @@ def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
     """Return the workloads of a namespace by name: those of its pods, and those that are stored."""
     pods = snapshot.pods
     stored = {name: Workload(kind, space, name) for kind, space, name in snapshot.workloads if space == namespace}
-    rows = pods.namespaces.where(lambda space: space == namespace).nonzero()[0].tolist()
+    rows = pods.in_namespace(namespace).nonzero()[0].tolist()
     of_pods = {workload.name: workload for workload in Owners(snapshot).workloads_of(pods, rows)}
     return {**stored, **{name: workload for name, workload in of_pods.items() if workload.kind != "Pod"}}
 
@@ -358,7 +356,7 @@ def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> Pod | N
     marked |= pods.specs.where(
         lambda spec: name in (group_name(spec, of_workloads=False), group_name(spec, of_workloads=True))
     )
-    rows = np.flatnonzero(marked & pods.namespaces.where(lambda own: own == namespace)).tolist()
+    rows = np.flatnonzero(marked & pods.in_namespace(namespace)).tolist()
     if not rows:
         raise InputError(f'no pod of a PodGroup "{name}" in namespace "{namespace}"')
     return pods[_pending_or_last(pods, rows)[0]]
@@ -557,8 +555,6 @@ def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
 
 
 class _NewPod(Struct, frozen=True, kw_only=True):
-    """The pod in question and its workload."""
-
     subject: Subject
     workload: Json | None = None  # the workload that creates the pod, if that was given
 

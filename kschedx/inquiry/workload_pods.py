@@ -172,7 +172,6 @@ class QueueOutcome:
 
     @cached_property
     def _pods_by_node(self) -> Mapping[str, Sequence[str]]:
-        """Each node with its pods at the end."""
         return group_pairs((node, pod) for pod, node in self._simulation.placed.items())
 
     def shared_fix(self, pods: Sequence[str]) -> SharedFix | None:

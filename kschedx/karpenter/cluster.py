@@ -535,7 +535,6 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
 
 
 def _buffer_template(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateSpec | None:
-    """Return the template of the workload that a buffer refers to."""
     named = buffer.spec.scalable_ref
     if named is None or named.kind not in _SCALABLE or named.api_group not in ("", "apps"):
         return None

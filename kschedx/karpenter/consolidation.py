@@ -281,7 +281,6 @@ class Consolidator:
         return replace(candidate, is_consolidatable=candidate.is_consolidatable and is_fit)
 
     def _price(self, state: StateNode) -> float | None:
-        """Return the price of the offering in the node's labels."""
         known = self._karpenter.known.get(state.pool)
         types = () if known is None else known.types
         named, place = state.labels.get(INSTANCE_TYPE), (state.labels.get(ZONE), state.labels.get(CAPACITY_TYPE))
@@ -494,7 +493,6 @@ class Consolidator:
 
     @cached_property
     def _costs(self) -> Mapping[str, float]:
-        """The cost of disrupting each node."""
         return {name: disruption_cost(pods_on(self._snapshot, state)) for name, state in self._states.items()}
 
     def _score(self, command: Command, nodes: Sequence[_Candidate]) -> Command | str:

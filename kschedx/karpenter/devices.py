@@ -94,8 +94,6 @@ class ClaimAllocation(Struct, frozen=True, kw_only=True):
 
 
 class _AllocatedClaim(Struct, frozen=True, kw_only=True):
-    """A claim that this round allocates."""
-
     node: str
     requirements: Requirements
     by_type: Mapping[str, ResourceClaim]

@@ -225,8 +225,6 @@ def _fold(overheads: Sequence[DaemonOverhead], *, least: bool) -> dict[str, Amou
 
 
 class _FilteredTypes(Struct, frozen=True, kw_only=True):
-    """The remaining types, or why there are none."""
-
     types: tuple[InstanceType, ...] = ()
     failure: NoInstanceType | None = None
     relaxed: Mapping[str, int] = {}

@@ -331,7 +331,6 @@ def _pod_spec(fields: _Fields, requests: _Fields, **more: object) -> _Fields:
 
 
 def _claimed_volumes(fields: _Fields) -> Iterator[_Fields]:
-    """Yield a volume for each of Tekton's workspaces that is a claim."""
     for _, workspace in _items(fields, "spec.workspaces"):
         if claim := _fields_at(workspace, "persistentVolumeClaim"):
             yield {"name": workspace.get("name"), "persistentVolumeClaim": claim}

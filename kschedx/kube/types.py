@@ -526,8 +526,9 @@ class Taint(Struct, frozen=True, kw_only=True, rename="camel"):
     effect: str = ""
 
     def __str__(self) -> str:
-        """Format as kubectl does: `key=value:effect`, `key:effect`."""
-        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        """Format like taint.ToString(): `key=value:effect`, `key:effect`, and without an effect `key=value:`, `key`."""
+        pair = f"{self.key}={self.value}" if self.value else self.key
+        return f"{pair}:{self.effect}" if self.effect or self.value else pair
 
 
 class ContainerImage(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -150,7 +150,6 @@ def _inactive(run: AdmissionRun, node: QueueNode) -> str:
 
 
 def _first_heads(cycles: Sequence[AdmissionCycle]) -> dict[str, QueueHead]:
-    """Return each Workload's first decision."""
     heads: dict[str, QueueHead] = {}
     for cycle in cycles:
         for key, head in cycle.heads.items():

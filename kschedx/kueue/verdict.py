@@ -25,7 +25,6 @@ from kschedx.kueue.quota import FlavorResource, display_amount, divide, exact, p
 from kschedx.kueue.run import AdmissionRun, Memory
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of
-from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
@@ -436,7 +435,6 @@ class _Trials:
             yield _Remedy(kind=kind, title=title, victims=victims, target=target, patch=tuple(patch))
 
     def _replace_object(self, before: _T, after: _T) -> Snapshot:
-        """Return the cluster with one object replaced."""
         kind = type(before)
         records = [after if record is before else record for record in self._snapshot.of(kind)]
         return self._snapshot.with_records(kind, records)
@@ -543,7 +541,7 @@ class _Trials:
                     continue
                 toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
                 changed = self._with_pod_spec(index, tolerations=(*spec.tolerations, toleration))
-                title = f"tolerate {taint_text(taint)} to use flavor {name}"
+                title = f"tolerate {taint} to use flavor {name}"
                 yield from self._try(RemedyKind.FLAVOR, title, changed)
 
     def _priorities(self) -> Iterator[_Remedy]:
@@ -583,7 +581,6 @@ class _Trials:
         yield from self._raise_quota(name, field, limited)
 
     def _missing_amounts(self) -> dict[str, dict[str, int]]:
-        """Return the missing amounts by flavor and resource."""
         by_flavor: dict[str, dict[str, int]] = {}
         for shortage in self._verdict.shortages:
             missing = by_flavor.setdefault(shortage.flavor, {})

@@ -219,7 +219,7 @@ def _repelling_pods(pod: Pod, nodes: NodeTable, keys_of: _KeysOf, *, in_own_name
     """
     pods = nodes.pods
     keys = {term.topology_key for spec in pods.specs.values for term in _anti_affinity_terms(spec)}
-    here = pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
+    here = pods.in_namespace(pod.metadata.namespace)
 
     def matches(term: PodAffinityTerm, own: bool) -> bool:
         named = pod.metadata.namespace in term.namespaces if term.namespaces else own
@@ -340,7 +340,7 @@ class CheckServiceAffinity(Predicate):
             return
         mine = selector_from_set(pod.metadata.labels)
         pods = nodes.pods
-        peers: BoolArray = (pods.node >= 0) & pods.namespaces.where(lambda name: name == pod.metadata.namespace)
+        peers: BoolArray = (pods.node >= 0) & pods.in_namespace(pod.metadata.namespace)
         peers &= pods.labels.where(mine.matches)
         state[self._peers] = np.flatnonzero(peers)
 

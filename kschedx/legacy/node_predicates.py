@@ -223,7 +223,6 @@ def tolerates_by_key(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _first(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
-    """Return the first taint that rejects the pod."""
     if tolerations:
         taints = (taint for taint in taints if taint.effect != PREFER_NO_SCHEDULE)
     return next((taint for taint in taints if not any(tolerates_by_key(each, taint) for each in tolerations)), None)

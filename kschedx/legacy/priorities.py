@@ -453,7 +453,7 @@ def _count(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> IntArra
     if not selectors:
         return np.zeros(len(nodes), dtype=np.int64)
     pods = nodes.pods
-    peers = pods.namespaces.where(lambda name: name == pod.metadata.namespace) & ~pods.terminating
+    peers = pods.in_namespace(pod.metadata.namespace) & ~pods.terminating
     peers &= pods.labels.where(lambda labels: any(selector.matches(labels) for selector in selectors))
     return nodes.count_where(peers)
 
@@ -524,7 +524,7 @@ class EarlyServiceAntiAffinity(ServiceAntiAffinity):
         if not selectors:
             return self.shares(nodes, np.zeros(len(nodes), dtype=np.int64), 0, np.float32)
         pods = nodes.pods
-        peers = pods.namespaces.where(lambda name: name == pod.metadata.namespace) & (pods.node >= 0)
+        peers = pods.in_namespace(pod.metadata.namespace) & (pods.node >= 0)
         peers &= pods.labels.where(lambda labels: selectors[0].matches(labels))
         return self.shares(nodes, nodes.count_where(peers), int(np.count_nonzero(peers)), np.float32)
 

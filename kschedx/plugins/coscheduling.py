@@ -184,7 +184,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         pods = self.handle.snapshot.pods
         name = pod.metadata.labels.get(POD_GROUP_LABEL)
         mine = pods.labels.where(lambda labels: labels.get(POD_GROUP_LABEL) == name)
-        mine &= pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
+        mine &= pods.in_namespace(pod.metadata.namespace)
         mine &= ~pods.finished
         return np.flatnonzero(mine).astype(np.int64)
 

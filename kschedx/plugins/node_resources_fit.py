@@ -243,7 +243,6 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return int(most_allocated(whole, resources)[0])
 
     def _scored_request(self, pod: Pod, nodes: NodeTable) -> tuple[int, ...]:
-        """Return the incoming pod's request of each scored resource."""
         options = scored_options(nodes.options, self.handle.release)
         if not self._behaviour.fit_scores_honor_gates:
             # unlike the filter, scores ignore pod-level requests: the scorers get no feature gates

@@ -42,7 +42,7 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
             return np.zeros(len(nodes), dtype=np.int64)
         pods = nodes.pods
         counted = pods.labels.where(selector.matches) & ~pods.terminating
-        counted &= pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
+        counted &= pods.in_namespace(pod.metadata.namespace)
         return nodes.count_where(counted)
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:

@@ -475,8 +475,6 @@ _REMOVED = "removed"
 
 
 class _GateSpec(Struct, frozen=True, kw_only=True):
-    """A gate's stage in one version."""
-
     stage: str
     default: bool
     locked: bool

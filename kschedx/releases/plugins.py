@@ -99,7 +99,6 @@ _CHECKED_AGAIN = Trait.DAEMON_SET_CONTROLLER | Trait.KUBELET
 
 
 def _in_tree_limits(name: str) -> PluginRow:
-    """Return the row of a plugin that limits the volumes of an in-tree driver."""
     return PluginRow(
         name=name,
         points="preFilter 1.28.., filter",

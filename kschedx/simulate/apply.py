@@ -416,7 +416,7 @@ class ClusterChanges:
         for key in [key for key in kept if key[1] == namespace]:
             del kept[key]
             self._forget(Workload(*key))
-        rows = pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist()
+        rows = pods.in_namespace(namespace).nonzero()[0].tolist()
         self._drop(row for row in rows if row not in self._simulator.deleted)
         self.snapshot = without_namespace(replace(self.snapshot, workloads=kept), namespace)
 

@@ -66,7 +66,7 @@ class _QueuedGang(Struct, frozen=True):
             return members_of(pods, self.namespace, self.name)
         label = scheduler_plugins.POD_GROUP_LABEL
         mine = pods.labels.where(lambda labels: labels.get(label) == self.name)
-        return mine & pods.namespaces.where(lambda namespace: namespace == self.namespace)
+        return mine & pods.in_namespace(self.namespace)
 
     def pending_rows(self, run: Run) -> list[int]:
         """Return the rows of members without a node."""

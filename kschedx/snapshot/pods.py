@@ -324,6 +324,10 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         spaces, names, codes = self.namespaces.values, self.names, self.namespaces.codes[[*rows]].tolist()
         return [f"{spaces[code]}/{names[row]}" for code, row in zip(codes, rows, strict=True)]
 
+    def in_namespace(self, namespace: str) -> BoolArray:
+        """(pod,) whether the pod is in the namespace."""
+        return self.namespaces.where(lambda own: own == namespace)
+
     def is_like(self, first: int, other: int) -> bool:
         """Return whether two pods are identical except for their names, and neither is terminating."""
         is_same = all(int(codes[first]) == int(codes[other]) for codes in self._compared_codes)
@@ -741,7 +745,7 @@ def members_of(pods: PodTable, namespace: str, name: str) -> BoolArray:
     """(row,) whether the pod names the group."""
     of_workloads = "/" in name
     mask = pods.specs.where(lambda spec: group_name(spec, of_workloads=of_workloads) == name)
-    return mask & pods.namespaces.where(lambda space: space == namespace)
+    return mask & pods.in_namespace(namespace)
 
 
 def group_of_pod(groups: _PodGroups, pod: Pod) -> PodGroup | None:

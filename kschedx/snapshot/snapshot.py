@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.admission import READ_ANNOTATIONS
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
 from kschedx.grouping import group_pairs
+from kschedx.kube.controllers import Controller, stored_controller
 from kschedx.kube.decoding import decode, mappings
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, objects_of
@@ -437,6 +438,19 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         earlier object of that name."""
         event = self.failed_creates.get((kind, owner.namespace, owner.name))
         return event if event is not None and event.uid in ("", owner.uid) else None
+
+    def manifest_of(self, kind: str, namespace: str, name: str) -> dict[str, object] | None:
+        """Return the manifest of an object with a pod template; None if the snapshot lacks it."""
+        raw = self.workloads.get((kind, namespace, name))
+        return None if raw is None else msgspec.json.decode(raw, type=dict[str, object])
+
+    def controller_of(self, pod: Pod, *kinds: str) -> Controller | None:
+        """Return the pod's controller; None if it is of no such kind, or if the snapshot lacks it."""
+        owner = pod.metadata.controller
+        if owner is None or owner.kind not in kinds:
+            return None
+        raw = self.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
+        return None if raw is None else stored_controller(raw)
 
     def preemptions_of(self, pod: ObjectMeta) -> tuple[RecordedPreemption, ...]:
         """Return the preemptions of earlier pods of a pod's controller, the newest first."""

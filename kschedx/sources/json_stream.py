@@ -403,7 +403,6 @@ class JsonStream:
         return Place(source=self._source, document=self._document, line=self._window.line(self._window.offset))
 
     def _place_of_item(self, index: int | None) -> Place:
-        """Return the place of the document, or of one of its items."""
         return self._place() if index is None else replace(self._place(), object=f"items[{index}]")
 
     def _syntax_error(self, error: Exception, text: bytes | memoryview, opened: bytes) -> InputError:

@@ -27,8 +27,6 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class _TreeMember(Struct, frozen=True, kw_only=True):
-    """An open file of a tree."""
-
     name: str
     """The path from the tree's root, with slashes."""
     source: str
@@ -252,8 +250,6 @@ def _tar_kind(info: tarfile.TarInfo) -> str:
 
 
 class _TarContent(Stream):
-    """A member of an archive."""
-
     def __init__(self, content: IO[bytes], reading: Callable[[], AbstractContextManager[None]]) -> None:
         self._content = content
         self._told = reading

@@ -410,7 +410,6 @@ class _Reader:
             self.fail(str(error), line=line)
 
     def _add(self, value: Value, line: int) -> None:
-        """Add a finished value to its parent."""
         if not self._open:
             self._result = value
             return

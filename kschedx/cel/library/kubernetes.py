@@ -39,7 +39,6 @@ _ESCAPE = lazy_pattern(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 
 
 def _parsed_url(text: str) -> CelUrl:
-    """Parse a URL that is valid."""
     whole = text.partition("#")[0]
     match = _SCHEME.fullmatch(whole)
     scheme, rest = (match[1].lower(), match[2]) if match else ("", whole)

@@ -179,7 +179,6 @@ def _scientific(number: float, precision: int) -> str:
 
 
 def _format_special(number: float) -> str:
-    """Format infinity or NaN."""
     if math.isnan(number):
         return "NaN"
     return ("-∞" if number < 0 else "∞") if math.isinf(number) else ""

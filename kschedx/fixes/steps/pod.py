@@ -329,7 +329,6 @@ def _with_rules(pod: Pod, new: PodAffinity, *, anti: bool) -> Pod:
 
 
 def _labels_not_in(item: _Rule, other: _Rule) -> str:
-    """Return the labels that one rule selects and the other does not."""
     mine, its = (it.label_selector.match_labels if it.label_selector is not None else {} for it in (item, other))
     return ",".join(f"{key}={value}" for key, value in mine.items() if its.get(key) != value)
 
@@ -376,7 +375,7 @@ def _twins(pod: Pod, snapshot: Snapshot) -> Iterator[Pod]:
     if controller is None:
         return
     of_controller = pods.owners.where(lambda owners: controller in owners)
-    in_namespace = pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
+    in_namespace = pods.in_namespace(pod.metadata.namespace)
     for row in np.flatnonzero(of_controller & in_namespace & (pods.node >= 0)).tolist():
         if pods.key(row) != pod.key:
             yield pods[row]

@@ -252,7 +252,6 @@ _NAMES: Mapping[str, tuple[type, ...]] = {
 
 
 def _has_reported_type(value: object, reason: str) -> bool:
-    """Return whether the value has the type that msgspec reports."""
     return type(value) in _NAMES.get(reason.rpartition("got `")[2].removesuffix("`"), ())
 
 

@@ -147,8 +147,6 @@ class _FilterWithout:
 
 
 class _FittingNodes(Struct):
-    """The nodes that one pod fits."""
-
     first: IntArray
     """The first plugin's rejection, an index into `Rejections.found`, or `FITS`."""
     node: int
@@ -172,8 +170,6 @@ class _FittingNodes(Struct):
 
 
 class _Filters:
-    """The Filter plugins of a profile."""
-
     def __init__(self, columns: Sequence[_FilterWithout], nodes: NodeTable, own_count: int) -> None:
         """`own_count` is the number of spots."""
         self.columns = columns
@@ -233,8 +229,6 @@ class _Filters:
 
 
 class _RawScores:
-    """A Score plugin's raw scores."""
-
     def __init__(self, plugin: _SharedPlugin, pod: Pod, nodes: NodeTable) -> None:
         assert isinstance(plugin.plugin, ScorePlugin)
         self.shared = plugin
@@ -335,8 +329,6 @@ class _ScoreWithout:
 
 
 class _ScoredColumn:
-    """A score column of one pod."""
-
     def __init__(self, column: _ScoreWithout, node: int, points: int | IntArray) -> None:
         """`points` is the score of the pod's own node if only that differs from the column's base; otherwise the whole
         column."""
@@ -596,7 +588,6 @@ def _prepare_alone(shared_plugin: _SharedPlugin, pod: Pod, nodes: NodeTable, *, 
 
 
 def _node_plugins(framework: Framework) -> list[Plugin]:
-    """Return the plugins that read nodes."""
     return list(dict.fromkeys(plugin for point in _POINTS for plugin in framework.plugins(point, Plugin)))
 
 

@@ -489,8 +489,6 @@ _UNAVAILABLE = unresolvable(REASON_UNAVAILABLE)
 
 
 class _ClaimAnswer(Struct, frozen=True, kw_only=True):
-    """The result for one node."""
-
     status: Status = SUCCESS
     result: Result | None = None
     """For the claims that need devices."""
@@ -627,7 +625,6 @@ class DeviceDecision:
         return _ClaimAnswer(result=result)
 
     def _wanted_claims(self, node: Node) -> list[ResourceClaim]:
-        """Return the claims that need devices from the node."""
         wanted = [claim.claim for claim in self._own if claim.claim.status.allocation is None]
         if self._extended is not None and self._extended.status.allocation is None:
             wanted.append(extended_resources.claim_for(self._extended, self._pod, self._devices_for(node) or {}))

@@ -180,7 +180,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     @cached_property
     def _attachment_numbers(self) -> frozenset[int]:
-        """Numbers of the attached volumes."""
         return frozenset(self._attachments.volumes.tolist())
 
     # --- the pod against the nodes

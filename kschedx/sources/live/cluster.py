@@ -60,8 +60,6 @@ _DECODER = msgspec.json.Decoder(_Groups)
 
 
 class _Discovery(Struct, frozen=True, kw_only=True):
-    """The discovery document of a server."""
-
     groups: Mapping[str, Mapping[str, frozenset[str] | None]] | None = None
     """Plurals by group and version; None for unknown plurals, or for a server without discovery."""
 

@@ -49,8 +49,6 @@ class _ListMeta(Struct, rename={"next": "continue", "remaining": "remainingItemC
 
 
 class _Body(Struct, rename="camel"):
-    """The envelope of a page."""
-
     kind: str | None = ""
     api_version: str | None = ""
     metadata: _ListMeta | None = None
@@ -58,8 +56,6 @@ class _Body(Struct, rename="camel"):
 
 
 class _PageOrigin(Struct, frozen=True, kw_only=True):
-    """The places of a page's objects."""
-
     server: str
     path: str
     number: int
