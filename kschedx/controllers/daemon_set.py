@@ -42,6 +42,16 @@ class PodState(Enum):
 class NodePods(Struct, frozen=True, kw_only=True):
     old: PodState | None = None
     new: PodState | None = None
+    is_terminating: bool = False
+    """Whether another pod stays terminating, for which no pod is created until it is gone."""
+
+    @property
+    def is_missing(self) -> bool:
+        return self.old is None and self.new is None and not self.is_terminating
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.old is None and self.new is None and self.is_terminating
 
 
 class DaemonSetSync(Struct, frozen=True, kw_only=True):
@@ -55,7 +65,7 @@ def sync(update: DaemonSetUpdate | None, nodes: Mapping[str, NodePods]) -> Daemo
     """Return what one sync changes; `nodes` are all that should have a pod. Without an `update`, old pods stay until
     they are deleted (OnDelete)."""
     surge = 0 if update is None else update.surge
-    missing = tuple(name for name, pods in nodes.items() if pods.old is None and pods.new is None)
+    missing = tuple(name for name, pods in nodes.items() if pods.is_missing)
     replaced = tuple(name for name, pods in nodes.items() if surge and _is_replaced(pods))
     if missing or replaced or update is None:  # updates wait until these pods are created and deleted
         return DaemonSetSync(create=missing, delete=replaced)
@@ -63,6 +73,7 @@ def sync(update: DaemonSetUpdate | None, nodes: Mapping[str, NodePods]) -> Daemo
     broken = [name for name, state in outdated.items() if state is PodState.UNAVAILABLE]
     candidates = [name for name, state in outdated.items() if state is PodState.AVAILABLE]
     starting = sum(pods.new is PodState.UNAVAILABLE for pods in nodes.values() if not surge or pods.old is not None)
+    starting += 0 if surge else sum(pods.is_stuck for pods in nodes.values())
     if surge:  # new pods beside old ones
         return DaemonSetSync(create=(*broken, *candidates[: max(surge - starting, 0)]))
     return DaemonSetSync(delete=(*broken, *candidates[: max(update.unavailable - len(broken) - starting, 0)]))

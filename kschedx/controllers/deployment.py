@@ -255,3 +255,24 @@ def _share(value: object, whole: int, default: str, *, is_up: bool) -> int:
     if share is None:
         share = scale_percent(default, whole, is_up=is_up) or 0
     return max(share, 0)
+
+
+def spec_of(manifest: Manifest, wanted: int) -> DeploymentSpec:
+    """Return the fields of a manifest that the controller reads."""
+    rolling = DeploymentStrategy.of(manifest, wanted)
+    return DeploymentSpec(
+        replicas=wanted,
+        max_surge=rolling.surge,
+        max_unavailable=rolling.unavailable,
+        is_recreate=map_at(manifest, "spec", "strategy").get("type") == "Recreate",
+        is_paused=map_at(manifest, "spec").get("paused") is True,
+    )
+
+
+def owner_of(manifest: Manifest) -> str:
+    """Return the Deployment that controls a ReplicaSet, such as `deploy/web`; empty if no Deployment owns it."""
+    owners = map_at(manifest, "metadata").get("ownerReferences")
+    for item in owners if isinstance(owners, Sequence) else ():
+        if isinstance(item, Mapping) and item.get("controller") is True and item.get("kind") == "Deployment":
+            return f"deploy/{item.get('name')}"
+    return ""

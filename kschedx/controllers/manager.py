@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -22,9 +23,7 @@ from kschedx.controllers import daemon_set, deployment, stateful_set, workloads
 from kschedx.controllers.daemon_set import home_node, nodes_of_daemon_set, pods_for
 from kschedx.controllers.deployment import (
     DaemonSetUpdate,
-    DeploymentStrategy,
     NoRollout,
-    NoRolloutReason,
     StatefulSetUpdate,
     UpdateStrategy,
     strategy_of,
@@ -141,6 +140,8 @@ class _ManagedWorkload(Struct, kw_only=True):
     base: Pod | None = None  # the pod of the template, once it is admitted here
     rollout: Rollout | None = None
     replaced_rows: set[int] = field(default_factory=set)
+    terminating: set[int] = field(default_factory=set)
+    """Rows of pods that its controller has deleted, and whose deletion no kubelet confirms."""
     created: list[int] = field(default_factory=list)
     refused: int = 0
     """Pods of a Deployment's new ReplicaSet that the API server refuses; the Deployment counts them."""
@@ -261,7 +262,7 @@ class Manager:
         wanted = workloads.wanted_replicas(manifest)
         if known is None and not rows and not self._are_objects_admitted(workload, manifest, wanted):
             return
-        if workload in self._held or _owner_of(manifest):
+        if workload in self._held or deployment.owner_of(manifest):
             self.keep_manifest(workload, manifest)
             return
         if known is not None and not is_new and contains(known.get("spec"), manifest.get("spec")):
@@ -274,20 +275,17 @@ class Manager:
         self.keep_manifest(workload, manifest)
         if is_new:
             managed.before = known
-            strategy = strategy_of(manifest, max(wanted, 0), known)
-            if isinstance(strategy, DeploymentStrategy) and strategy.is_recreate:
-                stamps = self._cluster.pods.deletion_timestamps
-                rows = [row for row in self.members(workload) if not stamps[row] or self._stays_terminating(row)]
+            rows = self._with_awaited(workload, manifest)
             managed.outdated = {*self.counted(workload), *rows} - self._with_template(workload, manifest)
         if workload.kind == "Deployment" and known is not None and not is_new:
-            managed.scaled_from = _deployment_spec(known, workloads.wanted_replicas(known))
+            managed.scaled_from = deployment.spec_of(known, workloads.wanted_replicas(known))
         if bool(rows) if is_new else managed.rollout is not None:
             self._begin(managed, strategy_of(manifest, max(wanted, 0), known), continues=not is_new)
 
     def scale(self, workload: Workload, replicas: int) -> None:
         """Set the number of replicas. Raises `InputError`."""
         manifest = workloads.manifest_of(self._cluster.snapshot, workload)
-        if manifest is not None and (owner := _owner_of(manifest)):
+        if manifest is not None and (owner := deployment.owner_of(manifest)):
             raise InputError(f"{workload.title} belongs to {owner}, which sets its replicas", hint=f"scale {owner}")
         if manifest is not None:
             self.apply(workloads.with_replicas(manifest, replicas))
@@ -298,6 +296,13 @@ class Manager:
         """Stop managing a deleted workload."""
         self._managed.pop(workload, None)
         self.refused.pop(workload, None)
+
+    def release(self, row: int) -> None:
+        """Continue the rollout of a Deployment with strategy Recreate that may have waited for a terminating pod."""
+        workload = self.workload_of(row)
+        manifest = workloads.manifest_of(self._cluster.snapshot, workload) if workload.kind == "Deployment" else None
+        if manifest is not None and deployment.spec_of(manifest, 1).is_recreate and workload not in self._held:
+            self._manage(workload, manifest)
 
     def recreate(self, row: int) -> bool:
         """Take over an evicted pod if its controller does not recreate it at once or with the same template. Returns
@@ -314,7 +319,7 @@ class Manager:
         if self._cluster.pods.deletion_timestamps[row]:
             return True
         if workload.kind == "StatefulSet":
-            spec = stateful_set_spec(manifest, None)
+            spec = stateful_set.spec_of(manifest, None)
             ordinal = workloads.ordinal_of(self._cluster.pods.names[row])
             waits = stateful_set.blocking_ordinal(spec, self._ordinals(managed), ordinal) is not None
             is_outdated = (is_outdated and ordinal - spec.start >= spec.partition) or waits
@@ -331,7 +336,7 @@ class Manager:
         managed = self._manage(workload, None)  # a ReplicaSet of a Deployment was left to that
         if workload.kind == "StatefulSet":
             pods = self._ordinals(managed)
-            spec = stateful_set_spec(manifest, managed.before)
+            spec = stateful_set.spec_of(manifest, managed.before)
             lacks = [ordinal for ordinal in spec.ordinals if ordinal not in pods or not pods[ordinal].is_updated]
             cluster, new_pods = workloads.pods_of_ordinals(snapshot, self._setup, manifest, lacks[-count:])
         else:
@@ -382,7 +387,7 @@ class Manager:
         return wanted is not None and self._resize(managed, rows, wanted, self._more_of(managed, manifest, rows))
 
     def _sync_deployment(self, managed: _ManagedWorkload, manifest: Manifest) -> bool:
-        spec = _deployment_spec(manifest, workloads.wanted_replicas(manifest))
+        spec = deployment.spec_of(manifest, workloads.wanted_replicas(manifest))
         rows = self._active(managed.workload)
         if spec.is_recreate and (kept := self._unconfirmed(managed)):
             leaving = [row for row in rows if row in managed.outdated and row not in kept]
@@ -419,19 +424,36 @@ class Manager:
     def _unconfirmed(self, managed: _ManagedWorkload) -> set[int]:
         """Return the rows of a Deployment's older pods whose deletion no kubelet confirms."""
         kept = {*filter(self._stays_terminating, managed.outdated - self._cluster.deleted)}
-        if managed.rollout is not None:
-            managed.rollout.kept = tuple(sorted(map(self._cluster.pods.key, kept)))
+        self._keep(managed, kept)
         return kept
+
+    def _keep(self, managed: _ManagedWorkload, rows: Iterable[int]) -> None:
+        """Report the older pods for which a rollout waits."""
+        if managed.rollout is not None:
+            managed.rollout.kept = tuple(sorted(map(self._cluster.pods.key, rows)))
+
+    def _delete_old(self, managed: _ManagedWorkload, row: int) -> None:
+        """Delete a pod with a name or node of its own, which stays terminating if no kubelet confirms that."""
+        if self._stays_terminating(row):
+            managed.terminating.add(row)
+        else:
+            self.delete_pod(row)
+
+    def _is_kept(self, managed: _ManagedWorkload, row: int) -> bool:
+        """Return whether a pod is terminating and its deletion is not confirmed, so that it is not replaced."""
+        is_terminating = row in managed.terminating or bool(self._cluster.pods.deletion_timestamps[row])
+        return is_terminating and row not in self._cluster.deleted and self._stays_terminating(row)
 
     def _stays_terminating(self, row: int) -> bool:
         return workloads.stays_terminating(self._cluster.snapshot, self._cluster.pods, row)
 
     def _sync_stateful_set(self, managed: _ManagedWorkload, manifest: Manifest) -> bool:
-        spec = stateful_set_spec(manifest, managed.before)
+        spec = stateful_set.spec_of(manifest, managed.before)
         rows = {workloads.ordinal_of(self._cluster.pods.names[row]): row for row in self.members(managed.workload)}
         step = stateful_set.sync(spec, self._ordinals(managed))
         for ordinal in step.delete:
-            self.delete_pod(rows[ordinal])
+            self._delete_old(managed, rows[ordinal])
+        self._keep(managed, filter(partial(self._is_kept, managed), managed.outdated))
         has_moved = bool(step.delete)
         for ordinal in step.create:
             keeps = managed.before is not None and ordinal - spec.start < spec.partition
@@ -452,6 +474,7 @@ class Manager:
         pods, deleted = self._cluster.pods, self._cluster.deleted
         runs, continues_on = nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)
         rows: dict[str, list[int]] = {name: [] for name in runs}
+        stuck = dict[str, int]()  # nodes whose pod stays terminating
         has_moved = False
         for row in self.members(managed.workload):
             home = home_node(pods, row)
@@ -459,8 +482,12 @@ class Manager:
                 self.left_nodes.append(row)
                 self.delete_pod(row)
                 has_moved = True
+            elif self._is_kept(managed, row):
+                stuck[home] = row
+                rows.setdefault(home, [])
             elif row not in deleted:
                 rows.setdefault(home, []).append(row)
+        self._keep(managed, stuck.values())
         strategy = strategy_of(manifest, len(runs), managed.before or manifest)
         update = strategy if isinstance(strategy, DaemonSetUpdate) else None
         nodes: dict[str, dict[bool, int]] = {}
@@ -474,11 +501,12 @@ class Manager:
                     has_moved = True
                 else:
                     kept[row in managed.outdated] = row
-        step = daemon_set.sync(update, {name: self._states(its) for name, its in nodes.items()})
+        states = {name: self._states(its, is_terminating=name in stuck) for name, its in nodes.items()}
+        step = daemon_set.sync(update, states)
         if update is not None and len(step.delete) + len(step.create) < sum(True in its for its in nodes.values()):
             self.choices[f"on which nodes {managed.workload.reference} is updated first"] = None
         for name in step.delete:
-            self.delete_pod(nodes[name][True])
+            self._delete_old(managed, nodes[name][True])
         create = {name for name in step.create if name in runs}
         lacks = {name for name in create if name not in nodes or not nodes[name]}
 
@@ -488,7 +516,7 @@ class Manager:
         created = bool(create) and self._create(managed, make, len(lacks) or len(create))
         return has_moved or bool(step.delete) or created
 
-    def _states(self, rows: Mapping[bool, int]) -> daemon_set.NodePods:
+    def _states(self, rows: Mapping[bool, int], *, is_terminating: bool) -> daemon_set.NodePods:
         """Return the states of a node's pods; `rows` has the old pod under True and the new one under False."""
         state = {
             is_old: daemon_set.PodState.AVAILABLE
@@ -496,7 +524,7 @@ class Manager:
             else daemon_set.PodState.UNAVAILABLE
             for is_old, row in rows.items()
         }
-        return daemon_set.NodePods(old=state.get(True), new=state.get(False))
+        return daemon_set.NodePods(old=state.get(True), new=state.get(False), is_terminating=is_terminating)
 
     # --- parts of a sync
 
@@ -542,10 +570,12 @@ class Manager:
         """Return the rows of pods that a rollout in progress still has to replace."""
         rows = self.counted(workload)
         if workload.kind == "Deployment":
-            if len({self._owner(row) for row in rows}) < 1:
-                return set()
-            current = self._replica_set(manifest) or self._newest(rows)
-            return {row for row in rows if self._owner(row) != current}
+            rows, current = self._with_awaited(workload, manifest), self._replica_set(manifest)
+            is_new = current is None and any(workloads.replica_sets_of(self._cluster.snapshot, workload))
+            awaited = {row for row in rows if is_new and self._cluster.pods.deletion_timestamps[row]}
+            others = [row for row in rows if row not in awaited]
+            newest = current or (self._newest(others) if others else "")
+            return awaited | {row for row in others if self._owner(row) != newest}
         if workload.kind == "StatefulSet":
             key, updated = REVISION_HASH, map_at(manifest, "status").get("updateRevision")
         elif workload.kind == "DaemonSet":
@@ -557,6 +587,13 @@ class Manager:
             return set()
         labels = {row: self._cluster.pods.labels[row].get(key, "") for row in rows}
         return {row for row, label in labels.items() if updated and label and label != updated}
+
+    def _with_awaited(self, workload: Workload, manifest: Manifest) -> list[int]:
+        """Return the rows of pods that are not terminating, and of those for whose end strategy Recreate waits."""
+        if not deployment.spec_of(manifest, 1).is_recreate:
+            return self._active(workload)
+        stamps = self._cluster.pods.deletion_timestamps
+        return [row for row in self.members(workload) if not stamps[row] or self._stays_terminating(row)]
 
     def _newest(self, rows: Sequence[int]) -> str:
         """Return the ReplicaSet of the youngest pod."""
@@ -602,7 +639,7 @@ class Manager:
             workloads.ordinal_of(pods.names[row]): stateful_set.OrdinalPod(
                 is_available=self._cluster.is_available(row),
                 is_updated=row not in managed.outdated,
-                is_terminating=bool(pods.deletion_timestamps[row]),
+                is_terminating=bool(pods.deletion_timestamps[row]) or row in managed.terminating,
             )
             for row in self.members(managed.workload)
         }
@@ -758,42 +795,3 @@ class Manager:
             wanted = len(nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)[0])
         self.refused[workload] = RefusedReplicas(workload=workload, number=wanted, refusal=refusal)
         return False
-
-
-# --- the fields of manifests that controllers read
-
-
-def _deployment_spec(manifest: Manifest, wanted: int) -> deployment.DeploymentSpec:
-    rolling = DeploymentStrategy.of(manifest, wanted)
-    return deployment.DeploymentSpec(
-        replicas=wanted,
-        max_surge=rolling.surge,
-        max_unavailable=rolling.unavailable,
-        is_recreate=map_at(manifest, "spec", "strategy").get("type") == "Recreate",
-        is_paused=map_at(manifest, "spec").get("paused") is True,
-    )
-
-
-def stateful_set_spec(manifest: Manifest, before: Manifest | None) -> stateful_set.StatefulSetSpec:
-    """`before` is the manifest as the API server stored it, if `manifest` is as the user wrote it."""
-    wanted = workloads.wanted_replicas(manifest)
-    strategy = strategy_of(manifest, wanted, before or manifest)
-    rolling = strategy if isinstance(strategy, StatefulSetUpdate) else None
-    update = map_at(before or manifest, "spec", "updateStrategy", "rollingUpdate")
-    return stateful_set.StatefulSetSpec(
-        replicas=wanted,
-        start=workloads.first_ordinal(manifest),
-        is_ordered=map_at(manifest, "spec").get("podManagementPolicy") != "Parallel",
-        is_on_delete=isinstance(strategy, NoRollout) and strategy.why is NoRolloutReason.ON_DELETE,
-        partition=0 if rolling is None else rolling.partition,
-        max_unavailable=rolling.unavailable if rolling is not None and "maxUnavailable" in update else None,
-    )
-
-
-def _owner_of(manifest: Manifest) -> str:
-    """Return the Deployment that controls a ReplicaSet, such as `deploy/web`; empty if no Deployment owns it."""
-    owners = map_at(manifest, "metadata").get("ownerReferences")
-    for item in owners if isinstance(owners, Sequence) else ():
-        if isinstance(item, Mapping) and item.get("controller") is True and item.get("kind") == "Deployment":
-            return f"deploy/{item.get('name')}"
-    return ""

@@ -11,9 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.resource_quota import claim_not_created, create_error_text
+from kschedx.controllers.deployment import NoRollout, NoRolloutReason, StatefulSetUpdate, strategy_of
 from kschedx.controllers.states import NotRead
-from kschedx.controllers.workloads import Workload
+from kschedx.controllers.workloads import Workload, first_ordinal, wanted_replicas
 from kschedx.explain.admission import QuotaLedger
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim, own_claims
 from kschedx.kube.types import Pod
@@ -38,6 +40,23 @@ class StatefulSetSpec(Struct, frozen=True, kw_only=True):
     @property
     def ordinals(self) -> range:
         return range(self.start, self.start + self.replicas)
+
+
+def spec_of(manifest: Manifest, before: Manifest | None) -> StatefulSetSpec:
+    """Return the fields of a manifest that the controller reads. `before` is the manifest as the API server stored it,
+    if `manifest` is as the user wrote it."""
+    wanted = wanted_replicas(manifest)
+    strategy = strategy_of(manifest, wanted, before or manifest)
+    rolling = strategy if isinstance(strategy, StatefulSetUpdate) else None
+    update = map_at(before or manifest, "spec", "updateStrategy", "rollingUpdate")
+    return StatefulSetSpec(
+        replicas=wanted,
+        start=first_ordinal(manifest),
+        is_ordered=map_at(manifest, "spec").get("podManagementPolicy") != "Parallel",
+        is_on_delete=isinstance(strategy, NoRollout) and strategy.why is NoRolloutReason.ON_DELETE,
+        partition=0 if rolling is None else rolling.partition,
+        max_unavailable=rolling.unavailable if rolling is not None and "maxUnavailable" in update else None,
+    )
 
 
 class OrdinalPod(Struct, frozen=True, kw_only=True):

@@ -524,7 +524,8 @@ class ClusterChanges:
             self.snapshot = snapshot = replace(snapshot, pods=pods, _tables={})
         recreates = self._simulator.options.recreate
         again = {row: None for row in rows if recreates and not loss_reason(snapshot, pods, row)}
-        self._evicted += [pods.key(row) for row in again if pods.node[row] >= 0]
+        replaced = workloads.are_replaced(pods)
+        self._evicted += [pods.key(row) for row in again if pods.node[row] >= 0 and not replaced[row]]
         self._simulator.evict([*again])
         self._lose([row for row in rows if row not in again])
 

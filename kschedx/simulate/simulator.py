@@ -250,7 +250,8 @@ class Simulator:
                     self.queue.delete(row)
                     continue
             if pods.deletion_timestamps[row] and not is_recreated(pods, row):
-                self.queue.delete(row)  # its controller has already replaced it
+                self.manager.release(row)
+                self.queue.delete(row)  # its controller has already replaced it, or waits for its end
                 continue
             if pods.node[row] >= 0:
                 leaving.append(row)

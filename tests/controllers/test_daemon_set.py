@@ -12,6 +12,7 @@ BROKEN, WAITS = NodePods(old=PodState.UNAVAILABLE), NodePods(new=PodState.UNAVAI
 BOTH = NodePods(old=PodState.AVAILABLE, new=PodState.AVAILABLE)
 REPLACED = NodePods(old=PodState.UNAVAILABLE, new=PodState.UNAVAILABLE)
 BESIDE = NodePods(old=PodState.AVAILABLE, new=PodState.UNAVAILABLE)
+STUCK = NodePods(is_terminating=True)
 SURGE = DaemonSetUpdate(surge=1, unavailable=0)
 
 
@@ -34,6 +35,9 @@ SURGE = DaemonSetUpdate(surge=1, unavailable=0)
         ),
         (SURGE, {"a": BESIDE, "b": BROKEN}, DaemonSetSync(create=("b",))),
         (None, {"a": OLD, "b": OLD}, DaemonSetSync()),
+        (DaemonSetUpdate(surge=0, unavailable=1), {"a": STUCK, "b": OLD}, DaemonSetSync()),
+        (DaemonSetUpdate(surge=0, unavailable=2), {"a": STUCK, "b": OLD, "c": OLD}, DaemonSetSync(delete=("b",))),
+        (SURGE, {"a": STUCK, "b": OLD}, DaemonSetSync(create=("b",))),
     ],
     ids=[
         "a missing pod first",
@@ -48,6 +52,9 @@ SURGE = DaemonSetUpdate(surge=1, unavailable=0)
         "a missing pod and old pods at once",
         "a broken pod gets its successor at once",
         "OnDelete",
+        "a pod that stays terminating is unavailable",
+        "a pod that stays terminating, and two at a time",
+        "surge beside a pod that stays terminating",
     ],
 )
 def test_one_sync(update: DaemonSetUpdate | None, nodes: dict[str, NodePods], step: DaemonSetSync) -> None:
