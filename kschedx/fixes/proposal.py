@@ -9,6 +9,7 @@ from typing import ClassVar, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.controllers.workloads import stays_terminating
 from kschedx.fixes.changes import add_operation, map_patch
 from kschedx.kube.decoding import manifest, to_plain
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -275,7 +276,9 @@ class Proposal(Struct, frozen=True, kw_only=True):
             yield from step.changes(pod.metadata.namespace)
         deleters = dict(deletion for step in self.steps for deletion in step.deletions())
         for key in sorted(self.deleted, key=snapshot.pods.rows.__getitem__):
-            yield replace(Target.pod(key).deletion, by=deleters[key])
+            by, row = deleters[key], snapshot.pods.rows[key]
+            force = not by and stays_terminating(snapshot, snapshot.pods, row)
+            yield replace(Target.pod(key).deletion, by=by, force=force)
         for key, resized in self.resized.items():
             operations = tuple(_pod_patch(snapshot.pods[snapshot.pods.rows[key]], resized))
             yield Change(target=Target.pod(key), patch=operations, subresource="resize")

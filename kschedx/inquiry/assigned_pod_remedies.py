@@ -172,8 +172,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         be = "is" if is_one else "are"
         gone = f"if {where} {be} gone for good" if is_there else f"since {where} {be} gone"
         names = list_names([key.partition("/")[2] for key in pods], 2, conjunction="and")
-        commands = tuple(f"{delete_pod(key)} --force --grace-period=0" for key in pods)
-        deletions = tuple(Target.pod(key).deletion for key in pods)
+        commands = tuple(delete_pod(key, force=True) for key in pods)
+        deletions = tuple(replace(Target.pod(key).deletion, force=True) for key in pods)
         yield Fix.untried(f"force the deletion of {names} {gone}", deletions, commands=commands)
         if is_there:
             taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}

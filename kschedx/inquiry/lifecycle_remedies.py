@@ -387,8 +387,8 @@ def _namespace_content_fix(namespace: str, remaining: str) -> Fix | None:
     """Return the fix for a message in a namespace's condition, or about its pods."""
     if match := _ON_LOST_NODE.match(remaining):
         title = f"repair {match['node']}, or force the deletion of its pods if it is gone for good"
-        command = delete_pod(f"{namespace}/{match['pod']}")
-        return Fix.untried(title, commands=(f"{command} --force --grace-period=0",))
+        command = delete_pod(f"{namespace}/{match['pod']}", force=True)
+        return Fix.untried(title, commands=(command,))
     if "iscovery" in remaining and (match := _UNDISCOVERED.search(remaining)):
         name = f"{match['version']}.{match['group']}"
         command = shell_command("kubectl describe apiservice {}", name)

@@ -70,6 +70,8 @@ class Change(Document, frozen=True, kw_only=True, omit_defaults=True):
     delete: bool = False
     orphan: bool = False
     """Whether the deletion of a workload keeps its pods (`kubectl delete --cascade=orphan`)."""
+    force: bool = False
+    """Whether the deletion of a pod waits for no kubelet (`kubectl delete --force --grace-period=0`)."""
     create: Json | None = None
     patch: tuple[Json, ...] = ()
     subresource: str = ""

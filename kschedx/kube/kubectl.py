@@ -24,10 +24,13 @@ def add_to_dump(*kinds: str) -> str:
     return f"{dump_objects(kinds)}, and add -s {ADDED}"
 
 
-def delete_pod(key: str) -> str:
-    """Return the command that deletes a pod, `namespace/name`."""
+FORCE = " --force --grace-period=0"
+
+
+def delete_pod(key: str, *, force: bool = False) -> str:
+    """Return the command that deletes a pod, `namespace/name`. With `force`, it waits for no kubelet."""
     namespace, _, name = key.partition("/")
-    return shell_command("kubectl delete pod {} -n {}", name, namespace)
+    return shell_command(f"kubectl delete pod {{}} -n {{}}{FORCE if force else ''}", name, namespace)
 
 
 def pod_logs(key: str, container: str = "", *, previous: bool = False) -> str:

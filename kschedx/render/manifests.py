@@ -14,6 +14,7 @@ from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Change
 from kschedx.kube.escaping import json_escaped, shell_command, shell_comment, yaml_escaped
+from kschedx.kube.kubectl import FORCE
 from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -254,7 +255,8 @@ def _command(change: Change) -> str:
     name = f"{{}}{'.{}' if slash else ''} {{}}{' -n {}' if target.namespace else ''}"
     data = (target.kind.lower(), *((group,) if slash else ()), target.name, *filter(None, (target.namespace,)))
     if change.delete:
-        return shell_command(f"kubectl delete {name}{' --cascade=orphan' if change.orphan else ''}", *data)
+        flags = f"{' --cascade=orphan' if change.orphan else ''}{FORCE if change.force else ''}"
+        return shell_command(f"kubectl delete {name}{flags}", *data)
     if change.create is not None and (maker := _creation_hint(change.create)):
         is_node = change.target.kind == "Node"  # its resources are in its status, and a comment cannot be applied
         lines = to_yaml(change.create if is_node else _sendable_manifest(change.create)).splitlines()

@@ -806,6 +806,8 @@ def test_a_pod_on_a_lost_node_has_two_fixes(tmp_path: Path) -> None:
     result = why(tmp_path, "pod/web-0", lost, stuck)
     assert "$ kubectl delete pod web-0 -n default --force --grace-period=0" in result.out
     assert "$ kubectl taint node lost node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in result.out
+    script = kschedx("why", "pod/web-0", "-s", tmp_path / "cluster.json", "--fix", "1", "-o", "patch").out
+    assert script == "kubectl delete pod web-0 -n default --force --grace-period=0\n"
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
     def commands(self) -> tuple[str, ...]:
         if not self.lost_node:
             return ()
-        return tuple(f"{delete_pod(victim.pod)} --force --grace-period=0" for victim in self.victims)
+        return tuple(delete_pod(victim.pod, force=True) for victim in self.victims)
 
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((victim.pod, "" if self.lost_node else KUBELET) for victim in self.victims)
