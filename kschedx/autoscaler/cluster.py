@@ -16,7 +16,7 @@ from kschedx.autoscaler.node_groups import Membership, group_title, membership
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import NOT_READY, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopState, PodResult
-from kschedx.autoscaler.status import AutoscalerStatus, ScaleUp, read_status
+from kschedx.autoscaler.status import AutoscalerStatus, read_status
 from kschedx.autoscaler.templates import CloudTemplate, GroupsFile, Template, cloud_templates, machine_templates
 from kschedx.errors import ConfigError, InputError, Place
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
@@ -41,6 +41,8 @@ class AutoscalerOptions(Struct, frozen=True, kw_only=True):
     file: GroupsFile = GroupsFile()
     config: Mapping[str, object] | None = None
     """The KubeSchedulerConfiguration of `--scheduler-config-file`; None for the default."""
+    sizes: Mapping[str, int] = {}
+    """The sizes of node groups that have got nodes since the status was written."""
 
 
 _REGISTRATION_FAILURES = ("timeout", "NodeRegistrationTimeout")
@@ -134,6 +136,7 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         if written is None:
             return None
         status = read_status(written.data.get("status", "")).with_errors(snapshot.node_group_errors)
+        status = status.with_sizes(options.sizes)
         groups = membership(
             snapshot.cluster.nodes,
             [group.name for group in status.groups],
@@ -313,14 +316,10 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
                 nodes.append((replace(template.node, metadata=metadata, status=status), template.pods))
                 groups[name] = resize.group
         sizes = {resize.group: resize.after for resize in choice.resizes}
-        statuses = (
-            replace(status, target=sizes[status.name], scale_up=ScaleUp.NO_ACTIVITY) if status.name in sizes else status
-            for status in self.status.groups
-        )
         return replace(
             self,
             snapshot=with_new_nodes(self.snapshot, nodes),
-            status=replace(self.status, groups=tuple(statuses)),
+            status=self.status.with_sizes(sizes),
             membership=replace(self.membership, groups={**self.membership.groups, **groups}),
             changed_flags=self.flags,
         )

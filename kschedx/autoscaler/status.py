@@ -81,6 +81,14 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
         )
         return replace(self, groups=tuple(groups))
 
+    def with_sizes(self, sizes: Mapping[str, int]) -> AutoscalerStatus:
+        """Return it after these groups have grown to other sizes, with all of their nodes ready."""
+        groups = (
+            replace(group, target=sizes[group.name], scale_up=ScaleUp.NO_ACTIVITY) if group.name in sizes else group
+            for group in self.groups
+        )
+        return replace(self, groups=tuple(groups))
+
     def group(self, name: str) -> NodeGroupStatus | None:
         return next((group for group in self.groups if group.name == name), None)
 

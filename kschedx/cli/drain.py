@@ -125,6 +125,7 @@ def drain(
         uncordons=not together,
     )
     simulation = preview.simulation
+    simulation.autoscaling = question.autoscaling
     if out is not None:
         write_snapshot(out, simulation.after)
     done = [drained.node for drained in simulation.drained if drained.is_done]

@@ -79,6 +79,7 @@ def simulate(
     question: Question,
 ) -> Answer:
     from kschedx.cli.files import check_name, write_snapshot
+    from kschedx.inquiry.autoscalers import growths_after, options_after
     from kschedx.inquiry.manifests import objects_of
     from kschedx.inquiry.what_if import SimulationAnswer, other_outcomes
     from kschedx.inquiry.what_if import simulate as simulated
@@ -104,8 +105,6 @@ def simulate(
 
     growths: tuple[Growth, ...] = ()
     if autoscale:
-        from kschedx.inquiry.autoscalers import growths_after
-
         first = run(options) if question.changes else None
         after, pending = (snapshot, ()) if first is None else (first.after, first.pending)
         snapshot, growths = growths_after(snapshot, after, pending, question.autoscaling, setup.scheduler)
@@ -113,6 +112,7 @@ def simulate(
             hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
             raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
     simulation = run(options)
+    simulation.autoscaling = options_after(question.autoscaling, growths)
     connection.print_notes(snapshot, setup)
     if (then := simulation.run.cluster.snapshot).pod_groups:
         rows = then.pods.rows

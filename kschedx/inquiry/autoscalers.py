@@ -42,6 +42,18 @@ class AutoscalingOptions(Struct, frozen=True, kw_only=True):
     pools: KarpenterOptions | None = None
 
 
+def options_after(options: AutoscalingOptions | None, growths: Iterable[Growth]) -> AutoscalingOptions | None:
+    """Return the options about the autoscalers of a cluster to which they have added nodes."""
+    for growth in growths:
+        if growth.autoscaler == "cluster-autoscaler" and growth.groups:
+            from kschedx.autoscaler.cluster import AutoscalerOptions
+
+            options = options or AutoscalingOptions()
+            sizes = {resize.group: resize.after for resize in growth.groups}
+            options = replace(options, groups=replace(options.groups or AutoscalerOptions(), sizes=sizes))
+    return options
+
+
 def autoscalers_of(
     snapshot: Snapshot, autoscaling: AutoscalingOptions | tuple[NodeAutoscaler, ...] | None, scheduler: Scheduler
 ) -> tuple[tuple[NodeAutoscaler, ...], tuple[Note, ...]]:

@@ -38,6 +38,7 @@ from kschedx.inquiry.ask import Inquiry, gather, gather_other
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.daemon_set import explain_daemon_set
 from kschedx.inquiry.explanation import Explanation, terminating_victims
+from kschedx.inquiry.held_workloads import idle_text
 from kschedx.inquiry.manifests import WrittenPod, place_of, title
 from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_without_pods
 from kschedx.inquiry.target import held_custom_resources
@@ -447,13 +448,14 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             )
 
         items = [item(row) for row in rows]
+        idle = idle_text(snapshot, within) if has_workloads and not rows else ""
         untried = [minutes for row in rows if (minutes := untried_minutes(snapshot, snapshot.pods[row]))]
         text = untried_text(f"{count(len(untried), 'pod')} of {len(rows):,}", max(untried)) if untried else ""
         return ExplanationList(
             items=[*items, *(self._without_created_pods(within) if has_workloads and not is_part else ())],
             snapshot=snapshot,
             evicted=() if outcome is None else outcome.evicted_pods,
-            notes=(*filter(None, (text,)), *(note.text for note in unread)),
+            notes=(*filter(None, (text, idle)), *(note.text for note in unread)),
             growths=() if is_part else self._growths(autoscalers, outcome),
             shared_fix=None if outcome is None else outcome.shared_fix,
             jobs=self.jobs,

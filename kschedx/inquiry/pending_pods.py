@@ -20,6 +20,7 @@ from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import with_nodes
 from kschedx.fixes.steps import AddNode, ClassedClaim, PodStep, RepairNode
 from kschedx.framework.moving import Run
+from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, uncordoning_more
 from kschedx.inquiry.simulation import PodKeys, Simulation, WorkloadResult
@@ -96,13 +97,13 @@ class SharedFixes:
         simulation: Simulation,
         scene: Snapshot | None = None,
         *,
-        autoscalers: tuple[NodeAutoscaler, ...] = (),
+        autoscalers: tuple[NodeAutoscaler, ...] | None = None,
     ) -> None:
         """`scene` is the cluster after a drain, used instead of the one at the end. The autoscalers decide about the
-        cluster in which the pods are pending."""
+        cluster in which the pods are pending; by default, they are those of that cluster."""
         self._simulation = simulation
         self._scene = scene
-        self._autoscalers = autoscalers
+        self._known_autoscalers = autoscalers
         self._known: dict[bytes, PendingStory | None] = {}
         self._explanations: dict[str, Explanation | None] = {}
         self._fixes: dict[str, list[Fix]] = {}
@@ -135,7 +136,7 @@ class SharedFixes:
         except (InputError, UndecidableError):
             return self.story(result.pending)
         scene = with_pods(snapshot, to_come)
-        later = SharedFixes(self._simulation, scene, autoscalers=self._autoscalers)
+        later = SharedFixes(self._simulation, scene, autoscalers=self._known_autoscalers)
         return later.story((*result.pending, *(pod.key for pod in to_come)))
 
     def _rows(self, pods: Sequence[str]) -> IntArray:
@@ -297,6 +298,13 @@ class SharedFixes:
         are young; to look at all objects for the others takes longer than some fixes."""
         if len(self._then.pods) > _MANY_PODS:
             gc.collect(1 if next(self._searches) % _SEARCHES_PER_COLLECTION else 2)
+
+    @cached_property
+    def _autoscalers(self) -> tuple[NodeAutoscaler, ...]:
+        if self._known_autoscalers is not None:
+            return self._known_autoscalers
+        simulation = self._simulation
+        return autoscalers_of(self._then, simulation.autoscaling, simulation.setup.scheduler)[0]
 
     @cached_property
     def _then(self) -> Snapshot:

@@ -12,7 +12,8 @@ from typing import overload
 import numpy as np
 from msgspec import Struct, field
 
-from kschedx.controllers.manager import Rollout, RolloutDocument, stateful_set_spec
+from kschedx.controllers import stateful_set
+from kschedx.controllers.manager import Rollout, RolloutDocument
 from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
 from kschedx.controllers.states import CannotStart, Failed, RejectedByKubelet, RolloutStalled
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
@@ -35,7 +36,9 @@ from kschedx.framework.cycle import Outcome, UnevaluatedDocument
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.grouping import group_pairs
+from kschedx.inquiry.autoscalers import AutoscalingOptions
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.held_workloads import being_deleted, held_by_kueue, idle_text
 from kschedx.inquiry.manifests import WrittenPod, unknown_pods, written_from
 from kschedx.inquiry.node_usage import NodeChange, NodeUsage
 from kschedx.inquiry.pod import (
@@ -189,6 +192,8 @@ class Simulation(Shown):
     """Queues that have ended, one after the other. Pods are named `namespace/name`."""
 
     steps: tuple[QueueStep, ...]
+    autoscaling: AutoscalingOptions | None = None
+    """The user's options about the cluster's autoscalers, whose decisions fixes take into account."""
 
     def __repr__(self) -> str:
         return f"<Simulation: {len(self.placed)} placed, {len(self.pending)} pending>"
@@ -289,8 +294,13 @@ class Simulation(Shown):
     @cached_property
     def states(self) -> tuple[Explanation, ...]:
         """The reports of `why` that are not based on a decision: about workloads that changes name or whose pods are
-        not created, pods that the API server refuses, a pod of each unknown scheduler, and a pod for
-        which the cluster contradicts the simulation."""
+        not created, pods that the API server refuses, a pod of each unknown scheduler, a pod for
+        which the cluster contradicts the simulation, and the Workloads that Kueue does not admit."""
+        pending = () if self.kueue is None else self.kueue.pending
+        return (*self._states_without_kueue, *held_by_kueue(self.after, pending, self.setup, self.autoscaling))
+
+    @cached_property
+    def _states_without_kueue(self) -> tuple[Explanation, ...]:
         answers = self._answers_of_others.values()
         unschedulable = {id(answer) for answer in answers if answer.overall is Outcome.UNSCHEDULABLE}
         return tuple(it for it in self._states() if it.lifecycle is not None or id(it) in unschedulable)
@@ -347,6 +357,8 @@ class Simulation(Shown):
                 written_pod = unknown_pods(dict(manifest))
             yield WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
         yield from self._answers_of_others.values()
+        if not self.changes:
+            yield from being_deleted(after, self.setup)
         yield from self._failing_rollouts()
         yield from self._rejected_by_kubelets()
         yield from self._disputed_answers()
@@ -458,9 +470,14 @@ class Simulation(Shown):
         return {key: state for key, state in states if state is not None}
 
     @property
+    def idle_text(self) -> str:
+        """Which paused and suspended workloads create no pods, if no pod is in the queue and nothing changes that."""
+        return "" if self.changes or len(self.queue) else idle_text(self.after)
+
+    @property
     def overall(self) -> Outcome:
         """The outcome over all pods and `states`."""
-        outcomes = {state.overall for state in (*self.states, *self._answers_of_others.values())}
+        outcomes = {state.overall for state in (*self._states_without_kueue, *self._answers_of_others.values())}
         is_open = bool(self.undecided) or self._of_others[1]
         if is_open or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
             return Outcome.UNDECIDED
@@ -582,7 +599,7 @@ class Simulation(Shown):
 
     def _pods_to_create(self, workload: Workload, pods: int) -> int:
         manifest = manifest_of(self.run.snapshot, workload) if workload.kind == "StatefulSet" else None
-        if manifest is None or workload in self.refused or not stateful_set_spec(manifest, None).is_ordered:
+        if manifest is None or workload in self.refused or not stateful_set.spec_of(manifest, None).is_ordered:
             return 0
         return max(wanted_replicas(manifest) - pods, 0)
 

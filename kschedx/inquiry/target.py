@@ -276,7 +276,7 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> WrittenPo
         for owner in workload.metadata.owner_references:
             names |= {(owner.kind.lower(), owner.name), (f"{owner.kind.lower()}s", owner.name)}
         if workload.metadata.namespace == namespace and (word, name) in names and workload.spec.pod_sets:
-            return _pod_of_workload(workload)
+            return pod_of_workload(workload)
     return None
 
 
@@ -291,10 +291,10 @@ def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tu
         target = f"{namespace}/{owner.kind}/{owner.name}"
         if owner.kind not in (*MAKING_PODS, "Pod") and not _custom_resource_rows(snapshot, target, namespace):
             number = sum(pod_set.count for pod_set in workload.spec.pod_sets)
-            yield _pod_of_workload(workload), f"{owner.kind} {owner.name}", number
+            yield pod_of_workload(workload), f"{owner.kind} {owner.name}", number
 
 
-def _pod_of_workload(workload: kueue.Workload) -> WrittenPod:
+def pod_of_workload(workload: kueue.Workload) -> WrittenPod:
     """Return a pod of the first pod set of a Workload of Kueue, with Kueue's scheduling gate until it is admitted."""
     pod_set, owners = workload.spec.pod_sets[0], workload.metadata.owner_references
     belonging = {} if owners else {kueue.GROUP_LABEL: workload.metadata.name}  # labels that mark its pods

@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.states import CannotStart, Lifecycle, NoScheduler, NotChanged, Refused
+from kschedx.controllers.states import CannotStart, Lifecycle, NoScheduler, NotChanged, Refused, Suspended
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
@@ -206,7 +206,7 @@ def simulation_view(
         command="kschedx simulate",
         headline=_simulation_headline(simulation),
         tone=_simulation_tone(simulation),
-        details=(*map(growth_text, answer.growths), *([] if answer.ties is None else [answer.ties])),
+        details=(*map(growth_text, answer.growths), *filter(None, (answer.ties, simulation.idle_text))),
         facts=tuple(_facts(simulation)),
         lists=_simulation_lists(simulation, shared, tried),
         usage=_usage(simulation),
@@ -411,7 +411,9 @@ def _other_parts(simulation: Simulation) -> Iterator[str]:
     stalled = [*_stalled_rollouts(simulation)]
     for state in simulation.states:
         facts = state.lifecycle
-        if facts is not None and not isinstance(facts, NoScheduler) and facts.subject not in stalled:
+        is_of_kueue = isinstance(facts, Suspended) and bool(facts.queue or facts.waits)  # counted as its Workload
+        is_counted = not (is_of_kueue or isinstance(facts, NoScheduler))
+        if facts is not None and is_counted and facts.subject not in stalled:
             counted = "with refused pods" if type(facts) is Refused and facts.is_workload else state.state.counted
             pods = unable if isinstance(facts, CannotStart) else len(disputed) - unable
             states[_noun(facts), counted] += pods if facts.subject in disputed else 1
@@ -530,12 +532,13 @@ def _workload_kind(result: WorkloadResult) -> str:
 def _state_item(explanation: Explanation, *, is_tried: bool) -> ViewItem:
     """Return the row of a state that no decision of kube-scheduler explains, with its first fix if fixes are tried."""
     view = explanation_view(explanation, with_fixes=is_tried)
+    because = (Fact(label="because", items=view.roots[:1]),) if view.roots else ()
     return ViewItem(
         title=view.headline,
         tone=view.tone,
         kind=explanation.state.counted,
         values=(0, 0, 0, ""),
-        facts=(Fact(label="because", items=view.roots[:1]),) if view.roots else (),
+        facts=(*because, *[fact for fact in view.facts if fact.label == "quota"][:1]),
         fixes=view.fixes[:1],
     )
 

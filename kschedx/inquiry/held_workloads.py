@@ -1,0 +1,80 @@
+"""Why pods of a cluster are in no queue of kube-scheduler: Kueue does not admit their Workload, they are being deleted,
+or nothing creates them because a workload is paused or suspended."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from kschedx.controllers.pod_lifecycle import pod_lifecycle
+from kschedx.controllers.states import BeingDeleted, Paused, Suspended, headline
+from kschedx.controllers.workload_lifecycle import workload_lifecycle
+from kschedx.controllers.workloads import Workload, manifest_of
+from kschedx.errors import KschedxError
+from kschedx.explain.setup import Setup, stored_subject
+from kschedx.inquiry.autoscalers import AutoscalingOptions
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.manifests import written_from
+from kschedx.inquiry.pod import WithoutDecision, answer_with_fixes, explain
+from kschedx.inquiry.target import pod_of_workload
+from kschedx.kube import kueue
+from kschedx.kube.controllers import stored_metadata
+from kschedx.patterns import lazy_pattern
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
+
+_MOST_NAMED = 3
+_IS_HELD = lazy_pattern(rb'"(?:paused|suspend)":\s*true')
+
+
+def held_by_kueue(
+    snapshot: Snapshot, pending: Container[str], setup: Setup, autoscaling: AutoscalingOptions | None
+) -> Iterator[Explanation]:
+    """Yield the answer about each of the pending Workloads, `namespace/name`, of Kueue: about the suspended workload,
+    the first pod that is gated, or else a pod of its template."""
+    for workload in (each for each in snapshot.of(kueue.Workload) if each.key in pending):
+        try:
+            yield _kueue_answer(snapshot, workload, setup, autoscaling)
+        except KschedxError:  # kschedx cannot decide about its pods, and Kueue's message has the cause
+            continue
+
+
+def _kueue_answer(
+    snapshot: Snapshot, workload: kueue.Workload, setup: Setup, autoscaling: AutoscalingOptions | None
+) -> Explanation:
+    namespace, owners = workload.metadata.namespace, workload.metadata.owner_references
+    manifests = (manifest_of(snapshot, Workload(owner.kind, namespace, owner.name)) for owner in owners)
+    keys = (f"{namespace}/{owner.name}" for owner in owners if owner.kind == "Pod")
+    row = next((snapshot.pods.rows[key] for key in keys if key in snapshot.pods.rows), None)
+    if row is not None:
+        return explain(stored_subject(snapshot, snapshot.pods[row]), setup, autoscaling)
+    manifest = next(filter(None, manifests), None)
+    written = pod_of_workload(workload) if manifest is None else written_from(snapshot, dict(manifest))
+    decision = WithoutDecision(
+        written=written, before=snapshot, snapshot=snapshot, setup=setup, autoscaling=autoscaling
+    )
+    return decision.answer() or explain(written.admit(snapshot, setup), setup, autoscaling)
+
+
+def being_deleted(snapshot: Snapshot, setup: Setup) -> Iterator[Explanation]:
+    """Yield the answer about each pod without a node that is being deleted."""
+    pods = snapshot.pods
+    for row in pods.pending:
+        if pods.deletion_timestamps[row] and isinstance(facts := pod_lifecycle(snapshot, pods[row]), BeingDeleted):
+            yield answer_with_fixes(stored_subject(snapshot, pods[row]), setup, facts)
+
+
+def idle_text(snapshot: Snapshot, within: str | None = None) -> str:
+    """Return which workloads of one namespace or of all wait for their users, who paused or suspended them; empty if
+    there are none."""
+    reads = list[str]()
+    for (kind, namespace, name), raw in snapshot.workloads.items():
+        is_part = kind == "CronJob" or stored_metadata(raw).controller is not None
+        if is_part or within not in (None, namespace) or not _IS_HELD.search(raw):
+            continue
+        manifest = manifest_of(snapshot, Workload(kind, namespace, name))
+        state = None if manifest is None else workload_lifecycle(snapshot, manifest)
+        if isinstance(state, Paused) or (isinstance(state, Suspended) and not state.queue):
+            reads.append(headline(state))
+    more = len(reads) - _MOST_NAMED
+    others = (f"{count(more, 'other workload')} {'is' if more == 1 else 'are'} paused or suspended",)
+    return "; ".join((*reads[:_MOST_NAMED], *(others if more > 0 else ())))

@@ -1,0 +1,98 @@
+"""`simulate` names the same first fix as `why`, also where an autoscaler or Kueue decides, and what is in no queue."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, node, pod
+from tests.command import kschedx
+
+FIXTURES = Path("fixtures")
+
+
+def first_fix(command: str, story: str, *options: str) -> str:
+    folder = FIXTURES / story
+    ran = kschedx(command, "-f", str(folder / "pod.yaml"), "-s", str(folder / "cluster.yaml"), *options, "-o", "json")
+    document = json.loads(ran.out)
+    return str(document["fixes"][0]["title"])
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        "autoscaler-at-maximum",
+        "autoscaler-backoff",
+        "autoscaler-grows",
+        "karpenter-grows",
+        "karpenter-limit-reached",
+        "karpenter-taint-not-tolerated",
+    ],
+)
+def test_a_simulation_names_the_fix_that_why_names_first(story: str) -> None:
+    assert first_fix("simulate", story) == first_fix("why", story)
+
+
+def test_a_fix_after_an_autoscaler_has_added_nodes_counts_them(tmp_path: Path) -> None:
+    story = FIXTURES / "autoscaler-grows"
+    written = story.joinpath("pod.yaml").read_text()
+    path = tmp_path / "pods.yaml"
+    path.write_text("\n---\n".join(written.replace("name: search-0", f"name: search-{n}") for n in range(10, 32)))
+    ran = kschedx("simulate", "--autoscale", "-f", str(path), "-s", str(story / "cluster.yaml"), "-o", "json")
+    document = json.loads(ran.out)
+    [group] = document["autoscaler"]["groups"]
+    assert document["autoscaler"]["groups"][group] == {"from": 2, "to": 10, "max": 10}
+    assert document["fixes"][0]["title"].startswith(f"raise the maximum of node group {group} from 10 to ")
+
+
+def test_a_simulation_shows_the_quota_that_a_workload_of_kueue_lacks() -> None:
+    screen = kschedx("simulate", "-s", str(FIXTURES / "kueue-too-large" / "cluster.yaml")).out
+    assert "✗ ml/job/train is suspended: it waits for quota in Kueue (queue research)" in screen
+    assert "quota     cpu in on-demand: requests 12, 6 free = 6 nominal - 0 used" in screen
+    assert "fix       raise borrowingLimit of flavor on-demand in ClusterQueue research: cpu from 2 to 6" in screen
+
+
+DELETED = pod("old") | {
+    "metadata": {
+        "name": "old",
+        "namespace": "default",
+        "deletionTimestamp": "2026-05-01T10:00:00Z",
+        "finalizers": ["example.com/hold"],
+    }
+}
+CONTAINERS = [{"name": "c", "image": "x"}]
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS}}
+PAUSED: Manifest = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {"paused": True, "replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE},
+}
+SUSPENDED: Manifest = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "train", "namespace": "default"},
+    "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": CONTAINERS}}},
+}
+
+
+@pytest.mark.parametrize("command", [("simulate",), ("why", "--all-pending")], ids=" ".join)
+@pytest.mark.parametrize(
+    ("manifest", "code", "expected"),
+    [
+        (DELETED, 1, "being deleted (since 2026-05-01T10:00:00Z)"),
+        (PAUSED, 0, "default/deploy/web is paused: it has no ReplicaSet yet"),
+        (SUSPENDED, 0, "default/job/train is suspended: spec.suspend is true"),
+    ],
+    ids=["being deleted", "paused", "suspended"],
+)
+def test_what_is_in_no_queue_is_named(
+    command: tuple[str, ...], manifest: Manifest, code: int, expected: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("a"), manifest]}))
+    ran = kschedx(*command, "-s", str(path))
+    assert ran.code == code
+    assert expected in ran.out
