@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# how fast a machine is says nothing about a law; a run of the suite tries the same examples every time
+# how fast a machine is says nothing about a law; a run of the suite tries the same examples every time, `.ci/run` more
 settings.register_profile(
     "kschedx",
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=15,
+    max_examples=8,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("more", settings.get_profile("kschedx"), max_examples=60)

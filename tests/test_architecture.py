@@ -142,6 +142,13 @@ def type_checking(test: ast.expr) -> bool:
     return "TYPE_CHECKING" in {getattr(test, "id", ""), getattr(test, "attr", "")}
 
 
+def statements_below(node: ast.AST) -> Iterator[ast.AST]:
+    """Return the statements, exception handlers, and cases directly in a statement."""
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        inner = getattr(node, name, ())
+        yield from inner if isinstance(inner, list) else ()
+
+
 def imports_below(path: Path, node: ast.AST, at_start: bool = True) -> Iterator[Import]:
     match node:
         case ast.Import(names=names, lineno=line):
@@ -154,7 +161,7 @@ def imports_below(path: Path, node: ast.AST, at_start: bool = True) -> Iterator[
             return
         case ast.ImportFrom(lineno=line):
             raise AssertionError(f"{path}:{line}: a relative import")
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
             at_start = False
         case ast.If(test=test, body=body, orelse=orelse) if type_checking(test):
             for statement in body:
@@ -162,7 +169,7 @@ def imports_below(path: Path, node: ast.AST, at_start: bool = True) -> Iterator[
             for statement in orelse:
                 yield from imports_below(path, statement, at_start)
             return
-    for child in ast.iter_child_nodes(node):
+    for child in statements_below(node):
         yield from imports_below(path, child, at_start)
 
 
@@ -171,7 +178,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 def bodies(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """Return the functions of a module with their number of lines, without parameters and docstring."""
-    for node in ast.walk(tree):
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:
+        nodes += statements_below(node)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0]
             yield node.name, node.end_lineno - first.lineno + 1

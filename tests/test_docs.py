@@ -97,10 +97,6 @@ UPSTREAM = ("asks for all devices, but resource pool", "0 nodes are available: I
 """Texts of the real components, which stay unchanged."""
 
 
-def screen_id(path: Path) -> str:
-    return "/".join(path.relative_to(ROOT / "tests").with_suffix("").parts)
-
-
 def literals(path: Path) -> Iterator[tuple[int, str]]:
     """Return the texts of several words in a module with their lines, without docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -192,13 +188,13 @@ def headlines(screen: str) -> Iterator[str]:
         yield " ".join([lines[0], *map(str.strip, rest)])
 
 
-@pytest.mark.parametrize("path", SCREENS, ids=screen_id)
-def test_a_headline_is_short_and_has_no_period(path: Path) -> None:
-    for headline in headlines(path.read_text(encoding="utf-8")):
-        assert not headline.endswith(".")
-        for sentence in re.split(r"(?<=[.:;!?])\s+| · ", headline):
-            assert len(PLAIN.findall(sentence)) <= LONGEST_ON_SCREEN, sentence
-        assert not re.match(r"[A-Z][a-z]*\b", headline[2:])
+def test_a_headline_is_short_and_has_no_period() -> None:
+    for path in SCREENS:
+        for headline in headlines(path.read_text(encoding="utf-8")):
+            assert not headline.endswith("."), path
+            for sentence in re.split(r"(?<=[.:;!?])\s+| · ", headline):
+                assert len(PLAIN.findall(sentence)) <= LONGEST_ON_SCREEN, (path, sentence)
+            assert not re.match(r"[A-Z][a-z]*\b", headline[2:]), path
 
 
 SENTENCE = re.compile(
@@ -207,19 +203,19 @@ SENTENCE = re.compile(
 """A note, or a fix, with the lines that continue it."""
 
 
-@pytest.mark.parametrize("path", SCREENS, ids=screen_id)
-def test_sentences_of_notes_and_fixes_are_short(path: Path) -> None:
-    for match in SENTENCE.finditer(path.read_text(encoding="utf-8")):
-        text = " ".join([match["first"], *match["rest"].split()])
-        for sentence in re.split(r"(?<=[.:;!?])\s+| · ", text):
-            assert len(PLAIN.findall(sentence)) <= LONGEST_ON_SCREEN, sentence
+def test_sentences_of_notes_and_fixes_are_short() -> None:
+    for path in SCREENS:
+        for match in SENTENCE.finditer(path.read_text(encoding="utf-8")):
+            text = " ".join([match["first"], *match["rest"].split()])
+            for sentence in re.split(r"(?<=[.:;!?])\s+| · ", text):
+                assert len(PLAIN.findall(sentence)) <= LONGEST_ON_SCREEN, (path, sentence)
 
 
-@pytest.mark.parametrize("path", SCREENS, ids=screen_id)
-def test_the_amounts_of_a_screen_have_one_unit(path: Path) -> None:
-    for amounts in BALANCE.findall(path.read_text(encoding="utf-8")):
-        units = {re.sub(r"^[\d.]+", "", amount) for amount in amounts if amount != "0"}
-        assert len(units) <= 1, amounts
+def test_the_amounts_of_a_screen_have_one_unit() -> None:
+    for path in SCREENS:
+        for amounts in BALANCE.findall(path.read_text(encoding="utf-8")):
+            units = {re.sub(r"^[\d.]+", "", amount) for amount in amounts if amount != "0"}
+            assert len(units) <= 1, (path, amounts)
 
 
 NAMES = re.compile(

@@ -20,13 +20,12 @@ from tests.builders import Manifest
 from tests.cli.manifests import NODE, POD, changed, write
 from tests.command import kschedx
 
-with gzip.open(Path(__file__).parent / "device_quotas.jsonl.gz") as file:
-    CASES: list[dict[str, Any]] = [json.loads(line) for line in file]
-
 
 def test_quotas_refuse_claims_as_recorded() -> None:
-    assert {bool(case["refusal"]) for case in CASES} == {True, False}
-    for case in CASES:
+    with gzip.open(Path(__file__).parent / "device_quotas.jsonl.gz") as file:
+        cases: list[dict[str, Any]] = [json.loads(line) for line in file]
+    assert {bool(case["refusal"]) for case in cases} == {True, False}
+    for case in cases:
         claim = defaulted_claim(decode(json.dumps(case["claim"]).encode(), ResourceClaim))
         quota = decode(json.dumps(case["quota"]).encode(), ResourceQuota)
         assert quota_refusal(claim, [quota], pod_level_resources=True) == case["refusal"], case

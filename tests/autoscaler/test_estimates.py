@@ -12,6 +12,7 @@ from tests.autoscaler.loops import Json, cases
 from tests.autoscaler.single_group import autoscale, group, node, pod, status
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "case", [item for item in cases() if item["expect"].get("options")], ids=lambda case: case["name"]
 )

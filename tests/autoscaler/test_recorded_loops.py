@@ -24,6 +24,7 @@ def autoscale(case: Json) -> Json:
     return result
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
 def test_a_loop_equals_the_recorded_one(case: Json) -> None:
     recorded = case["expect"]

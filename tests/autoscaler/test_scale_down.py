@@ -468,6 +468,7 @@ def random_cluster(chance: Random) -> kschedx.Snapshot:
     return cluster(*nodes, *pods)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_the_fast_search_finds_the_nodes_of_a_full_search(seed: int) -> None:
     """Most pods move to nodes of identical pods, without a search among the moved pods."""

@@ -150,6 +150,7 @@ def test_names_of_the_kubeconfig(tmp_path: Path, offered: Offered) -> None:
     assert offered("why", "--kubeconfig", "missing", "--context", "") == []
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

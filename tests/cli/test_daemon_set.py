@@ -231,6 +231,7 @@ def test_pods_that_are_pending_regardless_of_nodes(spec: Manifest, expected: lis
     assert [line for line in result.out.splitlines() if line in expected] == expected
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("options", "code"), [((), 1), (("--node", "runs"), 0), (("--node", "small"), 1)])
 def test_all_output_forms_have_the_same_outcome(options: tuple[str, ...], code: int, tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)

@@ -325,7 +325,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(("line", "most"), BOUNDED, ids=lambda value: named(value) if isinstance(value, tuple) else "")
 def test_answers_have_a_maximum_size(line: tuple[str, ...], most: int, large: dict[str, Path]) -> None:
     result = run_command(line, large)

@@ -101,6 +101,7 @@ def test_a_file_named_like_a_profile_has_a_note(tmp_path: Path) -> None:
     assert "sesame" in kschedx("profiles", "show", "./binpack", cwd=tmp_path).out
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
@@ -347,7 +348,7 @@ def kills(name: str) -> Iterator[Any]:
         yield pytest.param(name, number, moment, id=f"{name}-{number.name}-{moment} s")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(("name", "number", "moment"), [kill for name in STARTING_OTHERS for kill in kills(name)])
 def test_no_process_remains_after_a_kill(
     name: str, number: signal.Signals, moment: float | None, tmp_path: Path

@@ -146,6 +146,7 @@ profiles:
 """
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("question", PAGES.values(), ids=PAGES)
 def test_no_form_of_an_answer_has_control_characters(question: tuple[str, ...], tmp_path: Path) -> None:
     raw = "".join(text for text, _ in HOSTILE.values())

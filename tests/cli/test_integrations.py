@@ -252,6 +252,7 @@ def test_a_plugin_of_k9s_answers(environment: dict[str, str], name: str, chosen:
     assert (result.returncode, result.stdout.partition("\n")[0]) == (0, answer), result.stderr
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["k9s-drain", "k9s-namespace", "k9s-node", "k9s-pod", "k9s-workload"])
 def test_a_plugin_of_k9s_runs_no_shell_on_names(environment: dict[str, str], tmp_path: Path, name: str) -> None:
     hostile = f'"; touch {tmp_path}/a; $(touch {tmp_path}/b) `touch {tmp_path}/c` "'

@@ -168,6 +168,7 @@ def test_the_keys_are_listed_over_the_page() -> None:
     walked("zone-full", walk)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("width", [40, 60, 80, 110, 200])
 def test_no_line_of_an_answer_is_broken_twice(width: int) -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:

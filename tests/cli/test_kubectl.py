@@ -62,6 +62,7 @@ def test_help_and_errors_have_the_name_of_the_plugin() -> None:
     assert "Usage: kschedx why " in run_as("kschedx", "why", "--help").stdout
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -19,14 +19,14 @@ MOVED = ("diff-profiles", "default", "binpack", "--all", "-o", "json")
 @pytest.fixture
 def cluster(tmp_path: Path) -> Path:
     nodes = [NODE, changed(NODE, "metadata.name", "node-02")]
-    pending = [small_pod(f"web-{number}", str(1 + number % 6)) for number in range(11)]
+    pending = [small_pod(f"web-{number}", "99" if number % 5 == 4 else "1") for number in range(11)]
     running = [changed(small_pod(f"run-{number}"), "spec.nodeName", "node-01") for number in range(3)]
     return write(tmp_path, *nodes, *pending, *running)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("question", [WHY, DIFF, MOVED], ids=" ".join)
-@pytest.mark.parametrize("of", [1, 3, 20])
+@pytest.mark.parametrize("of", [3, 1, 20])
 def test_merged_parts_equal_the_whole(cluster: Path, tmp_path: Path, question: tuple[str, ...], of: int) -> None:
     whole = kschedx(*question, "-s", cluster)
     parts = []
@@ -40,9 +40,12 @@ def test_merged_parts_equal_the_whole(cluster: Path, tmp_path: Path, question: t
 
 
 @pytest.mark.parametrize("of", range(1, 12))
-@pytest.mark.parametrize("count", range(12))
-def test_every_row_is_in_exactly_one_part(of: int, count: int) -> None:
-    rows = list(range(count))
+def test_every_row_is_in_exactly_one_part(of: int) -> None:
+    for rows in map(list, map(range, range(12))):
+        check_parts(rows, of)
+
+
+def check_parts(rows: list[int], of: int) -> None:
     parts = [Shard(index=index, of=of).part(rows) for index in range(1, of + 1)]
     assert [row for part in parts for row in part] == rows
     assert max(map(len, parts)) - min(map(len, parts)) <= 1

@@ -52,6 +52,7 @@ def commands(cluster: Path) -> dict[str, list[str | Path]]:
     }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "name", ["version", "help", "screen", "json", "snapshot", "doctor", "reason", "profiles", "completion"]
 )
@@ -68,6 +69,7 @@ def test_a_closed_output_is_a_one_line_error(name: str, cluster: Path) -> None:
     assert (result.returncode, result.stderr) == (2, "error: write: bad file descriptor\n")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("target", "code"), [("pod/web-0", 0), ("pod/huge", 1)])
 @pytest.mark.parametrize("form", ["wide", "json"])
 def test_a_closed_pipe_does_not_change_the_exit_code(target: str, code: int, form: str, tmp_path: Path) -> None:
@@ -187,6 +189,7 @@ worker._process.join()
 """
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("after", [0, 0.05, 0.1, 0.15, 0.2, 0.3, 1])
 def test_a_worker_ends_quietly_with_an_early_interrupt(after: float) -> None:
     """Ctrl-C reaches every process of the terminal, also one that loads its modules."""

@@ -56,6 +56,7 @@ def test_only_a_boolean_turns_checks_off(written: object, api: FakeApiServer, tm
     assert not api.requests
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("cluster", "code", "says"),
     [
@@ -128,6 +129,7 @@ SECRET_URLS = (
 )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("url", SECRET_URLS)
 @pytest.mark.parametrize("field", ["server", "proxy-url", "idp-issuer-url"])
 def test_no_error_about_a_connection_shows_a_secret_of_a_url(field: str, url: str, tmp_path: Path) -> None:
@@ -200,6 +202,7 @@ def test_no_answer_shows_a_secret_of_a_quoted_url(form: str, tmp_path: Path) -> 
     assert SECRET not in result.out + result.err
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("user", [{"token": SECRET}, {"username": "me", "password": SECRET}], ids=["token", "password"])
 @pytest.mark.parametrize("status", [302, 400, 401, 403, 500])
 @pytest.mark.parametrize("path", ["/version", "/apis", "/pods"])

@@ -17,7 +17,7 @@ def explain(case: Case, *, has_fixes: bool) -> Json:
     return explanation.to_dict() if has_fixes else explanation_document(explanation.cycle, (), ())
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(("number", "case"), list(enumerate(cases())), ids=lambda value: getattr(value, "name", ""))
 def test_a_decision_equals_the_recorded_one(number: int, case: Case) -> None:
     items = list(

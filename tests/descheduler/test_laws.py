@@ -60,7 +60,6 @@ def deschedule_rounds(objects: Sequence[Manifest], policy_manifest: Manifest, ro
 
 
 @given(pods, st.fixed_dictionaries({app: st.integers(0, 3) for app in APPS}), st.sampled_from(POLICIES))
-@settings(max_examples=60, deadline=None)
 def test_a_round_respects_budgets_and_loses_no_pod(
     pod_fields: list[dict[str, object]], allowed: Mapping[str, int], policy_manifest: Manifest
 ) -> None:
@@ -80,7 +79,6 @@ def test_a_round_respects_budgets_and_loses_no_pod(
 
 
 @given(pods, st.sampled_from(POLICIES), st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
-@settings(max_examples=60, deadline=None)
 def test_no_limit_is_exceeded(
     pod_fields: list[dict[str, object]], policy_manifest: Manifest, total: int, per_node: int, per_namespace: int
 ) -> None:
@@ -100,7 +98,7 @@ def test_no_limit_is_exceeded(
 
 
 @given(pods, st.sampled_from(POLICIES))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 def test_a_second_round_continues_the_first(pod_fields: list[dict[str, object]], policy_manifest: Manifest) -> None:
     """Two rounds begin with the single round; a settled result evicts nothing more."""
     one_round, two_rounds = (

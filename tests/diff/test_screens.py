@@ -134,6 +134,7 @@ def test_the_numbers_of_the_document_add_up(name: str) -> None:
             assert sum(turn["swing"] for turn in turned.values()) > 0
 
 
+@pytest.mark.sample(3)
 @each_command
 def test_the_reverse_comparison_has_the_same_differences(name: str) -> None:
     """A comparison of B with A finds the same differences as one of A with B."""

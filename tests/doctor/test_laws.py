@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -59,7 +59,6 @@ def dumps(draw: st.DrawFn) -> list[list[Manifest]]:
     return files
 
 
-@settings(max_examples=60)
 @given(dumps())
 def test_every_dump_has_an_answer(files: list[list[Manifest]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -82,7 +81,6 @@ def test_every_dump_has_an_answer(files: list[list[Manifest]]) -> None:
     assert (screen.code == 1) == any(finding["id"] not in ("perhaps-none", "secrets") for finding in findings)
 
 
-@settings(max_examples=20)
 @given(st.sets(st.sampled_from(TITLES), min_size=1))
 def test_a_file_given_twice_is_a_copy_of_all_objects(titles: set[str]) -> None:
     cluster = whole()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.explain.diagnosis import Diagnosis, EvictionVerdict, eviction, holders, label_hint
@@ -96,7 +96,6 @@ def test_affinity_groups_by_the_expressions_that_fail() -> None:
     assert [names for names, _ in group_rejections(cycle)] == [["half", "other"], ["none"]]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["1", "2", "8"]), st.sampled_from(["", "a", "b"]), st.booleans()),

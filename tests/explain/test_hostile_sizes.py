@@ -19,6 +19,7 @@ MANY = 5000
 SPREAD = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "a"}}}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("place", "spec"),
     [
@@ -56,7 +57,7 @@ def node_terms(terms: int, expressions: int) -> Manifest:
 TAINTS = [{"key": f"t{number}", "operator": "Exists"} for number in range(10_000)]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("place", "spec"),
     [

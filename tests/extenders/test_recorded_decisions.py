@@ -26,6 +26,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(case, id=case["name"])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", list(cases()))
 def test_a_decision_equals_the_recorded_one(case: Json) -> None:
     extenders, expect = Extenders(case), case["expect"]

@@ -9,6 +9,7 @@ from kschedx.framework.cycle import Outcome
 from tests.golden.stories import OF_PODS, Story, explained
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("story", OF_PODS, ids=lambda story: story.name)
 def test_a_verified_fix_puts_the_pod_on_a_node_that_it_names(story: Story) -> None:
     answer = explained(story)

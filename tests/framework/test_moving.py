@@ -63,7 +63,7 @@ def fresh_decision(run: Run, row: int) -> Decision:
     return Decision.of(run.scheduler.on(snapshot).schedule(snapshot.pods[row]))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_moved_pod_leaves_the_decisions_of_a_fresh_cluster(family: str) -> None:
     for case in recorded_cases(family, 4):
@@ -108,6 +108,7 @@ def test_pods_share_a_decision_with_nominated_pods(monkeypatch: pytest.MonkeyPat
     assert [run.decide(run.cluster.pods.rows[f"default/{name}"]).outcome for name in "pq"] == [Outcome.SCHEDULED] * 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_added_node_is_reverted(family: str) -> None:
     for case in recorded_cases(family, 3):
@@ -134,7 +135,7 @@ def test_an_added_node_is_reverted(family: str) -> None:
         assert facts_of(run.decide(row)) == before, (case["name"], "no decision was made while the node existed")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_changed_node_is_reverted(family: str) -> None:
     for case in recorded_cases(family, 4):
@@ -193,6 +194,7 @@ def random_templates(dice: random.Random) -> list[tuple[dict[str, str], dict[str
     return items
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_alternating_templates_are_decided_as_on_a_fresh_cluster(seed: int) -> None:
     dice = random.Random(seed)
@@ -245,7 +247,7 @@ NO_AFFINITY: dict[str, object] = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_pods_that_share_columns_differ_as_alone(family: str) -> None:
     for number, case in enumerate(recorded_cases(family, 3)):

@@ -18,17 +18,14 @@ from tests.fuzz import expressions, files, hostile, network, targets
 
 ROOT = Path(__file__).resolve().parents[2]
 
-short_run = settings(max_examples=25, derandomize=True)
 seeds = st.integers(0, 2**32)
 
 
-@short_run
 @given(seeds)
 def test_random_clusters(seed: int) -> None:
     files.answers(hostile.as_json(hostile.cluster(Random(seed))))
 
 
-@short_run
 @given(seeds, st.integers(1, 4))
 def test_damaged_stories(seed: int, times: int) -> None:
     random = Random(seed)
@@ -59,19 +56,19 @@ def damaged_texts(draw: st.DrawFn) -> bytes:
 TEXT_TARGETS = (files.json_pieces, files.yaml_readers, files.configurations, files.config_maps)
 
 
-@settings(short_run, max_examples=100)
+@settings(max_examples=settings().max_examples * 2)
 @given(damaged_texts(), st.sampled_from(TEXT_TARGETS))
 def test_damaged_texts(text: bytes, target: Callable[[bytes], None]) -> None:
     target(text)
 
 
-@settings(short_run, max_examples=100)
+@settings(max_examples=settings().max_examples * 2)
 @given(st.lists(st.sampled_from(expressions.TOKENS), max_size=12).map("".join))
 def test_random_selectors(text: str) -> None:
     expressions.selectors(text.encode())
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", sorted(targets.TARGETS))
 def test_seeds(name: str) -> None:
     """Every target accepts the seeds of its corpus."""
@@ -80,7 +77,6 @@ def test_seeds(name: str) -> None:
         target.run(seed)
 
 
-@settings(short_run, max_examples=60)
 @given(st.data())
 @pytest.mark.parametrize("name", [target.run.__name__ for target in targets.FAMILIES["network"]])
 def test_damaged_answers(name: str, data: st.DataObject) -> None:
@@ -91,7 +87,7 @@ def test_damaged_answers(name: str, data: st.DataObject) -> None:
     target.run(seed[:start] + piece + seed[start + length :])
 
 
-@settings(short_run, max_examples=100)
+@settings(max_examples=settings().max_examples * 2)
 @given(st.binary(max_size=12))
 def test_random_objects_of_a_program(data: bytes) -> None:
     files.library(data)

@@ -158,7 +158,7 @@ LAWS = (
 )
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @each_story
 def test_every_output_obeys_the_laws(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """All laws are in a single test, so that each output is computed once."""
@@ -181,7 +181,7 @@ IN_TURN = (
 )
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("number", range(len(CLUSTERS)), ids=[path.parent.name for path in CLUSTERS])
 def test_no_screen_is_wider_than_the_window(number: int) -> None:
     """Except for lines of one word. Each cluster answers for its pending pods, and one of the other questions."""

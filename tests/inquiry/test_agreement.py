@@ -221,7 +221,6 @@ def write(folder: Path, name: str, objects: list[Manifest]) -> tuple[str, ...]:
     return ("--config", "config.yaml") if name == "WaitingForGang" else ()
 
 
-@pytest.mark.sample(2)
 def test_pods_of_a_deployment_belong_to_its_replica_set() -> None:
     pods = [replica("web-1-a", "ReplicaSet", "web-1"), replica("web-0-a", "ReplicaSet", "web-0")]
     snapshot = Snapshot.from_objects([workload("Deployment"), ROLLED_OUT, OLD, *pods])
@@ -232,6 +231,7 @@ def test_pods_of_a_deployment_belong_to_its_replica_set() -> None:
     assert [*owned_rows] == [[0], [1], [0, 1]]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("name", "target", "objects"), KNOWN)
 def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target: str, objects: list[Manifest]) -> None:
     gang = write(tmp_path, name, objects)

@@ -9,6 +9,7 @@ import pytest
 from tests.karpenter.rounds import Json, decide_round, recorded_rounds, sort_texts
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", recorded_rounds(), ids=lambda case: case["name"])
 def test_a_round_equals_the_recorded_one(case: Json) -> None:
     document = json.loads(json.dumps(decide_round(case)))

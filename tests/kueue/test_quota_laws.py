@@ -47,7 +47,7 @@ def use(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
 
 
 @given(trees(), USES, AMOUNTS)
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 3)
 def test_removing_usage_restores_the_tree(tree: QuotaTree, uses: list[tuple[int, int]], amount: int) -> None:
     use(tree, uses)
     before = usages(tree)
@@ -58,14 +58,14 @@ def test_removing_usage_restores_the_tree(tree: QuotaTree, uses: list[tuple[int,
 
 
 @given(trees(), USES)
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 3)
 def test_available_quota_never_exceeds_potential_quota(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
     use(tree, uses)
     assert all(0 <= leaf.available(CPU) <= max(0, leaf.potential(CPU)) for leaf in tree.queues.values())
 
 
 @given(trees(), USES)
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 3)
 def test_using_the_available_quota_leaves_none(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
     use(tree, uses)
     for leaf in tree.queues.values():

@@ -131,7 +131,7 @@ def as_pod(manifest: Manifest) -> Manifest:
     return pod_from_workload(manifest) if manifest["kind"] in MAKING_PODS else manifest
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_anonymizing_keeps_the_answer_of_a_story(story: Story) -> None:
     cluster = objects_of(str(ROOT / story.cluster))
@@ -161,7 +161,7 @@ def test_anonymizing_keeps_the_answer_of_a_story(story: Story) -> None:
 # --- recorded decisions
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("case", cases()[::10], ids=lambda case: case.name)
 def test_anonymizing_keeps_a_recorded_decision(case: Case) -> None:
     objects, name = case.record["objects"], case.record["pod"]
@@ -179,6 +179,7 @@ def test_anonymizing_keeps_a_recorded_decision(case: Case) -> None:
 # --- admission
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("case", ADMISSION_CASES, ids=lambda case: case["name"])
 def test_anonymizing_keeps_the_admitted_pod(case: dict[str, Any]) -> None:
     def admit_or_none(context: Sequence[Manifest], manifest: Manifest) -> Manifest | None:

@@ -232,7 +232,7 @@ CLUSTERS = (
 )
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("objects", CLUSTERS, ids=map(str, range(len(CLUSTERS))))
 def test_a_printed_fix_schedules_the_pod_and_leaves_no_other_pending(objects: list[Manifest], tmp_path: Path) -> None:
     snapshot = kschedx.Snapshot.from_objects(objects)

@@ -137,6 +137,7 @@ def wrapped(script: str) -> str:
     return "".join(f"{row}\n" for row in (*rows, "#", *shell_rows("# " + script.rstrip("\n").replace("\n", " "), 20)))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_shell_runs_only_the_printed_command(seed: int, tmp_path: Path) -> None:
     programs, folder = tmp_path / "bin", tmp_path / "here"

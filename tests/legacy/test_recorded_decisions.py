@@ -52,7 +52,7 @@ def explain(version: str, case: Case) -> Json:
     return kschedx.explain(snapshot, case.record["pod"], config=config, kube_version=version).to_dict()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("version", "case"), CASES, ids=[f"{version}-{case.name}" for version, case in CASES])
 def test_a_decision_equals_the_recorded_one(version: str, case: Case) -> None:
     document = explain(version, case)
@@ -62,7 +62,7 @@ def test_a_decision_equals_the_recorded_one(version: str, case: Case) -> None:
         pytest.fail(f"{case.name}: {len(items)} differences from kube-scheduler's decision\n{text}", pytrace=False)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(("version", "case"), CASES, ids=[f"{version}-{case.name}" for version, case in CASES])
 def test_every_rejection_has_findings(version: str, case: Case) -> None:
     filtered = explain(version, case)["filter"] or {"nodes": {}}
@@ -78,7 +78,7 @@ def test_every_rejection_has_findings(version: str, case: Case) -> None:
 WITH_EXCLUDED_NODES = [case for version, case in CASES if version == "1.5" and not case.record["expect"].get("error")]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("case", WITH_EXCLUDED_NODES, ids=lambda case: case.name)
 def test_excluded_nodes_equal_the_recorded_ones(case: Case) -> None:
     names = {item["metadata"]["name"] for item in case.record["objects"] if item["kind"] == "Node"}
@@ -89,6 +89,7 @@ def test_excluded_nodes_equal_the_recorded_ones(case: Case) -> None:
 RESOLVABLE = [case for version, case in CASES if version == "1.13" and case.record["expect"].get("message")]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("case", RESOLVABLE, ids=lambda case: case.name)
 def test_nodes_tried_by_preemption_equal_the_recorded_ones(case: Case) -> None:
     nodes = explain("1.13", case)["filter"]["nodes"]

@@ -109,6 +109,7 @@ def test_a_manifest_is_text_and_a_snapshot_is_a_listed_one() -> None:
     run_session(talk, KnownClusters(snapshots=(str(ROOT / "fixtures" / "tie"),)))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("tool", "arguments", "expected"),
     [

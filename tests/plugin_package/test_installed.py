@@ -153,6 +153,7 @@ def test_it_is_listed_with_its_package(run: Path) -> None:
     assert "cannot be imported: ModuleNotFoundError" in " ".join(theirs.split())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("plugin", "code", "expected"),
     [

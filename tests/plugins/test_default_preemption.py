@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import kschedx
@@ -588,7 +588,6 @@ def _spread(app: str) -> list[Manifest]:
     return [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     pods=PODS,
     cpu=st.sampled_from([1500, 2500]),

@@ -652,7 +652,7 @@ def reasons_of(verdicts: Verdicts) -> list[str]:
 
 
 @given(clusters())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 def test_columns_equal_the_reference_on_each_node(objects: list[Manifest]) -> None:
     fw, plugin, state, new, skipped = pre_filter(objects)
     reference = Reference(fw)
@@ -667,7 +667,7 @@ def test_columns_equal_the_reference_on_each_node(objects: list[Manifest]) -> No
 
 
 @given(clusters(), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=settings().max_examples * 3)
 def test_removed_pods_change_only_their_own_node(objects: list[Manifest], data: st.DataObject) -> None:
     fw, plugin, state, new, skipped = pre_filter(objects)
     running = [row for row, place in enumerate(fw.snapshot.pods.node.tolist()) if place >= 0]

@@ -58,6 +58,7 @@ def test_every_version_has_one_default() -> None:
     assert {path.stem.removeprefix("default-") for path in FOLDER.glob("default-*.yaml")} == set(RELEASES)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", PROFILE_FILES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("version", RELEASES)
 def test_a_profile_has_no_advice_in_any_version(path: Path, version: str) -> None:

@@ -76,6 +76,7 @@ def test_a_page_has_one_script_that_its_policy_names() -> None:
     assert "\u202e" not in text
 
 
+@pytest.mark.sample(6)
 @each_story
 def test_a_page_stays_small_beside_its_data(story: Story) -> None:
     page = explanation_page(explained(story), every_node=True)
@@ -157,6 +158,7 @@ def test_long_markdown_is_cut_with_a_count() -> None:
     assert text.endswith("more lines left out.\n")
 
 
+@pytest.mark.sample(3)
 @each_story
 def test_a_picture_is_well_formed_and_fits_its_frame(story: Story) -> None:
     page = explanation_page(explained(story), every_node=True)
@@ -201,6 +203,7 @@ def test_a_simulation_as_markdown() -> None:
     assert "0/1 nodes are available: 1 Insufficient cpu." in result
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("rows", "members"), [(5_000, 30), (150_000, 1), (3, 50_000)])
 def test_a_page_of_150000_pods_stays_below_3_mb(rows: int, members: int) -> None:
     names = tuple(f"team-{number}/a-deployment-00000000f0-{number:05} → ip-10-0-0-120" for number in range(members))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kschedx import explain as explain_pod
@@ -65,7 +65,6 @@ def test_groups_count_their_nodes() -> None:
     assert any(line.startswith("n0 ✗ TaintToleration") and line.endswith("(1,200 nodes)") for line in screen)
 
 
-@settings(max_examples=25, deadline=None)
 @example([("500m", [], "[" * 7 + "\x1b" * 4 + "\u202e" * 6)], 60, 0)
 @given(
     st.lists(

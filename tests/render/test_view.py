@@ -160,7 +160,7 @@ def verdicts_in(screen: str) -> Iterator[str]:
         are_fixes = bool(result["fix"] or (are_fixes and result["next"]))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_causes_fixes_and_verdicts_are_in_every_form(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
@@ -195,7 +195,7 @@ def pictured(picture: str) -> str:
     return letters(re.sub("<[^>]*>", "", letters(picture)))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("story", OF_PODS, ids=lambda story: story.name)
 def test_a_notebook_has_the_card_of_the_command(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
@@ -249,6 +249,7 @@ IN_NOTEBOOKS: dict[str, Callable[[], Shown]] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("question", IN_NOTEBOOKS)
 def test_a_notebook_shows_what_the_command_shows(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)

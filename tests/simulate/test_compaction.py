@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.controllers.disruption_budgets import budgets_of
@@ -40,7 +40,6 @@ def test_what_blocks_a_node() -> None:
     }
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
 def test_no_pod_is_lost_and_no_emptied_node_gets_one(seed: int) -> None:
     objects = shops(random.Random(seed), with_budgets=True)

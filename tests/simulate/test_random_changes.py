@@ -53,6 +53,7 @@ def simulated(seed: int) -> Simulation | None:
         return None
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(40))
 def test_the_report_agrees_with_the_final_cluster(seed: int) -> None:
     simulation = simulated(seed)

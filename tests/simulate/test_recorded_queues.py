@@ -33,6 +33,7 @@ def cases() -> Iterator[Any]:
                 yield pytest.param(case, id=case["name"])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", list(cases()))
 def test_every_decision_equals_that_of_kube_scheduler(case: dict[str, Any]) -> None:
     snapshot = kschedx.Snapshot.from_objects(case["objects"])

@@ -81,6 +81,7 @@ def test_trying_fixes_does_not_change_the_simulation() -> None:
     assert simulation.to_dict() == before
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_a_screen_has_a_maximum_length(width: int) -> None:
     many = [item for number in range(20) for item in deployment(f"app-{number}", f"{1 + number}", [None] * 6)]

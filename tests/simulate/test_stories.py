@@ -36,6 +36,7 @@ def test_the_screen_is_as_expected(ask: Path, columns: int, golden: Golden) -> N
     assert not [line for line in lines if cell_len(line) > columns or line != line.rstrip()]
 
 
+@pytest.mark.sample(3)
 @each_story
 def test_the_document_is_valid(ask: Path) -> None:
     _, result = run_story(ask, "-o", "json")

@@ -34,6 +34,7 @@ def tuned(
     return tune(snapshot, setup, base, goal, most=most, seed=seed, seconds=600), snapshot
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("goal", [TuningGoal.FEWEST_NODES, TuningGoal.LEAST_FRAGMENTATION, TuningGoal.SPREAD])
 def test_the_best_profile_reaches_its_figures(goal: TuningGoal) -> None:
     result, snapshot = tuned(goal)

@@ -110,6 +110,7 @@ def recorded_expressions() -> list[str]:
     return sorted(result)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_marked_selector_keeps_no_mark(mark: str) -> None:
     """A selector is written without the mark, or refused. Each mark tests half of the expressions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.explain.difference import Story
@@ -62,7 +62,6 @@ def _stories(snapshot: Snapshot) -> list[dict[str, object]]:
     return [Story.of(schedule(framework, newcomers[row])).to_dict() for row in range(len(newcomers))]
 
 
-@settings(max_examples=30)
 @given(
     places=st.lists(st.tuples(st.integers(0, len(KINDS) - 1), st.integers(0, len(NODES) - 1)), min_size=1, max_size=10),
     gone=st.sets(st.integers(0, 9), min_size=1, max_size=4),

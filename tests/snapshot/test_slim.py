@@ -53,7 +53,7 @@ def workload(kind: str, spec: Manifest, status: Manifest, *, generation: int = 1
 # --- all that decides
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_a_fixture_has_the_same_answer(story: Story) -> None:
     objects = [item for batch in read(str(story.cluster)) for item in json.loads(bytes(batch.items))]
@@ -66,7 +66,7 @@ def test_a_random_cluster_has_the_same_answer(cluster: Cluster) -> None:
     assert explained(slim(cluster.objects), TARGET) == explained(cluster.objects, TARGET)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("case", cases()[::15], ids=lambda case: case.name)
 def test_a_recorded_decision_is_the_same(case: Case) -> None:
     record = case.record

@@ -84,6 +84,7 @@ def objects_of(text: str | bytes, *, chunk: int = 8 << 20, small: int = 1 << 20)
     return [item for batch in stream.batches() for item in batch.decode(OBJECTS)]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("write", LAYOUTS)
 @given(objects=ITEMS, chunk=st.integers(1, 300), small=st.integers(1, 400))
 @example(objects=NESTED, chunk=40, small=150)
@@ -144,6 +145,7 @@ def typed(objects: list[dict[str, Any]]) -> str:
     return json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}, separators=(",", ":"))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("write", [compact, typed, json.dumps, indented(0)])
 def test_memory_does_not_grow_without_newlines(write: Callable[[list[dict[str, Any]]], str]) -> None:
     objects = [{"kind": "Pod", "spec": [{"a": 1}, {"a": "},{"}, {"a": "x" * 200}]}] * 5_000

@@ -118,7 +118,7 @@ def test_errors_name_the_line_that_an_editor_shows(suffix: str, tmp_path: Path) 
     assert refused(tmp_path, broken).startswith(f"dump:{line}: Pod shop/web-1: an object of this name already exists")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings().max_examples * 2)
 @given(st.data())
 def test_blocks_of_any_size_and_logs_of_any_kind(data: st.DataObject) -> None:
     pieces = [b"==== ", b"END", b"START", b" logs for container main of pod shop/web-1 ====", b"\n", b"{", b"---", b"x"]

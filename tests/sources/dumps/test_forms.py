@@ -81,6 +81,7 @@ def read_whole(path: Path | str) -> tuple[Snapshot, list[Dump]]:
     return snapshot, seen
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", TREES)
 def test_a_folder(form: str, tmp_path: Path) -> None:
     files, format_ = TREES[form]
@@ -88,6 +89,7 @@ def test_a_folder(form: str, tmp_path: Path) -> None:
     assert [dump.format for dump in seen] == ([format_] if format_ else [])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("form", TREES)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_tar_archive(form: str, compression: str, tmp_path: Path) -> None:
@@ -98,6 +100,7 @@ def test_a_tar_archive(form: str, compression: str, tmp_path: Path) -> None:
     assert [dump.format for dump in seen] == ([format_] if format_ else [])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", TREES)
 def test_a_zip_archive(form: str, tmp_path: Path) -> None:
     files, format_ = TREES[form]
@@ -149,6 +152,7 @@ class _Pipe(io.BytesIO):
         return super().read(min(size, 1000) if size and size > 0 else size)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seekable", [True, False])
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("packed", ["tar", "zip", "file"])
