@@ -28,6 +28,7 @@ from kschedx.fixes.node_requirements import (
     KEPT,
     OF_CONTROL_PLANE,
     SET_BY_AKS,
+    STANDARD_KEYS,
     are_all_of_control_plane,
     contradiction,
     faults_of,
@@ -383,6 +384,7 @@ def _intended_requirements(requirement: RequirementMatch, cluster: ClusterNodes)
         *_same_value(requirement, cluster),
         *_expand_wildcard(requirement, cluster),
         *_other_domain(requirement, cluster),
+        *_other_label(requirement, cluster),
     ]
     for key, values in exactly or _nearly(requirement, cluster):
         yield RequirementMatch.unmatched(key, requirement.operator, values)
@@ -419,6 +421,18 @@ def _other_domain(requirement: RequirementMatch, cluster: ClusterNodes) -> Itera
     keys = [key for key in cluster.label_keys if key.endswith(f"/{name}") and key.rpartition("/")[0] != domain]
     if len(keys) == 1 and {*cluster.label(keys[0]).values} & {*requirement.values}:
         yield keys[0], requirement.values
+
+
+def _other_label(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the standard label that has the required value, if another standard label was written: the region for
+    `topology.kubernetes.io/zone=eu-west-1`."""
+    wanted = {*requirement.values}
+    if requirement.key not in STANDARD_KEYS or not wanted:
+        return
+    if wanted.isdisjoint(cluster.label(requirement.key).values):
+        for key in STANDARD_KEYS:
+            if key in cluster.label_keys and wanted <= {*cluster.label(key).values}:
+                yield key, requirement.values
 
 
 _SAME = {"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "aarch64": "arm64", "armv8": "arm64"}

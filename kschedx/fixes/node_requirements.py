@@ -36,7 +36,7 @@ from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
 from kschedx.kube.typos import nearest_name
 from kschedx.snapshot.snapshot import Snapshot
 
-_STANDARD_KEYS = (
+STANDARD_KEYS = (
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
     "kubernetes.io/hostname",
@@ -66,7 +66,7 @@ def intended_key(key: str, known: frozenset[str]) -> str:
     """Return the label that was meant by `key`, which no node has: its new name, the standard label of the same name
     (`zone`), or one with a similar name. Empty if there is none."""
     name = key.rpartition("/")[2].lower()
-    standard = [key for key in _STANDARD_KEYS if key in known]
+    standard = [key for key in STANDARD_KEYS if key in known]
     same = [
         new_key
         for new_key in (NEW_NAMES.get(key, ""), *standard)
@@ -379,12 +379,12 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
 def _selects_pool(pod: Pod, node: Node) -> bool:
     """Whether the pod's nodeSelector or required affinity chooses the node's pool: by a label that is not standard."""
     selector, labels = pod.spec.node_selector, node.metadata.labels
-    return any(labels.get(key) == value for key, value in selector.items() if key not in _STANDARD_KEYS) or any(
+    return any(labels.get(key) == value for key, value in selector.items() if key not in STANDARD_KEYS) or any(
         labels[wanted.key] in wanted.values if wanted.operator == "In" else wanted.operator == "Exists"
         for term in own_terms(pod)
         if term is not None
         for wanted in term.match_expressions
-        if wanted.key in labels and wanted.key not in _STANDARD_KEYS
+        if wanted.key in labels and wanted.key not in STANDARD_KEYS
     )
 
 

@@ -32,6 +32,7 @@ from kschedx.controllers.workload_lifecycle import (
 )
 from kschedx.controllers.workloads import (
     SCALED,
+    Owners,
     Workload,
     confirms_deletions,
     member_rows,
@@ -412,11 +413,13 @@ def _other_scheduler_down(snapshot: Snapshot, pod: Pod) -> states.ComponentDown 
     name = pod.spec.scheduler_name
     if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:
         return None
-    return component_down(snapshot, pod.key, _component_of(name), _scheduler_rows(snapshot, name))
+    rows = _scheduler_rows(snapshot, name)
+    is_of_its_name = any(kind in SCALED and workload == name for kind, _, workload in snapshot.workloads)
+    return component_down(snapshot, pod.key, name if is_of_its_name else _component_of(name), rows)
 
 
 def _component_of(scheduler: str) -> str:
-    """Return the name of the workload that runs a scheduler, by convention."""
+    """Return the name of the workload that runs a scheduler, by convention, unless it has that of the scheduler."""
     return scheduler if "scheduler" in scheduler else f"{scheduler}-scheduler"
 
 
@@ -427,9 +430,13 @@ def _scheduler_rows(snapshot: Snapshot, scheduler: str) -> list[int]:
     """Return the pods of the workload that runs a scheduler. They are searched once for a snapshot."""
 
     def search() -> list[int]:
-        pods, prefix = snapshot.pods, f"{_component_of(scheduler)}-"
-        named = (row for row, name in enumerate(pods.names) if name.startswith(prefix))
-        return [row for row in named if pods.owners[row]]
+        pods, owners, component = snapshot.pods, Owners(snapshot), _component_of(scheduler)
+        named = (row for row, name in enumerate(pods.names) if name.startswith(f"{scheduler}-") and pods.owners[row])
+        return [
+            row
+            for row in named
+            if pods.names[row].startswith(f"{component}-") or owners.of(pods, row).name == scheduler
+        ]
 
     return _SCHEDULER_ROWS.of(snapshot.derived, search, scheduler)
 

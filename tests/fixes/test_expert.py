@@ -567,6 +567,11 @@ def test_a_full_pool_is_not_replaced_by_a_tainted_one() -> None:
             "select topology.kubernetes.io/zone=eu-west-1a instead of topology.kubernetes.io/zone=1a",
         ),
         (
+            {"topology.kubernetes.io/zone": "eu-west-1"},
+            {"topology.kubernetes.io/zone": "eu-west-1a", "topology.kubernetes.io/region": "eu-west-1"},
+            "select topology.kubernetes.io/region=eu-west-1 instead of topology.kubernetes.io/zone=eu-west-1",
+        ),
+        (
             {"beta.kubernetes.io/arch": "arm64"},
             {"kubernetes.io/arch": "amd64"},
             "add a node with label beta.kubernetes.io/arch=arm64",

@@ -2925,6 +2925,21 @@ def test_a_complete_workload_has_its_headline(tmp_path: Path, reported: Manifest
     assert phrase in " ".join(result.out.split())
 
 
+@pytest.mark.parametrize("name", ["own", "own-scheduler"])
+def test_the_workload_that_runs_a_scheduler_has_its_name(tmp_path: Path, name: str) -> None:
+    owner = owned("Deployment", name)
+    runs = workload("ReplicaSet", f"{name}-1", metadata=owner)
+    crashing = {"ready": False, "containerStatuses": waiting("CrashLoopBackOff")}
+    other = replica("own-controller-1-x", "ReplicaSet", "own-controller-1")
+    pods = [
+        replica(f"{name}-1-x", "ReplicaSet", f"{name}-1", **crashing),
+        pod("x", spec={"schedulerName": "own"}),
+        other,
+    ]
+    result = why(tmp_path, "pod/x", workload("Deployment", name, replicas=1), runs, *pods)
+    assert result.out.splitlines()[0] == f"✗ default/x is not scheduled: {name} does not run"
+
+
 UNAVAILABLE: Manifest = {"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable"}
 
 
