@@ -259,13 +259,19 @@ def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) ->
 
 
 def _not_available(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> states.NotAvailable | None:
-    """Return the state of a Deployment whose status reports that it is not available, or of a StatefulSet with too few
-    available pods."""
+    """Return the state of a Deployment whose status reports that it is not available, or of a StatefulSet or DaemonSet
+    with too few available pods."""
     status = map_at(manifest, "status")
-    condition = condition_of(convert(manifest, Controller).status.conditions, "Available")
-    number = status.get("availableReplicas") if manifest.get("kind") == "StatefulSet" else None
-    is_short = isinstance(number, int) and number < len(rows)
-    if not is_short and (condition is None or condition.status != "False"):
+    match manifest.get("kind"):
+        case "StatefulSet":
+            number = status.get("availableReplicas")
+            is_short = isinstance(number, int) and number < len(rows)
+        case "DaemonSet":
+            is_short = bool(status.get("numberUnavailable"))
+        case _:
+            conditions = convert(manifest, Controller).status.conditions
+            is_short = condition_of(conditions, "Available", "False") is not None
+    if not is_short:
         return None
     unready = [pod for row in rows if not is_ready(pod := snapshot.pods[row])]
     if not unready:

@@ -44,6 +44,8 @@ _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?a
 _OTHER_PLATFORM = lazy_pattern(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
+_TOO_SMALL = "capacity: "
+"""Part of the message of a resize: `Node didn't have enough capacity: cpu, requested: 8000, capacity: 4000`."""
 _KILLED = lazy_pattern(r"exit code (?:0|137|143)\b")  # how a container ends that its kubelet stops
 _KINDS_OF_PODS = {
     "secret": "Secret",
@@ -92,8 +94,10 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         resources."""
         if state.reason == "Deferred":
             yield Fix.untried(f"free as much as the resize lacks on {state.node}; the kubelet then carries it out")
-        else:
+        elif _TOO_SMALL in state.message or not state.message:
             yield Fix.untried("change the pod template and let the pod be recreated on a node that is large enough")
+        else:
+            yield Fix.untried("change the pod template and let the pod be recreated: this kubelet cannot resize it")
         requests = [
             {"name": status.name, "resources": {"requests": dict(given)}}
             for status in self.pod.status.container_statuses

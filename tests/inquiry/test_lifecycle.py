@@ -2594,6 +2594,20 @@ UNALIGNED = pod(
             ],
             """resize -p '{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"1"}}}]}}'""",
         ),
+        *(
+            (
+                "pod/x",
+                [pod("x", on="n", status={"phase": "Running", "conditions": [{**RESIZE, "message": message}]})],
+                fix,
+            )
+            for message, fix in (
+                (
+                    "Node didn't have enough capacity: cpu, requested: 8000, capacity: 4000",
+                    "a node that is large enough",
+                ),
+                ("Resize is infeasible for Guaranteed Pods", "be recreated: this kubelet cannot resize it"),
+            )
+        ),
         (
             "job/web",
             [
@@ -2950,12 +2964,14 @@ UNAVAILABLE: Manifest = {"type": "Available", "status": "False", "reason": "Mini
         ("Deployment", {"conditions": [{**UNAVAILABLE, "status": "True"}]}, False),
         ("StatefulSet", {"availableReplicas": 1}, True),
         ("StatefulSet", {"availableReplicas": 2}, False),
+        ("DaemonSet", {"numberUnavailable": 1}, True),
+        ("DaemonSet", {}, False),
     ],
 )
 def test_a_workload_without_enough_available_pods(
     tmp_path: Path, kind: str, status: Manifest, *, is_told: bool
 ) -> None:
-    owner, names = ("StatefulSet", "web") if kind == "StatefulSet" else ("ReplicaSet", "web-1"), ("web-0", "web-1")
+    owner, names = (kind, "web") if kind != "Deployment" else ("ReplicaSet", "web-1"), ("web-0", "web-1")
     pods = [replica(name, *owner, ready=name == "web-0") for name in names]
     item = {**workload(kind, replicas=2), "status": {"replicas": 2, **status}}
     event = reports("Pod", "web-1", "Unhealthy", "Readiness probe failed: statuscode: 503", by="kubelet")
