@@ -35,7 +35,7 @@ from kschedx.errors import InputError, NotAdmittedError, UndecidableError, close
 from kschedx.explain.admission import enforced_standard, service_accounts
 from kschedx.explain.setup import Subject
 from kschedx.fixes.changes import apply_patch
-from kschedx.fixes.owners import owner_change, template_owner
+from kschedx.fixes.owners import ClaimTemplate, owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.raised_quota import EXCEEDED, format_like, raised_quota
@@ -65,6 +65,7 @@ _BOUND = lazy_pattern(
     r"is (?P<bound>[^\s,.]+(?:\.\d+\S*)?)"
     r"(?:, but (?P<side>limit|request) is (?P<value>\S+)|\.\s+No (?P<absent>limit|request) is specified)"
 )
+_CLAIM = lazy_pattern(r'persistentvolumeclaims "(?P<name>[^"]+)" is forbidden')
 _Resources = dict[str, dict[str, dict[str, str]]]  # container to `requests` and `limits` to resource to amount
 _RATIO = lazy_pattern(r"(?P<resource>[^\s\[]+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
 _INVALID = lazy_pattern(r'(?:^ResourceClaim\S* "(?P<claim>[^"]+)")? is invalid: \[?(?P<field>[a-z]\S*): ')
@@ -498,12 +499,24 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
     def _bound_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a LimitRange's maximum or minimum."""
         is_most = match["rule"] == "maximum"
+        if match["type"] == "PersistentVolumeClaim" and match["value"]:
+            yield self._claim_size_fix(match)
         patch, phrases = self._resources(self._bound_amounts(match))
         if patch:
             verb = "set" if match["absent"] else "lower" if is_most else "raise"
             yield self._patch_fix(f"{verb} {', '.join(phrases)}", patch)
         if match["value"]:
             yield self._other_bound(match, "max" if is_most else "min")
+
+    def _claim_size_fix(self, match: re.Match[str]) -> Fix | None:
+        """Return the claim template with the size that a LimitRange permits."""
+        named, owner = _CLAIM.search(match.string), template_owner(self.snapshot, self.pod)
+        template = ClaimTemplate.of(named["name"], owner, self.pod) if named else None
+        if template is None:
+            return None
+        title = f"set storage of {template.title} to {match['bound']}; the StatefulSet is deleted and created again"
+        resources = {"requests": {match["resource"]: match["bound"]}}
+        return Fix.untried(title, template.changes({"resources": resources}, self._namespace))
 
     def _bound_amounts(self, match: re.Match[str]) -> _Resources:
         """Return the requests and limits that a maximum or minimum permits."""

@@ -106,4 +106,6 @@ def fix_with_outcome(fix: Fix, then: Explanation | None, *, lost: str = "") -> F
         title, is_completed = f"{title}; then {further[0].title}", further[0].certainty is FixCertainty.VERIFIED
     elif then.message:
         title = f"{title}; the pod is unschedulable then: {then.message}"
+    elif then.alone is not Outcome.UNSCHEDULABLE:
+        return fix  # what the dump lacks decides
     return replace(fix, title=title, certainty=FixCertainty.PARTIAL, is_completed=is_completed)

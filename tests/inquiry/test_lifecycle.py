@@ -1074,6 +1074,23 @@ def test_an_unevaluated_pod_group_has_a_note(tmp_path: Path) -> None:
         assert "PodGroups are ignored" not in kschedx(*command, "-s", "cluster.json", *gates, cwd=tmp_path).err
 
 
+def test_a_claim_template_that_a_limit_range_refuses(tmp_path: Path) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}}
+    item = workload("StatefulSet", replicas=1, volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": spec}])
+    bounds = [{"type": "PersistentVolumeClaim", "min": {"storage": "50Gi"}}]
+    metadata = {"name": "sizes", "namespace": "default"}
+    least = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": {"limits": bounds}}
+    rule = "minimum storage usage per PersistentVolumeClaim is 50Gi, but request is 10Gi"
+    message = f'failed to create PVC data-web-0: persistentvolumeclaims "data-web-0" is forbidden: {rule}'
+    result = why(tmp_path, "sts/web", item, least, reports("StatefulSet", "web", "FailedCreate", message))
+    lines = [" ".join(line.split()) for line in result.out.splitlines()]
+    size = "set storage of volumeClaimTemplate data of StatefulSet web to 50Gi"
+    assert any(line.startswith(f"fix 1 {size}") for line in lines)
+    assert any(line.startswith("2 lower min.storage of LimitRange sizes from 50Gi to 10Gi") for line in lines)
+    command = ("why", "sts/web", "-s", "cluster.json", "--fix", "1", "-o", "patch")
+    assert "storage: 50Gi" in kschedx(*command, cwd=tmp_path).out
+
+
 REFUSALS: list[tuple[str, Manifest, str]] = [
     ("cpu max limit to request ratio per Container is 2, but provided ratio is 8.000000", {}, "lower limits.cpu"),
     (
