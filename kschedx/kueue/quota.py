@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, UndecidableError
+from kschedx.kube.documents import Json, set_field, with_spec
 from kschedx.kube.field_errors import aggregate, as_json, invalid
 from kschedx.kube.kueue import ClusterQueue, Cohort, FairSharing, PodSet, ResourceGroup, Workload
 from kschedx.kube.names import CPU
@@ -672,3 +673,31 @@ def _spec_shape(spec: PodSpec) -> object:
 
 def _canonical(resources: ResourceList) -> list[tuple[str, str]]:
     return sorted((name, str(parse_quantity(written))) for name, written in resources.items())
+
+
+QUOTA_FIELDS = {
+    "nominalQuota": ("nominal", "nominal_quota"),
+    "borrowingLimit": ("borrowing_limit", "borrowing_limit"),
+    "lendingLimit": ("lending_limit", "lending_limit"),
+}
+"""Field of a manifest to its names in the quota tree and in the object."""
+
+
+def with_quota(
+    queue: ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
+) -> tuple[ClusterQueue, list[Json]]:
+    """Return the queue with a field of a flavor's quotas, such as `nominalQuota`, and the JSON patch."""
+    patch: list[Json] = []
+    groups = []
+    for g, group in enumerate(queue.spec.resource_groups):
+        flavors = []
+        for f, quotas in enumerate(group.flavors):
+            resources = list(quotas.resources)
+            for r, quota in enumerate(resources if quotas.name == flavor else ()):
+                if (amount := amounts.get(quota.name)) is None:
+                    continue
+                resources[r] = replace(quota, **{QUOTA_FIELDS[field][1]: amount})
+                patch.append(set_field(f"/spec/resourceGroups/{g}/flavors/{f}/resources/{r}/{field}", amount))
+            flavors.append(replace(quotas, resources=tuple(resources)))
+        groups.append(replace(group, flavors=tuple(flavors)))
+    return with_spec(queue, resource_groups=tuple(groups)), patch

@@ -21,7 +21,16 @@ from kschedx.kueue.controllers import PREEMPTED
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
 from kschedx.kueue.flavors import Shortage, selector_conflict, untolerated_taint
 from kschedx.kueue.queues import PROVISIONING
-from kschedx.kueue.quota import FlavorResource, display_amount, divide, exact, plus, quota_amount
+from kschedx.kueue.quota import (
+    QUOTA_FIELDS,
+    FlavorResource,
+    display_amount,
+    divide,
+    exact,
+    plus,
+    quota_amount,
+    with_quota,
+)
 from kschedx.kueue.run import AdmissionRun, Memory
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of
@@ -38,6 +47,7 @@ _MOST_QUEUED = 3
 """The maximum number of trials of one kind on a whole run."""
 
 _HAS_QUOTA = ("Admitted", "QuotaReserved")
+_PREEMPTING = "Preempting"
 
 _T = TypeVar("_T", bound=Struct)
 _Specified = TypeVar("_Specified", bound=kueue.Workload | kueue.ClusterQueue | kueue.LocalQueue | PodTemplateSpec)
@@ -179,6 +189,9 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
                 return f"waits in Kueue for its backoff, until {self.requeue_at}"
             case Wait.TURN:
                 return "waits for Kueue's next cycle"
+            case Wait.QUOTA if self.is_preempting:
+                names = [victim.workload for victim in self.victims]
+                return f"preempts {list_names(names, 2, conjunction='and')} in Kueue"
             case Wait.QUOTA | None:
                 return "waits for quota in Kueue"
             case _:
@@ -192,6 +205,11 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     def has_quota_now(self) -> bool:
         """Whether Kueue admits it in the current state."""
         return self.head is not None and self.head.outcome in _HAS_QUOTA
+
+    @property
+    def is_preempting(self) -> bool:
+        """Whether Kueue preempts other Workloads for it in the current state."""
+        return self.head is not None and self.head.outcome == _PREEMPTING and bool(self.head.targets)
 
     @property
     def partial_text(self) -> str:
@@ -404,6 +422,7 @@ class _Trials:
             case Wait.TOPOLOGY:
                 yield from self._other_topology()
             case _:
+                yield from self._await_preemption()
                 yield from self._cover_resources()
                 yield from islice(self._more_borrowed(), 1)
                 yield from islice(self._more_lent(), 1)
@@ -430,7 +449,7 @@ class _Trials:
         head, _ = _first_decision(run, run.jobs[self._verdict.workload])
         if head is not None and head.outcome in _HAS_QUOTA:
             yield _Remedy(kind=kind, title=title, target=target, patch=tuple(patch))
-        elif head is not None and head.outcome == "Preempting" and may_preempt:
+        elif head is not None and head.outcome == _PREEMPTING and may_preempt:
             victims = tuple(victim.workload for victim in head.targets)
             yield _Remedy(kind=kind, title=title, victims=victims, target=target, patch=tuple(patch))
 
@@ -575,7 +594,7 @@ class _Trials:
             for flavor, missing in self._missing_amounts().items()
             if None
             not in [
-                getattr(node.quota(FlavorResource(flavor, resource)), _QUOTA_FIELDS[field][0]) for resource in missing
+                getattr(node.quota(FlavorResource(flavor, resource)), QUOTA_FIELDS[field][0]) for resource in missing
             ]
         }
         yield from self._raise_quota(name, field, limited)
@@ -594,12 +613,12 @@ class _Trials:
             phrases, raised = [], {}
             for resource, amount in missing.items():
                 quota = node.quota(FlavorResource(flavor, resource))
-                before = getattr(quota, _QUOTA_FIELDS[field][0]) or 0
+                before = getattr(quota, QUOTA_FIELDS[field][0]) or 0
                 raised[resource] = display_amount(resource, plus(before, amount))
                 phrases.append(f"{resource} from {display_amount(resource, before)} to {raised[resource]}")
             what = "the nominal quota" if field == "nominalQuota" else field
             title = f"raise {what} of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(phrases)}"
-            changed, patch = _with_quota(queue, flavor, field, raised)
+            changed, patch = with_quota(queue, flavor, field, raised)
             yield from self._try(RemedyKind.QUOTA, title, self._replace_object(queue, changed), _target(queue), patch)
 
     def _cover_resources(self) -> Iterator[_Remedy]:
@@ -709,10 +728,17 @@ class _Trials:
         title = f"wait until the pods of {', '.join(names[:_MOST_FINISHING])} are ready"
         yield from self._try(RemedyKind.WAIT, title, self._with_condition(names, "PodsReady"))
 
+    def _await_preemption(self) -> Iterator[_Remedy]:
+        """Yield the wait for the Workloads that Kueue preempts by itself."""
+        if self._verdict.is_preempting:
+            names = [victim.workload for victim in self._verdict.victims]
+            title = f"wait until the pods of {list_names(names, 3, conjunction='and')} have stopped"
+            yield from self._try(RemedyKind.WAIT, title, self._with_condition(names, "Finished"))
+
     def _await_completion(self) -> Iterator[_Remedy]:
         """The Workload whose completion suffices, or the smallest set, largest first."""
         wanted = {FlavorResource(shortage.flavor, shortage.resource) for shortage in self._verdict.shortages}
-        if not wanted:
+        if not wanted or self._verdict.is_preempting:
             return
         held = [job for jobs in self._run.cache.jobs.values() for job in jobs.values() if job.uses_any(wanted)]
         held.sort(key=lambda job: (-max(job.usage.get(fr, 0) for fr in wanted), job.key))
@@ -763,34 +789,6 @@ class _Trials:
             near = [hint for name in missing if (hint := nearest(name, known))]
             title = f"create ResourceFlavor {', '.join(missing)}{f' ({near[0]})' if near else ''}"
             yield from self._try(RemedyKind.RESUME, title, self._snapshot.with_records(kueue.ResourceFlavor, flavors))
-
-
-_QUOTA_FIELDS = {
-    "nominalQuota": ("nominal", "nominal_quota"),
-    "borrowingLimit": ("borrowing_limit", "borrowing_limit"),
-    "lendingLimit": ("lending_limit", "lending_limit"),
-}
-"""Field of a manifest to its names in the quota tree and in the object."""
-
-
-def _with_quota(
-    queue: kueue.ClusterQueue, flavor: str, field: str, amounts: Mapping[str, str]
-) -> tuple[kueue.ClusterQueue, list[Json]]:
-    """Return the queue with a field of a flavor's quotas, such as `nominalQuota`, and the JSON patch."""
-    patch: list[Json] = []
-    groups = []
-    for g, group in enumerate(queue.spec.resource_groups):
-        flavors = []
-        for f, quotas in enumerate(group.flavors):
-            resources = list(quotas.resources)
-            for r, quota in enumerate(resources if quotas.name == flavor else ()):
-                if (amount := amounts.get(quota.name)) is None:
-                    continue
-                resources[r] = replace(quota, **{_QUOTA_FIELDS[field][1]: amount})
-                patch.append(set_field(f"/spec/resourceGroups/{g}/flavors/{f}/resources/{r}/{field}", amount))
-            flavors.append(replace(quotas, resources=tuple(resources)))
-        groups.append(replace(group, flavors=tuple(flavors)))
-    return with_spec(queue, resource_groups=tuple(groups)), patch
 
 
 def _target(queue: kueue.ClusterQueue | kueue.LocalQueue) -> Target:

@@ -35,6 +35,15 @@ def verdict(*objects: Json) -> Verdict:
     return result
 
 
+def test_a_workload_that_preempts_waits_for_its_victims() -> None:
+    low = workload("z", cpu="3", reserved_flavor="f")
+    result = verdict(LOWER, local("q"), flavor(), low, workload("a", cpu="3", priority=5))
+    assert result.state_text == "preempts ml/z in Kueue"
+    first, *others = result.remedies
+    assert (first.kind, first.title) == (RemedyKind.WAIT, "wait until the pods of ml/z have stopped")
+    assert not [remedy for remedy in others if remedy.kind is RemedyKind.WAIT]
+
+
 @pytest.mark.parametrize(
     ("objects", "kind", "title", "victims"),
     [
