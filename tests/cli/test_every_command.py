@@ -73,7 +73,13 @@ def named(line: tuple[str, ...]) -> str:
 
 
 each = pytest.mark.parametrize("line", LINES, ids=named)
-OF_FILES = [pytest.param(line, word, id=f"{named(line)}-{word}") for line in LINES for word in line if word.isupper()]
+OF_FILES = [
+    pytest.param(line, word, id=f"{named(line)}-{word}", marks=[pytest.mark.long] * (line[0] == "fleet"))
+    for line in LINES
+    for word in line
+    if word.isupper()
+]
+"""The lines with each of their files. `fleet` starts a process for each cluster, and has tests of its own."""
 
 
 def objects(name: str = "node-01") -> list[Manifest]:

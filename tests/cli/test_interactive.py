@@ -45,6 +45,7 @@ def walked(
 
     async def run() -> None:
         app = Browser(Why(library.explain(library.load(str(cluster)), manifest), changed))
+        app.animation_level = "none"
         async with app.run_test(size=size) as pilot:
             await pilot.pause()
             await walk(app, pilot)
@@ -78,7 +79,7 @@ def test_every_node_has_a_row_with_its_details() -> None:
 
 def test_typing_filters_by_name_plugin_or_reason() -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:
-        await pilot.press("slash", *"nodeaffinity")
+        await pilot.press("slash", *"affin")
         await pilot.pause()
         assert len(names(app)) == 4
         await pilot.press("enter", "f")
@@ -243,6 +244,7 @@ def test_from_causes_to_pods_to_nodes_and_back() -> None:
 
     async def run() -> None:
         app = Browser(PendingPage("301 pods", Tone.BAD, [many], lambda _: Why(result, changed)))
+        app.animation_level = "none"
         async with app.run_test(size=(100, 30)) as pilot:
             await pilot.pause()
             await pilot.press("slash", *"shop/b299", "enter")

@@ -56,7 +56,6 @@ def test_only_a_boolean_turns_checks_off(written: object, api: FakeApiServer, tm
     assert not api.requests
 
 
-@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("cluster", "code", "says"),
     [
@@ -129,7 +128,6 @@ SECRET_URLS = (
 )
 
 
-@pytest.mark.sample(2)
 @pytest.mark.parametrize("url", SECRET_URLS)
 @pytest.mark.parametrize("field", ["server", "proxy-url", "idp-issuer-url"])
 def test_no_error_about_a_connection_shows_a_secret_of_a_url(field: str, url: str, tmp_path: Path) -> None:
@@ -170,7 +168,7 @@ ABOUT_FILES = (
 )
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("number", "url"), [*enumerate(SECRET_URLS)])
 def test_no_answer_shows_a_secret_of_a_configured_url(number: int, url: str, tmp_path: Path) -> None:
     """Every answer is checked with some of the URLs, and every URL in a third of the answers."""
@@ -202,7 +200,7 @@ def test_no_answer_shows_a_secret_of_a_quoted_url(form: str, tmp_path: Path) -> 
     assert SECRET not in result.out + result.err
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("user", [{"token": SECRET}, {"username": "me", "password": SECRET}], ids=["token", "password"])
 @pytest.mark.parametrize("status", [302, 400, 401, 403, 500])
 @pytest.mark.parametrize("path", ["/version", "/apis", "/pods"])

@@ -25,7 +25,7 @@ def fleet(tmp_path: Path) -> Path:
 
 
 def test_a_cluster_that_cannot_be_read_is_a_row(fleet: Path) -> None:
-    result = kschedx("fleet", "--snapshots", fleet, "-o", "json", "why", "--all-pending")
+    result = kschedx("fleet", "--snapshots", fleet, "-j", "1", "-o", "json", "why", "--all-pending")
     rows = json.loads(result.out)["clusters"]
     assert [(Path(row["cluster"]).name, row["exitCode"]) for row in rows] == [
         ("a.yaml", 0),
@@ -47,7 +47,7 @@ def test_clusters_with_problems_come_first(fleet: Path) -> None:
 
 def test_a_second_run_asks_only_clusters_without_an_answer(fleet: Path, tmp_path: Path) -> None:
     out = tmp_path / "night.jsonl"
-    question = ("--snapshots", fleet, "--out", out, "why", "--all-pending")
+    question = ("--snapshots", fleet, "-j", "1", "--out", out, "why", "--all-pending")
     assert kschedx("fleet", *question).code == 3
     assert len(out.read_text().splitlines()) == 3
     write(fleet, NODE, POD, name="c.yaml")
@@ -77,7 +77,9 @@ def test_lists_name_snapshots_and_contexts(fleet: Path, tmp_path: Path) -> None:
     (tmp_path / "all.list").write_text(f"# all\n{fleet / 'a.yaml'}\n\ncontext:prod\n")
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text("apiVersion: v1\nkind: Config\n")
-    result = kschedx("fleet", "-s", tmp_path / "all.list", "--kubeconfig", kubeconfig, "-o", "json", "doctor")
+    result = kschedx(
+        "fleet", "-s", tmp_path / "all.list", "--kubeconfig", kubeconfig, "-j", "1", "-o", "json", "doctor"
+    )
     rows = json.loads(result.out)["clusters"]
     assert [row["cluster"] for row in rows] == [str(fleet / "a.yaml"), "prod"]
     assert 'context "prod"' in rows[1]["errors"]
@@ -85,7 +87,7 @@ def test_lists_name_snapshots_and_contexts(fleet: Path, tmp_path: Path) -> None:
 
 def test_parquet_and_pages(fleet: Path, tmp_path: Path) -> None:
     path = tmp_path / "night.parquet"
-    result = kschedx("fleet", "--snapshots", fleet, "--parquet", path, "-o", "markdown", "doctor")
+    result = kschedx("fleet", "--snapshots", fleet, "-j", "1", "--parquet", path, "-o", "markdown", "doctor")
     table = pyarrow.parquet.read_table(path)
     assert table.column("exitCode").to_pylist() == [1, 1, 1]
     assert json.loads(table.column("document")[0].as_py())["kind"] == "Diagnosis"
@@ -93,7 +95,7 @@ def test_parquet_and_pages(fleet: Path, tmp_path: Path) -> None:
     assert f"clusters {str(fleet)[:4]}" in result.out
     content = b"".join(file.read_bytes() for file in sorted(fleet.iterdir()))
     assert f"input sha256 {hashlib.sha256(content).hexdigest()[:16]}" in result.out
-    behind = kschedx("fleet", "--snapshots", fleet, "doctor", "--output=markdown").out
+    behind = kschedx("fleet", "--snapshots", fleet, "-j", "1", "doctor", "--output=markdown").out
     assert untimed(behind) == untimed(result.out)
 
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +32,31 @@ RUNNING = {"target": "pod/clickstream-exec-17", "namespace": "data-platform", **
 CLUSTERS = KnownClusters(snapshots=(ZONE_FULL, str(ROOT / "fixtures" / "tie")))
 
 
-def run_session(
-    talk: Callable[[Client], Awaitable[None]], clusters: KnownClusters = CLUSTERS, *, limit: float = 60
-) -> None:
-    """Run a session with a server in this process; its tools run in another one."""
-    answers = Answers(clusters, limit=limit)
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Answers]:
+    """A process with the tools for all sessions about the same clusters."""
+    answers = Answers(CLUSTERS, limit=60)
+    yield answers
+    answers.end()
 
-    async def converse() -> None:
+
+def converse(talk: Callable[[Client], Awaitable[None]], answers: Answers) -> None:
+    """Run a session with a server in this process; its tools run in another one."""
+
+    async def session() -> None:
         async with Client(server(answers)) as client:
             await talk(client)
 
+    anyio.run(session)
+
+
+def run_session(
+    talk: Callable[[Client], Awaitable[None]], clusters: KnownClusters = CLUSTERS, *, limit: float = 60
+) -> None:
+    """Run a session with tools in a process of its own."""
+    answers = Answers(clusters, limit=limit)
     try:
-        anyio.run(converse)
+        converse(talk, answers)
     finally:
         answers.end()
 
@@ -60,7 +73,7 @@ def structured(result: CallToolResult) -> Mapping[str, Any]:
     return result.structured_content
 
 
-def test_every_tool_is_read_only_and_has_a_description() -> None:
+def test_every_tool_is_read_only_and_has_a_description(shared: Answers) -> None:
     async def talk(client: Client) -> None:
         tools = (await client.list_tools()).tools
         assert [item.name for item in tools] == [item.name for item in TOOLS]
@@ -77,10 +90,10 @@ def test_every_tool_is_read_only_and_has_a_description() -> None:
             assert item.output_schema is not None
             Draft202012Validator.check_schema(item.output_schema)
 
-    run_session(talk)
+    converse(talk, shared)
 
 
-def test_why_returns_the_screen_and_the_document() -> None:
+def test_why_returns_the_screen_and_the_document(shared: Answers) -> None:
     async def talk(client: Client) -> None:
         schema = next(item for item in (await client.list_tools()).tools if item.name == "pod_explain").output_schema
         assert schema is not None
@@ -96,7 +109,7 @@ def test_why_returns_the_screen_and_the_document() -> None:
             == "clickstream-exec-17"
         )
 
-    run_session(talk)
+    converse(talk, shared)
 
 
 def test_a_manifest_is_text_and_a_snapshot_is_a_listed_one() -> None:
@@ -109,7 +122,6 @@ def test_a_manifest_is_text_and_a_snapshot_is_a_listed_one() -> None:
     run_session(talk, KnownClusters(snapshots=(str(ROOT / "fixtures" / "tie"),)))
 
 
-@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("tool", "arguments", "expected"),
     [
@@ -130,14 +142,16 @@ def test_a_manifest_is_text_and_a_snapshot_is_a_listed_one() -> None:
         ("whyy", {}, 'no tool "whyy"'),
     ],
 )
-def test_a_forbidden_request_is_a_one_line_error(tool: str, arguments: dict[str, Any], expected: str) -> None:
+def test_a_forbidden_request_is_a_one_line_error(
+    tool: str, arguments: dict[str, Any], expected: str, shared: Answers
+) -> None:
     async def talk(client: Client) -> None:
         result = await client.call_tool(tool, arguments)
         assert result.is_error
         assert expected in text(result)
         assert "\n" not in text(result)
 
-    run_session(talk)
+    converse(talk, shared)
 
 
 def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
@@ -164,7 +178,7 @@ def test_a_context_that_the_kubeconfig_lacks_ends_the_server(tmp_path: Path) -> 
     assert (result.code, result.err) == (2, 'error: no context "prd" in the kubeconfig (did you mean "prod"?)\n')
 
 
-def test_many_pods_profiles_reasons_and_dumps() -> None:
+def test_many_pods_profiles_reasons_and_dumps(shared: Answers) -> None:
     async def talk(client: Client) -> None:
         pending = structured(await client.call_tool("pending_explain", FULL))
         assert pending["document"]["items"] == []
@@ -173,10 +187,10 @@ def test_many_pods_profiles_reasons_and_dumps() -> None:
         assert "insufficient" in text(await client.call_tool("event_decode", {"text": "insufficient-resource"}))
         assert structured(await client.call_tool("dump_check", FULL))["document"]["kind"] == "Diagnosis"
 
-    run_session(talk)
+    converse(talk, shared)
 
 
-def test_simulation_tools() -> None:
+def test_simulation_tools(shared: Answers) -> None:
     async def talk(client: Client) -> None:
         snapshot = {"snapshot": str(ROOT / "fixtures" / "tie" / "cluster.yaml"), **FULL}
         manifest = (ROOT / "fixtures" / "tie" / "pod.yaml").read_text()
@@ -192,7 +206,7 @@ def test_simulation_tools() -> None:
         refused = await client.call_tool("changes_simulate", {"drain": ["--kubeconfig=x"]})
         assert "drain: found '--kubeconfig=x', allowed is a node's name" in text(refused)
 
-    run_session(talk)
+    converse(talk, shared)
 
 
 def test_an_answer_is_cut_to_its_detail(tmp_path: Path) -> None:

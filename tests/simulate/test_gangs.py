@@ -336,18 +336,19 @@ def test_a_list_shows_the_group_of_its_pods() -> None:
     check_document(document)
 
 
-def test_a_group_of_many_pods_is_decided() -> None:
-    """Preemption for the whole group: 80 possible victims, each tried with up to 40 members."""
-    nodes = [node(f"n{number}", allocatable={"cpu": "1", "memory": "8Gi", "pods": "10"}) for number in range(80)]
-    held = [pod(f"low-{number}", on=f"n{number}", containers=[asking("1")]) for number in range(80)]
-    objects = [*nodes, *held, group("train", 40, priority=10), *members("train", 40, priority=10)]
+@pytest.mark.parametrize("count", [20, pytest.param(40, marks=pytest.mark.long)])
+def test_a_group_of_many_pods_is_decided(count: int) -> None:
+    """Preemption for the whole group: each of the possible victims is tried with up to all members."""
+    nodes = [node(f"n{number}", allocatable={"cpu": "1", "memory": "8Gi", "pods": "10"}) for number in range(2 * count)]
+    held = [pod(f"low-{number}", on=f"n{number}", containers=[asking("1")]) for number in range(2 * count)]
+    objects = [*nodes, *held, group("train", count, priority=10), *members("train", count, priority=10)]
     gates = {**GATES, "WorkloadAwarePreemption": True}
     explanation = kschedx.explain(
         Snapshot.from_objects(objects), "default/train-0", kube_version="1.36", feature_gates=gates
     )
     gang = explanation.holding.group
     assert gang is not None
-    assert (gang.undecided, gang.together, len(gang.preempted)) == ("", 40, 40)
+    assert (gang.undecided, gang.together, len(gang.preempted)) == ("", count, count)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def run_story(ask: Path, *options: str, columns: int = 100) -> tuple[str, Comman
 
 
 @each_story
-@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize("columns", [pytest.param(80, marks=pytest.mark.long), 100])
 def test_the_screen_is_as_expected(ask: Path, columns: int, golden: Golden) -> None:
     typed, result = run_story(ask, columns=columns)
     golden.check(

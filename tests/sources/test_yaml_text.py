@@ -170,7 +170,7 @@ def test_a_long_document_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize("between", ["\n" * 2_000_000, "---\n" * 500_000, "# a\n" * 500_000, " " * 2_000_000])
+@pytest.mark.parametrize("between", ["\n" * 500_000, "---\n" * 125_000, "# a\n" * 125_000, " " * 500_000])
 def test_long_empty_input_needs_no_memory(between: str) -> None:
     text = f"a: 1\n---\n{between}\n---\nb: 2\n".encode()
     tracemalloc.start()
