@@ -25,7 +25,7 @@ from kschedx.cli.options import (
 from kschedx.cli.output import ALL, SHARED, Answer, Format, needs, option
 from kschedx.cli.question import Question, cluster_after_changes
 from kschedx.cli.why_pod import WhyArguments
-from kschedx.errors import InputError, NotAdmittedError, Place
+from kschedx.errors import InputError, NotAdmittedError, NotChangedError, Place
 from kschedx.kube.types import ObjectMeta, Pod
 
 if TYPE_CHECKING:
@@ -194,14 +194,21 @@ def _explain_namespace(question: Question, wanted: WhyArguments, reached: Loaded
 def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedError) -> Answer:
     """Return the answer about a change that the API server refuses: it is not made."""
     from kschedx.cli.why_pod import explanation_report
+    from kschedx.controllers.states import Refused
     from kschedx.controllers.workload_lifecycle import refusal_state
+    from kschedx.controllers.workloads import Workload
     from kschedx.explain.setup import Subject
     from kschedx.inquiry.pod import answer_without_cycle
 
     kind, _, key = error.place.object.partition(" ")
     namespace, _, name = key.rpartition("/")
     pod = Pod(metadata=ObjectMeta(name=name or kind, namespace=namespace or "default"))
-    lifecycle = refusal_state(pod.key, error.message, source=str(error.place), hint=error.hint, is_workload=False)
+    subject = pod.key if kind in ("", "Pod") else Workload(kind, pod.metadata.namespace, name).reference
+    lifecycle = refusal_state(
+        subject, error.message, source=str(error.place), hint=error.hint, is_workload=subject != pod.key
+    )
+    if isinstance(error, NotChangedError) and isinstance(lifecycle, Refused):
+        lifecycle = lifecycle.of_update
     answer = answer_without_cycle(Subject(snapshot=snapshot, pod=pod, is_new=True), question.setup(snapshot), lifecycle)
     return Answer(explanation_report(answer, (), error.place, all_nodes=False), answer.exit_code)
 

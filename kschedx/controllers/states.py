@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, assert_never
 
 from msgspec import Meta, Struct, to_builtins
+from msgspec.structs import asdict
 
 from kschedx.kube.documents import Json
 from kschedx.kube.kueue import MULTIKUEUE
@@ -197,12 +198,17 @@ class Refused(StateFacts, frozen=True, kw_only=True):
     past: str = ""  # the rule in the cluster that no longer refuses the pods, such as `ResourceQuota team`
 
     @property
+    def of_update(self) -> NotChanged:
+        """The state if an update is refused: the object stays as it is."""
+        return NotChanged(**{**asdict(self), "hint": ""})
+
+    @property
     def effect(self) -> str:
         if not self.is_workload and self.message.startswith("ResourceClaim."):
             return f"stays pending: {self.by} refuses its ResourceClaim"
         if not self.is_workload:
             return f"is not created: {self.by} refuses the pod"
-        if self._is_itself_refused:
+        if self.is_itself_refused:
             return f"is not created: {self.by} refuses it"
         no_longer = f"the API server refused them because of {self.past}, and no longer does"
         refuses = no_longer if self.past else f"{self.by} refuses them"
@@ -211,7 +217,7 @@ class Refused(StateFacts, frozen=True, kw_only=True):
         return f"gets no {'other ' if self.has_pods else ''}pods: {refuses}"
 
     @property
-    def _is_itself_refused(self) -> bool:
+    def is_itself_refused(self) -> bool:
         """Whether the workload is refused, not its pods: `deployments.apps "web" is forbidden`."""
         resource, _, rest = self.message.partition(" ")
         namespace, name = self.subject.partition("/")[0], self.subject.rpartition("/")[2]

@@ -61,6 +61,8 @@ from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import FINISHED, Namespace, ObjectMeta, Pod, ServiceAccount
 from kschedx.kube.typos import nearest_name, variables_hint
 from kschedx.kube.workloads import ALWAYS_STORED
+from kschedx.releases.api_versions import is_served, served_version
+from kschedx.releases.dates import minor
 from kschedx.releases.release import Release
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.events import RecordedEvent
@@ -240,11 +242,12 @@ def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
 
 
 def require_served(manifest: Manifest, release: Release) -> None:
-    """Raise `NotAdmittedError` if the API server no longer serves the API version of a workload."""
-    version = str(manifest.get("apiVersion"))
-    if version in release.behaviour.removed_workload_versions:
-        refusal = f'no matches for kind "{manifest.get("kind")}" in version "{version}"'
-        raise NotAdmittedError(refusal, place=Place(field="apiVersion"))
+    """Raise `NotAdmittedError` if the API server does not serve the API version of an object of Kubernetes."""
+    version, kind = str(manifest.get("apiVersion")), str(manifest.get("kind"))
+    if not is_served(minor(release.version), version, kind):
+        newer = served_version(minor(release.version), kind)
+        refusal = f'no matches for kind "{kind}" in version "{version}"'
+        raise NotAdmittedError(refusal, place=Place(field="apiVersion"), hint=f"use {newer}" if newer else "")
 
 
 def require_owner_quota(snapshot: Snapshot, maker: ChargedObject, release: Release) -> None:

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.pending_pods import SharedFix
 
 
+_OF_WORKLOAD = "gets no new pods"
 _MOST_OF_SAMPLE = 20
 """Causes of a sample. A document of thousands of nodes that is cut to what an assistant reads has room for fewer."""
 
@@ -196,6 +197,8 @@ def _lifecycle_answer(undecided: PodAnswer, explanation: Explanation, lifecycle:
         message = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
         return replace(answer, message=message)
     reads = headline(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
+    if reads.startswith(_OF_WORKLOAD):  # the answer is about its missing pods
+        reads = f"not created{reads.removeprefix(_OF_WORKLOAD)}"
     why = next(causes(lifecycle), "")
     event = own_event(lifecycle) if explanation.overall is Outcome.UNDECIDED else ""
     return replace(

@@ -37,7 +37,7 @@ from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
 from kschedx.kube.decoding import map_at, maps_at
 from kschedx.kube.documents import Json
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.kinds import kind_of, refuse_unknown
+from kschedx.kube.kinds import KINDS, kind_of, refuse_unknown
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import (
     LOOKS_LIKE_A_PATCH,
@@ -58,6 +58,8 @@ from kschedx.snapshot.snapshot import MissingCause, Snapshot
 from kschedx.sources.dumps import LeftOut
 from kschedx.sources.line_numbers import ManifestDocument, read_manifest_documents
 from kschedx.wording import count, list_names
+
+NOT_APPLIED = "not-applied"  # the note about an object of the files that the API server refuses
 
 
 def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
@@ -133,9 +135,9 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
         place."""
         if self.refused is not None:
             raise self.refused
-        if self.document is not None and self.workload is not None:
+        if self.document is not None:
             try:
-                require_served(self.workload, setup.release)
+                require_served(self.workload or self.manifest, setup.release)
             except NotAdmittedError as error:
                 raise self.document.fault(error) from None
         try:
@@ -202,6 +204,8 @@ class Manifests:
         """Files of a folder without Kubernetes objects."""
         self._refused: dict[tuple[str, str, str], InputError] = {}
         """Claims and workloads that the API server refuses, by kind, namespace, and name."""
+        self._unserved: set[tuple[str, str, str]] = set()
+        """Objects without pods whose API version the API server does not serve."""
         self._rescaled: list[str] = []
         """What HorizontalPodAutoscalers do to the replicas in the files."""
 
@@ -251,6 +255,8 @@ class Manifests:
         for document in self._documents:
             if kind_of(*read_as(document.value)) is None or document.value.get("kind") in ("Pod", "Node"):
                 continue
+            if key_of(document.value) in self._unserved:
+                continue
             try:
                 with_applied(snapshot, [document.value])
             except InputError as error:
@@ -274,11 +280,13 @@ class Manifests:
 
     def apply_admitted(self, cluster: Snapshot, applied: Snapshot, release: Release) -> Snapshot:
         """Return the cluster with all objects applied that the API server admits."""
+        if self._refuse_unserved(release):
+            applied = self.apply_to(cluster)
         applied = self._without_refused_updates(cluster, applied)
         new: list[tuple[ManifestDocument, New]] = []
         for document in self._documents:
             kind, namespace, name = key = key_of(document.value)
-            if kind_of(*read_as(document.value)) is None:
+            if kind_of(*read_as(document.value)) is None or key in self._unserved:
                 continue
             if kind == "PersistentVolumeClaim" and f"{namespace}/{name}" not in cluster.storage.claims:
                 new.append((document, applied.storage.claims[f"{namespace}/{name}"]))
@@ -290,6 +298,19 @@ class Manifests:
             error = NotAdmittedError(refusal, place=Place(object=title(document.value)))
             self._refused[key_of(document.value)] = document.fault(error)
         return allowed
+
+    def _refuse_unserved(self, release: Release) -> bool:
+        """Refuse the objects without pods whose API version the API server does not serve. Returns whether there are
+        any; workloads are refused when they are admitted."""
+        for document in self._documents:
+            if _makes_pods(document.value) or is_foreign(document.value):
+                continue
+            try:
+                require_served(document.value, release)
+            except NotAdmittedError as error:
+                self._unserved.add(key_of(document.value))
+                self._refused[key_of(document.value)] = document.fault(error.at(Place(object=title(document.value))))
+        return bool(self._unserved)
 
     def _refused_device_claims(
         self, cluster: Snapshot, applied: Snapshot, release: Release
@@ -375,8 +396,9 @@ class Manifests:
             yield note("rescaled", text)
         for error in self._refused.values():
             if error.place.object.partition(" ")[0] not in MAKING_PODS:
-                text = f"{error.place.object} is ignored, the API server refuses it: {error.message}"
-                yield note("not-applied", text, object=error.place.object, refusal=error.message)
+                hint = f" ({error.hint})" if error.hint.startswith("use ") else ""
+                text = f"{error.place.object} is ignored, the API server refuses it: {error.message}{hint}"
+                yield note(NOT_APPLIED, text, object=error.place.object, refusal=error.message)
 
     def _nothing(self) -> KschedxError:
         """Return the error that the files contain no pod and no object that creates one."""
@@ -542,7 +564,12 @@ def has_unknown_pods(manifest: Mapping[str, object]) -> bool:
 
 
 def _faults(document: ManifestDocument) -> Iterator[InputError]:
+    kind = str(document.value.get("kind") or "")
     try:
+        if kind and not document.value.get("apiVersion"):
+            known = next((row.api_version for row in KINDS.values() if row.name == kind), "")
+            hint = f"{kind} is in {known}" if known else ""
+            raise InputError("apiVersion not set", place=Place(field="apiVersion"), hint=hint)
         refuse_unknown(*read_as(document.value), str(document.value.get("message") or ""))
         errors = unknown_fields(document.value) or [
             *validate_workload(document.value),

@@ -67,7 +67,7 @@ from kschedx.explain.setup import Setup, Subject, stored_subject, unassign
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import WrittenPod, has_unknown_pods, title, written_from
+from kschedx.inquiry.manifests import NOT_APPLIED, WrittenPod, has_unknown_pods, title, written_from
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
@@ -280,7 +280,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         if maker is not None and (warning := self._warning(subject.pod, maker)) is not None:
             subject = replace(subject, notes=(*subject.notes, warning))
         if isinstance(error, NotChangedError) and isinstance(lifecycle, states.Refused):
-            lifecycle = states.NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
+            lifecycle = lifecycle.of_update
         elif isinstance(lifecycle, states.Refused):
             lifecycle = replace(lifecycle, past=self._past_rule(error.message))
         return answer_without_cycle(subject, self.setup, lifecycle, self.fixes(lifecycle, count=count))
@@ -308,7 +308,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         except InputError as error:
             error = error.at(Place(object=written.title or title(written.manifest)))
             raise (written.document.fault(error, below=written.template) if written.document else error) from None
-        return Subject(snapshot=self.snapshot, pod=pod, is_new=True)
+        not_applied = tuple(each for each in written.notes if each.id == NOT_APPLIED)
+        return Subject(snapshot=self.snapshot, pod=pod, is_new=True, notes=not_applied)
 
     def fixes(self, lifecycle: states.Lifecycle, *, count: int | None = None) -> Callable[[], tuple[Fix, ...]]:
         """Return a function that tries the fixes; `count` is the number of missing pods."""

@@ -53,6 +53,8 @@ from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, MAKING_PODS, contains
 from kschedx.patterns import lazy_pattern
+from kschedx.releases.api_versions import served_version
+from kschedx.releases.dates import minor
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
@@ -618,7 +620,11 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
 
     def _removed_version_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield the current API version of the kind. The removed ones set the selector of a workload by default."""
-        if self.maker is None or self.maker.get("kind") != match["kind"] or match["kind"] not in MAKING_PODS:
+        if self.maker is None or self.maker.get("kind") != match["kind"]:
+            return
+        if match["kind"] not in MAKING_PODS:
+            if version := served_version(minor(self.setup.release.version), match["kind"]):
+                yield Fix.untried(f"set its apiVersion to {version}", of_group=FixGroup.WORKLOAD)
             return
         kind, spec = KINDS[match["kind"]], map_at(self.maker, "spec")
         current, patch = f"{kind.group}/v1", [set_field("/apiVersion", f"{kind.group}/v1")]

@@ -353,7 +353,7 @@ class Simulation(Shown):
             written_pod = WrittenPod(manifest=dict(manifest))
             if manifest.get("kind") in MAKING_PODS:
                 written_pod = written_from(after, dict(manifest))
-            elif isinstance(error, NotChangedError):
+            elif isinstance(error, NotChangedError) or manifest.get("kind") != "Pod":
                 written_pod = unknown_pods(dict(manifest))
             yield WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
         yield from self._answers_of_others.values()

@@ -34,7 +34,7 @@ from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, Scale
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_pod
 from kschedx.kube.documents import Json
-from kschedx.kube.kinds import kind_of
+from kschedx.kube.kinds import ResourceKind, kind_of
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
@@ -482,7 +482,8 @@ def _unread_kind(snapshot: Snapshot, word: str) -> str:
     word names none."""
     for known in snapshot.source.kinds:
         kind, _, group = known.partition(".")
-        if group and word.lower().removesuffix(f".{group}") in (kind.lower(), f"{kind.lower()}s"):
+        plural = ResourceKind(name=kind, group=group).plural
+        if group and word.lower().removesuffix(f".{group}") in (kind.lower(), plural):
             return f"{kind} ({group})"
     return ""
 

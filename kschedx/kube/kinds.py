@@ -79,7 +79,7 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     @property
     def several(self) -> str:
         """Several objects: `StorageClasses`."""
-        regular = f"{self.name}es" if self.name.endswith("s") else f"{self.name}s"
+        regular = f"{self.name}es" if self.name.endswith(("s", "x", "z", "ch", "sh")) else f"{self.name}s"
         return re.sub("([^aeiou])ys$", r"\1ies", regular)
 
     @property
@@ -418,7 +418,6 @@ EVENTS = ResourceKind(
 _CUSTOM_KINDS = tuple(
     ResourceKind(
         name=name, group=group, versions=(), is_optional=True, leaves=f"the pods of a {name}",
-        plural="elasticsearches" if name == "Elasticsearch" else "",
     )
     for group, name in custom_resources.KINDS
 )  # fmt: skip

@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from kschedx.releases.dates import DatedFacts, between, dated, only_in, since, up_to
 
-_REMOVED_IN_1_16 = ("apps/v1beta1", "apps/v1beta2", "extensions/v1beta1")
-_REMOVED_IN_1_21 = (*_REMOVED_IN_1_16, "batch/v2alpha1")
-_REMOVED_IN_1_25 = (*_REMOVED_IN_1_21, "batch/v1beta1")
-
 
 class Behaviour(DatedFacts):
     # --- the cycle (pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go)
@@ -137,12 +133,6 @@ class Behaviour(DatedFacts):
     """The node lifecycle controller waits 50 seconds for a node, instead of 40 (--node-monitor-grace-period)."""
     gangs_are_of_workloads: bool = up_to("1.35")
     """GangScheduling reads a pod's group from the Workload that the pod names."""
-
-    # --- API versions of workloads that the API server no longer serves (deprecation guide)
-
-    removed_workload_versions: tuple[str, ...] = dated(
-        {"1.0": (), "1.16": _REMOVED_IN_1_16, "1.21": _REMOVED_IN_1_21, "1.25": _REMOVED_IN_1_25}
-    )
 
     # --- volumes
 

@@ -214,7 +214,7 @@ def cause_title(group: CauseGroup) -> str:
     return f"{count(number, 'pod')}: {title}" if number > 1 else title
 
 
-_PLURALS = {"has": "have", "is": "are"}
+_PLURALS = {"fits": "fit", "has": "have", "is": "are", "waits": "wait"}
 
 
 _MOST_OTHERS = 2  # causes of other nodes that are named

@@ -51,6 +51,7 @@ from kschedx.render.terminal import (
 from kschedx.render.view import FixView, ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.moves import GoalResult
+from kschedx.simulate.object_changes import object_reference
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulator import KueueResult
 from kschedx.wording import Fact, count, list_names
@@ -349,7 +350,7 @@ def _simulation_tone(simulation: Simulation) -> Tone:
 
 
 def _noun(lifecycle: Lifecycle) -> str:
-    if isinstance(lifecycle, NotChanged):
+    if isinstance(lifecycle, NotChanged) or object_reference(lifecycle.subject, "") is not None:
         return "object"
     return "workload" if lifecycle.subject.count("/") > 1 else "pod"
 
@@ -414,7 +415,8 @@ def _other_parts(simulation: Simulation) -> Iterator[str]:
         is_of_kueue = isinstance(facts, Suspended) and bool(facts.queue or facts.waits)  # counted as its Workload
         is_counted = not (is_of_kueue or isinstance(facts, NoScheduler))
         if facts is not None and is_counted and facts.subject not in stalled:
-            counted = "with refused pods" if type(facts) is Refused and facts.is_workload else state.state.counted
+            has_refused_pods = type(facts) is Refused and facts.is_workload and not facts.is_itself_refused
+            counted = "with refused pods" if has_refused_pods else state.state.counted
             pods = unable if isinstance(facts, CannotStart) else len(disputed) - unable
             states[_noun(facts), counted] += pods if facts.subject in disputed else 1
     yield from (f"{count(number, noun)} {counted}" for (noun, counted), number in states.items())

@@ -19,7 +19,7 @@ from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
 from kschedx.controllers.workload_lifecycle import creates_no_pods
 from kschedx.controllers.workloads import Workload, is_controlled, loss_reason, replica_sets_of, stays_with_node
-from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
+from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place, nearest
 from kschedx.explain.admission import QuotaLedger, charged_object, require_served
 from kschedx.explain.setup import admit
 from kschedx.kube.custom_resources import custom_kind
@@ -591,9 +591,11 @@ class ClusterChanges:
 
     def _is_updatable(self, manifest: Manifest, place: Place) -> bool:
         try:
+            require_served(manifest, self._setup.release)
             require_updatable(self.snapshot, manifest)
-        except NotChangedError as error:
-            self.refused.append((manifest, error.at(place)))
+        except NotAdmittedError as error:
+            named = Place(object=workloads.workload_of(manifest).title)
+            self.refused.append((manifest, error.at(place).at(named)))
             return False
         return True
 

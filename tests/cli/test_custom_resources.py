@@ -367,11 +367,14 @@ def test_a_custom_resource_is_scaled_by_its_replicas(tmp_path: Path) -> None:
     assert run_why(tmp_path, "simulate", "--scale", "clonesets.apps.kruise.io/web=2", objects=clones(3)).code == 0
 
 
-@pytest.mark.parametrize("target", ["foo/bar", "foos.example.com/bar"])
-def test_a_custom_resource_without_known_pods(tmp_path: Path, target: str) -> None:
-    foo = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "bar", "namespace": "shop"}}
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [("Foo", "foo/bar"), ("Foo", "foos.example.com/bar"), ("Policy", "policies/bar"), ("Mesh", "meshes/bar")],
+)
+def test_a_custom_resource_without_known_pods(tmp_path: Path, kind: str, target: str) -> None:
+    foo = {"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "bar", "namespace": "shop"}}
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), foo]}), encoding="utf-8")
     result = kschedx("why", target, "-n", "shop", "-s", "cluster.json", cwd=tmp_path)
     assert result.code == 2
-    assert 'no pod has Foo (example.com) "bar" as its owner' in result.err
+    assert f'no pod has {kind} (example.com) "bar" as its owner' in result.err
     assert "ask about the pods that its controller creates" in result.err

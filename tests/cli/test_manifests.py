@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from kschedx.releases.api_versions import is_served
+from kschedx.releases.dates import minor
 from tests.builders import Manifest, at, node, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
 from tests.command import CommandResult, kschedx
@@ -521,6 +523,58 @@ def test_a_version_that_is_no_longer_served_is_refused(tmp_path: Path, kind: str
         True,
     )
     assert f"fix set its apiVersion to {current}" in text
+
+
+@pytest.mark.parametrize("version", ["apps/v2", "apps/v1beta3"])
+def test_a_version_that_never_existed_is_refused(tmp_path: Path, version: str) -> None:
+    result = run_why(tmp_path, changed(workload("Deployment"), "apiVersion", version))
+    text = " ".join(result.out.split())
+    assert f'refuses it because no matches for kind "Deployment" in version "{version}"' in text
+    assert "fix set its apiVersion to apps/v1" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "current", "last"),
+    [
+        ("PodDisruptionBudget", "policy/v1beta1", "policy/v1", "1.24"),
+        ("PriorityClass", "scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1", "1.21"),
+        ("StorageClass", "storage.k8s.io/v1beta1", "storage.k8s.io/v1", "1.21"),
+        ("CSIStorageCapacity", "storage.k8s.io/v1beta1", "storage.k8s.io/v1", "1.26"),
+        ("DeviceClass", "resource.k8s.io/v1alpha2", "resource.k8s.io/v1", "1.30"),
+    ],
+)
+def test_an_object_of_a_version_that_is_not_served_is_not_applied(
+    tmp_path: Path, kind: str, version: str, current: str, last: str
+) -> None:
+    old: Manifest = {"apiVersion": version, "kind": kind, "metadata": {"name": "high"}}
+    if kind in ("StorageClass", "PriorityClass"):
+        old |= {"provisioner": "x.example.com"} if kind == "StorageClass" else {"value": 5}
+    refusal = f'no matches for kind "{kind}" in version "{version}"'
+    user = changed(POD, "spec.priorityClassName", "high") if kind == "PriorityClass" else POD
+    result = run_why(tmp_path, old, user)
+    assert result.code == (1 if kind == "PriorityClass" else 0)
+    assert f"{kind} high is ignored, the API server refuses it: {refusal} (use {current})" in " ".join(
+        result.out.split()
+    )
+    assert is_served(minor(last), version, kind)
+    path = write(tmp_path, old, name="old.yaml")
+    simulated = kschedx("simulate", "-f", path, "-s", write(tmp_path, NODE))
+    assert (simulated.code, refusal in " ".join(simulated.out.split())) == (1, True)
+
+
+@pytest.mark.parametrize(("kind", "current"), [("Deployment", "apps/v1"), ("Pod", "v1")])
+def test_a_manifest_without_an_api_version_is_an_error(tmp_path: Path, kind: str, current: str) -> None:
+    written = {**(POD if kind == "Pod" else workload(kind))}
+    del written["apiVersion"]
+    result = run_why(tmp_path, written)
+    assert result.code == 2
+    assert f"apiVersion not set ({kind} is in {current})" in result.err
+
+
+def test_an_applied_workload_that_is_refused_is_not_called_a_pod(tmp_path: Path) -> None:
+    path = write(tmp_path, changed(workload("Deployment"), "apiVersion", "extensions/v1beta1"), name="old.yaml")
+    result = kschedx("why", "deploy/web", "--apply", path, "-s", write(tmp_path, NODE))
+    assert result.out.startswith("✗ default/deploy/web is not created: the API server refuses it")
 
 
 def test_a_job_of_a_version_that_is_no_longer_served_keeps_its_selector(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@ own stays terminating and is not replaced, and strategy Recreate waits for it.""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ import kschedx
 from kschedx.inquiry.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
+from tests.command import kschedx as command
 
 TAINTS = [f"node.kubernetes.io/unreachable:{effect}" for effect in ("NoSchedule", "NoExecute")]
 
@@ -109,3 +112,10 @@ def test_a_recreate_rollout_waits_for_a_second_lost_node() -> None:
     simulation = kschedx.simulate(Snapshot.from_objects(objects), changes=[{"remove-node": "a"}])
     assert not simulation.placed
     assert [rollout.kept for rollout in simulation.rolled_out] == [("default/web-1-y",)]
+
+
+def test_the_missing_pods_of_several_replicas_are_not_created(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*MACHINES, *RECREATED]}))
+    out = command("why", "--all-pending", "-s", str(path)).out
+    assert "✗ 2 pods: not created: its rollout waits for web-1-x on unreachable a" in out
