@@ -18,7 +18,7 @@ from kschedx.autoscaler.sizes import NOT_READY, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopState, PodResult
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
 from kschedx.autoscaler.templates import CloudTemplate, GroupsFile, Template, cloud_templates, machine_templates
-from kschedx.errors import ConfigError, InputError, Place
+from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
 from kschedx.framework.runtime import Framework
 from kschedx.framework.scheduler import Scheduler
@@ -31,6 +31,7 @@ from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Po
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import list_names
 
 
 class AutoscalerOptions(Struct, frozen=True, kw_only=True):
@@ -144,6 +145,18 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
             group_by_node=options.file.nodes,
         )
         return cls(snapshot=snapshot, status=status, options=options, release=release, membership=groups)
+
+    @property
+    def unknown_groups_text(self) -> str:
+        """Which groups the user names and the status lacks, with the nearest name; empty if it has all of them."""
+        known = [group.name for group in self.status.groups]
+        unknown = [name for name in dict.fromkeys(self.options.file.names) if name not in known]
+        if not unknown:
+            return ""
+        near = nearest(unknown[0], known) if len(unknown) == 1 else ""
+        are = "node group" if len(unknown) == 1 else "node groups"
+        text = f"--node-groups: the autoscaler's status has no {are} {list_names(unknown, 3)}"
+        return text + (f" ({near})" if near else "")
 
     def open_groups(self, scaling: PodScaling) -> tuple[str, ...]:
         """Return the groups whose templates only the autoscaler knows, so that they may help, unless an event of the

@@ -51,10 +51,13 @@ class GroupsFile(Struct, frozen=True, kw_only=True):
     """Node to group."""
     templates: Mapping[str, object] = {}
     """Group to `{"Node": manifest, "Pods": [manifest]}`."""
+    names: tuple[str, ...] = ()
+    """The groups that the user names."""
 
     def with_other(self, other: GroupsFile) -> GroupsFile:
         """Merge two files; the other one wins for groups and nodes in both."""
-        return GroupsFile(nodes={**self.nodes, **other.nodes}, templates={**self.templates, **other.templates})
+        nodes, templates = {**self.nodes, **other.nodes}, {**self.templates, **other.templates}
+        return GroupsFile(nodes=nodes, templates=templates, names=(*self.names, *other.names))
 
 
 def read_groups(document: object, source: str) -> GroupsFile:
@@ -87,7 +90,7 @@ def read_groups(document: object, source: str) -> GroupsFile:
             templates[str(name)] = entry["template"]
         elif any(key in entry for key in ("capacity", "labels", "taints", "tags")):
             templates[str(name)] = {"Node": _described_node(str(name), entry, where), "Pods": []}
-    return GroupsFile(nodes=nodes, templates=templates)
+    return GroupsFile(nodes=nodes, templates=templates, names=tuple(map(str, groups)))
 
 
 def _described_node(name: str, entry: Mapping[str, object], place: Place) -> Json:

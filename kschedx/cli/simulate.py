@@ -8,6 +8,7 @@ from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup, flag, value
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, print_open_counts
+from kschedx.cli.streams import print_note
 from kschedx.controllers.states import decision_name, row_named
 from kschedx.errors import InputError
 
@@ -79,7 +80,7 @@ def simulate(
     question: Question,
 ) -> Answer:
     from kschedx.cli.files import check_name, write_snapshot
-    from kschedx.inquiry.autoscalers import growths_after, options_after
+    from kschedx.inquiry.autoscalers import autoscalers_of, growths_after, options_after
     from kschedx.inquiry.manifests import objects_of
     from kschedx.inquiry.what_if import SimulationAnswer, other_outcomes
     from kschedx.inquiry.what_if import simulate as simulated
@@ -113,6 +114,9 @@ def simulate(
             raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
     simulation = run(options)
     simulation.autoscaling = options_after(question.autoscaling, growths)
+    if question.node_groups is not None:
+        for note in autoscalers_of(snapshot, question.autoscaling, setup.scheduler)[1]:
+            print_note(note.text)
     connection.print_notes(snapshot, setup)
     if (then := simulation.run.cluster.snapshot).pod_groups:
         rows = then.pods.rows

@@ -415,6 +415,9 @@ class DevicesToAllocate(Facts, frozen=True, kw_only=True):
     devices: tuple[str, ...]  # `driver/pool/device`
     requests: tuple[str, ...]
     """The request that each device satisfies: `request`, or `request/alternative`."""
+    binding_conditions: tuple[str, ...] = ()
+    """The conditions that their drivers have to report before the pod is bound."""
+    binding_timeout: int = 0  # how long the pod waits for them, in seconds
 
 
 DeviceFinding = (

@@ -68,10 +68,20 @@ def autoscalers_of(
             autoscalers.append(known[name] if name in known else load(snapshot, options, scheduler))
         except InputError as error:
             notes.append(note(f"{key}-unreadable", f"{name} is not evaluated: {error}"))
+    notes += (note("unknown-node-groups", text) for text in _unknown_groups(filter(None, autoscalers)))
     return tuple(filter(None, autoscalers)), (*notes, *_without_node_pools(snapshot))
 
 
 _NODE_POOL = f"NodePool.{KARPENTER_GROUP}"
+
+
+def _unknown_groups(autoscalers: Iterable[NodeAutoscaler]) -> Iterator[str]:
+    """Yield which node groups the user names and the cluster lacks."""
+    for autoscaler in autoscalers:
+        if autoscaler.name == "cluster-autoscaler" and (text := autoscaler.unknown_groups_text):
+            yield text
+
+
 _PROVISIONER = "Provisioner.karpenter.sh"  # Karpenter before 0.32 adds nodes by them; they are not evaluated
 
 

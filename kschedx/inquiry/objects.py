@@ -1,8 +1,9 @@
-"""The state of an object that is neither a pod nor a workload: a namespace, a claim, or a budget."""
+"""The state of an object that is neither a pod nor a workload: a namespace, a claim, a budget, or an autoscaler without
+a target."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ from kschedx.explain.cycle_notes import claim_expansions
 from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle
-from kschedx.kube.kubectl import add_to_dump
+from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject, ScaleTarget
+from kschedx.kube.kubectl import add_to_dump, merge_patch
 from kschedx.kube.selectors import Operator, compile_selector
 from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget
 from kschedx.kube.typos import nearest_name
@@ -38,16 +40,18 @@ def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanatio
 
 
 def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> Explanation | None:
-    """Return the state of a PersistentVolumeClaim or PodDisruptionBudget; None for other kinds, for an object that does
-    not exist, and for a claim about which a pod shows more."""
-    find = {"PersistentVolumeClaim": _claim_state, "PodDisruptionBudget": _budget_state}.get(reference.kind.name)
-    lifecycle = None if find is None else find(snapshot, reference.namespace, reference.name)
+    """Return the state of a PersistentVolumeClaim, a PodDisruptionBudget, or an autoscaler whose target does not exist;
+    None for other kinds, for an object that does not exist, and for a claim about which a pod shows more."""
+    find = _STATES.get(reference.kind.name)
+    lifecycle = None if find is None else find(snapshot, reference)
     if lifecycle is None:
         return None
     pod = Pod(metadata=ObjectMeta(name=reference.name, namespace=reference.namespace))
     subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
     if isinstance(lifecycle, states.NotBound):
         return answer_with_fixes(subject, setup, lifecycle)
+    if reference.kind.name in _AUTOSCALERS:
+        return answer_without_cycle(subject, setup, lifecycle, partial(_target_fixes, snapshot, reference))
     node = lifecycle.node if isinstance(lifecycle, states.ObjectState) else ""
     return answer_without_cycle(subject, setup, lifecycle, partial(_fixes, subject, setup, node) if node else None)
 
@@ -71,12 +75,65 @@ def _fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
     )
 
 
+_AUTOSCALERS = ("HorizontalPodAutoscaler", "ScaledObject")
+
+
+def _autoscaler(snapshot: Snapshot, reference: NamedObject) -> HorizontalPodAutoscaler | ScaledObject | None:
+    every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
+    named = reference.kind.name, reference.namespace, reference.name
+    for item in (*every, *snapshot.of(ScaledObject)):
+        if (type(item).__name__, item.metadata.namespace, item.metadata.name) == named:
+            return item
+    return None
+
+
+def _other_targets(snapshot: Snapshot, kind: str, namespace: str) -> list[str]:
+    return sorted(name for key, space, name in snapshot.workloads if (key, space) == (kind, namespace))
+
+
+def _target_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectState | None:
+    """Return the state of an autoscaler whose target does not exist; None for any other."""
+    item, namespace = _autoscaler(snapshot, reference), reference.namespace
+    if item is None:
+        return None
+    target, short = item.spec.scale_target_ref, reference.kind.short_names[0]
+    is_there = (target.kind, namespace, target.name) in snapshot.workloads
+    failed = (each for each in item.status.conditions if each.status == "False" and "not found" in (each.message or ""))
+    report = next((each.message or "" for each in failed), "")
+    source = snapshot.source
+    is_known = bool(report) or source.is_complete(target.kind, namespace) or bool(source.kinds.get(target.kind))
+    if is_there or target.kind in _AUTOSCALERS or not is_known:
+        return None
+    near = nearest_name(target.name, _other_targets(snapshot, target.kind, namespace))
+    does = f"scales nothing: there is no {target.kind} {target.name} in namespace {namespace}"
+    does += f" (did you mean {near}?)" if near else ""
+    subject = f"{namespace}/{short}/{reference.name}"
+    return states.ObjectState(subject=subject, does=does, facts=(report,) if report else ())
+
+
+def _target_fixes(snapshot: Snapshot, reference: NamedObject) -> tuple[Fix, ...]:
+    """Return the correction of an autoscaler's target, if one has nearly that name."""
+    from kschedx.fixes.proposal import FixGroup  # needed only for an autoscaler without a target
+    from kschedx.inquiry.fix import Fix
+
+    item = _autoscaler(snapshot, reference)
+    target = ScaleTarget() if item is None else item.spec.scale_target_ref
+    near = nearest_name(target.name, _other_targets(snapshot, target.kind, reference.namespace))
+    if not near:
+        return ()
+    patch = {"spec": {"scaleTargetRef": {"name": near}}}
+    command = merge_patch(reference.kind.short_names[0], reference.namespace, reference.name, patch)
+    title = f"set its scaleTargetRef.name to {near} instead of {target.name}"
+    return (Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER),)
+
+
 def _budget(snapshot: Snapshot, namespace: str, name: str) -> PodDisruptionBudget:
     named = namespace, name
     return next(it for it in snapshot.disruption_budgets if (it.metadata.namespace, it.metadata.name) == named)
 
 
-def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.ObjectState | None:
+def _budget_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectState | None:
+    namespace, name = reference.namespace, reference.name
     budgets = (budget for budget in budgets_of(snapshot, snapshot) if budget.name == f"{namespace}/{name}")
     if (budget := next(budgets, None)) is None:
         return None
@@ -116,9 +173,10 @@ def _unmatched_labels(snapshot: Snapshot, namespace: str, name: str) -> Iterator
         yield f"no pod meets all of {selector}: {pods.key(nearest)} lacks {', '.join(map(str, lacking[nearest]))}"
 
 
-def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecycle | None:
+def _claim_state(snapshot: Snapshot, reference: NamedObject) -> states.Lifecycle | None:
     """Return the state of a claim that no pending pod uses. It is None if a pod shows more: one that is pending, or any
     pod with a claim that has no volume and does not wait for a pod."""
+    namespace, name = reference.namespace, reference.name
     claim, pods = snapshot.storage.claim(namespace, name), snapshot.pods
     rows = [row for row in pods.rows_with_claim(f"{namespace}/{name}") if not pods.finished[row]]
     if claim is None or any(row in pods.pending for row in rows):
@@ -162,3 +220,10 @@ def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecy
             because = f"{fact}; the dump holds no pods"
             lifecycle = states.NotRead(subject=subject, unknown="its pod", because=because, command=add_to_dump("Pod"))
     return lifecycle
+
+
+_STATES: Mapping[str, Callable[[Snapshot, NamedObject], states.Lifecycle | None]] = {
+    "PersistentVolumeClaim": _claim_state,
+    "PodDisruptionBudget": _budget_state,
+    **dict.fromkeys(_AUTOSCALERS, _target_state),
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError, Place, join_fields
 from kschedx.patterns import lazy_pattern
 
 _T = TypeVar("_T")
@@ -37,7 +37,7 @@ def decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[_T]) -
     try:
         return _decode(data, kind)
     except msgspec.ValidationError as error:
-        raise _input_error(error) from None
+        raise _input_error(error, data) from None
     except msgspec.DecodeError as error:
         raise InputError(f"not valid JSON: {error}") from None
     except UnicodeDecodeError:
@@ -83,12 +83,45 @@ def mismatch_text(message: str) -> str:
     return _TYPE.sub(lambda name: _TYPES[name[0]], plain)
 
 
-def _input_error(error: msgspec.ValidationError) -> InputError:
+def _input_error(error: msgspec.ValidationError, data: bytes | bytearray | memoryview | msgspec.Raw) -> InputError:
     """Convert msgspec's `Expected int, got str - at $.spec.priority` to an error with a field path."""
     match = _PATH.match(str(error))
     message, path = (match["message"], match["path"] or "") if match else (str(error), "")
-    field = path.removeprefix("key in ").removeprefix("$").removeprefix(".").replace("[...]", "[*]")
+    field = path.removeprefix("key in ").removeprefix("$").removeprefix(".")
+    field = (invalid_field(field, message, data) or field).replace("[...]", "[*]")
     return InputError(mismatch_text(message), place=Place(field=field))
+
+
+_STEP = lazy_pattern(r"\[\.\.\.\]|\[\d+\]|[^.\[\]]+")
+_GOT = lazy_pattern(r"got `(\w+)`")
+_NAMES: Mapping[type, str] = {
+    bool: "bool", int: "int", float: "float", str: "str", dict: "object", list: "array", type(None): "null",
+}  # fmt: skip
+
+
+def invalid_field(path: str, message: str, data: bytes | bytearray | memoryview | msgspec.Raw) -> str:
+    """Return a path of msgspec with the keys of maps, which it writes as `[...]`: those of the first value with the
+    type in its message. Empty if there is none."""
+    got = _GOT.search(message)
+    if "[...]" not in path or got is None:
+        return ""
+
+    def fields(value: object, steps: Sequence[str], field: str) -> Iterator[str]:
+        if not steps:
+            if _NAMES.get(type(value)) == got[1]:
+                yield field
+            return
+        first, *rest = steps
+        if first == "[...]" and isinstance(value, dict):
+            for key, item in value.items():
+                is_plain = not {".", "/"} & {*key}
+                yield from fields(item, rest, join_fields(field, key if is_plain else f"[{key}]"))
+        elif first.startswith("[") and first != "[...]" and isinstance(value, list):
+            yield from fields(value[int(first[1:-1])], rest, f"{field}{first}")
+        elif isinstance(value, dict) and first in value:
+            yield from fields(value[first], rest, join_fields(field, first))
+
+    return next(fields(msgspec.json.decode(data), _STEP.findall(path), ""), "")
 
 
 # Arguments of the library: manifests as dicts, or other types in their place. Anything else is an `InputError` with the

@@ -223,4 +223,8 @@ def _devices_to_allocate(finding: findings.DevicesToAllocate) -> Words:
     pairs = zip(finding.devices, finding.requests, strict=True)
     devices_of = group_pairs((request, device.partition("/")[2]) for device, request in pairs)
     parts = [f"{list_names(devices, _SHOWN)} for {request}" for request, devices in devices_of.items()]
-    return Words(headline=f"claim {finding.claim} would be allocated {list_names(parts, _SHOWN)}")
+    waits = ""
+    if finding.binding_conditions:
+        named = list_names(finding.binding_conditions, _SHOWN, conjunction="and")
+        waits = f"; the pod waits up to {finding.binding_timeout:,} s until its driver reports {named}"
+    return Words(headline=f"claim {finding.claim} would be allocated {list_names(parts, _SHOWN)}{waits}")

@@ -10,6 +10,19 @@ from tests.builders import Manifest, node, pod
 
 
 @pytest.mark.parametrize(
+    ("manifest", "field"),
+    [
+        ({"labels": {"zone": "a", "rack": 5}}, "metadata.labels.rack"),
+        ({"labels": {"example.com/rack": 5}}, "metadata.labels[example.com/rack]"),
+    ],
+)
+def test_an_error_names_the_key_of_a_map(manifest: Manifest, field: str) -> None:
+    with pytest.raises(InputError) as error:
+        kschedx.Snapshot.from_objects([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", **manifest}}])
+    assert error.value.place.field == field
+
+
+@pytest.mark.parametrize(
     ("spec", "field"),
     [
         pytest.param({"priority": 2**31}, "spec.priority", id="a priority beyond int32"),

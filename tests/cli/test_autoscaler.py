@@ -164,6 +164,16 @@ def test_a_file_describes_a_group_without_nodes(tmp_path: Path) -> None:
     assert scaled["scaleUps"] == [{"group": NAME, "from": 2, "to": 5, "max": 10}]
 
 
+def test_a_group_that_the_status_lacks_is_named(tmp_path: Path) -> None:
+    groups = {"groups": {f"{NAME}x": {"nodes": [], "capacity": {"cpu": "4", "memory": "8Gi"}}}}
+    (tmp_path / "groups.yaml").write_text(json.dumps(groups), encoding="utf-8")
+    text = f"--node-groups: the autoscaler's status has no node group {NAME}x"
+    options = ("-n", "shop", "-s", GROWS, "--node-groups", str(tmp_path / "groups.yaml"))
+    result = kschedx("why", "pod/search-0", *options, "-o", "json")
+    assert any(note["text"].startswith(text) for note in json.loads(result.out)["notes"])
+    assert text in kschedx("simulate", *options).err
+
+
 def _affinity(key: str, operator: str) -> Mapping[str, object]:
     terms = [{"matchExpressions": [{"key": key, "operator": operator}]}]
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}

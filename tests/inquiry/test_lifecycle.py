@@ -3121,14 +3121,6 @@ def test_the_deadline_of_a_job_runs_while_its_pod_is_pending(tmp_path: Path, lab
     ) == is_told
 
 
-def test_the_target_that_an_autoscaler_does_not_find(tmp_path: Path) -> None:
-    other = {**AT_MOST, "spec": {**at(AT_MOST, "spec"), "scaleTargetRef": {"kind": "Deployment", "name": "webb"}}}
-    result = why(tmp_path, "hpa/scaler", workload("Deployment"), other)
-    assert (result.code, result.out) == (2, "")
-    assert 'HorizontalPodAutoscaler default/scaler scales Deployment webb: no Deployment "webb"' in result.err
-    assert 'did you mean "web"?' in result.err
-
-
 VERTICAL = {"vpaUpdates": "Pod resources updated by vpa: container 0: cpu request, memory request"}
 DEFAULTED = {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container app"}
 RANGE: Manifest = {
@@ -3203,6 +3195,20 @@ def test_a_change_that_the_api_server_refuses_is_an_answer(tmp_path: Path) -> No
     result = kschedx("why", "pod/x", "-s", "cluster.json", "--apply", "more.json", cwd=tmp_path)
     assert (result.code, result.err) == (1, "")
     assert result.out.startswith("✗ default/y is not created: the API server refuses the pod")
+
+
+@pytest.mark.parametrize(("kind", "target"), [("HorizontalPodAutoscaler", "hpa/web"), ("ScaledObject", "so/web")])
+def test_an_autoscaler_without_a_target_scales_nothing(tmp_path: Path, kind: str, target: str) -> None:
+    autoscaler = {
+        "apiVersion": "autoscaling/v2" if kind == "HorizontalPodAutoscaler" else "keda.sh/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "wbe"}, "maxReplicas": 3},
+    }
+    result = why(tmp_path, target, autoscaler, workload("Deployment"))
+    headline = f"default/{target} scales nothing: there is no Deployment wbe in namespace default (did you mean web?)"
+    assert (result.code, headline in result.out) == (0, True)
+    assert "set its scaleTargetRef.name to web instead of wbe" in result.out
 
 
 def test_a_budget_that_its_controller_cannot_evaluate_is_named(tmp_path: Path) -> None:

@@ -495,6 +495,13 @@ def test_binding_conditions_of_devices(conditions: list[Manifest], bind_start: s
     assert (on_one_node([claiming("gpu"), result]) == "") == passes
 
 
+def test_what_happens_next_names_the_binding_conditions() -> None:
+    attached = {**device("gpu-0"), "bindingConditions": ["attached"], "bindingFailureConditions": ["broken"]}
+    objects = [node("a"), claiming("gpu"), claim("gpu", request("r")), device_class(), resource_slice("a", attached)]
+    findings = (finding for _, status in evaluate(objects, "default/me").dry_steps for finding in status.findings)
+    assert describe(next(findings)).headline.endswith("; the pod waits up to 600 s until its driver reports attached")
+
+
 # --- scores
 
 

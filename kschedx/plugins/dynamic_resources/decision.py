@@ -714,13 +714,17 @@ class DeviceDecision:
         if not answer.result:
             return ()
         new = (claim for claim in self.claims if claim.status.allocation is None)
-        return tuple(
-            DevicesToAllocate(
-                claim=claim.key,
-                devices=tuple("/".join(pick.device.id) for pick in picks),
-                requests=tuple(pick.request for pick in picks),
-            )
-            for claim, picks in zip(new, answer.result, strict=True)
+        return tuple(self._to_allocate(claim, picks) for claim, picks in zip(new, answer.result, strict=True))
+
+    def _to_allocate(self, claim: ResourceClaim, picks: Sequence[Pick]) -> DevicesToAllocate:
+        conditions = dict.fromkeys(name for pick in picks for name in pick.device.device.binding_conditions)
+        waits_for = tuple(conditions) if self._features.binding_conditions else ()
+        return DevicesToAllocate(
+            claim=claim.key,
+            devices=tuple("/".join(pick.device.id) for pick in picks),
+            requests=tuple(pick.request for pick in picks),
+            binding_conditions=waits_for,
+            binding_timeout=self._binding_timeout // 10**9 if waits_for else 0,
         )
 
     def allocated_claims(self, node: Node) -> dict[str, ResourceClaim]:
