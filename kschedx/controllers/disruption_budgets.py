@@ -84,6 +84,14 @@ class MovingBudget:
         return self._count_status(self._base, self._base.pods, frozenset())
 
     @property
+    def lag(self) -> str:
+        """`generation 1 of 2`, if its status is that of an earlier generation: the API server then refuses every
+        eviction (checkAndDecrement)."""
+        newest, observed = self._budget.metadata.generation, self._budget.status.observed_generation
+        is_behind = self._budget.status.disruptions_allowed is not None and 0 < observed < newest
+        return f"generation {observed} of {newest}" if is_behind else ""
+
+    @property
     def frees_unhealthy(self) -> bool:
         """Whether a pod that is not ready may be evicted whatever the budget allows."""
         return self._budget.spec.unhealthy_pod_eviction_policy == ALWAYS

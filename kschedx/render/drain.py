@@ -194,6 +194,9 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
     for (fate, budget), pods in stopped.items():
         phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _budget_text(budget, drained)
         yield Fact(label="blocked", items=(about(pods, phrase),))
+    for budget, lag in drained.lagging.items():
+        phrase = f"evictions are refused until kube-controller-manager updates the status of PDB {budget} ({lag})"
+        yield Fact(label="delayed", items=(phrase,))
     for budget, status in drained.bypassed.items():
         phrase = f"PDB {budget} {status.text}; --disable-eviction ignores it"
         yield Fact(label="bypassed", items=(phrase,))

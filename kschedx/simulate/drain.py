@@ -99,6 +99,8 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     waves: int = 0
     budgets: Mapping[str, int] = {}
     held: Mapping[str, BudgetStatus] = {}  # the final status of the budgets that block evictions
+    lagging: Mapping[str, str] = {}
+    """The budgets of its pods whose status is that of an earlier generation: `generation 1 of 2`."""
     bypassed: Mapping[str, BudgetStatus] = {}
     """The first status of the budgets that would block evictions, of a drain that deletes the pods instead."""
     is_silent: bool = False  # whether the kubelet of the node does not answer
@@ -211,6 +213,7 @@ class _Evictor:
             waves=waves,
             budgets={budget.name: max(budget_status.allowed, 0) for budget, budget_status in standing.items()},
             held={budget.name: self._current_status(budget) for budget in standing if budget in held},
+            lagging={budget.name: budget.lag for budget in standing if budget.lag},
             bypassed=bypassed,
             is_silent=is_silent,
             awaited=tuple(map(cluster.pods.key, awaited)),

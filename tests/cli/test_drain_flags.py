@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, disruption_budget, pod
+from tests.builders import Manifest, at, disruption_budget, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, write
 from tests.command import kschedx
 from tests.simulate.clusters import deployment, nodes
@@ -62,6 +62,17 @@ def test_a_drain_without_evictions_names_the_budgets_that_it_bypasses(tmp_path: 
     result = kschedx("drain", "node-1", "--disable-eviction", "-s", path, columns=200)
     bypassed = "PDB shop/all needs 1 healthy pod (maxUnavailable 0) and has 1"
     assert (result.code, f"{bypassed}; --disable-eviction ignores it" in result.out) == (0, True)
+
+
+@pytest.mark.parametrize(("observed", "is_behind"), [(1, True), (2, False), (0, False)])
+def test_a_budget_whose_status_is_behind_delays_a_drain(tmp_path: Path, observed: int, *, is_behind: bool) -> None:
+    budget = disruption_budget("all", namespace="shop", maxUnavailable=1)
+    status = {"observedGeneration": observed, "disruptionsAllowed": 1, "currentHealthy": 1}
+    budget = {**budget, "metadata": {**at(budget, "metadata"), "generation": 2}, "status": status}
+    path = write(tmp_path, *nodes(("4", "4")), *deployment("web", "1", ["node-1"]), budget)
+    result = kschedx("drain", "node-1", "-s", path, columns=200)
+    delay = "evictions are refused until kube-controller-manager updates the status of PDB shop/all (generation 1 of 2)"
+    assert (result.code, delay in result.out) == (0, is_behind)
 
 
 @pytest.mark.parametrize(("limit", "fails"), [(0, True), (1, False)])
