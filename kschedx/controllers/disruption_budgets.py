@@ -8,20 +8,20 @@ pkg/registry/core/pod/storage/eviction.go.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator
 from functools import cached_property
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers import workloads
-from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
+from kschedx.grouping import group_pairs
 from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.scalars import scale_percent
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import PodDisruptionBudget, PodStatus
+from kschedx.kube.types import FINISHED, PodDisruptionBudget, PodStatus
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
@@ -74,7 +74,7 @@ class MovingBudget:
         """`base` is the cluster from which the status was computed."""
         metadata = budget.metadata
         self.name = f"{metadata.namespace}/{metadata.name}"
-        self._namespace = metadata.namespace
+        self.namespace = metadata.namespace
         self._selector = selector
         self._budget = budget
         self._base = base
@@ -97,7 +97,7 @@ class MovingBudget:
         return self._budget.spec.unhealthy_pod_eviction_policy == ALWAYS
 
     def covers(self, pods: PodTable, row: int) -> bool:
-        return pods.namespaces[row] == self._namespace and self._selector.matches(pods.labels[row])
+        return pods.namespaces[row] == self.namespace and self._selector.matches(pods.labels[row])
 
     def current_status(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """Return the current status in a cluster with these `pods`; the pods in the rows `fresh` have been
@@ -119,9 +119,9 @@ class MovingBudget:
 
     def _count_status(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """Return the status that the controller would compute: running and ready pods are healthy."""
-        mask = pods.in_namespace(self._namespace)
-        mask &= pods.labels.where(self._selector.matches)
-        rows = np.flatnonzero(mask & ~pods.finished).tolist()
+        inside = pods.rows_in_namespaces(self.namespace.__eq__)
+        covered = inside[pods.labels.take(inside).where(self._selector.matches)].tolist()
+        rows = [row for row in covered if pods.phases[row] not in FINISHED]
         unready = tuple(
             pods.key(row) for row in rows if pods.deletion_timestamps[row] or not is_healthy(pods, row, fresh)
         )
@@ -132,7 +132,7 @@ class MovingBudget:
             needed = spec.min_available or 0
             allowed = healthy - needed
         else:
-            expected, failure = _expected_count(snapshot, pods, np.flatnonzero(mask).tolist())
+            expected, failure = _expected_count(snapshot, pods, covered)
             if spec.max_unavailable is not None:
                 rule = f"maxUnavailable {spec.max_unavailable}"
                 needed = max(expected - (scale_percent(spec.max_unavailable, expected, is_up=True) or 0), 0)
@@ -162,6 +162,20 @@ def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[MovingBudget]:
             continue
 
 
+class MovingBudgets:
+    """The budgets of a moving cluster, by namespace."""
+
+    def __init__(self, snapshot: Snapshot, base: Snapshot) -> None:
+        self._of_namespace = group_pairs((budget.namespace, budget) for budget in budgets_of(snapshot, base))
+
+    def __iter__(self) -> Iterator[MovingBudget]:
+        return itertools.chain.from_iterable(self._of_namespace.values())
+
+    def of(self, pods: PodTable, row: int) -> list[MovingBudget]:
+        """Return the budgets that cover a pod."""
+        return [budget for budget in self._of_namespace.get(pods.namespaces[row], ()) if budget.covers(pods, row)]
+
+
 def is_healthy(pods: PodTable, row: int, fresh: Collection[int]) -> bool:
     """Whether a pod counts as healthy: it has a node and no report of being unready, or it is reported as ready. The
     report about a recreated pod (`fresh`) is that of the pod that it replaces."""
@@ -182,7 +196,7 @@ def becomes_ready(status: PodStatus, phase: str) -> bool:
 def _expected_count(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> tuple[int, str]:
     """Return how many pods their controllers want, and why that is unknown to the disruption controller. It leaves out
     pods without a controller (getExpectedScale)."""
-    owners = Owners(snapshot)
+    owners = workloads.owners_in(snapshot)
     members: dict[workloads.Workload, int] = {}
     for row in rows:
         workload = owners.of(pods, row)

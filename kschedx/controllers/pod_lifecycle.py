@@ -16,7 +16,6 @@ from kschedx.controllers import states
 from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.workloads import (
     JOB_ENDS,
-    Owners,
     Workload,
     ends_job,
     is_mirror_pod,
@@ -24,6 +23,7 @@ from kschedx.controllers.workloads import (
     loss_reason,
     manifest_of,
     other_replicas,
+    owners_in,
     waits_until_gone,
     why_surplus,
 )
@@ -387,7 +387,7 @@ def successor(snapshot: Snapshot, pod: Pod) -> str:
     owner, namespace = pod.metadata.controller, pod.metadata.namespace
     if owner is None or owner.kind != "ReplicaSet" or pod.key not in snapshot.pods.rows:
         return ""
-    workload = Owners(snapshot).of(snapshot.pods, snapshot.pods.rows[pod.key])
+    workload = owners_in(snapshot).of(snapshot.pods, snapshot.pods.rows[pod.key])
     old, above = manifest_of(snapshot, Workload(owner.kind, namespace, owner.name)), manifest_of(snapshot, workload)
     if old is None or above is None or map_at(old, "spec").get("replicas") != 0:
         return ""

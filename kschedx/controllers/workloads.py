@@ -47,7 +47,7 @@ from kschedx.kube.workloads import (
     foreign_pods,
     has_template,
     kind_and_group,
-    owned_replica_sets,
+    newest_first,
     pod_from_workload,
     qualified_kind,
 )
@@ -591,27 +591,29 @@ def other_replicas(snapshot: Snapshot, pod: Pod) -> list[int] | None:
 _OWNERS = Memo[Owners]()
 
 
+def owners_in(snapshot: Snapshot) -> Owners:
+    """Return the owners, which are computed once for a snapshot."""
+    return _OWNERS.of(snapshot.derived, lambda: Owners(snapshot))
+
+
 def member_rows(snapshot: Snapshot, workload: Workload) -> list[int]:
-    """Return the rows of the workload's pods that have not finished. The owners are computed once for a snapshot."""
-    return _OWNERS.of(snapshot.derived, lambda: Owners(snapshot)).members(snapshot.pods, workload)
+    """Return the rows of the workload's pods that have not finished."""
+    return owners_in(snapshot).members(snapshot.pods, workload)
 
 
 def current_replica_set_of(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
     """Return the cluster's ReplicaSet with a Deployment's template; None for other kinds and for a new template."""
     if manifest.get("kind") != "Deployment":
         return None
-    return current_replica_set(manifest, replica_sets(snapshot, workload_of(manifest).namespace))
+    return current_replica_set(manifest, replica_sets(snapshot, workload_of(manifest)))
 
 
-def replica_sets(snapshot: Snapshot, namespace: str) -> list[dict[str, object]]:
-    """Return the stored ReplicaSets of a namespace; the placeholder of a new Deployment has no pod spec and is left
-    out."""
-    every: list[dict[str, object]] = [
-        msgspec.json.decode(raw)
-        for (kind, space, _), raw in snapshot.workloads.items()
-        if kind == "ReplicaSet" and space == namespace
-    ]
-    return [item for item in every if map_at(item, "spec", "template", "spec")]
+def replica_sets(snapshot: Snapshot, deployment: Workload) -> list[dict[str, object]]:
+    """Return the stored ReplicaSets of a Deployment, newest first; the placeholder of a new Deployment has no pod spec
+    and is left out."""
+    owned = snapshot.replica_sets_of(deployment.namespace, deployment.name)
+    manifests = (msgspec.json.decode(raw, type=dict[str, object]) for raw in owned)
+    return newest_first(item for item in manifests if map_at(item, "spec", "template", "spec"))
 
 
 def is_controlled_by(snapshot: Snapshot, row: int, name: str) -> bool:
@@ -621,12 +623,12 @@ def is_controlled_by(snapshot: Snapshot, row: int, name: str) -> bool:
 
 def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[ObjectMeta, bytes]]:
     """Yield the stored ReplicaSets of a Deployment."""
-    for (kind, namespace, _), raw in snapshot.workloads.items():
-        if (kind, namespace, workload.kind) == ("ReplicaSet", workload.namespace, "Deployment"):
-            metadata = stored_metadata(raw)
-            owner = metadata.controller
-            if owner is not None and (owner.kind, owner.name) == (workload.kind, workload.name):
-                yield metadata, raw
+    is_deployment = workload.kind == "Deployment"
+    for raw in snapshot.replica_sets_of(workload.namespace, workload.name) if is_deployment else ():
+        metadata = stored_metadata(raw)
+        owner = metadata.controller
+        if owner is not None and (owner.kind, owner.name) == (workload.kind, workload.name):
+            yield metadata, raw
 
 
 def with_dependents(snapshot: Snapshot, workload: Workload) -> list[Workload]:
@@ -678,7 +680,7 @@ def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object]
     manifest = manifest_of(snapshot, workload)
     if manifest is not None or workload.kind != "Deployment":
         return manifest
-    owned = owned_replica_sets(workload.name, replica_sets(snapshot, workload.namespace))
+    owned = replica_sets(snapshot, workload)
     return deployment_of(workload.name, owned) if owned else None
 
 

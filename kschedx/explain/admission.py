@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from kschedx.apiserver.admission import (
@@ -190,8 +189,7 @@ class QuotaLedger:
         """The objects of the snapshot are counted."""
         self._release = release
         self._pod_level = release.gates.get(_POD_LEVEL, False)
-        namespaces = {quota.metadata.namespace for quota in snapshot.of(ResourceQuota)}
-        quotas = tuple(quota for name in sorted(namespaces) for quota in _quotas(snapshot, name, self._pod_level))
+        quotas = _counted(snapshot, snapshot.of(ResourceQuota), self._pod_level)
         self._snapshot = snapshot.with_records(ResourceQuota, quotas) if quotas else snapshot
 
     def apply_to(self, snapshot: Snapshot) -> Snapshot:
@@ -296,17 +294,23 @@ def with_allowed(
 
 
 def _quotas(snapshot: Snapshot, namespace: str, on: bool) -> tuple[ResourceQuota, ...]:
-    """Return the quotas of a namespace; the usage of quotas without a status is counted here."""
-    quotas = (quota for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace)
+    own = [quota for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace]
+    return _counted(snapshot, own, on)
+
+
+def _counted(snapshot: Snapshot, quotas: Sequence[ResourceQuota], on: bool) -> tuple[ResourceQuota, ...]:
+    """Count the usage of quotas without a status."""
     return tuple(
-        quota if quota.status.hard else with_status(quota, _objects(snapshot, namespace), pod_level_resources=on)
+        quota
+        if quota.status.hard
+        else with_status(quota, _objects(snapshot, quota.metadata.namespace), pod_level_resources=on)
         for quota in quotas
     )
 
 
 def _objects(snapshot: Snapshot, namespace: str) -> Iterator[New]:
     pods = snapshot.pods
-    yield from (pods[row] for row in range(len(pods)) if pods.namespaces[row] == namespace)
+    yield from (pods[row] for row in pods.rows_in_namespaces(namespace.__eq__).tolist())
     yield from (claim for claim in snapshot.storage.claims.values() if claim.metadata.namespace == namespace)
     yield from (claim for claim in snapshot.devices.claims.values() if claim.metadata.namespace == namespace)
     for kind, space, name in snapshot.workloads:
@@ -326,12 +330,11 @@ def _has_active_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -
 
 
 _ROWS_BY_CONTROLLER = Memo[Mapping[tuple[str, str], Sequence[int]]]()
-_SIBLINGS = Memo[Mapping[str, Sequence[str]]]()
 
 
 def _members(snapshot: Snapshot, kind: str, namespace: str, name: str) -> list[int]:
     """Return the rows of a controller's pods, or of the same Deployment's with another template."""
-    names = _sibling_replica_sets(snapshot, namespace).get(name, (name,)) if kind == "ReplicaSet" else (name,)
+    names = _sibling_replica_sets(snapshot, namespace, name) if kind == "ReplicaSet" else [name]
     rows = _rows_by_controller(snapshot, namespace)
     return [row for each in names for row in rows.get((kind, each), ())]
 
@@ -341,27 +344,20 @@ def _rows_by_controller(snapshot: Snapshot, namespace: str) -> Mapping[tuple[str
 
     def group() -> Mapping[tuple[str, str], Sequence[int]]:
         pods = snapshot.pods
-        rows = np.flatnonzero(pods.namespaces.where(namespace.__eq__)).tolist()
+        rows = pods.rows_in_namespaces(namespace.__eq__).tolist()
         pairs = ((owner, row) for row in rows for owner in pods.owners[row] if owner.controller)
         return group_pairs(((owner.kind, owner.name), row) for owner, row in pairs)
 
     return _ROWS_BY_CONTROLLER.of(snapshot.derived, group, namespace)
 
 
-def _sibling_replica_sets(snapshot: Snapshot, namespace: str) -> Mapping[str, Sequence[str]]:
-    """Return the ReplicaSets of a namespace to all those of the same Deployment, computed once for a snapshot."""
-
-    def group() -> Mapping[str, Sequence[str]]:
-        owned = (
-            (owner.name, name)
-            for (kind, space, name), raw in snapshot.workloads.items()
-            if kind == "ReplicaSet" and space == namespace
-            for owner in stored_metadata(raw).owner_references
-            if owner.kind == "Deployment"
-        )
-        return {name: names for names in group_pairs(owned).values() for name in names}
-
-    return _SIBLINGS.of(snapshot.derived, group, namespace)
+def _sibling_replica_sets(snapshot: Snapshot, namespace: str, name: str) -> list[str]:
+    """Return the names of a ReplicaSet and of the others of its Deployment."""
+    raw = snapshot.workloads.get(("ReplicaSet", namespace, name))
+    owners = () if raw is None else stored_metadata(raw).owner_references
+    deployments = (owner.name for owner in owners if owner.kind == "Deployment")
+    siblings = [stored_metadata(each).name for own in deployments for each in snapshot.replica_sets_of(namespace, own)]
+    return siblings or [name]
 
 
 def admitted_pod(

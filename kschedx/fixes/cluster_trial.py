@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import budgets_of
-from kschedx.controllers.workloads import Owners, Workload
+from kschedx.controllers.workloads import Owners, Workload, owners_in
 from kschedx.errors import InputError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.setup import Setup
 from kschedx.fixes.changes import PatchError, apply_patch
@@ -45,7 +45,7 @@ class ClusterTrial:
         self._setup = setup
         self._pod = pod
         self._snapshot = snapshot
-        owners, row = Owners(snapshot), snapshot.pods.rows.get(pod.key)
+        owners, row = owners_in(snapshot), snapshot.pods.rows.get(pod.key)
         self._workload = workload = _workload_of(snapshot, pod) if row is None else owners.of(snapshot.pods, row)
         self._own = frozenset(owners.members(snapshot.pods, workload) if workload.kind != "Pod" else ())
         """Rows of the workload's pods."""

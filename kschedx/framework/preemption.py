@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -31,12 +30,12 @@ from kschedx.framework.victims import (
     Exempt,
     PotentialVictims,
     Rankings,
-    exceed_budgets,
+    budget_coverage,
     potential_victims,
     sort_victims,
 )
 from kschedx.kube.scalars import LATEST
-from kschedx.kube.types import Pod, PodDisruptionBudget
+from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import (
     BoolArray,
     ClusterRow,
@@ -311,7 +310,6 @@ def dry_run(
     state: CycleState,
     pod: Pod,
     nodes: NodeTable,
-    budgets: Sequence[PodDisruptionBudget],
     *,
     exempt: Exempt | None = None,
     no_victims: Callable[[str], Status] = lambda _: NO_VICTIMS,
@@ -330,8 +328,8 @@ def dry_run(
 
     def possible(nodes: NodeTable) -> PotentialVictims:
         empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
-        violating = partial(exceed_budgets, budgets, empty_counts=empty_counts)
-        return potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
+        coverage = budget_coverage(handle.snapshot, empty_counts=empty_counts)
+        return potential_victims(nodes, pod.priority, coverage.is_exceeded, exempt=exempt, rankings=rankings)
 
     def run(nodes: NodeTable, potential: PotentialVictims, state: CycleState) -> _DryRunResults:
         trial = PreemptionTrial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)

@@ -22,14 +22,17 @@ from kschedx.snapshot.columns import (
     BoolArray,
     ClusterRows,
     IntArray,
+    Memo,
     TableRows,
     distinct,
     each_cluster_row,
+    pair_codes,
     rows_by_group,
 )
 from kschedx.snapshot.moving_cluster import MovingPods, Steps
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
 
 _FEW = 64
 """For at most this number of nodes, the pods are looked up node by node; otherwise they are filtered from all pods."""
@@ -65,7 +68,7 @@ class PotentialVictims(Struct, frozen=True, kw_only=True):
         return PodRows(pods=self.pods[positions], nodes=ClusterRows(nodes.rows[self.index[positions]]))
 
 
-_Violating: TypeAlias = Callable[[PodTable, IntArray, IntArray], BoolArray]
+_Violating: TypeAlias = Callable[[IntArray, IntArray], BoolArray]
 """Returns (victim,) whether disruption budgets forbid the eviction, for rows of the PodTable and the node of each.
 Nodes are ascending; on each, the most important pod is first."""
 
@@ -132,7 +135,7 @@ def _importance_order(pods: PodTable, lower: IntArray, index: IntArray, *, ranke
 
 def _with_budgets(nodes: NodeTable, lower: IntArray, index: IntArray, violating: _Violating) -> PotentialVictims:
     """Move the pods of each node that disruption budgets protect before the others."""
-    protected = violating(nodes.pods, lower, index)
+    protected = violating(lower, index)
     if protected.any():
         order = np.lexsort((~protected, index))
         lower, protected = lower[order], protected[order]
@@ -228,40 +231,64 @@ def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArr
         order[low:high] = loaded[low:high][_unstable_order(importance[low:high].tobytes())]
 
 
-def exceed_budgets(
-    budgets: Sequence[PodDisruptionBudget],
-    pods: PodTable,
-    rows: IntArray,
-    index: IntArray,
-    *,
-    empty_counts: bool = False,
-) -> BoolArray:
-    """Return, as `_Violating`, whether a budget is exhausted when its pods on one node are evicted in this order.
+class BudgetCoverage(Struct, frozen=True, kw_only=True):
+    """The disruption budgets that cover each pod, without those whose status has counted the pod's disruption."""
 
-    Each node is counted separately, since the pod needs only one.
-    """
-    violating = np.zeros(len(rows), dtype=np.bool_)
-    if not budgets:
+    allowed: IntArray
+    """(budget,) the disruptions that are allowed now."""
+    budgets: IntArray
+    """The budgets of one pod after the other: those of pod i are `start[i]` to `start[i + 1]`."""
+    start: IntArray
+    """(pod + 1,)"""
+
+    def of(self, row: int) -> list[int]:
+        """Return the budgets of a pod, in their order."""
+        budgets: list[int] = self.budgets[self.start[row] : self.start[row + 1]].tolist()
+        return budgets
+
+    def is_exceeded(self, rows: IntArray, index: IntArray) -> BoolArray:
+        """Return, as `_Violating`, whether a budget is exhausted when its pods on one node are evicted in this order.
+
+        Each node is counted separately, since the pod needs only one.
+        """
+        first = self.start[rows]
+        count = self.start[rows + 1] - first
+        victims = np.repeat(np.arange(len(rows)), count)
+        turn = np.arange(len(victims)) - np.repeat(np.cumsum(count) - count, count)
+        budgets = self.budgets[first[victims] + turn]
+        order = np.argsort(budgets, kind="stable")
+        victims, budgets = victims[order], budgets[order]
+        groups = pair_codes(budgets, index[victims])  # ascending, since the nodes are
+        before = np.arange(len(groups)) - np.searchsorted(groups, groups)
+        violating = np.zeros(len(rows), dtype=np.bool_)
+        violating[victims[before >= self.allowed[budgets]]] = True
         return violating
-    labels, namespaces = pods.labels.take(rows), pods.namespaces.take(rows)
-    code_of = {name: code for code, name in enumerate(namespaces.values)}
-    order, start = rows_by_group(namespaces.codes, len(code_of))
+
+
+_COVERAGE = Memo[BudgetCoverage]()
+
+
+def budget_coverage(snapshot: Snapshot, *, empty_counts: bool = False) -> BudgetCoverage:
+    """Return the coverage of the snapshot's budgets, computed once. With `empty_counts`, an empty selector covers every
+    pod of the namespace."""
+    return _COVERAGE.of(snapshot.derived, lambda: _budget_coverage(snapshot, empty_counts), empty_counts)
+
+
+def _budget_coverage(snapshot: Snapshot, empty_counts: bool) -> BudgetCoverage:
+    pods, budgets = snapshot.pods, snapshot.disruption_budgets
+    covered = [np.zeros(0, dtype=np.int64)]
     for budget in budgets:
-        namespace = code_of.get(budget.metadata.namespace)
-        selector = None if namespace is None else budget_selector(budget, empty_counts=empty_counts)
-        if selector is None or namespace is None:
-            continue
-        inside = order[start[namespace] : start[namespace + 1]]
-        matching = inside[labels.take(inside).where(partial(covers, selector))]
-        disrupted = budget.status.disrupted_pods
-        if disrupted:
-            # the API server has already counted these
-            fresh = [pods.names[rows[victim]] not in disrupted for victim in matching]
-            matching = matching[np.array(fresh, dtype=np.bool_)]
-        nodes = index[matching]
-        nth = np.arange(1, len(nodes) + 1) - np.searchsorted(nodes, nodes)
-        violating[matching[nth > (budget.status.disruptions_allowed or 0)]] = True
-    return violating
+        inside = pods.rows_in_namespaces(budget.metadata.namespace.__eq__)
+        selector = budget_selector(budget, empty_counts=empty_counts)
+        own = covered[0] if selector is None else inside[pods.labels.take(inside).where(partial(covers, selector))]
+        if counted := budget.status.disrupted_pods:  # the API server has already counted these
+            own = own[np.array([pods.names[row] not in counted for row in own.tolist()], dtype=np.bool_)]
+        covered.append(own)
+    rows = np.concatenate(covered)
+    numbers = np.repeat(np.arange(len(budgets)), [len(own) for own in covered[1:]])
+    order, start = rows_by_group(rows, len(pods))
+    allowed = np.array([budget.status.disruptions_allowed or 0 for budget in budgets], dtype=np.int64)
+    return BudgetCoverage(allowed=allowed, budgets=numbers[order], start=start)
 
 
 def covers(selector: Selector, labels: dict[str, str]) -> bool:

@@ -81,7 +81,8 @@ def workload_as_applied(snapshot: Snapshot, workload: Json) -> CreatedPod:
         return created_pod(workload)
     if snapshot.source.missing.get("ReplicaSet") is MissingCause.FORBIDDEN:
         refuse(snapshot, "ReplicaSet", f"which ReplicaSet creates the pods of {title(workload)}")
-    return created_pod(workload, replica_set=current_replica_set(workload, replica_sets(snapshot, key_of(workload)[1])))
+    stored = replica_sets(snapshot, Workload(*key_of(workload)))
+    return created_pod(workload, replica_set=current_replica_set(workload, stored))
 
 
 def knows_claims(snapshot: Snapshot) -> bool:

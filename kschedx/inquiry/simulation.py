@@ -19,12 +19,12 @@ from kschedx.controllers.states import CannotStart, Failed, RejectedByKubelet, R
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
 from kschedx.controllers.workloads import (
     OfWorkload,
-    Owners,
     Workload,
     are_replaced,
     evict,
     is_of_daemon_set,
     manifest_of,
+    owners_in,
     wanted_replicas,
 )
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError
@@ -548,7 +548,7 @@ class Simulation(Shown):
     def workloads(self) -> tuple[WorkloadResult, ...]:
         """Workloads with a pod in the queue, in its order, then those that lost a pod, and those with refused
         replicas."""
-        pods, owners = self.run.cluster.pods, Owners(self.run.snapshot)
+        pods, owners = self.run.cluster.pods, owners_in(self.run.snapshot)
         evicted = np.array([pods.rows[key] for key in sorted(self.evicted)], dtype=np.int64)
         more = evicted[~np.isin(evicted, self._queued_rows)]
         rows = owners.rows_by_workload(pods, np.concatenate([self._queued_rows, more]))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.controllers.pod_lifecycle import is_node_lost
-from kschedx.controllers.workloads import Owners, Workload, member_rows
+from kschedx.controllers.workloads import Workload, member_rows, owners_in
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.grouping import group_pairs
@@ -331,7 +331,7 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     known = {(item.metadata.namespace, item.metadata.name): item for item in start.disruption_budgets}
     metadata, spec, standing = known[namespace, name].metadata, known[namespace, name].spec, held[pod.budget]
     manager = "" if metadata.controller is None else f"{metadata.controller.kind} {metadata.controller.name}"
-    workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])
+    workload = owners_in(start).of(start.pods, start.pods.rows[pod.pod])
     operator = next((kind for kind in (workload.kind, manager.partition(" ")[0]) if kind in _OPERATORS), "")
     if operator:
         yield budget.released(f"wait until {_OPERATORS[operator].format(pod=pod.pod)}")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.states import Paused, Refused
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
-from kschedx.controllers.workloads import Owners, Workload, member_rows
+from kschedx.controllers.workloads import Workload, member_rows, owners_in
 from kschedx.errors import InputError, Place, closest, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import note
@@ -259,7 +259,7 @@ def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
     pods = snapshot.pods
     stored = {name: Workload(kind, space, name) for kind, space, name in snapshot.workloads if space == namespace}
     rows = pods.in_namespace(namespace).nonzero()[0].tolist()
-    of_pods = {workload.name: workload for workload in Owners(snapshot).workloads_of(pods, rows)}
+    of_pods = {workload.name: workload for workload in owners_in(snapshot).workloads_of(pods, rows)}
     return {**stored, **{name: workload for name, workload in of_pods.items() if workload.kind != "Pod"}}
 
 
@@ -523,7 +523,7 @@ def pods_in_question(snapshot: Snapshot, names: Sequence[str], namespace: str) -
     """Return the pods, `namespace/name`, that are named or whose workload is; a workload that does not exist has
     none."""
     workloads: set[str] = set()
-    owners = Owners(snapshot)
+    owners = owners_in(snapshot)
     for target in names:
         referred = _parse_reference(target, namespace)
         if referred is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -460,7 +460,7 @@ R = TypeVar("R", bound=Struct)
 
 
 def objects_of(objects: Objects, record: type[R]) -> tuple[R, ...]:
-    return tuple(item for item in objects.get(record, ()) if isinstance(item, record))
+    return cast("tuple[R, ...]", tuple(objects.get(record, ())))  # the key is the type of its objects
 
 
 def metadata_of(struct: Struct) -> types.ObjectMeta:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 from msgspec import Struct
@@ -165,32 +165,25 @@ def _owner_reference(owner: Mapping[str, object], api_version: object, kind: obj
 
 
 def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Json]) -> Json | None:
-    """Return the newest ReplicaSet of a Deployment that has its template, or None.
+    """Return the newest ReplicaSet of a Deployment that has its template, or None. The newest is the first.
 
     A stored template matches if it contains everything in the manifest, because `kubectl apply` keeps fields that a
     manifest does not mention. Labels must be equal, except for the hash. Upstream: FindNewReplicaSet in
     pkg/controller/deployment/util.
     """
-    owned = owned_replica_sets(str(map_at(deployment, "metadata").get("name") or ""), replica_sets)
     template = map_at(deployment, "spec", "template")
-    return next((manifest for manifest in owned if has_template(map_at(manifest, "spec", "template"), template)), None)
+    templates = ((manifest, map_at(manifest, "spec", "template")) for manifest in replica_sets)
+    return next((manifest for manifest, own in templates if has_template(own, template)), None)
 
 
-def owned_replica_sets(deployment: str, replica_sets: list[Json]) -> list[Json]:
-    """Return the ReplicaSets of the Deployment with this name, newest first."""
+def newest_first(replica_sets: Iterable[Json]) -> list[Json]:
+    """Sort the ReplicaSets of a Deployment by their revisions."""
 
     def revision(replica_set: Json) -> int:
         text = str(map_at(replica_set, "metadata", "annotations").get(REVISION) or "0")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
-    def is_owned(replica_set: Json) -> bool:
-        owners = map_at(replica_set, "metadata").get("ownerReferences")
-        return isinstance(owners, list) and any(
-            isinstance(owner, dict) and owner.get("kind") == "Deployment" and owner.get("name") == deployment
-            for owner in owners
-        )
-
-    return sorted(filter(is_owned, replica_sets), key=revision, reverse=True)
+    return sorted(replica_sets, key=revision, reverse=True)
 
 
 def deployment_of(name: str, replica_sets: list[Json]) -> Json:

@@ -427,7 +427,7 @@ def _dry_run(
 ) -> tuple[list[Candidate], dict[ClusterRow, Status]]:
     """Return the nodes of the table on which evicting pods makes room, and the status of each node of the table."""
     state = state.clone()
-    protected = partial(_protected_victims, runner.snapshot.disruption_budgets)
+    protected = partial(_protected_victims, runner.snapshot.disruption_budgets, nodes.pods)
     potential = potential_victims(nodes, pod.priority, protected, ranked_by_start=False)
     trial = PreemptionTrial(handle=runner, state=state, pod=pod, nodes=nodes, potential=potential)
     emptied = trial.without_victims(nodes)

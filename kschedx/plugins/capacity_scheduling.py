@@ -26,7 +26,7 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.preemption import DryRun, dry_run
 from kschedx.framework.status import FilterOutcome, Status, error, unschedulable
-from kschedx.framework.victims import exceed_budgets, order_victims
+from kschedx.framework.victims import budget_coverage, order_victims
 from kschedx.kube.other_schedulers import ElasticQuota
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import RequestOptions, node_allocatable, pod_request
@@ -224,11 +224,9 @@ def _preempt(
                 victims.append((running, row))
 
     rows, index = np.array(victims, dtype=np.int64).reshape(-1, 2).T
-    budgets = handle.snapshot.disruption_budgets
-    potential = order_victims(nodes, rows, index, partial(exceed_budgets, budgets))
-    return dry_run(
-        handle, state, pod, nodes, budgets, no_victims=partial(no_victims_for, pod), potential=potential, bounds=account
-    )
+    potential = order_victims(nodes, rows, index, budget_coverage(handle.snapshot).is_exceeded)
+    no_victims = partial(no_victims_for, pod)
+    return dry_run(handle, state, pod, nodes, no_victims=no_victims, potential=potential, bounds=account)
 
 
 def _least_important_first(nodes: NodeTable, row: TableRow) -> list[int]:

@@ -189,10 +189,9 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
 
     def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
         snapshot, behaviour = self.handle.snapshot, self.handle.release.behaviour
-        budgets = snapshot.disruption_budgets
         is_whole = any(pod_group.is_preempted_whole for pod_group in snapshot.pod_groups.values())
         if not is_whole or not behaviour.group_members_are_preempted_together:
-            return dry_run(self.handle, state, pod, nodes, budgets, rankings=self._rankings)
+            return dry_run(self.handle, state, pod, nodes, rankings=self._rankings)
 
         def exempt(pods: PodTable, rows: IntArray) -> BoolArray:
             groups = [whole_group_of(snapshot.pod_groups, pods, int(row)) for row in rows]
@@ -200,7 +199,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
             priorities = [None if group is None else group_priority(group, classes) for group in groups]
             return np.array([own is not None and own >= pod.priority for own in priorities], dtype=np.bool_)
 
-        run = dry_run(self.handle, state, pod, nodes, budgets, exempt=exempt)
+        run = dry_run(self.handle, state, pod, nodes, exempt=exempt)
         candidates = tuple(
             replace(candidate, victims=self._with_groups(candidate.victims)) for candidate in run.candidates
         )

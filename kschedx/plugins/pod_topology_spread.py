@@ -112,7 +112,7 @@ class _SelectedPods(Struct, frozen=True):
     selector: Selector
 
     def candidates(self, pods: PodTable) -> IntArray:
-        return pods.in_namespaces(lambda name: name == self.namespace)
+        return pods.rows_in_namespaces(lambda name: name == self.namespace)
 
     def where(self, pods: PodTable, rows: IntArray) -> BoolArray:
         """(row,) whether these rows of the pod table are in the namespace and match, running or not."""

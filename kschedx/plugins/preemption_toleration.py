@@ -37,8 +37,7 @@ class PreemptionToleration(DefaultPreemption):
         def exempt(pods: PodTable, rows: IntArray) -> BoolArray:
             return np.array([self._is_exempt(pods[int(row)], pod.priority) for row in rows], dtype=np.bool_)
 
-        budgets, no_victims = self.handle.snapshot.disruption_budgets, partial(no_victims_for, pod)
-        return dry_run(self.handle, state, pod, nodes, budgets, exempt=exempt, no_victims=no_victims)
+        return dry_run(self.handle, state, pod, nodes, exempt=exempt, no_victims=partial(no_victims_for, pod))
 
     def _is_awaited(self, pod: Pod) -> bool:
         return bool(pod.metadata.deletion_timestamp)

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_healthy
+from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, MovingBudgets, is_healthy
 from kschedx.controllers.workloads import (
     confirms_deletions,
     ends_job,
@@ -166,7 +166,7 @@ class _Evictor:
         self._run = simulator.run
         self._queue = simulator.queue
         self._options = simulator.options
-        self._budgets = list(budgets_of(simulator.run.snapshot, simulator.base))
+        self._budgets = MovingBudgets(simulator.run.snapshot, simulator.base)
 
     def cordon(self, name: str) -> None:
         cluster = self._run.cluster
@@ -183,7 +183,7 @@ class _Evictor:
         self.cordon(name)
         rows = [row for row in cluster.pods.on_node(node).tolist() if self._is_selected(row)]
         fates = {row: self._fate(row) for row in rows}
-        of_pod = {row: [budget for budget in self._budgets if budget.covers(cluster.pods, row)] for row in rows}
+        of_pod = {row: self._budgets.of(cluster.pods, row) for row in rows}
         standing = {budget: self._current_status(budget) for budgets in of_pod.values() for budget in budgets}
         waves = 0
         awaited: list[int] = []

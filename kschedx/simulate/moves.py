@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
-from kschedx.controllers.disruption_budgets import MovingBudget, budgets_of
+from kschedx.controllers.disruption_budgets import MovingBudget, MovingBudgets
 from kschedx.controllers.workloads import evict
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
@@ -107,7 +107,7 @@ class MoveSearch:
         self._priority = priority
         self._trials = trials
         self._pick = pick or (lambda rows: ClusterRow(int(rows[0])))
-        self._budgets = list(budgets_of(run.snapshot, base))
+        self._budgets = MovingBudgets(run.snapshot, base)
         self._allowed: dict[MovingBudget, int] = {}
         self._evicted: list[int] = []
         """Rows of pods, in the current trial."""
@@ -283,7 +283,7 @@ class MoveSearch:
         """Whether every budget allows all of these evictions in addition to those of the trial."""
         needed = Counter[MovingBudget]()
         for row in (*self._evicted, *rows):
-            its = [budget for budget in self._budgets if budget.covers(self._run.cluster.pods, row)]
+            its = self._budgets.of(self._run.cluster.pods, row)
             if len(its) > 1:
                 return False  # the API server evicts no such pod
             needed.update(its)

@@ -598,7 +598,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         weights = tally.weights(self, rows)
         return np.bincount(self.node[rows], weights=weights, minlength=self.node_count).astype(np.int64)
 
-    def in_namespaces(self, rule: Callable[[str], bool]) -> IntArray:
+    def rows_in_namespaces(self, rule: Callable[[str], bool]) -> IntArray:
         """Return rows of the pods in the namespaces for which `rule` holds."""
         order, start = self._rows_by_namespace
         codes = [code for code, name in enumerate(self.namespaces.values) if rule(name)]

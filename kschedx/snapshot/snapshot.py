@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.admission import READ_ANNOTATIONS
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
 from kschedx.grouping import group_pairs
-from kschedx.kube.controllers import Controller, stored_controller
+from kschedx.kube.controllers import Controller, stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, mappings
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, objects_of
@@ -443,6 +443,19 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         """Return the manifest of an object with a pod template; None if the snapshot lacks it."""
         raw = self.workloads.get((kind, namespace, name))
         return None if raw is None else msgspec.json.decode(raw, type=dict[str, object])
+
+    def replica_sets_of(self, namespace: str, deployment: str) -> Sequence[bytes]:
+        """Return the manifests of a Deployment's ReplicaSets."""
+        return self._replica_sets.get((namespace, deployment), ())
+
+    @cached_property
+    def _replica_sets(self) -> Mapping[tuple[str, str], Sequence[bytes]]:
+        return group_pairs(
+            ((namespace, owner.name), raw)
+            for (kind, namespace, _), raw in self.workloads.items()
+            for owner in (stored_metadata(raw).owner_references if kind == "ReplicaSet" else ())
+            if owner.kind == "Deployment"
+        )
 
     def controller_of(self, pod: Pod, *kinds: str) -> Controller | None:
         """Return the pod's controller; None if it is of no such kind, or if the snapshot lacks it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from unittest import mock
 
@@ -15,7 +16,7 @@ from kschedx.controllers.workloads import copy_pod, evict
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Decision, Run
-from kschedx.framework.victims import Rankings, order_victims
+from kschedx.framework.victims import Rankings, budget_coverage, budget_selector, covers, order_victims
 from kschedx.inquiry.what_if import simulate
 from kschedx.kube.types import Node, Taint
 from kschedx.releases import resolve
@@ -297,10 +298,49 @@ def test_rankings_follow_the_cluster(seed: int) -> None:
         nodes = world.run.scheduler.nodes
         pods, priority = nodes.pods, world.dice.choice([5, 10, 100])
         lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
-        fresh = order_victims(nodes, lower, pods.node[lower], lambda _, rows, __: np.zeros(len(rows), dtype=np.bool_))
+        fresh = order_victims(nodes, lower, pods.node[lower], lambda rows, _: np.zeros(len(rows), dtype=np.bool_))
         ranked, on = rankings.below(nodes, priority)
         assert ranked.tolist() == fresh.pods.tolist()
         assert on.tolist() == fresh.index.tolist()
+
+
+@UNSHRUNK
+@given(SEEDS)
+def test_budgets_are_counted_pod_by_pod(seed: int) -> None:
+    dice = random.Random(seed)
+    pods = [
+        builders.pod(f"p{number}", namespace=dice.choice("ab"), labels=dice.choice([{}, {"app": "x"}, {"app": "y"}]))
+        for number in range(dice.randint(0, 30))
+    ]
+    budgets: list[builders.Manifest] = [
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": f"b{number}", "namespace": dice.choice("abc")},
+            "spec": dice.choice([{}, {"selector": {}}, {"selector": {"matchLabels": {"app": dice.choice("xy")}}}]),
+            "status": {
+                "disruptionsAllowed": dice.choice([-1, 0, 1, 2]),
+                "disruptedPods": {f"p{dice.randint(0, 30)}": "2026-01-01T00:00:00Z"} if dice.random() < 0.4 else {},
+            },
+        }
+        for number in range(dice.randint(0, 6))
+    ]
+    snapshot = Snapshot.from_objects([*pods, *budgets])
+    rows = np.array(dice.sample(range(len(pods)), dice.randint(0, len(pods))), dtype=np.int64)
+    nodes = np.sort(np.array([dice.randint(0, 3) for _ in rows], dtype=np.int64))
+    for empty_counts in (False, True):
+        exceeded = set[int]()
+        for budget in snapshot.disruption_budgets:
+            selector, counts = budget_selector(budget, empty_counts=empty_counts), Counter[int]()
+            for row, node in zip(rows.tolist(), nodes.tolist(), strict=True):
+                is_inside = snapshot.pods.namespaces[row] == budget.metadata.namespace
+                is_counted = snapshot.pods.names[row] in budget.status.disrupted_pods
+                if selector is None or not is_inside or is_counted or not covers(selector, snapshot.pods.labels[row]):
+                    continue
+                counts[node] += 1
+                exceeded |= {row} if counts[node] > (budget.status.disruptions_allowed or 0) else set()
+        violating = budget_coverage(snapshot, empty_counts=empty_counts).is_exceeded(rows, nodes)
+        assert set(rows[violating].tolist()) == exceeded
 
 
 def _rules(dice: random.Random) -> builders.Manifest:

@@ -22,7 +22,7 @@ from kschedx.framework.moving.run import EquivalenceKey, Run
 from kschedx.framework.replicas import Pick
 from kschedx.framework.schedule import Decision
 from kschedx.framework.status import MAX_NODE_SCORE
-from kschedx.framework.victims import budget_selector, covers
+from kschedx.framework.victims import budget_coverage
 from kschedx.kube.types import PodGroup
 from kschedx.snapshot.columns import ClusterRow, ClusterRows
 from kschedx.snapshot.pods import group_priority, members_of, whole_group_of
@@ -341,22 +341,14 @@ def _importance(unit: _Unit) -> tuple[int, bool, int, int]:
 def _violating_first(units: Iterable[_Unit], run: Run) -> Iterable[_Unit]:
     """Return first the units whose preemption, after everything more important, exceeds a disruption budget, then the
     others."""
-    pods, empty_counts = run.cluster.pods, run.scheduler.release.behaviour.empty_budget_selector_covers_every_pod
-    rules = [
-        (budget, selector)
-        for budget in run.snapshot.disruption_budgets
-        if (selector := budget_selector(budget, empty_counts=empty_counts)) is not None
-    ]
-    left = {id(budget): budget.status.disruptions_allowed or 0 for budget, _ in rules}
+    empty_counts = run.scheduler.release.behaviour.empty_budget_selector_covers_every_pod
+    coverage = budget_coverage(run.snapshot, empty_counts=empty_counts)
+    left = coverage.allowed.tolist()
 
     def exceeds(row: int) -> bool:
-        for budget, selector in rules:
-            if budget.metadata.namespace != pods.namespaces[row] or not covers(selector, pods.labels[row]):
-                continue
-            if pods.names[row] in budget.status.disrupted_pods:
-                continue
-            left[id(budget)] -= 1
-            if left[id(budget)] < 0:
+        for budget in coverage.of(row):
+            left[budget] -= 1
+            if left[budget] < 0:
                 return True
         return False
 

@@ -72,7 +72,7 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
 
     def candidates(self, pods: PodTable) -> IntArray:
         """Rows of the pods in the term's namespaces."""
-        return pods.in_namespaces(lambda namespace: self.covers(namespace, NO_LABELS))
+        return pods.rows_in_namespaces(lambda namespace: self.covers(namespace, NO_LABELS))
 
     @property
     def selector_text(self) -> str:
