@@ -526,9 +526,8 @@ class Taint(Struct, frozen=True, kw_only=True, rename="camel"):
     effect: str = ""
 
     def __str__(self) -> str:
-        """Format like taint.ToString(): `key=value:effect`, `key:effect`, and without an effect `key=value:`, `key`."""
-        pair = f"{self.key}={self.value}" if self.value else self.key
-        return f"{pair}:{self.effect}" if self.effect or self.value else pair
+        """Format as kubectl does: `key=value:effect`, `key:effect`."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
 class ContainerImage(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -37,7 +37,7 @@ from kschedx.kueue.quota import (
     shown,
     sort_resources,
 )
-from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage
+from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage, taint_text
 from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress
 
 _MAY_STOP = ("MayStopSearch", "Borrow", "Preempt")
@@ -734,7 +734,7 @@ def flavor_mismatch(spec: PodSpec, flavor: ResourceFlavor) -> str:
     """Return why a flavor's quota is not usable for pods with this spec, or an empty string."""
     taint = untolerated_taint(spec, flavor)
     if taint is not None:
-        return f"untolerated taint {taint}"
+        return f"untolerated taint {taint_text(taint)}"
     own, wanted = selector_conflict(spec, flavor)
     if wanted:
         return f"its nodes have {own}, and the pod selects {wanted}"

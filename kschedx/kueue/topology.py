@@ -26,7 +26,7 @@ from kschedx.kube.kueue import Topology as TopologyObject
 from kschedx.kube.names import HOSTNAME, PODS
 from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
-from kschedx.kube.types import Node, Toleration
+from kschedx.kube.types import Node, Taint, Toleration
 from kschedx.kueue.quota import Requests, add_requests, amount_of, count_in, exact, times
 from kschedx.wording import list_names
 
@@ -527,9 +527,14 @@ class _NodeFilter:
     def refuses(self, node: Node) -> str:
         taint = find_untolerated(node.spec.taints, self._tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
         if taint is not None:
-            return f'taint "{taint}"'
+            return f'taint "{taint_text(taint)}"'
         if any(node.metadata.labels.get(key) != value for key, value in self._selector.items()):
             return "nodeSelector"
         if self._affinity is not None and not self._affinity.matches(node.metadata.labels, node.metadata.name):
             return "affinity"
         return ""
+
+
+def taint_text(taint: Taint) -> str:
+    """Format like taint.ToString(), which leaves the colon out if there is neither a value nor an effect."""
+    return str(taint) if taint.effect or taint.value else taint.key

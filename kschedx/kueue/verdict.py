@@ -34,6 +34,7 @@ from kschedx.kueue.quota import (
 from kschedx.kueue.run import AdmissionRun, Memory
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of
+from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
@@ -560,7 +561,7 @@ class _Trials:
                     continue
                 toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
                 changed = self._with_pod_spec(index, tolerations=(*spec.tolerations, toleration))
-                title = f"tolerate {taint} to use flavor {name}"
+                title = f"tolerate {taint_text(taint)} to use flavor {name}"
                 yield from self._try(RemedyKind.FLAVOR, title, changed)
 
     def _priorities(self) -> Iterator[_Remedy]:
