@@ -19,8 +19,9 @@ from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_pl
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.decoding import decode, map_at, maps_at
 from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.documents import with_spec
 from kschedx.kube.storage import PersistentVolumeClaim, check_quantities, default_class, with_default_class
-from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
+from kschedx.kube.types import LOST_TAINTS, ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
 from kschedx.releases import EMULATED, VERSIONS, Release, resolve
 from kschedx.releases.gates import specs
 from kschedx.schedulers import scheduler_of
@@ -343,6 +344,20 @@ class Subject(Struct, frozen=True, kw_only=True):
     notes: tuple[Note, ...] = ()  # what the API server and controllers do before kube-scheduler sees the pod
     is_new: bool = False  # whether it comes from a manifest
     first: Subject | None = None  # the pod before controllers create its claims, if they create any
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the cluster has the pod, with the same spec and labels if it comes from a manifest: then events are
+        about it as it is."""
+        row = self.snapshot.pods.rows.get(self.pod.key)
+        if row is None or not self.is_new:
+            return row is not None
+        stored = self.snapshot.pods[row]
+        added = (toleration for toleration in self.pod.spec.tolerations if toleration not in stored.spec.tolerations)
+        if any(toleration.key not in LOST_TAINTS for toleration in added):  # admission adds these
+            return False
+        spec = with_spec(self.pod, tolerations=stored.spec.tolerations).spec
+        return (stored.spec, stored.metadata.labels) == (spec, self.pod.metadata.labels)
 
 
 def stored_subject(snapshot: Snapshot, pod: str | Pod) -> Subject:

@@ -477,10 +477,10 @@ def contradiction(
     changes = (*setup.notes, *subject.notes)
     if not pod.spec.node_name and (group := lacking_group(snapshot, pod, setup)):
         return states.NotBound(subject=pod.key, message="", group=group)
-    is_stored = not subject.is_new and pod.key in snapshot.pods.rows
+    is_stored = subject.is_stored
     if subject.pod.spec.node_name:
         return None
-    if (unbound := _not_bound_state(snapshot, pod, recorded_event(snapshot, pod) if is_stored else None)) is not None:
+    if (unbound := not_bound_state(snapshot, pod, recorded_event(snapshot, pod) if is_stored else None)) is not None:
         return unbound
     if not is_stored:
         return None
@@ -491,7 +491,8 @@ def contradiction(
     pods = snapshot.pods
     if (rejected := next_rejected(snapshot, pod, nodes)) is not None:
         return rejected
-    if (event := _objection(snapshot, pod, setup)) is None:
+    feasible = 0 if cycle.feasible is None else len(cycle.feasible)
+    if (event := _objection(snapshot, pod, setup, feasible)) is None:
         return None
     if (failed := extender_failure(event.message)) is not None:
         return states.NotBound(subject=pod.key, message=event.message, extender=f"{failed.url} {failed.why}")
@@ -511,9 +512,9 @@ def contradiction(
 _REPEATED = 3600 * 10**9  # nanoseconds after which an event is repeated if it still applies
 
 
-def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> RecordedEvent | None:
-    """Return the FailedScheduling event about a pod of a dump that fits here, unless time or a chosen profile explains
-    it."""
+def _objection(snapshot: Snapshot, pod: Pod, setup: Setup, feasible: int = 1) -> RecordedEvent | None:
+    """Return the FailedScheduling event about a pod of a dump that fits here, on `feasible` nodes, unless time or a
+    chosen profile explains it."""
     if setup.forced_profile is not None or pod.status.nominated_node_name:
         return None
     if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
@@ -522,7 +523,8 @@ def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> RecordedEvent | No
         return None
     since, there, times = event.last_seen, parse(event.message).nodes, _record_times(snapshot)
     if there is not None and there < times.open_nodes and not (since and times.is_timed):
-        return None  # nodes were added; cordoned ones, and nodes removed since then, would not let the pod fit
+        # nodes were added; cordoned ones, and nodes removed since then, would not let the pod fit
+        return event if feasible > len(snapshot.cluster.nodes) - there else None
     return None if since and _is_outdated(since, times) else event
 
 
@@ -591,7 +593,7 @@ def start_failure(snapshot: Snapshot, pod: Pod, node: str) -> str:
         return unfit.why
     if (rejected := next_rejected(snapshot, pod, (node,))) is not None:
         return rejected.message or rejected.reason
-    if (unbound := _not_bound_state(snapshot, pod, recorded_event(snapshot, pod))) is not None:
+    if (unbound := not_bound_state(snapshot, pod, recorded_event(snapshot, pod))) is not None:
         return f"{unbound.why}: {unbound.message or unbound.report}"
     return ""
 
@@ -627,7 +629,7 @@ def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
     return "" if (namespace, name) in known else f"{namespace}/{name}"
 
 
-def _not_bound_state(snapshot: Snapshot, pod: Pod, event: RecordedEvent | None) -> states.NotBound | None:
+def not_bound_state(snapshot: Snapshot, pod: Pod, event: RecordedEvent | None) -> states.NotBound | None:
     """Return the state of a pod whose claim cannot be provisioned or, according to its event, that cannot be bound to
     the chosen node."""
     message = event.message if event is not None and AFTER_THE_CHOICE.match(event.message) else ""

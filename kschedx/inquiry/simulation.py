@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from kschedx.controllers import stateful_set
 from kschedx.controllers.manager import Rollout, RolloutDocument
 from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
-from kschedx.controllers.states import CannotStart, Failed, RejectedByKubelet, RolloutStalled
+from kschedx.controllers.states import CannotStart, Failed, NotBound, RejectedByKubelet, RolloutStalled
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
 from kschedx.controllers.workloads import (
     OfWorkload,
@@ -49,10 +49,12 @@ from kschedx.inquiry.pod import (
     explain,
     find_fixes,
     left_without_pods,
+    not_bound_state,
 )
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Document, Json, document, part_of, with_spec
+from kschedx.kube.types import PodSpec
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, DisplacedPods
@@ -176,6 +178,10 @@ class SimulationDocument(ClusterDocument, frozen=True, kw_only=True, omit_defaul
     workloads: tuple[WorkloadResultDocument, ...]
     nodes: Mapping[str, NodeChange]
     goal: GoalResult | None = None
+
+
+def _has_claims(spec: PodSpec) -> bool:
+    return any(volume.persistent_volume_claim or volume.ephemeral for volume in spec.volumes)
 
 
 class _KubeletRejection(Struct, frozen=True, kw_only=True):
@@ -446,7 +452,8 @@ class Simulation(Shown):
         for key in [key for key in self.disputed if key not in self.unable_to_start][:1]:
             yield explain(stored_subject(before, before.pods[before.pods.rows[key]]), self.setup)
         for key, state in [*self.unable_to_start.items()][:1]:
-            snapshot, pod = unassign(self.after, self.after.pods[self.after.pods.rows[key]])
+            after = self.start if isinstance(state, NotBound) else self.after  # with claims as they are
+            snapshot, pod = unassign(after, self.after.pods[self.after.pods.rows[key]])
             subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
             yield answer_with_fixes(subject, self.setup, state)
 
@@ -460,14 +467,20 @@ class Simulation(Shown):
         return tuple(dict.fromkeys((*keys, *contradicted(self.before, self.placed, self.setup, is_changed=is_changed))))
 
     @cached_property
-    def unable_to_start(self) -> Mapping[str, CannotStart]:
+    def unable_to_start(self) -> Mapping[str, CannotStart | NotBound]:
+        """Pods with a node here on which they cannot start, and new pods whose claims get no volume."""
         pods, snapshot = self.run.cluster.pods, self.after
         rows = self.placed.pods.rows
         rows = rows[pods.specs.where(may_lack_node_support)[rows]]
         states = (
             (key, cannot_start(snapshot, pods[pods.rows[key]], (self.placed[key],))) for key in map(pods.key, rows)
         )
-        return {key: state for key, state in states if state is not None}
+        unable: dict[str, CannotStart | NotBound] = {key: state for key, state in states if state is not None}
+        new = self.placed.pods.rows[self.placed.pods.rows >= len(self.before.pods)]
+        for row in new[pods.specs.where(_has_claims)[new]].tolist():
+            if (unbound := not_bound_state(self.start, pods[row], None)) is not None:
+                unable[pods.key(row)] = unbound
+        return unable
 
     @property
     def idle_text(self) -> str:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.states import CannotStart, Lifecycle, NoScheduler, NotChanged, Refused, Suspended
+from kschedx.controllers.states import CannotStart, Lifecycle, NoScheduler, NotBound, NotChanged, Refused, Suspended
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
@@ -417,7 +417,7 @@ def _other_parts(simulation: Simulation) -> Iterator[str]:
         if facts is not None and is_counted and facts.subject not in stalled:
             has_refused_pods = type(facts) is Refused and facts.is_workload and not facts.is_itself_refused
             counted = "with refused pods" if has_refused_pods else state.state.counted
-            pods = unable if isinstance(facts, CannotStart) else len(disputed) - unable
+            pods = unable if isinstance(facts, CannotStart | NotBound) else len(disputed) - unable
             states[_noun(facts), counted] += pods if facts.subject in disputed else 1
     yield from (f"{count(number, noun)} {counted}" for (noun, counted), number in states.items())
     if refused := sum(replicas.number for replicas in simulation.refused.values()):

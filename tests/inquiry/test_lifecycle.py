@@ -877,10 +877,28 @@ def test_a_contradicting_event_makes_the_answer_undecided(tmp_path: Path) -> Non
     result = why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [refused]}))
     assert (result.code, f"event     {message}" in result.out) == (3, True)
     more = [pod("x", status={"phase": "Pending", "conditions": [refused]}), node("added")]
-    assert why(tmp_path, "pod/x", *more).code == 0
+    joined = why(tmp_path, "pod/x", *more)
+    assert (joined.code, "it fits more than the 1 node that joined since" in joined.out) == (3, True)
+    selects = pod("x", spec={"nodeSelector": {"pool": "new"}}, status={"phase": "Pending", "conditions": [refused]})
+    assert why(tmp_path, "pod/x", selects, node("added", labels={"pool": "new"})).code == 0, "only the added node fits"
     assert why(tmp_path, "pod/x", more[0], node("added", unschedulable=True)).code == 3, "the pod fits on the old node"
     of_many = {**refused, "message": message.replace("0/1", "0/40")}
     assert why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [of_many]})).code == 3
+
+
+@pytest.mark.parametrize(("cpu", "code"), [("1", 3), ("2", 0)], ids=["as stored", "changed"])
+def test_an_event_about_a_stored_pod_counts_for_its_manifest(tmp_path: Path, cpu: str, code: int) -> None:
+    message = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+
+    def requesting(cpu: str) -> Manifest:
+        container = {"name": "c", "image": "web:1", "resources": {"requests": {"cpu": cpu}}}
+        return pod("x", spec={"containers": [container]}, status={"phase": "Pending", "conditions": [refused]})
+
+    (tmp_path / "pod.json").write_text(json.dumps(requesting(cpu)))
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), requesting("1")]}))
+    result = kschedx("why", "-f", "pod.json", "-s", "cluster.json", cwd=tmp_path)
+    assert (result.code, f"event     {message}" in result.out) == (code, code == 3)
 
 
 def test_a_cluster_without_nodes_has_an_answer(tmp_path: Path) -> None:
@@ -3199,7 +3217,7 @@ def test_a_change_that_the_api_server_refuses_is_an_answer(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("kind", "target"), [("HorizontalPodAutoscaler", "hpa/web"), ("ScaledObject", "so/web")])
 def test_an_autoscaler_without_a_target_scales_nothing(tmp_path: Path, kind: str, target: str) -> None:
-    autoscaler = {
+    autoscaler: Manifest = {
         "apiVersion": "autoscaling/v2" if kind == "HorizontalPodAutoscaler" else "keda.sh/v1alpha1",
         "kind": kind,
         "metadata": {"name": "web", "namespace": "default"},

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 import kschedx
@@ -12,6 +15,7 @@ from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
+from tests.command import kschedx as command
 from tests.device_builders import allocated, device, device_class, request, resource_slice
 from tests.device_builders import claim as device_claim
 
@@ -215,3 +219,36 @@ def test_requests_of_a_resource_with_a_device_class_are_distinct() -> None:
 
 def is_allocated(run: Run) -> bool:
     return run.snapshot.devices.claims["default/gpu-x"].status.allocation is not None
+
+
+def test_a_new_claim_that_gets_no_volume_is_reported(tmp_path: Path) -> None:
+    classes: list[Manifest] = [
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "fast"},
+            "provisioner": "disks.example.com",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "VolumeAttributesClass",
+            "metadata": {"name": "silver"},
+            "driverName": "disks.example.com",
+        },
+    ]
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "volumeAttributesClassName": "gold",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    data = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
+    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
+    user = pod("web", spec={"containers": [{"name": "c", "image": "web:1"}], "volumes": volumes})
+    for name, items in (("cluster.json", [node("a"), *classes]), ("app.json", [data, user])):
+        (tmp_path / name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    result = command("simulate", "-f", "app.json", "-s", "cluster.json", cwd=tmp_path)
+    assert result.code == 1
+    assert "✗ default/web is not bound: claim default/data waits for its volume" in result.out
+    assert "create VolumeAttributesClass gold of disks.example.com" in " ".join(result.out.split())
