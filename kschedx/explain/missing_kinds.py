@@ -640,6 +640,8 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
     claim = storage.claim(namespace, name)
     if claim is None:
         return ("PersistentVolumeClaim", name) if _is_unread(snapshot, "PersistentVolumeClaim", namespace) else None
+    if claim.metadata.deletion_timestamp:
+        return None  # VolumeBinding rejects it before it reads its volume or class
     bound, named = claim.spec.volume_name, claim.storage_class
     if bound:
         # an API server stored it, so the cluster has its volume: without it, the claim would be Lost

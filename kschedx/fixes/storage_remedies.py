@@ -563,6 +563,7 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
     if volume is not None:
         title = f"bind claim {claim.key} to volume {volume.name}"
         yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(bound_claim(claim, volume.name),))
+    is_unread = claim.storage_class not in storage.classes and snapshot.source.may_lack("StorageClass")
     if claim.spec.storage_class_name == "":  # an empty class name means that nothing is provisioned
         default = default_class(storage.classes.values())
         if volume is None and default is not None and default.can_provision:
@@ -571,7 +572,7 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
         of_pod = (volume for volume in place.pod.spec.volumes if volume.ephemeral is not None)
         ephemeral = next((it for it in of_pod if claim_name(place.pod.metadata.name, it) == claim.name), None)
-        for step in _with_classes(claim, storage, is_bindable=volume is not None):
+        for step in _with_classes(claim, storage, is_bindable=volume is not None, is_unread=is_unread):
             if ephemeral is not None and isinstance(step, s.RecreateClaim):
                 metadata = replace(step.claim.metadata, owner_references=(place.owner_reference,))
                 yield s.SetEphemeralClass(
@@ -599,8 +600,8 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
         can_provision = storage_class is not None and storage_class.can_provision
         if storage_class is not None and can_provision and claim.spec.volume_name:
             yield replace(_with_class(claim, storage_class), wrong_class="", without=claim.spec.volume_name)
-        if named is not None:
-            return  # a claim that names a volume is bound to no other
+        if named is not None or (is_unread and claim.storage_class):
+            return  # a claim that names a volume is bound to no other; a class may provision it
         driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""
         is_new = any(claim == item for item in place.situation.proposal.objects)
         is_new = is_new or claim.is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
@@ -716,9 +717,11 @@ def _default_set(storage_class: StorageClass, storage: Storage) -> s.SetDefaultC
     )
 
 
-def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.FixStep]:
+def _with_classes(
+    claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool, is_unread: bool
+) -> Iterator[s.FixStep]:
     """Yield the claim with the class of a similar name, or with the class that a new claim would get; then a new class
-    of that name, whose provisioner is unknown."""
+    of that name, whose provisioner is unknown. `is_unread`: the dump may lack its class."""
     classes = {
         name: storage_class for name, storage_class in storage.classes.items() if not storage_class.refuses_modes(claim)
     }
@@ -732,7 +735,7 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
     elif chosen is not None:
         yield _with_class(claim, chosen)
     if claim.storage_class and not is_bindable and not storage.volumes_of(claim.storage_class):
-        title = f"create storage class {claim.storage_class}"
+        title = f"create storage class {claim.storage_class}{', if it does not exist' if is_unread else ''}"
         new = StorageClass(
             metadata=ObjectMeta(name=claim.storage_class),
             provisioner=_PROVISIONER,

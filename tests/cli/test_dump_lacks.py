@@ -255,3 +255,16 @@ def _pods_of_gold() -> list[Manifest]:
         manifest = pod(name, containers=[{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **spec)
         pods.append({**manifest, "status": {"phase": "Running" if "nodeName" in spec else "Pending"}})
     return pods
+
+
+def test_a_claim_in_deletion_needs_no_class_and_no_volume_by_hand(tmp_path: Path) -> None:
+    stored = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    spec = {"storageClassName": "slow", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    deleted = {"name": "data", "namespace": "default", "deletionTimestamp": "2026-01-02T00:00:00Z", **stored}
+    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": deleted, "spec": spec}
+    user = pod("web", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
+    only = node("a") | {"metadata": {"name": "a", **stored}}
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [only, claim, user]}))
+    result = kschedx("why", "pod/web", "-s", "cluster.json", cwd=tmp_path, columns=200)
+    assert (result.code, "claim default/data is being deleted" in result.out) == (1, True)
+    assert "fix       delete and recreate claim default/data, create storage class slow, if it does not" in result.out
