@@ -368,13 +368,15 @@ class NotAvailable(StateFacts, frozen=True, kw_only=True):
     pods: tuple[str, ...]
     """The pods that are not ready, each with its kubelet's report: `web-1 on w0: Readiness probe failed`."""
     first: str  # the name of the first of these pods
+    nodes: tuple[str, ...] = ()  # their nodes, if no kubelet responds for any of them
 
     @property
     def detail(self) -> str:
-        if self.wanted == 1:
-            return "its only pod is not ready"
         many = len(self.pods)
-        return f"{many:,} of its {self.wanted:,} pods {'is' if many == 1 else 'are'} not ready"
+        own = f"{many:,} of its {self.wanted:,} pods {'is' if many == 1 else 'are'} not ready"
+        verb = "is" if len(self.nodes) == 1 else "are"
+        lost = f", because {list_names(self.nodes, 3, conjunction='and')} {verb} not ready" if self.nodes else ""
+        return f"{own if self.wanted > 1 else 'its only pod is not ready'}{lost}"
 
 
 class UpdateHeld(StateFacts, frozen=True, kw_only=True):

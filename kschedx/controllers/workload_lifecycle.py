@@ -276,11 +276,13 @@ def _not_available(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) 
     unready = [pod for row in rows if not is_ready(pod := snapshot.pods[row])]
     if not unready:
         return None
+    nodes = dict.fromkeys(pod.spec.node_name for pod in unready)
     return states.NotAvailable(
         subject=workload_of(manifest).reference,
         wanted=len(rows),
         pods=tuple(_unready_text(snapshot, pod) for pod in unready),
         first=unready[0].metadata.name,
+        nodes=tuple(nodes) if all(is_node_lost(snapshot, name) for name in nodes) else (),
     )
 
 

@@ -178,6 +178,8 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
                 if not fixes and because == "is not ready":
                     command = shell_command("kubectl describe pod {} -n {}", name, self._namespace)
                     yield Fix.untried(f"find out why {name} {because}", commands=(command,))
+            case states.NotAvailable(nodes=nodes) if nodes:
+                yield from map(repair_fix, nodes)
             case states.NotAvailable(first=name):
                 command = shell_command("kubectl describe pod {} -n {}", name, self._namespace)
                 yield Fix.untried(f"find out why {name} is not ready", commands=(command,))

@@ -13,6 +13,7 @@ from kschedx.kube.types import KubernetesObject, Labels, PodTemplateSpec, Taint,
 KUEUE_GROUP = "kueue.x-k8s.io"
 RESOURCE_FLAVOR = f"ResourceFlavor.{KUEUE_GROUP}"
 """The key of the kind in `kschedx.kube.kinds`."""
+ADMISSION_CHECK = f"AdmissionCheck.{KUEUE_GROUP}"
 KUEUE_API = f"{KUEUE_GROUP}/v1beta2"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """The controller of AdmissionChecks, and of Jobs by spec.managedBy, that dispatches Jobs to worker clusters."""

@@ -87,6 +87,8 @@ def readiness(
         why = why or _names_missing("ResourceFlavor", missing)
     if absent := sorted(wanted.keys() - checks.keys()):
         why = why or _names_missing("AdmissionCheck", absent)
+        named = list_names(absent, 3, conjunction="and")
+        repairs = (*repairs, f"create AdmissionCheck {named}, or remove it from ClusterQueue {queue.metadata.name}")
         causes.append(("AdmissionCheckNotFound", f"references missing AdmissionCheck(s): {','.join(absent)}"))
     if inactive:
         causes.append(("AdmissionCheckInactive", f"references inactive AdmissionCheck(s): {','.join(inactive)}"))

@@ -13,7 +13,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.errors import InputError
+from kschedx.kube.conditions import TimedCondition, condition_of
 from kschedx.kube.kueue import (
+    ADMISSION_CHECK,
     PLACED_ANNOTATIONS,
     RESOURCE_FLAVOR,
     Admission,
@@ -116,10 +118,16 @@ class AdmissionRun:
             (queue.metadata.namespace, queue.metadata.name): queue for queue in snapshot.of(LocalQueue)
         }
         flavors = {flavor.metadata.name: flavor for flavor in snapshot.of(ResourceFlavor)}
-        if snapshot.source.may_lack(RESOURCE_FLAVOR):  # a flavor that a ClusterQueue names is taken to be plain
-            names = dict.fromkeys(name for queue in queues.values() for name in queue.flavors)
-            flavors = {name: ResourceFlavor(metadata=ObjectMeta(name=name)) for name in names} | flavors
         checks = {check.metadata.name: check for check in snapshot.of(AdmissionCheck)}
+        conditions = {name: queue.status.conditions for name, queue in queues.items()}
+        unread = [queue for name, queue in queues.items() if condition_of(conditions[name], "Active", "False") is None]
+        if snapshot.source.may_lack(RESOURCE_FLAVOR):  # a flavor that a ClusterQueue names is taken to be plain
+            names = dict.fromkeys(name for queue in unread for name in queue.flavors)
+            flavors = {name: ResourceFlavor(metadata=ObjectMeta(name=name)) for name in names} | flavors
+        if snapshot.source.may_lack(ADMISSION_CHECK):
+            names = dict.fromkeys(name for queue in unread for name in checks_of(queue))
+            status = replace(AdmissionCheck().status, conditions=(TimedCondition(type="Active", status="True"),))
+            checks = {name: AdmissionCheck(metadata=ObjectMeta(name=name), status=status) for name in names} | checks
         topologies = self._topologies(flavors)
         self.readiness = {
             name: readiness(queue, flavors, checks, topologies, settings) for name, queue in queues.items()

@@ -3016,6 +3016,16 @@ def test_a_workload_without_enough_available_pods(
     assert ("kubectl describe pod web-1 -n default" in result.out) == is_told
 
 
+def test_a_workload_whose_pod_is_on_a_node_that_is_not_ready(tmp_path: Path) -> None:
+    lost = node("lost", taints=["node.kubernetes.io/not-ready:NoSchedule"])
+    item = {**workload("Deployment"), "status": {"conditions": [UNAVAILABLE]}}
+    only = replica("web-1-a", "ReplicaSet", "web-1", on="lost", ready=False)
+    result = why(tmp_path, "deploy/web", lost, item, ROLLED_OUT, only)
+    headline = "default/deploy/web is not available: its only pod is not ready, because lost is not ready"
+    assert headline in " ".join(result.out.split())
+    assert "fix repair lost, or delete the node if its machine is gone" in " ".join(result.out.split())
+
+
 @pytest.mark.parametrize("target", ["deploy/web", "hpa/scaler"])
 @pytest.mark.parametrize(
     ("kind", "reason", "text"),

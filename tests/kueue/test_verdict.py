@@ -35,6 +35,28 @@ def verdict(*objects: Json) -> Verdict:
     return result
 
 
+@pytest.mark.parametrize(
+    ("is_dump", "active", "is_missing"),
+    [(False, "", True), (True, "", False), (True, "True", False), (True, "False", True)],
+)
+def test_checks_that_a_dump_lacks_are_not_taken_to_be_missing(
+    tmp_path: Path, active: str, *, is_dump: bool, is_missing: bool
+) -> None:
+    stored = {"resourceVersion": "7", "creationTimestamp": "2026-06-01T08:00:00Z"} if is_dump else {}
+    checked = queue("q", admissionChecks=["c"])
+    if active:
+        checked["status"] = {"conditions": [{"type": "Active", "status": active}]}
+    gated = pod("a", namespace="ml", labels={"kueue.x-k8s.io/queue-name": "q"}, spec={"schedulingGates": GATES})
+    waiting = workload("a", cpu="5")
+    waiting["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "a", "uid": gated["metadata"]["uid"]}]
+    objects = [NAMESPACE, node("n", allocatable=SMALL), flavor(), checked, local("q"), gated, waiting]
+    items = [{**item, "metadata": {**item["metadata"], **stored}} for item in objects]
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    out = " ".join(kschedx("why", "a", "-n", "ml", "-s", "cluster.json", cwd=tmp_path).out.split())
+    assert ("ClusterQueue q names AdmissionCheck c, which does not exist" in out) is is_missing
+    assert ("create AdmissionCheck c, or remove it from ClusterQueue q" in out) is is_missing
+
+
 def test_a_workload_that_preempts_waits_for_its_victims() -> None:
     low = workload("z", cpu="3", reserved_flavor="f")
     result = verdict(LOWER, local("q"), flavor(), low, workload("a", cpu="3", priority=5))
