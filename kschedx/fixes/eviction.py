@@ -196,10 +196,8 @@ def stop_workload(row: int, snapshot: Snapshot, among: Collection[int] = ()) -> 
     namespace = pods.namespaces[row]
     rows = [
         other
-        for other in range(len(pods))
-        if pods.node[other] >= 0
-        and pods.namespaces[other] == namespace
-        and above == workload_above(_controlling_owner(other, snapshot), pods.labels[other])
+        for other in pods.rows_in_namespaces(namespace.__eq__).tolist()
+        if pods.node[other] >= 0 and above == workload_above(_controlling_owner(other, snapshot), pods.labels[other])
     ]
     if not {row, *among}.issuperset(rows) or (kind, namespace, name) not in snapshot.workloads:
         return None
@@ -392,8 +390,8 @@ def _surges(owner: Owner, field: str, *, default: str = "25%") -> bool:
 def _old_pods(snapshot: Snapshot, owner: Owner, namespace: str, own: str) -> Iterator[int]:
     """Yield the rows of assigned pods that belong to the Deployment's other ReplicaSets."""
     pods = snapshot.pods
-    for row in range(len(pods)):
-        if pods.namespaces[row] != namespace or pods.node[row] < 0:
+    for row in pods.rows_in_namespaces(namespace.__eq__).tolist():
+        if pods.node[row] < 0:
             continue
         of_set = next((owner for owner in pods.owners[row] if owner.controller and owner.kind == "ReplicaSet"), None)
         if of_set is None or of_set.name == own or not of_set.name.startswith(f"{owner.name}-"):

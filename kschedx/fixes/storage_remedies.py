@@ -434,12 +434,8 @@ def _is_zonal(volume: PersistentVolume) -> bool:
 
 def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: bool = False) -> Iterator[int]:
     """Yield the rows of assigned pods that use the claim, and of pending ones with `and_pending`."""
-    pods, namespace = snapshot.pods, claim.metadata.namespace
-    for row in range(len(pods)):
-        is_user = (and_pending or pods.node_names[row]) and pods.namespaces[row] == namespace
-        volumes = pods.specs[row].volumes if is_user else ()
-        if any(claim_name(pods.names[row], volume) == claim.name for volume in volumes):
-            yield row
+    pods = snapshot.pods
+    return (row for row in pods.rows_with_claim(claim.key) if and_pending or pods.node_names[row])
 
 
 # --- claims that do not exist
