@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from kschedx.explain.profile_changes import Pair
+from kschedx.explain.setup import Setup
 from kschedx.framework.interface import Touch
 from kschedx.framework.moving import Run
 from kschedx.framework.moving.leave_one_out import LeaveOneOut, Profiles
@@ -20,7 +22,7 @@ from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import node, pod
+from tests.builders import Manifest, node, pod
 
 
 def test_a_changed_node_invalidates_normalized_scores() -> None:
@@ -86,3 +88,21 @@ def test_leave_one_out_skips_scores_out_of_bounds(
     framework = scheduler.framework(scheduler.config.profiles[0])
     profiles = Profiles(cluster, [framework])
     assert [outlooks for _, outlooks in LeaveOneOut(profiles, range(3))] == [None, None, None]
+
+
+def test_leave_one_out_normalizes_again_with_another_extreme() -> None:
+    """Without its pod, the full node c joins nodes a and b, and has more taints than both."""
+    objects: list[Manifest] = [pod("web", on="c")]
+    for name, count in (("a", 1), ("b", 2), ("c", 3)):
+        taints = [f"t{number}:PreferNoSchedule" for number in range(count)]
+        room = {"cpu": "1", "memory": "1Gi", "pods": "1"}
+        objects.append(node(name, taints=taints, allocatable=room))
+    config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    heavy = {"plugins": {"multiPoint": {"enabled": [{"name": "TaintToleration", "weight": 9}]}}}
+    before, after = (
+        Setup.of(name, {**config, "profiles": profiles}, resolve())
+        for name, profiles in (("before", []), ("after", [heavy]))
+    )
+    pair = Pair(Snapshot.from_objects(objects), before, after)
+    entries = dict(difference for part in pair.parts([0]) for difference in pair.differences(part))
+    assert entries[0] == pair.difference(pair.snapshot.pods[0])

@@ -31,7 +31,7 @@ def asking(cpu: str = "1", **spec: object) -> Manifest:
     return result
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("story", OF_PODS, ids=lambda story: story.name)
 def test_stories_fit_their_screens(story: Story) -> None:
     explanation = explained(story)

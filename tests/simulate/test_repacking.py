@@ -7,7 +7,7 @@ import pickle
 from kschedx.cli.files import configuration
 from kschedx.explain.setup import Setup
 from kschedx.releases import resolve
-from kschedx.simulate.repack import compare_repacking, measure_filling, repack
+from kschedx.simulate.repack import RepackedNodes, compare_repacking, measure_filling, repack
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
@@ -57,3 +57,11 @@ def test_unplaced_pods_are_reported() -> None:
         cluster(*(asking(f"web-{number}", "3", "node-0") for number in range(4))), setup("default"), range(4)
     ).filling
     assert (result.in_use, result.pending) == (3, ("default/web-3",))
+
+
+def test_an_overcommitted_node_has_no_free_capacity() -> None:
+    """Of 3 free CPUs, node-2 has the one on which no pod of 2 fits; node-0 has less than none."""
+    running = [asking("huge", "6", "node-0"), asking("web", "2", "node-1"), asking("db", "3", "node-2")]
+    snapshot = cluster(*running)
+    now = RepackedNodes.of_now(snapshot, setup("default"), [snapshot.pods.rows["default/web"]])
+    assert round(now.fragmentation, 1) == 33.3
