@@ -267,7 +267,7 @@ def test_the_node(before: Any, step: s.FixStep, after: Any) -> None:
             (Taint(key="a", value="b", effect="NoSchedule"), Taint(key="c", effect="NoExecute")),
             "kubectl taint node n a=b:NoSchedule- c:NoExecute-",
         ),
-        ((Taint(key="d"),), "kubectl taint node n d-"),
+        ((Taint(key="d"),), '# no command: "d:" is not a name that Kubernetes accepts'),
     ],
     ids=["with and without a value", "without an effect, which only a dump can have"],
 )
