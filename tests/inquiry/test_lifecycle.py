@@ -1097,7 +1097,7 @@ def test_a_claim_template_that_a_limit_range_refuses(tmp_path: Path) -> None:
     item = workload("StatefulSet", replicas=1, volumeClaimTemplates=[{"metadata": {"name": "data"}, "spec": spec}])
     bounds = [{"type": "PersistentVolumeClaim", "min": {"storage": "50Gi"}}]
     metadata = {"name": "sizes", "namespace": "default"}
-    least = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": {"limits": bounds}}
+    least: Manifest = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": {"limits": bounds}}
     rule = "minimum storage usage per PersistentVolumeClaim is 50Gi, but request is 10Gi"
     message = f'failed to create PVC data-web-0: persistentvolumeclaims "data-web-0" is forbidden: {rule}'
     result = why(tmp_path, "sts/web", item, least, reports("StatefulSet", "web", "FailedCreate", message))
@@ -2978,10 +2978,10 @@ def test_a_complete_workload_has_its_headline(tmp_path: Path, reported: Manifest
 def test_the_workload_that_runs_a_scheduler_has_its_name(tmp_path: Path, name: str) -> None:
     owner = owned("Deployment", name)
     runs = workload("ReplicaSet", f"{name}-1", metadata=owner)
-    crashing = {"ready": False, "containerStatuses": waiting("CrashLoopBackOff")}
+    crashing = waiting("CrashLoopBackOff")
     other = replica("own-controller-1-x", "ReplicaSet", "own-controller-1")
     pods = [
-        replica(f"{name}-1-x", "ReplicaSet", f"{name}-1", **crashing),
+        replica(f"{name}-1-x", "ReplicaSet", f"{name}-1", ready=False, containerStatuses=crashing),
         pod("x", spec={"schedulerName": "own"}),
         other,
     ]
