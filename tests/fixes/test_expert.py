@@ -631,6 +631,13 @@ def test_a_pod_of_a_queue_controller() -> None:
     assert [each["path"] for change in explanation.fixes[0].changes for each in change.patch] == [
         "/spec/nodeSelector"
     ], "nobody jumps the queue"
+    tied = pod("me", nodeSelector={"disk": "ssd"}, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    explanation = kschedx.explain(
+        kschedx.Snapshot.from_objects([node("n", labels={"disk": "hdd"}), tied]), "default/me"
+    )
+    assert [fix.title for fix in explanation.fixes] == [
+        "stop requiring disk=ssd, then wait for Kueue to admit the pod"
+    ], "it may not admit the pod while the problem remains"
 
 
 def test_a_named_node_with_too_little_room() -> None:
