@@ -176,7 +176,7 @@ def _difference(pod: states.Contradicted) -> Iterator[str]:
         has = "has" if pod.known == 1 else "have"
         yield f"the event is about {count(pod.counted, 'node')}, of which {pod.known:,} {has} been dumped"
         yield add_to_dump("Node")
-    elif 0 < pod.counted < pod.known:
+    elif 0 < pod.counted < pod.known < pod.counted + pod.feasible:
         joined = count(pod.known - pod.counted, "node")
         yield f"the event is about {count(pod.counted, 'node')}: it fits more than the {joined} that joined since"
     elif pod.finished:

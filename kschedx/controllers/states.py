@@ -369,6 +369,7 @@ class NotAvailable(StateFacts, frozen=True, kw_only=True):
     """The pods that are not ready, each with its kubelet's report: `web-1 on w0: Readiness probe failed`."""
     first: str  # the name of the first of these pods
     nodes: tuple[str, ...] = ()  # their nodes, if no kubelet responds for any of them
+    degree: str = ""  # `fully ` if it has ready pods and, unlike a Deployment, no minimum of them
 
     @property
     def detail(self) -> str:
@@ -502,6 +503,7 @@ class Contradicted(StateFacts, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] = ()  # of the dump's pods, if it has none of a system namespace
     counted: int = 0  # nodes according to the event
     known: int = 0  # nodes of the dump
+    feasible: int = 0  # nodes of the dump that the pod fits
 
 
 class NotBound(StateFacts, frozen=True, kw_only=True):
@@ -707,7 +709,7 @@ STATES: tuple[StateRow, ...] = (
         WaitingForOldPods,
     ),
     _row(_FITS, "stalled in a rollout", "{s.subject} {s.detail}", RolloutStalled),
-    _row(_FITS, "without available pods", "{s.subject} is not available: {s.detail}", NotAvailable),
+    _row(_FITS, "with too few available pods", "{s.subject} is not {s.degree}available: {s.detail}", NotAvailable),
     _row(
         _FITS, "kept at an earlier template", "{s.subject} keeps {s.detail} of an earlier template: {s.why}", UpdateHeld
     ),

@@ -262,6 +262,7 @@ def _not_available(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) 
     """Return the state of a Deployment whose status reports that it is not available, or of a StatefulSet or DaemonSet
     with too few available pods."""
     status = map_at(manifest, "status")
+    rows = [row for row in rows if not snapshot.pods.deletion_timestamps[row]]
     match manifest.get("kind"):
         case "StatefulSet":
             number = status.get("availableReplicas")
@@ -277,12 +278,14 @@ def _not_available(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) 
     if not unready:
         return None
     nodes = dict.fromkeys(pod.spec.node_name for pod in unready)
+    has_no_minimum = manifest.get("kind") in ("StatefulSet", "DaemonSet")
     return states.NotAvailable(
         subject=workload_of(manifest).reference,
         wanted=len(rows),
         pods=tuple(_unready_text(snapshot, pod) for pod in unready),
         first=unready[0].metadata.name,
         nodes=tuple(nodes) if all(is_node_lost(snapshot, name) for name in nodes) else (),
+        degree="fully " if has_no_minimum and len(unready) < len(rows) else "",
     )
 
 

@@ -506,6 +506,7 @@ def contradiction(
         namespaces=snapshot.only_namespaces,
         counted=parse(event.message).nodes or 0,
         known=len(snapshot.cluster.nodes),
+        feasible=feasible,
     )
 
 

@@ -262,10 +262,14 @@ class OpenShiftMachine(KubernetesObject, frozen=True, kw_only=True):
         return (self.metadata.name.rpartition("-")[0],)
 
 
+class _MachineCondition(Condition, frozen=True, kw_only=True):
+    severity: str = ""  # of v1beta1: Error, Warning, or Info while the machine is created
+
+
 class _MachineStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     failure_message: str = ""
     node_ref: Mapping[str, object] | None = None
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[_MachineCondition, ...] = ()
 
 
 class Machine(KubernetesObject, frozen=True, kw_only=True):
@@ -276,9 +280,10 @@ class Machine(KubernetesObject, frozen=True, kw_only=True):
     @property
     def failure(self) -> str:
         """Why it has no node: what its infrastructure reports first; empty if that is not reported."""
-        if self.status.node_ref:
+        if self.status.node_ref or self.metadata.deletion_timestamp:
             return ""
-        untrue = (condition_of(self.status.conditions, kind, "False") for kind in _STAGES_OF_MACHINE)
+        failed = [condition for condition in self.status.conditions if condition.severity != "Info"]
+        untrue = (condition_of(failed, kind, "False") for kind in _STAGES_OF_MACHINE)
         reported = (condition.message for condition in untrue if condition is not None)
         return self.status.failure_message or next(filter(None, reported), "")
 

@@ -117,7 +117,8 @@ def invalid_field(path: str, message: str, data: bytes | bytearray | memoryview 
                 is_plain = not {".", "/"} & {*key}
                 yield from fields(item, rest, join_fields(field, key if is_plain else f"[{key}]"))
         elif first.startswith("[") and first != "[...]" and isinstance(value, list):
-            yield from fields(value[int(first[1:-1])], rest, f"{field}{first}")
+            for item in value[(index := int(first[1:-1])) : index + 1]:  # the list of another key may be shorter
+                yield from fields(item, rest, f"{field}{first}")
         elif isinstance(value, dict) and first in value:
             yield from fields(value[first], rest, join_fields(field, first))
 

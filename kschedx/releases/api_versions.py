@@ -16,7 +16,7 @@ _DEVICES = {
     "resource.k8s.io/v1": "1.34..",
     "resource.k8s.io/v1beta2": "1.33..",
     "resource.k8s.io/v1beta1": "1.32..",
-    "resource.k8s.io/v1alpha3": "1.31..",
+    "resource.k8s.io/v1alpha3": "1.31..1.33",
     "resource.k8s.io/v1alpha2": "1.27..1.30",
     "resource.k8s.io/v1alpha1": "1.26..1.26",
 }
@@ -27,9 +27,9 @@ _CORE = (
 
 
 def _since_1_22(group: str, *kinds: str, also: str = "") -> Mapping[str, Mapping[str, str]]:
-    """Return the versions of kinds whose beta version 1.22 removed."""
+    """Return the versions of kinds whose beta version 1.22 removed, and whose alpha version, `also`, 1.23 removed."""
     spans = {f"{group}/v1": "", f"{group}/v1beta1": _V1_BETA_UNTIL_1_21}
-    return {kind: {**spans, **({f"{group}/{also}": _V1_BETA_UNTIL_1_21} if also else {})} for kind in kinds}
+    return {kind: {**spans, **({f"{group}/{also}": "..1.22"} if also else {})} for kind in kinds}
 
 
 _SERVED: Mapping[str, Mapping[str, str]] = {
@@ -50,11 +50,15 @@ _SERVED: Mapping[str, Mapping[str, str]] = {
     "PodDisruptionBudget": {"policy/v1": "1.21..", "policy/v1beta1": "..1.24"},
     "PodSecurityPolicy": {"policy/v1beta1": "..1.24", "extensions/v1beta1": "..1.15"},
     "RuntimeClass": {"node.k8s.io/v1": "1.20..", "node.k8s.io/v1beta1": "..1.24", "node.k8s.io/v1alpha1": "..1.23"},
-    "CSIStorageCapacity": {"storage.k8s.io/v1": "1.24..", "storage.k8s.io/v1beta1": "..1.26"},
+    "CSIStorageCapacity": {
+        "storage.k8s.io/v1": "1.24..",
+        "storage.k8s.io/v1beta1": "1.21..1.26",
+        "storage.k8s.io/v1alpha1": "1.19..1.23",
+    },
     "VolumeAttributesClass": {
         "storage.k8s.io/v1": "1.34..",
         "storage.k8s.io/v1beta1": "1.31..",
-        "storage.k8s.io/v1alpha1": "1.29..",
+        "storage.k8s.io/v1alpha1": "1.29..1.34",
     },
     "EndpointSlice": {"discovery.k8s.io/v1": "1.21..", "discovery.k8s.io/v1beta1": "..1.24"},
     "Ingress": {
@@ -65,7 +69,8 @@ _SERVED: Mapping[str, Mapping[str, str]] = {
     "NetworkPolicy": {"networking.k8s.io/v1": "", "extensions/v1beta1": "..1.15"},
     **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"), _DEVICES),
     **_since_1_22("scheduling.k8s.io", "PriorityClass", also="v1alpha1"),
-    **_since_1_22("storage.k8s.io", "StorageClass", "VolumeAttachment", "CSIDriver", "CSINode"),
+    **_since_1_22("storage.k8s.io", "StorageClass", "CSIDriver", "CSINode"),
+    **_since_1_22("storage.k8s.io", "VolumeAttachment", also="v1alpha1"),
     **_since_1_22("networking.k8s.io", "IngressClass"),
     **_since_1_22("coordination.k8s.io", "Lease"),
     **_since_1_22("apiextensions.k8s.io", "CustomResourceDefinition"),

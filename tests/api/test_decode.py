@@ -6,6 +6,7 @@ import pytest
 
 from kschedx.errors import InputError
 from kschedx.kube.decoding import decode
+from kschedx.kube.devices import ResourceSliceSpec
 from kschedx.kube.types import PodSpec
 
 
@@ -26,6 +27,13 @@ def test_errors_of_decoding(text: bytes, message: str) -> None:
     with pytest.raises(InputError) as error:
         decode(text, PodSpec)
     assert message in str(error.value)
+
+
+def test_an_error_in_a_list_of_a_map_names_its_key() -> None:
+    data = b'{"devices": [{"capacity": {"a": {"requestPolicy": {"validValues": []}}, "b": {"requestPolicy": '
+    data += b'{"validValues": ["1", {}]}}}}]}'
+    with pytest.raises(InputError, match=r"^devices\[0\]\.capacity\.b\.requestPolicy\.validValues\[1\]: expected"):
+        decode(data, ResourceSliceSpec)
 
 
 def test_null_equals_a_missing_field() -> None:

@@ -1039,6 +1039,8 @@ NO_QUOTA: Manifest = {"type": "InfrastructureReady", "status": "False", "message
         ("cluster.x-k8s.io", BY_DEPLOYMENT, {"failureMessage": "QuotaExceeded: cores"}, True),
         ("cluster.x-k8s.io", BY_DEPLOYMENT, {"conditions": [NO_QUOTA]}, True),
         ("cluster.x-k8s.io", BY_DEPLOYMENT, {"conditions": [NO_QUOTA], "nodeRef": {"name": "n"}}, False),
+        ("cluster.x-k8s.io", BY_DEPLOYMENT, {"conditions": [{**NO_QUOTA, "severity": "Error"}]}, True),
+        ("cluster.x-k8s.io", BY_DEPLOYMENT, {"conditions": [{**NO_QUOTA, "severity": "Info"}]}, False),
         ("cluster.x-k8s.io", {"cluster.x-k8s.io/deployment-name": "other"}, {"conditions": [NO_QUOTA]}, False),
     ],
 )

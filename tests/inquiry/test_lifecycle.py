@@ -886,6 +886,18 @@ def test_a_contradicting_event_makes_the_answer_undecided(tmp_path: Path) -> Non
     assert why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [of_many]})).code == 3
 
 
+def test_an_event_that_is_newer_than_all_nodes_is_about_no_added_node(tmp_path: Path) -> None:
+    nodes = [node(name, labels={"pool": name}) for name in ("a", "b")]
+    for item in nodes:
+        item["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    late = reports("Pod", "x", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.")
+    late["lastTimestamp"] = "2026-01-02T00:00:00Z"
+    on_a = pod("x", spec={"nodeName": "", "nodeSelector": {"pool": "a"}})
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, on_a, late]}))
+    result = kschedx("why", "pod/x", "-s", "cluster.json", cwd=tmp_path)
+    assert (result.code, "that joined since" in result.out) == (3, False)
+
+
 @pytest.mark.parametrize(("cpu", "code"), [("1", 3), ("2", 0)], ids=["as stored", "changed"])
 def test_an_event_about_a_stored_pod_counts_for_its_manifest(tmp_path: Path, cpu: str, code: int) -> None:
     message = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
@@ -3011,9 +3023,20 @@ def test_a_workload_without_enough_available_pods(
     item = {**workload(kind, replicas=2), "status": {"replicas": 2, **status}}
     event = reports("Pod", "web-1", "Unhealthy", "Readiness probe failed: statuscode: 503", by="kubelet")
     result = why(tmp_path, f"{kind.lower()}/web", item, ROLLED_OUT, *pods, event)
-    assert ("is not available: 1 of its 2 pods is not ready" in result.out) == is_told
+    degree = "" if kind == "Deployment" else "fully "
+    assert (f"is not {degree}available: 1 of its 2 pods is not ready" in result.out) == is_told
     assert ("web-1 on n: Unhealthy: Readiness probe failed: statuscode: 503" in result.out) == is_told
     assert ("kubectl describe pod web-1 -n default" in result.out) == is_told
+
+
+def test_a_pod_that_is_being_deleted_is_not_called_unready(tmp_path: Path) -> None:
+    leaving = replica("web-1-x", "ReplicaSet", "web-1", ready=False)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    pods = [leaving, *(replica(f"web-1-{name}", "ReplicaSet", "web-1", ready=name == "a") for name in "ab")]
+    item = {**workload("Deployment", replicas=2), "status": {"conditions": [UNAVAILABLE]}}
+    out = why(tmp_path, "deploy/web", item, ROLLED_OUT, *pods).out
+    assert "web is not available: 1 of its 2 pods is not ready" in out
+    assert "find out why web-1-b is not ready" in out
 
 
 def test_a_workload_whose_pod_is_on_a_node_that_is_not_ready(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ import pytest
 from kschedx.framework.config import load_profiles
 from kschedx.framework.registry import IN_TREE
 from kschedx.releases import EMULATED, POINTS, Release, resolve
+from kschedx.releases.api_versions import is_served, served_version
+from kschedx.releases.dates import minor
 from kschedx.releases.gates import HISTORY, specs
 from kschedx.releases.plugins import NOT_SIMULATED, PLUGINS
 from tests.conftest import ROOT, Golden
@@ -107,3 +109,25 @@ def test_facts_that_a_patch_version_changed(
     assert ("{key}" in release.messages.untolerated_taint) == names_taints
     assert release.behaviour.sidecar_ports_are_occupied == sidecar_ports
     assert release.behaviour.local_volumes_name_their_nodes == local_nodes
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "first", "last"),
+    [
+        ("ResourceClaim", "resource.k8s.io/v1alpha3", "1.31", "1.33"),
+        ("VolumeAttributesClass", "storage.k8s.io/v1alpha1", "1.29", "1.34"),
+        ("CSIStorageCapacity", "storage.k8s.io/v1alpha1", "1.19", "1.23"),
+        ("CSIStorageCapacity", "storage.k8s.io/v1beta1", "1.21", "1.26"),
+        ("VolumeAttachment", "storage.k8s.io/v1alpha1", "", "1.22"),
+        ("ClusterRole", "rbac.authorization.k8s.io/v1alpha1", "", "1.22"),
+    ],
+)
+def test_the_api_versions_of_a_version(kind: str, api_version: str, first: str, last: str) -> None:
+    major, number = minor(last)
+    assert is_served((major, number), api_version, kind)
+    assert not is_served((major, number + 1), api_version, kind)
+    if first:
+        major, number = minor(first)
+        assert is_served((major, number), api_version, kind)
+        assert not is_served((major, number - 1), api_version, kind)
+    assert served_version(minor("1.36"), kind).endswith("/v1")
