@@ -44,6 +44,7 @@ from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, stay_seconds
 from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
 from kschedx.patterns import lazy_pattern
+from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
@@ -672,6 +673,7 @@ def _control_plane_down(
 
 _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """What kubeadm runs as static pods on each node of the control plane."""
+_WITHOUT_REPLICAS = Memo[dict[str, str]]()
 
 
 def component_down(
@@ -688,8 +690,9 @@ def component_down(
         if isinstance(state, states.WaitingForKubelet) and state.last and phrase.endswith("CrashLoopBackOff"):
             phrase = f"{phrase} after {state.last}"
     if not rows:
-        down = states.ComponentDown(subject=subject, component=component, pods=())
-        return next((replace(down, **why) for why in _without_replicas(snapshot, component.lower())), None)
+        named = component.lower()
+        why = _WITHOUT_REPLICAS.of(snapshot.derived, lambda: next(_without_replicas(snapshot, named), {}), named)
+        return replace(states.ComponentDown(subject=subject, component=component, pods=()), **why) if why else None
     return states.ComponentDown(
         subject=subject,
         component=component,

@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import cast
 
 import msgspec
@@ -27,6 +28,7 @@ from kschedx.kube.quantity import value
 from kschedx.kube.scalars import LATEST, nanoseconds
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
 from kschedx.kube.types import (
+    FINISHED,
     OUT_OF_SERVICE,
     UNREACHABLE,
     Node,
@@ -299,33 +301,26 @@ class Owners:
                 return Workload("Deployment", namespace, deployment)
         return Workload(qualified_kind({"kind": owner.kind, "apiVersion": owner.api_version}), namespace, owner.name)
 
-    def _may_belong_to(self, owner: OwnerReference, workload: Workload) -> bool:
-        """Whether pods of this owner may belong to the workload: a Deployment's pods belong to its ReplicaSets."""
-        if not owner.controller:
-            return False
-        if workload.kind != "Deployment":
-            return (owner.kind, owner.name) == (workload.kind, workload.name)
-        deployment = self._deployment_of.get((workload.namespace, owner.name))
-        if deployment is None:
-            return owner.kind == "ReplicaSet" and owner.name.startswith(f"{workload.name}-")
-        return owner.kind == "ReplicaSet" and deployment == workload.name
+    @cached_property
+    def _replica_sets(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        stored = self._deployment_of.items()
+        return group_pairs(((namespace, deployment), name) for (namespace, name), deployment in stored if deployment)
 
     def members(self, pods: PodTable, workload: Workload) -> list[int]:
         """Return the rows of the workload's pods that have not finished."""
-        unfinished = ~pods.finished
-        inside = (unfinished & pods.in_namespace(workload.namespace)).nonzero()[0]
-        if workload.kind != "Pod":
-            codes, owners = pods.owners.codes[inside], pods.owners.values
-            its = [
-                code
-                for code in np.unique(codes).tolist()
-                if any(self._may_belong_to(owner, workload) for owner in owners[code])
-            ]
-            inside = inside[np.isin(codes, its)]
-        if workload.kind != "ReplicaSet":  # the pods of a Deployment's ReplicaSet belong to both
-            inside = self.rows_by_workload(pods, inside).get(workload, _NO_ROWS)
-        rows: list[int] = inside.tolist()
-        return rows
+        kind, namespace, name = workload.kind, workload.namespace, workload.name
+        if kind == "Pod":
+            rows = pods.rows_in_namespaces(namespace.__eq__)
+        elif kind == "Deployment":  # by the names of its ReplicaSets, if they are not stored
+            rows = pods.rows_of_controllers("ReplicaSet", self._replica_sets.get((namespace, name), ()), f"{name}-")
+        else:
+            rows = pods.rows_of_controllers(kind, (name,))
+        rows = rows[pods.namespaces.take(rows).where(namespace.__eq__)]
+        rows = rows[~pods.phases.take(rows).where(FINISHED.__contains__)]
+        if kind != "ReplicaSet":  # the pods of a Deployment's ReplicaSet belong to both
+            rows = self.rows_by_workload(pods, rows).get(workload, _NO_ROWS)
+        members: list[int] = rows.tolist()
+        return members
 
     def rows_by_workload(self, pods: PodTable, rows: IntArray) -> dict[Workload, IntArray]:
         """Return the rows of these pods by workload, in the order of each workload's first pod."""

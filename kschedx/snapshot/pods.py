@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import accumulate, chain
@@ -447,6 +447,28 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """Return rows of the pods that use a PersistentVolumeClaim, given as `namespace/name`."""
         namespace, _, name = key.partition("/")
         return [row for row in self.rows_by_claim_name.get(name, ()) if self.namespaces[row] == namespace]
+
+    def rows_of_controllers(self, kind: str, names: Iterable[str], prefix: str = "") -> IntArray:
+        """Return rows, ascending, of the pods whose controller is of this kind and has one of these names, or a name
+        that starts with the prefix. The namespace may be any."""
+        ranges = [(name, f"{name}\0") for name in names] + [(prefix, f"{prefix}\U0010ffff")] * bool(prefix)
+        known, (order, start) = self._controllers, self._rows_by_owners
+        codes = {
+            code
+            for first, end in ranges
+            for _, _, code in known[bisect_left(known, (kind, first)) : bisect_left(known, (kind, end))]
+        }
+        return np.sort(np.concatenate([order[:0], *(order[start[code] : start[code + 1]] for code in codes)]))
+
+    @_node_independent
+    def _controllers(self) -> list[tuple[str, str, int]]:
+        """Kind, name, and the code in `owners` of each controller, sorted."""
+        pairs = ((owner, code) for code, owners in enumerate(self.owners.values) for owner in owners)
+        return sorted((owner.kind, owner.name, code) for owner, code in pairs if owner.controller)
+
+    @_node_independent
+    def _rows_by_owners(self) -> tuple[IntArray, IntArray]:
+        return rows_by_group(self.owners.codes, len(self.owners.values))
 
     @_node_independent
     def finished_unstored(self) -> BoolArray:
