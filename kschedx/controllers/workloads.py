@@ -23,7 +23,7 @@ from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.controllers import ControllerStatus, convert, stored_controller, stored_metadata
 from kschedx.kube.decoding import Manifest, decode, map_at
-from kschedx.kube.kinds import KINDS
+from kschedx.kube.kinds import KINDS, has_namespace
 from kschedx.kube.quantity import value
 from kschedx.kube.scalars import LATEST, nanoseconds
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
@@ -237,9 +237,10 @@ class Workload(Struct, frozen=True):
 
     @property
     def reference(self) -> str:
-        """`shop/deploy/web`."""
+        """`shop/deploy/web`; `pc/high` for an object without a namespace."""
         short = KINDS[self.kind].short_names if self.kind in KINDS else ()
-        return f"{self.namespace}/{(short or (self.kind.lower(),))[0]}/{self.name}"
+        within = f"{self.namespace}/" if has_namespace(self.kind) else ""
+        return f"{within}{(short or (self.kind.lower(),))[0]}/{self.name}"
 
 
 class OfWorkload:

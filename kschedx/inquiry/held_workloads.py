@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
+import msgspec
+
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.states import BeingDeleted, Paused, Suspended, headline
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
@@ -23,15 +25,23 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
 
 _MOST_NAMED = 3
+_MOST_OF_KUEUE = 10  # explained Workloads; with hundreds of them in a queue, each takes a tenth of a second
 _IS_HELD = lazy_pattern(rb'"(?:paused|suspend)":\s*true')
 
 
 def held_by_kueue(
     snapshot: Snapshot, pending: Container[str], setup: Setup, autoscaling: AutoscalingOptions | None
 ) -> Iterator[Explanation]:
-    """Yield the answer about each of the pending Workloads, `namespace/name`, of Kueue: about the suspended workload,
-    the first pod that is gated, or else a pod of its template."""
+    """Yield the answer about the pending Workloads of Kueue, `namespace/name`: about the suspended workload, the first
+    pod that is gated, or else a pod of its template. Of equal Workloads the first is explained, and of different ones
+    the first ten."""
+    different = dict[object, kueue.Workload]()
     for workload in (each for each in snapshot.of(kueue.Workload) if each.key in pending):
+        spec = workload.spec
+        requested = msgspec.json.encode([(each.count, each.min_count, each.template.spec) for each in spec.pod_sets])
+        queue = workload.metadata.namespace, spec.queue_name, spec.priority, spec.active
+        different.setdefault((*queue, requested), workload)
+    for workload in [*different.values()][:_MOST_OF_KUEUE]:
         try:
             yield _kueue_answer(snapshot, workload, setup, autoscaling)
         except KschedxError:  # kschedx cannot decide about its pods, and Kueue's message has the cause

@@ -53,7 +53,7 @@ from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, MAKING_PODS, contains
 from kschedx.patterns import lazy_pattern
-from kschedx.releases.api_versions import served_version
+from kschedx.releases.api_versions import has_other_fields, served_version
 from kschedx.releases.dates import minor
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
@@ -624,7 +624,10 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             return
         if match["kind"] not in MAKING_PODS:
             if version := served_version(minor(self.setup.release.version), match["kind"]):
-                yield Fix.untried(f"set its apiVersion to {version}", of_group=FixGroup.WORKLOAD)
+                title = f"set its apiVersion to {version}"
+                if has_other_fields(str(self.maker.get("apiVersion")), match["kind"]):
+                    title = f"convert it to {version}, which has other fields"
+                yield Fix.untried(title, of_group=FixGroup.WORKLOAD)
             return
         kind, spec = KINDS[match["kind"]], map_at(self.maker, "spec")
         current, patch = f"{kind.group}/v1", [set_field("/apiVersion", f"{kind.group}/v1")]

@@ -406,6 +406,20 @@ def key_of(name: str, group: str) -> str:
 
 KINDS: Mapping[str, ResourceKind] = {kind.key: kind for kind in _ROWS}
 """The most important kinds first."""
+_WITHOUT_NAMESPACE = frozenset({
+    "APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
+    "IngressClass", "MutatingWebhookConfiguration", "PodSecurityPolicy", "ValidatingWebhookConfiguration",
+    "VolumeAttachment",
+})  # fmt: skip
+"""Kinds of Kubernetes that are not read and whose objects are in no namespace."""
+
+
+def has_namespace(kind: str) -> bool:
+    """Return whether objects of a kind of Kubernetes are in a namespace. Kinds of other projects count as if they
+    were."""
+    return KINDS[kind].is_namespaced if kind in KINDS else kind not in _WITHOUT_NAMESPACE
+
+
 _ROUTINE = (
     "BackOff", "Completed", "Created", "Killing", "NodeHasSufficientMemory", "Pulled", "Pulling", "ScalingReplicaSet",
     "Scheduled", "Started", "SuccessfulAttachVolume", "SuccessfulCreate", "SuccessfulDelete", "SuccessfulRescale",

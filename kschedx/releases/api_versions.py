@@ -20,6 +20,7 @@ _DEVICES = {
     "resource.k8s.io/v1alpha2": "1.27..1.30",
     "resource.k8s.io/v1alpha1": "1.26..1.26",
 }
+_DEVICE_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass")
 _CORE = (
     *("ConfigMap", "Endpoints", "LimitRange", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim"),
     *("Pod", "PodTemplate", "ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount"),
@@ -67,7 +68,7 @@ _SERVED: Mapping[str, Mapping[str, str]] = {
         "extensions/v1beta1": _V1_BETA_UNTIL_1_21,
     },
     "NetworkPolicy": {"networking.k8s.io/v1": "", "extensions/v1beta1": "..1.15"},
-    **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"), _DEVICES),
+    **dict.fromkeys(_DEVICE_KINDS, _DEVICES),
     **_since_1_22("scheduling.k8s.io", "PriorityClass", also="v1alpha1"),
     **_since_1_22("storage.k8s.io", "StorageClass", "CSIDriver", "CSINode"),
     **_since_1_22("storage.k8s.io", "VolumeAttachment", also="v1alpha1"),
@@ -86,6 +87,18 @@ _SERVED: Mapping[str, Mapping[str, str]] = {
 """Kinds to their API versions, the newest stable one first, with the range of Kubernetes versions that serve each."""
 
 
+_OTHER_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "CertificateSigningRequest": ("/v1beta1",),
+    "CustomResourceDefinition": ("/v1beta1",),
+    "HorizontalPodAutoscaler": ("/v2beta1",),
+    "Ingress": ("/v1beta1",),
+    "MutatingWebhookConfiguration": ("/v1beta1",),
+    "ValidatingWebhookConfiguration": ("/v1beta1",),
+    **dict.fromkeys(_DEVICE_KINDS, ("/v1alpha1", "/v1alpha2", "/v1alpha3", "/v1beta1")),
+}
+"""Kinds to the versions whose objects the newer version does not accept as they are."""
+
+
 def is_served(release: Minor, api_version: str, kind: str) -> bool:
     """Return whether an API server serves a kind in this API version. Kinds of other projects count as served."""
     known = _SERVED.get(kind, {})
@@ -98,6 +111,11 @@ def is_served(release: Minor, api_version: str, kind: str) -> bool:
 def served_version(release: Minor, kind: str) -> str:
     """Return the API version to use for a kind of Kubernetes; empty if none is known."""
     return next((version for version, served in _SERVED.get(kind, {}).items() if is_in_range(release, served)), "")
+
+
+def has_other_fields(api_version: str, kind: str) -> bool:
+    """Return whether an object of this API version has fields that its newer versions name or require otherwise."""
+    return api_version.endswith(_OTHER_FIELDS.get(kind, ()))
 
 
 def _group(api_version: str) -> str:

@@ -51,7 +51,6 @@ from kschedx.render.terminal import (
 from kschedx.render.view import FixView, ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.moves import GoalResult
-from kschedx.simulate.object_changes import object_reference
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulator import KueueResult
 from kschedx.wording import Fact, count, list_names
@@ -350,7 +349,7 @@ def _simulation_tone(simulation: Simulation) -> Tone:
 
 
 def _noun(lifecycle: Lifecycle) -> str:
-    if isinstance(lifecycle, NotChanged) or object_reference(lifecycle.subject, "") is not None:
+    if isinstance(lifecycle, NotChanged) or (isinstance(lifecycle, Refused) and lifecycle.is_unserved):
         return "object"
     return "workload" if lifecycle.subject.count("/") > 1 else "pod"
 

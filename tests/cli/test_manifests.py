@@ -534,17 +534,31 @@ def test_a_version_that_never_existed_is_refused(tmp_path: Path, version: str) -
 
 
 @pytest.mark.parametrize(
-    ("kind", "version", "current", "last"),
+    ("kind", "version", "current", "last", "subject"),
     [
-        ("PodDisruptionBudget", "policy/v1beta1", "policy/v1", "1.24"),
-        ("PriorityClass", "scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1", "1.21"),
-        ("StorageClass", "storage.k8s.io/v1beta1", "storage.k8s.io/v1", "1.21"),
-        ("CSIStorageCapacity", "storage.k8s.io/v1beta1", "storage.k8s.io/v1", "1.26"),
-        ("DeviceClass", "resource.k8s.io/v1alpha2", "resource.k8s.io/v1", "1.30"),
+        ("PodDisruptionBudget", "policy/v1beta1", "policy/v1", "1.24", "default/pdb/high"),
+        ("PriorityClass", "scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1", "1.21", "pc/high"),
+        ("StorageClass", "storage.k8s.io/v1beta1", "storage.k8s.io/v1", "1.21", "sc/high"),
+        (
+            "CSIStorageCapacity",
+            "storage.k8s.io/v1beta1",
+            "storage.k8s.io/v1",
+            "1.26",
+            "default/csistoragecapacity/high",
+        ),
+        ("DeviceClass", "resource.k8s.io/v1alpha2", "resource.k8s.io/v1", "1.30", "deviceclass/high"),
+        (
+            "ClusterRole",
+            "rbac.authorization.k8s.io/v1beta1",
+            "rbac.authorization.k8s.io/v1",
+            "1.21",
+            "clusterrole/high",
+        ),
+        ("Ingress", "extensions/v1beta1", "networking.k8s.io/v1", "1.21", "default/ingress/high"),
     ],
 )
 def test_an_object_of_a_version_that_is_not_served_is_not_applied(
-    tmp_path: Path, kind: str, version: str, current: str, last: str
+    tmp_path: Path, kind: str, version: str, current: str, last: str, subject: str
 ) -> None:
     old: Manifest = {"apiVersion": version, "kind": kind, "metadata": {"name": "high"}}
     if kind in ("StorageClass", "PriorityClass"):
@@ -560,6 +574,11 @@ def test_an_object_of_a_version_that_is_not_served_is_not_applied(
     path = write(tmp_path, old, name="old.yaml")
     simulated = kschedx("simulate", "-f", path, "-s", write(tmp_path, NODE))
     assert (simulated.code, refusal in " ".join(simulated.out.split())) == (1, True)
+    assert simulated.out.startswith("✗ 1 object not created")
+    assert f"✗ {subject} is not created: the API server refuses it" in simulated.out
+    converts = kind in ("DeviceClass", "Ingress")
+    fix = f"convert it to {current}, which has other fields" if converts else f"set its apiVersion to {current}"
+    assert f"fix       {fix}\n" in simulated.out
 
 
 @pytest.mark.parametrize(("kind", "current"), [("Deployment", "apps/v1"), ("Pod", "v1")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,40 @@ def test_a_simulation_shows_the_quota_that_a_workload_of_kueue_lacks() -> None:
     assert "✗ ml/job/train is suspended: it waits for quota in Kueue (queue research)" in screen
     assert "quota     cpu in on-demand: requests 12, 6 free = 6 nominal - 0 used" in screen
     assert "fix       raise borrowingLimit of flavor on-demand in ClusterQueue research: cpu from 2 to 6" in screen
+
+
+def waiting_job(name: str, cpu: str) -> tuple[Manifest, Manifest]:
+    """Return a suspended Job and its Workload of Kueue."""
+    requests = {"requests": {"cpu": cpu}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x", "resources": requests}]}}
+    metadata = {"name": name, "namespace": "ml", "uid": name}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": name, "controller": True}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata | {"labels": {QUEUE: "research"}}}
+    return (
+        job | {"spec": {"suspend": True, "template": template}},
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta1",
+            "kind": "Workload",
+            "metadata": metadata | {"name": f"job-{name}", "ownerReferences": [owner]},
+            "spec": {"queueName": "research", "podSets": [{"name": "main", "count": 1, "template": template}]},
+        },
+    )
+
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+@pytest.mark.parametrize(("sizes", "explained"), [([20] * 15, 2), (range(20, 35), 10)], ids=["equal", "different"])
+def test_a_simulation_explains_few_of_many_workloads_that_wait_for_kueue(
+    sizes: Sequence[int], explained: int, tmp_path: Path
+) -> None:
+    items = [item for at, size in enumerate(sizes) for item in waiting_job(f"job{at}", str(size))]
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    ran = kschedx("simulate", "-s", str(FIXTURES / "kueue-too-large" / "cluster.yaml"), "-s", str(path), "-o", "json")
+    document = json.loads(ran.out)
+    assert len(document["kueue"]["pending"]) == 16
+    assert len(document["states"]) == explained  # one is the story's own
 
 
 DELETED = pod("old") | {
