@@ -224,12 +224,7 @@ class Refused(StateFacts, frozen=True, kw_only=True):
         is_of_workload = "." in resource or resource == "replicationcontrollers"
         if is_of_workload and rest.startswith(f'"{name}" is forbidden'):
             return True
-        return self.is_unserved or self.message.startswith(f'namespaces "{namespace}" not found')
-
-    @property
-    def is_unserved(self) -> bool:
-        """Whether the API server does not serve the API version of the object."""
-        return self.message.startswith("no matches for kind ")
+        return self.message.startswith((f'namespaces "{namespace}" not found', "no matches for kind "))
 
 
 def share_of(number: int, wanted: int) -> str:

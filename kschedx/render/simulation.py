@@ -349,7 +349,7 @@ def _simulation_tone(simulation: Simulation) -> Tone:
 
 
 def _noun(lifecycle: Lifecycle) -> str:
-    if isinstance(lifecycle, NotChanged) or (isinstance(lifecycle, Refused) and lifecycle.is_unserved):
+    if isinstance(lifecycle, NotChanged) or (isinstance(lifecycle, Refused) and lifecycle.is_itself_refused):
         return "object"
     return "workload" if lifecycle.subject.count("/") > 1 else "pod"
 
