@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -492,7 +493,7 @@ def contradiction(
     if (rejected := next_rejected(snapshot, pod, nodes)) is not None:
         return rejected
     feasible = 0 if cycle.feasible is None else len(cycle.feasible)
-    if (event := _objection(snapshot, pod, setup, feasible)) is None:
+    if (event := _objection(snapshot, pod, setup, lambda: feasible)) is None:
         return None
     if (failed := extender_failure(event.message)) is not None:
         return states.NotBound(subject=pod.key, message=event.message, extender=f"{failed.url} {failed.why}")
@@ -513,9 +514,9 @@ def contradiction(
 _REPEATED = 3600 * 10**9  # nanoseconds after which an event is repeated if it still applies
 
 
-def _objection(snapshot: Snapshot, pod: Pod, setup: Setup, feasible: int = 1) -> RecordedEvent | None:
-    """Return the FailedScheduling event about a pod of a dump that fits here, on `feasible` nodes, unless time or a
-    chosen profile explains it."""
+def _objection(snapshot: Snapshot, pod: Pod, setup: Setup, feasible: Callable[[], int]) -> RecordedEvent | None:
+    """Return the FailedScheduling event about a pod of a dump that fits here, on a number of `feasible` nodes, unless
+    time or a chosen profile explains it."""
     if setup.forced_profile is not None or pod.status.nominated_node_name:
         return None
     if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
@@ -525,7 +526,7 @@ def _objection(snapshot: Snapshot, pod: Pod, setup: Setup, feasible: int = 1) ->
     since, there, times = event.last_seen, parse(event.message).nodes, _record_times(snapshot)
     if there is not None and there < times.open_nodes and not (since and times.is_timed):
         # nodes were added; cordoned ones, and nodes removed since then, would not let the pod fit
-        return event if feasible > len(snapshot.cluster.nodes) - there else None
+        return event if feasible() > len(snapshot.cluster.nodes) - there else None
     return None if since and _is_outdated(since, times) else event
 
 
@@ -584,8 +585,19 @@ def objection(snapshot: Snapshot, pod: Pod, setup: Setup, node: str) -> str:
     empty if there is none."""
     if why := start_failure(snapshot, pod, node):
         return why
-    event = _objection(snapshot, pod, setup)
+    row, pods = snapshot.pods.rows[pod.key], snapshot.pods
+    key = (setup.scheduler, *(int(column.codes[row]) for column in (pods.specs, pods.labels, pods.namespaces)))
+    feasible = partial(_FEASIBLE.of, snapshot.derived, lambda: _feasible_count(snapshot, pod, setup), *key)
+    event = _objection(snapshot, pod, setup, feasible)
     return "" if event is None else event.message
+
+
+_FEASIBLE = Memo[int]()
+
+
+def _feasible_count(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:
+    feasible = setup.scheduler_on(snapshot).schedule(pod, setup.profile_of(pod)).feasible
+    return 0 if feasible is None else len(feasible)
 
 
 def start_failure(snapshot: Snapshot, pod: Pod, node: str) -> str:

@@ -879,6 +879,8 @@ def test_a_contradicting_event_makes_the_answer_undecided(tmp_path: Path) -> Non
     more = [pod("x", status={"phase": "Pending", "conditions": [refused]}), node("added")]
     joined = why(tmp_path, "pod/x", *more)
     assert (joined.code, "it fits more than the 1 node that joined since" in joined.out) == (3, True)
+    for command in (("why", "--all-pending"), ("simulate",)):
+        assert kschedx(*command, "-s", "cluster.json", cwd=tmp_path).code == 3, "all commands agree"
     selects = pod("x", spec={"nodeSelector": {"pool": "new"}}, status={"phase": "Pending", "conditions": [refused]})
     assert why(tmp_path, "pod/x", selects, node("added", labels={"pool": "new"})).code == 0, "only the added node fits"
     assert why(tmp_path, "pod/x", more[0], node("added", unschedulable=True)).code == 3, "the pod fits on the old node"
