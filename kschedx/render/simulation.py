@@ -9,7 +9,16 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.states import CannotStart, Lifecycle, NoScheduler, NotBound, NotChanged, Refused, Suspended
+from kschedx.controllers.states import (
+    BeingDeleted,
+    CannotStart,
+    Lifecycle,
+    NoScheduler,
+    NotBound,
+    NotChanged,
+    Refused,
+    Suspended,
+)
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
@@ -218,16 +227,20 @@ def simulation_view(
 
 
 def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: _ShownCounts) -> tuple[ItemList, ...]:
+    deleted = [state for state in simulation.states if isinstance(state.lifecycle, BeingDeleted)]
+    others = [state for state in simulation.states if not isinstance(state.lifecycle, BeingDeleted)]
+    items = [_state_item(state, is_tried=n < tried.workloads) for n, state in enumerate(others)]
+    items += _workloads(simulation, shared, _shown_workloads(simulation), tried.workloads)
+    if deleted:  # after what is pending
+        items += (_state_item(state, is_tried=n < tried.workloads) for n, state in enumerate(deleted))
+        items.sort(key=lambda item: item.tone is Tone.GOOD)
     return (
         *([drain_list(simulation)] if simulation.drained else ()),
         ItemList(
             title="Workloads",
             noun="workload",
             columns=(("scheduled", True), ("pending", True), ("evicted", True), ("result", False)),
-            items=(
-                *(_state_item(state, is_tried=n < tried.workloads) for n, state in enumerate(simulation.states)),
-                *_workloads(simulation, shared, _shown_workloads(simulation), tried.workloads),
-            ),
+            items=tuple(items),
         ),
         _causes(simulation, shared, tried.causes),
     )

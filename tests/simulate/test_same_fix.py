@@ -61,7 +61,7 @@ def waiting_job(name: str, cpu: str) -> tuple[Manifest, Manifest]:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x", "resources": requests}]}}
     metadata = {"name": name, "namespace": "ml", "uid": name}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": name, "controller": True}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata | {"labels": {QUEUE: "research"}}}
+    job: Manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata | {"labels": {QUEUE: "research"}}}
     return (
         job | {"spec": {"suspend": True, "template": template}},
         {
@@ -131,3 +131,13 @@ def test_what_is_in_no_queue_is_named(
     ran = kschedx(*command, "-s", str(path))
     assert ran.code == code
     assert expected in ran.out
+
+
+def test_a_pending_pod_comes_before_pods_that_are_being_deleted(tmp_path: Path) -> None:
+    held = {"deletionTimestamp": "2026-05-01T10:00:00Z", "finalizers": ["example.com/hold"]}
+    deleted = [pod(f"a{at}", metadata={"name": f"a{at}", "namespace": "default", **held}) for at in range(20)]
+    path = tmp_path / "cluster.json"
+    items = [node("a"), *deleted, pod("big", nodeSelector={"disk": "ssd"})]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    out = kschedx("simulate", "-s", str(path)).out
+    assert 0 < out.find("default/po/big  pending") < out.find("default/a0 is being deleted")
