@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 from msgspec import Struct, field
@@ -78,18 +78,23 @@ class GroupVerdict(Struct, frozen=True, kw_only=True):
         return bool(self.unregistered) or self.detail.startswith(_REGISTRATION_FAILURES)
 
 
-class PodScaling(Struct, frozen=True, kw_only=True):
+class PodScaling(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     pod: PodResult
     result: LoopOutcome
     error: str
-    groups: tuple[GroupVerdict, ...]
-    """In the cloud's order."""
+    judge_groups: Callable[[], tuple[GroupVerdict, ...]]
+    """Filters the pod on each group's template: most answers need only the choice."""
     choice: GroupChoice | None
     """The first remaining choice, if it includes the pod."""
     alternatives: tuple[str, ...]
     """The groups among which the autoscaler chooses at random, if there are several."""
     is_waiting: bool
     """Whether it fits a group, but the group of another pod is chosen first."""
+
+    @cached_property
+    def groups(self) -> tuple[GroupVerdict, ...]:
+        """The node groups in the cloud's order."""
+        return self.judge_groups()
 
     @property
     def unknown_groups(self) -> tuple[str, ...]:
@@ -374,13 +379,13 @@ class AutoscalerGrowthDocument(Document, frozen=True, tag_field="kind", tag="clu
     by_chance: bool
 
 
-def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
+def _group_verdicts(loop: Loop, answer: LoopResult, pod: PodResult) -> tuple[GroupVerdict, ...]:
     rejections = loop.rejections(pod.row) if pod.outcome is PodOutcome.CONSIDERED else {}
-    groups = []
+    verdicts = []
     for result in answer.groups:
         status = result.group.status
         backoff = (status.backoff_code, status.backoff_message) if result.group.is_backed_off else ()
-        groups.append(
+        verdicts.append(
             GroupVerdict(
                 name=result.group.name,
                 target=status.target,
@@ -395,12 +400,16 @@ def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
                 unregistered=status.long_unregistered,
             )
         )
+    return tuple(verdicts)
+
+
+def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
     choices = [choice for choice in answer.choices if pod.row in choice.triggered]
     return PodScaling(
         pod=pod,
         result=answer.result,
         error=answer.error,
-        groups=tuple(groups),
+        judge_groups=partial(_group_verdicts, loop, answer, pod),
         choice=choices[0] if choices else None,
         alternatives=tuple(choice.option.group for choice in answer.choices) if len(answer.choices) > 1 else (),
         is_waiting=any(pod.row in choice.awaiting for choice in answer.choices),
