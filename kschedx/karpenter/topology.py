@@ -93,12 +93,6 @@ class _TopologyGroup(Struct, eq=False, kw_only=True):
     empty: set[str]
     owners: set[str] = set()
 
-    @property
-    def counted_text(self) -> str:
-        known = [f"{domain}: {self.counts[domain]}" for domain in sorted(self.counts)]
-        more = f" and {len(known) - _MOST_COUNTS} other(s)" if len(known) > _MOST_COUNTS else ""
-        return ", ".join(known[:_MOST_COUNTS]) + more
-
     def register(self, domain: str) -> None:
         if domain not in self.counts:
             self.counts[domain] = 0
@@ -194,15 +188,16 @@ class Unsatisfiable(Struct, frozen=True, kw_only=True):
     kind: TopologyType
     key: str
     counts: Mapping[str, int]
-    counted_text: str
     of_pod: LabelRequirement
     of_node: LabelRequirement
 
     @property
     def text(self) -> str:
         """Upstream's message, which does not close its parenthesis."""
+        known = [f"{domain}: {self.counts[domain]}" for domain in sorted(self.counts)[:_MOST_COUNTS]]
+        more = f" and {len(self.counts) - _MOST_COUNTS} other(s)" if len(self.counts) > _MOST_COUNTS else ""
         return (
-            f"unsatisfiable topology constraint for {self.kind}, key={self.key} (counts = {self.counted_text}, "
+            f"unsatisfiable topology constraint for {self.kind}, key={self.key} (counts = {', '.join(known)}{more}, "
             f"podDomains = {self.of_pod}, nodeDomains = {self.of_node}"
         )
 
@@ -300,7 +295,6 @@ class Topologies:
                     kind=group.kind,
                     key=group.key,
                     counts=dict(group.counts),
-                    counted_text=group.counted_text,
                     of_pod=of_pod.requirement(group.key),
                     of_node=of_node.requirement(group.key),
                 )
