@@ -462,8 +462,9 @@ def refuse_unknown(name: str, group: str, message: str = "") -> None:
         hint = f"{name} is in {known.group}/{known.versions[0]}" if known.group else f"{name} is in v1"
     else:
         hint = nearest(name, [kind.name for kind in _ROWS if kind.group == group])
-        if not hint and (near := closest(name, [kind.name for kind in _ROWS])):
-            hint = f'did you mean "{near}" of {KINDS[near].api_version}?'
+        by_name = {kind.name: kind for kind in reversed(_ROWS)}
+        if not hint and (near := closest(name, by_name)):
+            hint = f'did you mean "{near}" of {by_name[near].api_version}?'
     raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)
 
 

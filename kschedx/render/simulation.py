@@ -553,7 +553,7 @@ def _state_item(explanation: Explanation, *, is_tried: bool) -> ViewItem:
         kind=explanation.state.counted,
         values=(0, 0, 0, ""),
         facts=(*because, *[fact for fact in view.facts if fact.label == "quota"][:1]),
-        fixes=view.fixes[:1],
+        fixes=tuple(replace(fix, group="") for fix in view.fixes[:1]),
     )
 
 

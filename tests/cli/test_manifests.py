@@ -266,6 +266,11 @@ def test_each_template_of_a_custom_resource_is_a_pod(tmp_path: Path) -> None:
             'there is no "Deployment" in apiVersion v1 (Deployment is in apps/v1)',
         ),
         (
+            {"apiVersion": "v1", "kind": "ScheduleAnyway", "metadata": {"name": "web"}},
+            2,
+            'there is no "ScheduleAnyway" in apiVersion v1 (did you mean "Scheduler" of config.openshift.io/v1?)',
+        ),
+        (
             {"apiVersion": "v1", "kind": "Policy", "predicates": []},
             2,
             ': Policy: kind: there is no "Policy" in apiVersion v1',
