@@ -891,7 +891,7 @@ def test_a_contradicting_event_makes_the_answer_undecided(tmp_path: Path) -> Non
 def test_an_event_that_is_newer_than_all_nodes_is_about_no_added_node(tmp_path: Path) -> None:
     nodes = [node(name, labels={"pool": name}) for name in ("a", "b")]
     for item in nodes:
-        item["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        at(item, "metadata")["creationTimestamp"] = "2026-01-01T00:00:00Z"
     late = reports("Pod", "x", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.")
     late["lastTimestamp"] = "2026-01-02T00:00:00Z"
     on_a = pod("x", spec={"nodeName": "", "nodeSelector": {"pool": "a"}})
@@ -3033,7 +3033,7 @@ def test_a_workload_without_enough_available_pods(
 
 def test_a_pod_that_is_being_deleted_is_not_called_unready(tmp_path: Path) -> None:
     leaving = replica("web-1-x", "ReplicaSet", "web-1", ready=False)
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    at(leaving, "metadata")["deletionTimestamp"] = "2026-01-02T00:00:00Z"
     pods = [leaving, *(replica(f"web-1-{name}", "ReplicaSet", "web-1", ready=name == "a") for name in "ab")]
     item = {**workload("Deployment", replicas=2), "status": {"conditions": [UNAVAILABLE]}}
     out = why(tmp_path, "deploy/web", item, ROLLED_OUT, *pods).out
