@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import budgets_of
-from kschedx.controllers.workloads import Owners, Workload, owners_in
+from kschedx.controllers.workloads import Workload, owners_in
 from kschedx.errors import InputError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.setup import Setup
 from kschedx.fixes.changes import PatchError, apply_patch
@@ -310,7 +310,7 @@ class ClusterTrial:
     @staticmethod
     def _replacements(simulator: Simulator, before: Snapshot, steps: Sequence[FixStep]) -> Iterator[ReplacementNodes]:
         """Yield the nodes of pods that controllers create. The pod that replaces an evicted one keeps its row."""
-        owners, pods, rows = Owners(before), simulator.pods, before.pods.rows
+        owners, pods, rows = owners_in(before), simulator.pods, before.pods.rows
         by_controller = group_pairs(
             (victim.controller, rows[victim.pod])
             for step in steps

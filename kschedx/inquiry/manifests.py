@@ -37,7 +37,7 @@ from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
 from kschedx.kube.decoding import map_at, maps_at
 from kschedx.kube.documents import Json
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.kinds import KINDS, kind_of, refuse_unknown
+from kschedx.kube.kinds import api_version_of, kind_of, refuse_unknown
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import (
     LOOKS_LIKE_A_PATCH,
@@ -568,8 +568,7 @@ def _faults(document: ManifestDocument) -> Iterator[InputError]:
     kind = str(document.value.get("kind") or "")
     try:
         if kind and not document.value.get("apiVersion"):
-            known = next((row.api_version for row in KINDS.values() if row.name == kind), "")
-            hint = f"{kind} is in {known}" if known else ""
+            hint = f"{kind} is in {known}" if (known := api_version_of(kind)) else ""
             raise InputError("apiVersion not set", place=Place(field="apiVersion"), hint=hint)
         refuse_unknown(*read_as(document.value), str(document.value.get("message") or ""))
         errors = unknown_fields(document.value) or [

@@ -33,10 +33,10 @@ from kschedx.controllers.workload_lifecycle import (
 )
 from kschedx.controllers.workloads import (
     SCALED,
-    Owners,
     Workload,
     confirms_deletions,
     member_rows,
+    owners_in,
     wanted_replicas,
     workload_of,
 )
@@ -432,7 +432,7 @@ def _scheduler_rows(snapshot: Snapshot, scheduler: str) -> list[int]:
     """Return the pods of the workload that runs a scheduler. They are searched once for a snapshot."""
 
     def search() -> list[int]:
-        pods, owners, component = snapshot.pods, Owners(snapshot), _component_of(scheduler)
+        pods, owners, component = snapshot.pods, owners_in(snapshot), _component_of(scheduler)
         named = (row for row, name in enumerate(pods.names) if name.startswith(f"{scheduler}-") and pods.owners[row])
         return [
             row

@@ -443,6 +443,14 @@ _BY_GROUP: Mapping[tuple[str, str], ResourceKind] = {
 }
 
 
+_BY_NAME: Mapping[str, ResourceKind] = {kind.name: kind for kind in reversed(_ROWS)}
+
+
+def api_version_of(name: str) -> str:
+    """Return the API version of the most important kind of this name; empty if none is read."""
+    return _BY_NAME[name].api_version if name in _BY_NAME else ""
+
+
 def kind_of(name: str, group: str) -> ResourceKind | None:
     """Return the row of a kind. The same name in another group is a different kind. None if it is not read."""
     return _BY_GROUP.get((group, name))
@@ -462,9 +470,8 @@ def refuse_unknown(name: str, group: str, message: str = "") -> None:
         hint = f"{name} is in {known.group}/{known.versions[0]}" if known.group else f"{name} is in v1"
     else:
         hint = nearest(name, [kind.name for kind in _ROWS if kind.group == group])
-        by_name = {kind.name: kind for kind in reversed(_ROWS)}
-        if not hint and (near := closest(name, by_name)):
-            hint = f'did you mean "{near}" of {by_name[near].api_version}?'
+        if not hint and (near := closest(name, _BY_NAME)):
+            hint = f'did you mean "{near}" of {api_version_of(near)}?'
     raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)
 
 
