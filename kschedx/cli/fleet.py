@@ -70,6 +70,7 @@ Exit codes: 0 nothing found, 1 something found in a cluster, 2 usage or input er
 )
 
 _QUESTIONS = ("why", "doctor", "diff-profiles", "drain", "simulate", "fit")
+_CLUSTER_OPTIONS = ("--snapshot", "-s", "--snapshots", "--context", "--all-contexts", "--kubeconfig")
 
 
 def fleet(
@@ -89,6 +90,7 @@ def fleet(
     if words[0] not in _QUESTIONS:
         hint = nearest(words[0], _QUESTIONS) or f"one of {', '.join(_QUESTIONS)}"
         raise InputError(f'"{words[0]}" cannot be asked of several clusters', hint=hint)
+    _require_options_first(words)
     fleet_members = _members(
         snapshots=snapshot or (),
         folders=snapshots or (),
@@ -110,6 +112,13 @@ def fleet(
         page=lambda _: _page(rows, () if done else [Path(member.name) for member in fleet_members]),
     )
     return Answer(report, _exit_code(rows))
+
+
+def _require_options_first(words: Sequence[str]) -> None:
+    """Raise `InputError` for an option behind the question that names clusters."""
+    names = {word.partition("=")[0] for word in words[1:]}
+    if late := next((name for name in _CLUSTER_OPTIONS if name in names), None):
+        raise InputError(f"{late} belongs before the question", hint=f"kschedx fleet {late} ... {words[0]}")
 
 
 def _summary_of(program: Callable[[Sequence[str]], int], words: Sequence[str]) -> Answer | int:

@@ -186,8 +186,9 @@ def read_manifest_documents(paths: Sequence[str]) -> tuple[list[ManifestDocument
 
 
 def _documents(path: str, see: See) -> list[ManifestDocument]:
+    entries = {entry.name for entry in Path(path).iterdir()} if Path(path).is_dir() else set()
     for names, what, command in _GENERATED:
-        if any((Path(path) / name).is_file() for name in names):
+        if not entries.isdisjoint(names):
             raise InputError(f"is {what}", place=Place(source=path), hint=shell_command(command, Path(path)))
     text = files.standard_input().read() if path == files.STDIN else None
     documents = []

@@ -453,6 +453,16 @@ def test_a_folder_with_templates_is_an_error(folder_name: str, name: str, hint: 
     assert f"({hint} {shlex.quote(str(folder))} | kschedx why -)" in result.err
 
 
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    (tmp_path / "app").mkdir()
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    result = kschedx("why", tmp_path / "app", "-s", write(tmp_path, NODE))
+    assert (result.code, result.err) == (2, f"error: {tmp_path / 'app'}: permission denied\n")
+
+
 def test_too_many_manifests_are_refused(tmp_path: Path) -> None:
     item = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     (tmp_path / "all.json").write_text("\n".join([item] * 10_001))

@@ -108,6 +108,10 @@ def untimed(page: str) -> list[str]:
     ("arguments", "expected"),
     [
         (("why",), "name the clusters: --snapshot, --snapshots, --context or --all-contexts"),
+        (
+            ("why", "--all-pending", "--snapshots=d"),
+            "--snapshots belongs before the question (kschedx fleet --snapshots ... why)",
+        ),
         (("-s", "nowhere.yaml", "why"), "nowhere.yaml: no such file or folder"),
         (("--snapshots", "README.md", "why"), "README.md: no such folder"),
         (("-s", "README.md", "whyy"), '"whyy" cannot be asked of several clusters (did you mean "why"?)'),
