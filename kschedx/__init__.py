@@ -149,15 +149,12 @@ def explain_daemon_set(
 
     `daemon_set` is a name (`kube-system/ds/agent`) or a manifest; the other arguments are as in `explain`.
     """
-    from functools import partial
-
     from msgspec.structs import replace
 
     from kschedx.errors import InputError
     from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.target import find_target, node_names, written_in
     from kschedx.kube.decoding import text
-    from kschedx.kube.types import Pod
 
     cluster, named = _snapshot(snapshot), _target(daemon_set, "daemon_set")
     setup = _setup(cluster, config, kube_version, feature_gates)
@@ -165,10 +162,10 @@ def explain_daemon_set(
         applied, target = cluster, find_target(cluster, named)
     else:
         applied, target = written_in(cluster, named)
-    if isinstance(target, Pod) or not target.is_daemon:
+    if not target.is_daemon:
         raise InputError("daemon_set: it is no DaemonSet")
     inquiry = Inquiry(clusters=Clusters(read=cluster, before=cluster, applied=applied), setup=setup)
-    answer = inquiry.explain_daemon_set(target, partial(target.admit, setup=setup), [target])
+    answer = inquiry.explain_daemon_set(target, [target])
     return answer if node is None else replace(answer, node=node_names(cluster, [text(node, "node")])[0])
 
 

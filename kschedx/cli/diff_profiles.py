@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kschedx.explain.difference import Summary
     from kschedx.explain.profile_changes import Pair, ProfileChange
     from kschedx.explain.setup import Setup
-    from kschedx.inquiry.manifests import Manifests, WrittenPod
+    from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.profile_difference import SetupComparison
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -263,7 +263,6 @@ def _pods(
     from kschedx.inquiry.target import find_target
 
     snapshot = reached.snapshot
-    pod: Pod | WrittenPod
     if manifests is None:
         pod = find_target(snapshot, target, reached.namespace)
     else:
@@ -274,12 +273,9 @@ def _pods(
         if others:
             text = f"holds {len(others) + 1} pods and workloads, and two configurations are compared on one"
             raise InputError(text, place=Place(source=target))
-    if isinstance(pod, Pod):
-        first = second = pod
-    else:
-        subjects = [pod.admit(snapshot, setup) for setup in (before, after)]
-        first, second = (subject.pod for subject in subjects)
-        snapshot = subjects[-1].snapshot
+    subjects = [pod.admit(snapshot, setup) for setup in (before, after)]
+    first, second = (subject.pod for subject in subjects)
+    snapshot = subjects[-1].snapshot
     pair = Pair(snapshot, before, after)
     if not pair.knows(second.spec.scheduler_name):
         known = sorted(pair.before.scheduler_names | pair.after.scheduler_names)

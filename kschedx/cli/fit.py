@@ -20,11 +20,11 @@ from kschedx.kube.types import Pod
 if TYPE_CHECKING:
     from kschedx.cli.connection import LoadedCluster
     from kschedx.errors import Place
-    from kschedx.explain.setup import Setup, Subject
+    from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import Fit
-    from kschedx.inquiry.manifests import WrittenPod
+    from kschedx.inquiry.manifests import PodInQuestion
     from kschedx.snapshot.snapshot import Snapshot
 
 COMMAND = Command(
@@ -66,7 +66,6 @@ def fit(
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.fit import Fit
-    from kschedx.inquiry.manifests import place_of
     from kschedx.kube.decoding import decode, encode
 
     if out is not None:
@@ -79,45 +78,37 @@ def fit(
     clusters = Clusters(read=after.snapshot, before=after.snapshot, applied=applied)
     connection.print_notes(applied, setup)
     if applied.pod_groups:
-        pods = (
-            target if isinstance(target, Pod) else decode(encode(target.manifest, "pod"), Pod) for target in targets
-        )
+        pods = (target.stored or decode(encode(target.manifest, "pod"), Pod) for target in targets)
         connection.print_ignored_groups(applied, setup, pods)
     if len(targets) > 1 and out is not None:
         raise InputError(f"--out needs one workload, and {target} has {len(targets)}")
     answers = [_answer(clusters, setup, pod, _title(pod, target, len(targets)), replicas) for pod in targets]
     if out is not None and isinstance(answers[0], Fit):
         write_snapshot(out, answers[0].cluster_after)
-    reports = [_report(item, place_of(of)) for item, of in zip(answers, targets, strict=True)]
+    reports = [_report(item, of.place) for item, of in zip(answers, targets, strict=True)]
     return Answer(
         reports[0] if len(reports) == 1 else _several(reports), max(answer.state.exit_code for answer in answers)
     )
 
 
 def _answer(
-    clusters: Clusters, setup: Setup, asked_pod: Pod | WrittenPod, title: str, wanted: int | None
+    clusters: Clusters, setup: Setup, asked_pod: PodInQuestion, title: str, wanted: int | None
 ) -> Fit | Explanation:
     """Return how many more fit, or the answer of `why` if no number answers the question."""
     from kschedx.explain.missing_kinds import depends_on_unread
-    from kschedx.explain.setup import stored_subject
     from kschedx.inquiry.ask import UNCOUNTED, Inquiry, state_of_more
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import fit as fitted
     from kschedx.inquiry.manifests import has_unknown_pods
     from kschedx.inquiry.pod import explain, no_scheduler
 
-    inquiry = Inquiry(clusters=clusters, setup=setup)
-
-    def admit(snapshot: Snapshot) -> Subject:
-        return stored_subject(snapshot, asked_pod) if isinstance(asked_pod, Pod) else asked_pod.admit(snapshot, setup)
-
-    manifest = None if isinstance(asked_pod, Pod) else asked_pod.workload
+    inquiry, manifest = Inquiry(clusters=clusters, setup=setup), asked_pod.workload
     if manifest is not None and has_unknown_pods(manifest):
-        return inquiry.answer(asked_pod, admit, [asked_pod])
+        return inquiry.answer(asked_pod, [asked_pod])
     try:
-        subject = admit(clusters.applied)
+        subject = asked_pod.admit(clusters.applied, setup)
     except (NotAdmittedError, NotReadError):
-        return inquiry.answer(asked_pod, admit, [asked_pod])
+        return inquiry.answer(asked_pod, [asked_pod])
     snapshot, pod = subject.snapshot, subject.pod
     if depends_on_unread(snapshot, pod) or no_scheduler(snapshot, pod, setup) is not None:
         return explain(subject, setup)
@@ -125,16 +116,16 @@ def _answer(
     if isinstance(state, Explanation):
         return state
     if isinstance(state, UNCOUNTED):
-        return inquiry.answer(asked_pod, admit, [asked_pod])
+        return inquiry.answer(asked_pod, [asked_pod])
     result = fitted(snapshot, setup, pod, manifest=manifest, title=title, wanted=wanted)
     return result if state is None else replace(result, lifecycle=state)
 
 
-def _title(pod: Pod | WrittenPod, target: str, count: int) -> str:
+def _title(pod: PodInQuestion, target: str, count: int) -> str:
     from kschedx.controllers.workloads import workload_of
     from kschedx.kube.decoding import map_at
 
-    if isinstance(pod, Pod) or count == 1:
+    if pod.stored is not None or count == 1:
         return target
     name = str(map_at(pod.manifest, "metadata").get("name")).removesuffix("-new")
     return workload_of(pod.workload or pod.manifest).reference + (f" ({name})" if pod.is_one_of_several else "")
@@ -142,7 +133,7 @@ def _title(pod: Pod | WrittenPod, target: str, count: int) -> str:
 
 def _targets(
     question: Question, reached: LoadedCluster, setup: Setup, target: str
-) -> tuple[Snapshot, list[Pod | WrittenPod]]:
+) -> tuple[Snapshot, list[PodInQuestion]]:
     """Return the cluster with the objects that the targets need, and the targets, each of which counts by itself."""
     from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.target import find_target, is_file

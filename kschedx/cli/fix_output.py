@@ -17,7 +17,7 @@ from kschedx.kube.workloads import MAKING_PODS, has_same_template
 from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
-    from kschedx.inquiry.manifests import WrittenPod
+    from kschedx.inquiry.manifests import PodInQuestion
     from kschedx.render.manifests import Find
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _STEP = lazy_pattern(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
-def _changes_to_send(changes: Sequence[Change], written_pod: Pod | WrittenPod, pod: Pod) -> list[Change]:
+def _changes_to_send(changes: Sequence[Change], written_pod: PodInQuestion, pod: Pod) -> list[Change]:
     """Return the changes; those of a pod created from a custom resource's template become changes of that template."""
-    if isinstance(written_pod, Pod) or written_pod.workload is None or written_pod.workload.get("kind") in MAKING_PODS:
+    if written_pod.workload is None or written_pod.workload.get("kind") in MAKING_PODS:
         return [*changes]
     metadata = written_pod.workload.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
@@ -41,7 +41,7 @@ def _changes_to_send(changes: Sequence[Change], written_pod: Pod | WrittenPod, p
 def report(
     changes: Sequence[Change],
     followed: Sequence[Change],
-    written_pod: Pod | WrittenPod,
+    written_pod: PodInQuestion,
     pod: Pod,
     snapshot: Snapshot,
     before: Snapshot,
@@ -72,7 +72,7 @@ def report(
     return Report(screen=lambda *_: (), document=document, yaml=yaml, patch=patch)
 
 
-def _known_manifest(snapshot: Snapshot, written_pod: Pod | WrittenPod) -> Find:
+def _known_manifest(snapshot: Snapshot, written_pod: PodInQuestion) -> Find:
     """Return a search in the given files, then among the cluster's workloads, then in its pods, nodes, namespaces, and
     claims."""
     written = _manifest_finder(written_pod)
@@ -85,8 +85,8 @@ def _known_manifest(snapshot: Snapshot, written_pod: Pod | WrittenPod) -> Find:
             return stored
         if target.kind == "Node" and target.name in snapshot.cluster.index:
             return manifest("v1", "Node", snapshot.cluster.nodes[snapshot.cluster.index[target.name]])
-        if target.kind == "Pod" and isinstance(written_pod, Pod):
-            return manifest("v1", "Pod", written_pod)
+        if target.kind == "Pod" and written_pod.stored is not None:
+            return written_pod.manifest
         if target.kind == "Namespace" and target.name in snapshot.namespaces:
             metadata = {"name": target.name, "labels": dict(snapshot.namespaces[target.name])}
             return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
@@ -98,7 +98,7 @@ def _known_manifest(snapshot: Snapshot, written_pod: Pod | WrittenPod) -> Find:
     return find
 
 
-def _only_written(before: Snapshot, written_pod: Pod | WrittenPod) -> Find:
+def _only_written(before: Snapshot, written_pod: PodInQuestion) -> Find:
     """Return a search in the given files for objects that the cluster lacks, or has with another pod template."""
     written = _manifest_finder(written_pod)
 
@@ -113,9 +113,9 @@ def _only_written(before: Snapshot, written_pod: Pod | WrittenPod) -> Find:
     return find
 
 
-def _manifest_finder(pod: Pod | WrittenPod) -> Find:
+def _manifest_finder(pod: PodInQuestion) -> Find:
     def find(change: Change) -> Mapping[str, object] | None:
-        if isinstance(pod, Pod):
+        if pod.stored is not None:
             return None
         its = (pod.document.value if pod.document else None, pod.workload, pod.manifest)
         target = change.target

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kschedx.explain.notes import Note
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
-    from kschedx.inquiry.manifests import WrittenPod
+    from kschedx.inquiry.manifests import PodInQuestion
     from kschedx.snapshot.snapshot import Snapshot
 
 COMMAND = Command(
@@ -124,7 +124,7 @@ def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], Load
     """Answer about many pods, a node, several pods, or one."""
     from kschedx.cli.why_pod import explain_target, explanation_report
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
-    from kschedx.inquiry.manifests import Manifests, WrittenPod
+    from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.objects import explain_object
     from kschedx.inquiry.target import named_namespace, named_node
     from kschedx.loading import refuse_without_nodes
@@ -172,7 +172,7 @@ def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], Load
         from kschedx.cli.why_list import why_several
 
         return why_several(question, wanted, clusters, setup, pods, queue)
-    beside = manifests.notes() if manifests is not None and not isinstance(pods[0], WrittenPod) else ()
+    beside = manifests.notes() if manifests is not None and pods[0].stored is not None else ()
     setup = replace(setup, notes=(*setup.notes, *notes_about(pods[0], snapshot), *beside))
     if (member := waiting_member_of(pods[0], clusters.applied)) is not None and not wanted.tries:
         pods = queue = [member]
@@ -229,15 +229,15 @@ def _apply_changes(
 
 
 def _find_targets(
-    question: Question, wanted: WhyArguments, written: Sequence[WrittenPod], clusters: Clusters, namespace: str
-) -> list[Pod | WrittenPod]:
+    question: Question, wanted: WhyArguments, written: Sequence[PodInQuestion], clusters: Clusters, namespace: str
+) -> list[PodInQuestion]:
     """Return the pods in question: from the files if they are there, else from the cluster. Raises `InputError`."""
     from kschedx.inquiry.manifests import named_pods
     from kschedx.inquiry.target import find_targets
 
     if not wanted.names:
         return [*written]
-    pods: list[Pod | WrittenPod] = []
+    pods: list[PodInQuestion] = []
     for name in wanted.names:
         of_files = named_pods(name, written, question.namespace)
         pods += of_files or find_targets(clusters.applied, name, namespace)

@@ -13,16 +13,16 @@ from kschedx.cli import connection
 from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, Format, Report
 from kschedx.cli.question import Question, shard_of
-from kschedx.cli.why_pod import WhyArguments, inquiry_of, subject_of, typed_change
+from kschedx.cli.why_pod import WhyArguments, inquiry_of, typed_change
 from kschedx.errors import InputError, nearest
 from kschedx.explain.causes import rows_in_queue_order
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.ask import Clusters
 from kschedx.inquiry.explanation_list import ExplanationList, ListInquiry, unstarted_rows
-from kschedx.inquiry.manifests import WrittenPod
+from kschedx.inquiry.manifests import PodInQuestion
 from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.kube.selectors import parse_label_query
-from kschedx.kube.types import Namespace, Pod
+from kschedx.kube.types import Namespace
 from kschedx.kube.workloads import SHORT_NAMES
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ def command_of(wanted: WhyArguments, namespace: str, owner: str, name: str) -> s
 def _inquiry(question: Question, wanted: WhyArguments, clusters: Clusters, setup: Setup) -> ListInquiry:
     return ListInquiry(
         inquiry=inquiry_of(question, wanted, clusters, setup),
-        admit=partial(subject_of, question, wanted, setup),
         command=partial(command_of, wanted),
         jobs=question.jobs(),
     )
@@ -54,8 +53,8 @@ def why_several(
     wanted: WhyArguments,
     clusters: Clusters,
     setup: Setup,
-    pods_in_question: Sequence[Pod | WrittenPod],
-    queue: Sequence[Pod | WrittenPod],
+    pods_in_question: Sequence[PodInQuestion],
+    queue: Sequence[PodInQuestion],
 ) -> Answer:
     """Explain every pod of some manifests, with all replicas, by cause. `queue` are these pods and the others in the
     files, in order."""

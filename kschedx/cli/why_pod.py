@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.manifest_edit import Edit
-    from kschedx.inquiry.manifests import WrittenPod
+    from kschedx.inquiry.manifests import PodInQuestion
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.render.terminal import StyledLine
@@ -122,22 +122,20 @@ def explain_target(
     wanted: WhyArguments,
     clusters: Clusters,
     setup: Setup,
-    pod: Pod | WrittenPod,
-    queue: Sequence[Pod | WrittenPod],
+    pod: PodInQuestion,
+    queue: Sequence[PodInQuestion],
 ) -> Answer | int:
     """Explain one pod, and what happens to it while it is watched. `queue` are the pod and the others in the files, in
     order."""
     from kschedx.inquiry.explanation import Explanation
-    from kschedx.inquiry.manifests import WrittenPod, place_of
     from kschedx.inquiry.target import node_names
 
     shown = node_names(clusters.applied, wanted.node)
-    if wanted.watch and not isinstance(pod, Pod):
+    if wanted.watch and pod.stored is None:
         target = (wanted.names or wanted.files)[0]
         raise InputError(f'--watch: "{target}" is not a pod of the cluster', hint="name one: pod/NAME")
     answer = _explain(question, wanted, inquiry_of(question, wanted, clusters, setup), pod, queue)
     if not isinstance(answer, Explanation):
-        assert isinstance(pod, WrittenPod), "a DaemonSet is one"
         return _daemon_set_answer(answer, pod, wanted, clusters.before)
     if wanted.interactive:
         from kschedx.cli.interactive import Why, show
@@ -146,10 +144,10 @@ def explain_target(
         return answer.exit_code
     if wanted.fix is not None:
         return Answer(_fix_report(answer, answer.fixes, wanted.fix, pod, clusters.before), answer.exit_code)
-    report = explanation_report(answer, shown, place_of(pod), all_nodes=wanted.nodes == "all")
-    if wanted.watch and isinstance(pod, Pod):
+    report = explanation_report(answer, shown, pod.place, all_nodes=wanted.nodes == "all")
+    if wanted.watch and pod.stored is not None:
         write(report, wanted.output)
-        return _watch(question, pod, answer, wanted.interval)
+        return _watch(question, pod.stored, answer, wanted.interval)
     return Answer(report, answer.exit_code)
 
 
@@ -157,32 +155,30 @@ def _explain(
     question: Question,
     wanted: WhyArguments,
     inquiry: Inquiry,
-    pod: Pod | WrittenPod,
-    queue: Sequence[Pod | WrittenPod],
+    pod: PodInQuestion,
+    queue: Sequence[PodInQuestion],
 ) -> Explanation | DaemonSetAnswer:
-    from kschedx.inquiry.manifests import WrittenPod
     from kschedx.inquiry.target import node_names
 
-    setup, cluster = inquiry.setup, inquiry.clusters.applied
-    admit = _once(partial(subject_of, question, wanted, setup, pod))
+    cluster = inquiry.clusters.applied
     try:
         if wanted.tries:
-            return inquiry.explain_edited(pod, admit, queue, list(map(_edit, wanted.tries)))
-        if isinstance(pod, WrittenPod) and pod.is_daemon:
+            return inquiry.explain_edited(pod, queue, list(map(_edit, wanted.tries)))
+        if pod.is_daemon:
             if cluster.cluster.nodes and replace(wanted, nodes=None).is_plain and not inquiry.is_held(pod):
-                return inquiry.explain_daemon_set(pod, admit, (pod,) if wanted.alone else queue)
+                return inquiry.explain_daemon_set(pod, (pod,) if wanted.alone else queue)
             if wanted.is_about_node and not inquiry.is_stopped(pod):
                 from kschedx.inquiry.daemon_set import explain_daemon_set
 
-                answer = explain_daemon_set(pod.workload_name, admit(cluster), setup)
+                answer = explain_daemon_set(pod.workload_name, inquiry.admit(pod, cluster), inquiry.setup)
                 return replace(answer, node=node_names(cluster, wanted.node)[0])
-        return inquiry.answer(pod, admit, queue)
+        return inquiry.answer(pod, queue)
     except NotAdmittedError as error:
-        if isinstance(pod, Pod) or wanted.interactive or wanted.tries:
+        if pod.stored is not None or wanted.interactive or wanted.tries:
             raise
         return inquiry.refused(pod, error)
     except ConfigError as error:
-        if isinstance(pod, Pod) or pod.document is None or not error.place.object:
+        if pod.document is None or not error.place.object:
             raise
         raise pod.document.fault(error, below=pod.template) from None
 
@@ -211,24 +207,13 @@ def inquiry_of(question: Question, wanted: WhyArguments, clusters: Clusters, set
         autoscaling=question.autoscaling,
         is_alone=wanted.alone,
         is_written=bool(wanted.tries or wanted.dry_run),
+        admission=_server_admission(question, setup) if wanted.dry_run else None,
     )
 
 
-def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]:
-    """Return `admit` with a cache, so that a server is called once per cluster."""
-    known: list[tuple[Snapshot, Subject]] = []
-
-    def once(snapshot: Snapshot) -> Subject:
-        for other, subject in known:
-            if other is snapshot:
-                return subject
-        known.append((snapshot, admit(snapshot)))
-        return known[-1][1]
-
-    return once
-
-
-def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod, wanted: WhyArguments, before: Snapshot) -> Answer:
+def _daemon_set_answer(
+    answer: DaemonSetAnswer, target: PodInQuestion, wanted: WhyArguments, before: Snapshot
+) -> Answer:
     node = answer.node
     if wanted.fix is not None:
         report = _fix_report(answer.explanation, answer.fixes, wanted.fix, target, before)
@@ -255,9 +240,8 @@ def _exit_code_of(outcome: str) -> ExitCode:
             return ExitCode.UNSCHEDULABLE
 
 
-def _check(answer: DaemonSetAnswer, target: WrittenPod) -> Check:
+def _check(answer: DaemonSetAnswer, target: PodInQuestion) -> Check:
     from kschedx.cli.checks import pod_check
-    from kschedx.inquiry.manifests import place_of
     from kschedx.render.subjects import daemon_set_view
     from kschedx.render.view import Tone
 
@@ -265,36 +249,40 @@ def _check(answer: DaemonSetAnswer, target: WrittenPod) -> Check:
     rows = [item.title for item in view.items if item.tone is not Tone.GOOD]
     fixes = (*view.fixes, *(fix for item in view.items for fix in item.fixes))
     phrases = (view.headline, *view.because, *rows, *(f"fix: {fix.text}" for fix in fixes[:1]))
-    return pod_check(name, answer.outcome, phrases, place_of(target))
+    return pod_check(name, answer.outcome, phrases, target.place)
 
 
-def subject_of(
-    question: Question, wanted: WhyArguments, setup: Setup, target: Pod | WrittenPod, snapshot: Snapshot
-) -> Subject:
-    """Return the pod as it is, or its manifest as the API server would store it, by kschedx's admission or the server's
-    dry run."""
-    from kschedx.explain.setup import stored_subject
+def _server_admission(question: Question, setup: Setup) -> Callable[[PodInQuestion, Snapshot], Subject]:
+    """Return a function that lets the API server admit a manifest by a dry run, once for each cluster."""
+    known: list[tuple[PodInQuestion, Snapshot, Subject]] = []
 
-    if isinstance(target, Pod):
-        return stored_subject(snapshot, target)
-    if not wanted.dry_run:
-        return target.admit(snapshot, setup)
-    from kschedx.cli.dry_run import server_side
-    from kschedx.explain.admission import UNREAD
+    def admit(target: PodInQuestion, snapshot: Snapshot) -> Subject:
+        from kschedx.cli.dry_run import server_side
+        from kschedx.explain.admission import UNREAD
 
-    manifest, note = server_side(
-        question.where, target.manifest, lambda manifest: target.admit(snapshot, setup, manifest).pod
-    )
-    subject = target.admit(snapshot, setup, manifest)
-    others = (note for note in subject.notes if note.id != UNREAD)  # the server has evaluated them
-    return replace(subject, notes=(note, *others))
+        if target.stored is not None:
+            return target.admit(snapshot, setup)
+        for other, cluster, subject in known:
+            if other is target and cluster is snapshot:
+                return subject
+        manifest, note = server_side(
+            question.where, target.manifest, lambda manifest: target.admit(snapshot, setup, manifest).pod
+        )
+        subject = target.admit(snapshot, setup, manifest)
+        others = (note for note in subject.notes if note.id != UNREAD)  # the server has evaluated them
+        subject = replace(subject, notes=(note, *others))
+        known.append((target, snapshot, subject))
+        return subject
+
+    return admit
 
 
 def typed_change(question: Question, setup: Setup) -> Try:
     """Return the function that `why -i` calls with a change of the displayed pod, which includes the fixes tried
     before."""
     from kschedx.explain.setup import stored_subject
-    from kschedx.inquiry.manifest_edit import Edit, decode_pod, pod_manifest
+    from kschedx.inquiry.manifest_edit import Edit
+    from kschedx.inquiry.manifests import decode_pod, pod_manifest
 
     def tried(before: Explanation, change: str) -> Explanation:
         from kschedx.inquiry.pod import explain
@@ -313,7 +301,7 @@ def _edit(change: str) -> Edit:
 
 
 def _fix_report(
-    explanation: Explanation, fixes: Sequence[Fix], number: int, pod: Pod | WrittenPod, before: Snapshot
+    explanation: Explanation, fixes: Sequence[Fix], number: int, pod: PodInQuestion, before: Snapshot
 ) -> Report:
     from kschedx.cli.fix_output import report
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,8 +30,8 @@ from kschedx.explain.notes import TRIED, Note, note
 from kschedx.explain.setup import Setup, Subject, stored_subject
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import WrittenPod, key_of, title
-from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
+from kschedx.inquiry.manifests import PodInQuestion, key_of, title
+from kschedx.inquiry.pod import WithoutDecision, explain, objection
 from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
@@ -60,29 +60,33 @@ class Inquiry(Struct, frozen=True, kw_only=True):
     autoscaling: AutoscalingOptions | None = None
     is_alone: bool = False  # whether each pod is evaluated as if it were next in the queue, whatever other pods request
     is_written: bool = False  # whether the pod differs from the cluster's, wherever it comes from
+    admission: Callable[[PodInQuestion, Snapshot], Subject] | None = None
+    """Admits the pod in question in another way than `PodInQuestion.admit`: with changes, or by the API server."""
 
-    def answer(self, target: Pod | WrittenPod, admit: Admit, queue: Sequence[Pod | WrittenPod]) -> Explanation:
+    def admit(self, target: PodInQuestion, snapshot: Snapshot) -> Subject:
+        """Return the pod in question as the API server would store it. Raises `InputError`."""
+        return target.admit(snapshot, self.setup) if self.admission is None else self.admission(target, snapshot)
+
+    def answer(self, target: PodInQuestion, queue: Sequence[PodInQuestion]) -> Explanation:
         """Return the state of a pod or workload, or kube-scheduler's decision about it and its replicas.
 
         `queue` holds it and the other objects of the files, in their order. Raises `UndecidableError`, and
         `ConfigError` for a pod without a profile.
         """
         try:
-            if (
-                isinstance(target, WrittenPod)
-                and (stopped := self._without_decision(target).stopped_answer(admit)) is not None
-            ):
+            stopped = self._without_decision(target).stopped_answer(partial(self.admit, target))
+            if stopped is not None:
                 return stopped
-            explanation = self.explain(target, admit, queue)
-            if not isinstance(target, WrittenPod):
+            explanation = self.explain(target, queue)
+            if target.stored is not None:
                 return explanation
             return self._with_refusal_fixes(target, replace(explanation, before=self.clusters.before))
         except (NotAdmittedError, NotReadError) as error:
-            if isinstance(target, Pod):
+            if target.stored is not None:
                 raise
             return self.refused(target, error)
 
-    def _with_refusal_fixes(self, written_pod: WrittenPod, explanation: Explanation) -> Explanation:
+    def _with_refusal_fixes(self, written_pod: PodInQuestion, explanation: Explanation) -> Explanation:
         """Add the fixes for replicas that the API server refuses after it admitted others."""
         replicas = explanation.replicas
         if replicas is None or not replicas.refused or explanation.becomes is not Outcome.SCHEDULED:
@@ -92,30 +96,31 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             explanation, remedies=self._without_decision(written_pod).fixes(lifecycle, count=len(replicas.refused))
         )
 
-    def is_stopped(self, target: WrittenPod) -> bool:
+    def is_stopped(self, target: PodInQuestion) -> bool:
         """Return whether the workload creates no pods, for a reason of its own."""
         return target.workload is not None and workload_lifecycle(self.clusters.before, target.workload) is not None
 
-    def is_held(self, target: WrittenPod) -> bool:
+    def is_held(self, target: PodInQuestion) -> bool:
         """Return whether the workload of the cluster creates no pods, or no more, for a reason of its own."""
         is_stored = target.document is None
         return bool(target.workload and state_of(self.clusters.before, target.workload, is_stored=is_stored))
 
-    def is_disputed(self, target: Pod | WrittenPod, node: str | None) -> bool:
+    def is_disputed(self, target: PodInQuestion, node: str | None) -> bool:
         """Return whether the cluster reports that a pod which fits the node has none, without changes that explain
         it."""
-        read = self.clusters.read
-        is_changed = read is not self.clusters.applied
-        return isinstance(target, Pod) and not is_changed and bool(node and objection(read, target, self.setup, node))
+        read, pod = self.clusters.read, target.stored
+        if pod is None or not node or read is not self.clusters.applied:
+            return False
+        return bool(objection(read, pod, self.setup, node))
 
     def refused(
-        self, target: WrittenPod, error: NotAdmittedError | NotReadError, count: int | None = None
+        self, target: PodInQuestion, error: NotAdmittedError | NotReadError, count: int | None = None
     ) -> Explanation:
         """Return the answer of `WithoutDecision.refused`. `count` is the number of refused pods, by default all missing
         ones."""
         return self._without_decision(target).refused(error, count)
 
-    def _without_decision(self, written_pod: WrittenPod) -> WithoutDecision:
+    def _without_decision(self, written_pod: PodInQuestion) -> WithoutDecision:
         clusters = self.clusters
         return WithoutDecision(
             written=written_pod,
@@ -126,28 +131,25 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             recorded=None if clusters.before is clusters.read else clusters.read,
         )
 
-    def explain(self, target: Pod | WrittenPod, admit: Admit, queue: Sequence[Pod | WrittenPod]) -> Explanation:
+    def explain(self, target: PodInQuestion, queue: Sequence[PodInQuestion]) -> Explanation:
         """Return the story of a pod, or of the replicas that a workload lacks, placed together with the others in
         `queue`. Raises `NotAdmittedError`."""
-        clusters, setup = self.clusters, self.setup
-        workload = None if isinstance(target, Pod) else target.workload
+        clusters, setup, workload = self.clusters, self.setup, target.workload
         is_alone = self.is_alone or len(queue) == 1
         if self.is_alone or (is_alone and workload is None):
-            return explain(admit(clusters.applied), setup, self.autoscaling)
+            return explain(self.admit(target, clusters.applied), setup, self.autoscaling)
         from kschedx.controllers.workloads import has_new_spec, has_replicas
         from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a single pod needs no queue
 
-        is_counted = not isinstance(target, Pod) and target.count is not None
-        if is_alone and workload is not None and not has_replicas(workload) and not is_counted:
-            return explain(admit(clusters.applied), setup, self.autoscaling)
-        is_changed = False
-        if not isinstance(target, Pod) and target.document is None and workload is not None:
-            is_changed = has_new_spec(clusters.read, workload)
+        if is_alone and workload is not None and not has_replicas(workload) and target.count is None:
+            return explain(self.admit(target, clusters.applied), setup, self.autoscaling)
+        stored = workload if target.document is None else None
+        is_changed = stored is not None and has_new_spec(clusters.read, stored)
         questions = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
         if not is_alone:
-            own = _gather_queue(questions, setup, queue, target, admit, is_tried=self.is_written)
+            own = self._gather_queue(questions, queue, target)
             return own.explanation if isinstance(own, BoundPods) else questions.place().explain(own, self.autoscaling)
-        subject = admit(questions.snapshot)
+        subject = self.admit(target, questions.snapshot)
         own = gather(questions, subject, target, is_tried=self.is_written)
         if isinstance(own, BoundPods):
             return own.explanation
@@ -162,59 +164,85 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             text = f"{state.running:,} of {state.wanted:,} pods of {own.workload.reference} {has} a node"
             others = note("other-replicas", text, running=state.running, wanted=state.wanted)
             return replace(explanation, first_notes=(*explanation.first_notes, others))
-        if not isinstance(target, Pod) and target.document is None and workload is not None and not state.pods:
-            subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
+        if stored is not None and not state.pods:
+            subject = replace(subject, notes=(*all_replicas(clusters.applied, stored), *subject.notes))
         explanation = explain(subject, setup, self.autoscaling)
         if state.pods or explanation.becomes is Outcome.SCHEDULED or own.workload is None:
             return explanation
         return replace(explanation, replicas=state.replicas(own.workload))
 
     def explain_edited(
-        self, target: Pod | WrittenPod, admit: Admit, queue: Sequence[Pod | WrittenPod], edits: Sequence[Edit]
+        self, target: PodInQuestion, queue: Sequence[PodInQuestion], edits: Sequence[Edit]
     ) -> Explanation:
         """Return the answer about the pod with changes of its manifest, and a note about its outcome without them."""
-        from kschedx.inquiry.manifest_edit import decode_pod, pod_manifest
-
         try:
-            before = self.explain(target, admit, queue).overall
+            before = self.explain(target, queue).overall
         except NotAdmittedError:
             before = Outcome.UNSCHEDULABLE
-        manifest = pod_manifest(target) if isinstance(target, Pod) else dict(target.manifest)
+        manifest = dict(target.manifest)
         for edit in edits:
             manifest = edit.apply(manifest, source=f"--try {edit.text}")
         changes = tuple(edit.text for edit in edits)
-        tried = note(
-            TRIED, f"tried with {', '.join(changes)}; without it: {before.value}", changes=changes, before=before
-        )
+        text = f"tried with {', '.join(changes)}; without it: {before.value}"
+        tried = note(TRIED, text, changes=changes, before=before)
 
-        def admit_edited(snapshot: Snapshot) -> Subject:
-            if isinstance(target, Pod):
-                subject = stored_subject(snapshot, decode_pod(manifest))
-            else:
-                subject = target.admit(snapshot, self.setup, manifest)
+        def admit_edited(target: PodInQuestion, snapshot: Snapshot) -> Subject:
+            subject = target.admit(snapshot, self.setup, manifest)
             return replace(subject, notes=(tried, *subject.notes))
 
-        return self.explain(target, admit_edited, queue)
+        return replace(self, admission=admit_edited).explain(target, queue)
 
-    def explain_daemon_set(
-        self, target: WrittenPod, admit: Admit, queue: Sequence[Pod | WrittenPod]
-    ) -> DaemonSetAnswer:
+    def explain_daemon_set(self, target: PodInQuestion, queue: Sequence[PodInQuestion]) -> DaemonSetAnswer:
         """Return the answer about a DaemonSet's nodes, after the others of `queue` are assigned."""
         from kschedx.inquiry.daemon_set import explain_daemon_set
         from kschedx.inquiry.workload_pods import ManifestQuestions, ReplicaGroup
 
         clusters, setup = self.clusters, self.setup
-        answer = explain_daemon_set(target.workload_name, admit(clusters.applied), setup)
+        answer = explain_daemon_set(target.workload_name, self.admit(target, clusters.applied), setup)
         is_stored = target.workload is not None and key_of(target.workload) in clusters.before.workloads
         if len(queue) == 1 and not is_stored:
             return answer
         questions = ManifestQuestions(clusters.before, clusters.applied, setup)
-        own = _gather_queue(questions, setup, queue, target, partial(target.admit, setup=setup))
+        own = replace(self, admission=None, is_written=False)._gather_queue(questions, queue, target)
         if isinstance(own, ReplicaGroup):
             together = questions.place()
             answer = together.daemon_set(own) if len(queue) > 1 else answer
             answer = replace(answer, rollout=together.rollout(own))
         return answer
+
+    def _gather_queue(
+        self, questions: ManifestQuestions, queue: Sequence[PodInQuestion], target: PodInQuestion
+    ) -> ReplicaGroup | BoundPods:
+        """Add all objects of a queue and return the subject's group."""
+        own: ReplicaGroup | BoundPods | None = None
+        for pod in queue:
+            if pod is target:
+                own = gather(questions, self.admit(pod, questions.snapshot), pod, is_tried=self.is_written)
+            else:
+                gather_other(questions, self.setup, pod)
+        assert own is not None, "the subject is in the queue"
+        return own
+
+
+# The subject and the other manifests of its files, in one queue.
+
+
+def gather(
+    questions: ManifestQuestions, subject: Subject, target: PodInQuestion, *, is_tried: bool = False
+) -> ReplicaGroup | BoundPods:
+    """Add an object to the queue. With `is_tried`, pods identical to the subject replace the workload's pending
+    pods."""
+    return questions.take(subject, target.workload, count=target.count, path=target.template, is_tried=is_tried)
+
+
+def gather_other(questions: ManifestQuestions, setup: Setup, target: PodInQuestion) -> None:
+    """Add another manifest, which counts as applied unless the API server refuses it."""
+    if target.stored is not None:
+        return
+    try:
+        gather(questions, target.admit(questions.snapshot, setup), target)
+    except (NotAdmittedError, NotReadError):
+        return
 
 
 def state_of_more(
@@ -272,16 +300,18 @@ UNCOUNTED = (
 """States for which the number of further pods that fit is meaningless."""
 
 
-def waiting_member_of(target: Pod | WrittenPod, snapshot: Snapshot) -> Pod | None:
+def waiting_member_of(target: PodInQuestion, snapshot: Snapshot) -> PodInQuestion | None:
     """Return the existing pod that a question about a workload of the cluster or about the manifest of a stored pod
     refers to; None if it refers to the next pod."""
-    if isinstance(target, Pod) or (target.document is not None and target.workload is not None):
+    if target.stored is not None or (target.document is not None and target.workload is not None):
         return None
     if target.workload is None:
-        return _stored_pod(snapshot, target.manifest)
-    if workload_lifecycle(snapshot, target.workload) is not None:
+        member = _stored_pod(snapshot, target.manifest)
+    elif workload_lifecycle(snapshot, target.workload) is not None:
         return None
-    return waiting_member(snapshot, target.workload)
+    else:
+        member = waiting_member(snapshot, target.workload)
+    return None if member is None else PodInQuestion.of_cluster(member)
 
 
 def _stored_pod(snapshot: Snapshot, manifest: Mapping[str, object]) -> Pod | None:
@@ -298,9 +328,9 @@ def _stored_pod(snapshot: Snapshot, manifest: Mapping[str, object]) -> Pod | Non
     return stored if is_same else None
 
 
-def notes_about(target: Pod | WrittenPod, snapshot: Snapshot) -> tuple[Note, ...]:
+def notes_about(target: PodInQuestion, snapshot: Snapshot) -> tuple[Note, ...]:
     """Return the notes about the rollout of a workload of the cluster, or about a status that it alone lacks."""
-    if isinstance(target, Pod) or target.document is not None or target.workload is None:
+    if target.document is not None or target.workload is None:
         return ()
     if _may_be_unobserved(target.workload, snapshot):
         text = f"the dump lacks the status of {title(target.workload)}: its controller counts as running"
@@ -339,46 +369,3 @@ def _may_be_unobserved(workload: Mapping[str, object], snapshot: Snapshot) -> bo
         return False
     members = member_rows(snapshot, workload_of(workload))
     return not members and any(b'"observedGeneration"' in raw for raw in snapshot.workloads.values())
-
-
-# The subject and the other manifests of its files, in one queue.
-
-
-def gather(
-    questions: ManifestQuestions, subject: Subject, target: Pod | WrittenPod, *, is_tried: bool = False
-) -> ReplicaGroup | BoundPods:
-    """Add an object to the queue. With `is_tried`, pods identical to the subject replace the workload's pending
-    pods."""
-    if isinstance(target, Pod):
-        return questions.take(subject, None)
-    return questions.take(subject, target.workload, count=target.count, path=target.template, is_tried=is_tried)
-
-
-def gather_other(questions: ManifestQuestions, setup: Setup, target: Pod | WrittenPod) -> None:
-    """Add another manifest, which counts as applied unless the API server refuses it."""
-    if isinstance(target, Pod):
-        return
-    try:
-        gather(questions, target.admit(questions.snapshot, setup), target)
-    except (NotAdmittedError, NotReadError):
-        return
-
-
-def _gather_queue(
-    questions: ManifestQuestions,
-    setup: Setup,
-    queue: Sequence[Pod | WrittenPod],
-    target: Pod | WrittenPod,
-    admit: Admit,
-    *,
-    is_tried: bool = False,
-) -> ReplicaGroup | BoundPods:
-    """Add all objects of a queue and return the subject's group; `admit` returns the subject's pod in a cluster."""
-    own: ReplicaGroup | BoundPods | None = None
-    for pod in queue:
-        if pod is target:
-            own = gather(questions, admit(questions.snapshot), pod, is_tried=is_tried)
-        else:
-            gather_other(questions, setup, pod)
-    assert own is not None, "the subject is in the queue"
-    return own

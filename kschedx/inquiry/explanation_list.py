@@ -39,7 +39,7 @@ from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.daemon_set import explain_daemon_set
 from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.held_workloads import idle_text
-from kschedx.inquiry.manifests import WrittenPod, place_of, title
+from kschedx.inquiry.manifests import PodInQuestion, title
 from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_without_pods
 from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, GroupOutcomes, ManifestQuestions, QueueOutcome, ReplicaGroup
@@ -388,20 +388,17 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
     """Questions about several pods, with what depends on the caller."""
 
     inquiry: Inquiry
-    admit: Callable[[Pod | WrittenPod, Snapshot], Subject]  # returns a pod as the API server would store it
     command: Callable[[str, str, str], str]
     """Returns the command that explains a pod of a namespace by its owner and name, or, without a name, its owner."""
     jobs: int = 1  # how many processes may share the work
 
-    def explain_manifests(
-        self, targets: Sequence[Pod | WrittenPod], queue: Sequence[Pod | WrittenPod]
-    ) -> ExplanationList:
+    def explain_manifests(self, targets: Sequence[PodInQuestion], queue: Sequence[PodInQuestion]) -> ExplanationList:
         """Explain the pods of manifests, with all replicas. `queue` are these pods and the others in the files, in
         order."""
         if self.inquiry.is_alone:
             return ExplanationList(
                 items=[item for target in targets for item in self._alone(target)],
-                is_competing=any(not isinstance(target, Pod) for target in targets),
+                is_competing=any(target.stored is None for target in targets),
                 snapshot=self.inquiry.clusters.read,
                 jobs=self.jobs,
             )
@@ -474,20 +471,20 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 autoscalers, _ = autoscalers_of(snapshot, autoscaling, self.inquiry.setup.scheduler)
         return tuple(autoscaler.grow() for autoscaler in autoscalers)
 
-    def _alone(self, target: Pod | WrittenPod) -> tuple[Item, ...]:
+    def _alone(self, target: PodInQuestion) -> tuple[Item, ...]:
         """Return the items as if each came next, without the requests of the others; a DaemonSet's pods are each on
         their own node."""
         if (stopped := self._stopped_item(target)) is not None:
             return (stopped,)
         try:
-            subject = self.admit(target, self.inquiry.clusters.applied)
+            subject = self.inquiry.admit(target, self.inquiry.clusters.applied)
         except (NotAdmittedError, NotReadError) as error:
             return (self._refused_item(target, error),)
-        if isinstance(target, WrittenPod) and target.is_daemon:
+        if target.is_daemon:
             return tuple(self._daemon_set_items(subject, target))
         return (self._item(subject.snapshot, subject.pod, target, partial(explain, subject, self.inquiry.setup)),)
 
-    def _daemon_set_items(self, subject: Subject, target: WrittenPod) -> Iterator[Item]:
+    def _daemon_set_items(self, subject: Subject, target: PodInQuestion) -> Iterator[Item]:
         """Yield the DaemonSet's pods that fit, and those that do not for each reason; nodes without such a pod are left
         out."""
         answer = explain_daemon_set(target.workload_name, subject, self.inquiry.setup)
@@ -507,7 +504,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         if not (answer.runs or answer.waits or answer.unable or answer.blocked_deletions):
             yield whole
 
-    def _explain_queue(self, targets: Sequence[Pod | WrittenPod], queue: Sequence[Pod | WrittenPod]) -> ExplanationList:
+    def _explain_queue(self, targets: Sequence[PodInQuestion], queue: Sequence[PodInQuestion]) -> ExplanationList:
         """Schedule the pods one after the other, in the order of the queue; pods that belong to no queue are evaluated
         alone."""
         clusters, setup = self.inquiry.clusters, self.inquiry.setup
@@ -519,14 +516,14 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             if (number := numbers.get(id(target))) is None:
                 gather_other(questions, setup, target)
                 continue
-            if isinstance(target, Pod) and target.spec.node_name:
+            if target.stored is not None and target.stored.spec.node_name:
                 items[number] = self._alone(target)
                 continue
             if (stopped := self._stopped_item(target)) is not None:
                 items[number] = (stopped,)
                 continue
             try:
-                group = gather(questions, self.admit(target, questions.snapshot), target)
+                group = gather(questions, self.inquiry.admit(target, questions.snapshot), target)
             except (NotAdmittedError, NotReadError) as error:
                 items[number] = (self._refused_item(target, error),)
                 continue
@@ -553,7 +550,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             jobs=self.jobs,
         )
 
-    def _group_items(self, together: GroupOutcomes, group: ReplicaGroup, target: Pod | WrittenPod) -> Iterator[Item]:
+    def _group_items(self, together: GroupOutcomes, group: ReplicaGroup, target: PodInQuestion) -> Iterator[Item]:
         """Yield the group's pods, and the replicas that no controller can create."""
         item = self._item(self.inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
         item = replace(item, open_count=group.undecided)
@@ -564,7 +561,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         }
         replicas = tuple(_Replica(pod=pod, node=node) for pod, node in nodes.items())
         state = together.state(group)
-        if isinstance(target, WrittenPod) and target.is_daemon and group.workload is not None:
+        if target.is_daemon and group.workload is not None:
             name, answer = group.workload.key, together.blocked_deletions(group)
             blocked = {} if answer is None else answer.blocked_deletions
             if placed := tuple(replica for replica in replicas if replica.node and replica.node not in blocked):
@@ -586,16 +583,15 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 name = group.workload.reference if group.workload is not None and is_workload else ""
                 item = replace(item, replicas=replicas, workload=name, taken=together.node_if_first)
             yield item
-        if state.refused and isinstance(target, WrittenPod):
+        if state.refused and target.stored is None:
             yield self._refused_replicas(target, item, state.refused, state.refusal)
 
-    def _item(self, snapshot: Snapshot, pod: Pod, target: Pod | WrittenPod, explain: Callable[[], Explanation]) -> Item:
-        workload = target.workload if isinstance(target, WrittenPod) else None
+    def _item(self, snapshot: Snapshot, pod: Pod, target: PodInQuestion, explain: Callable[[], Explanation]) -> Item:
+        workload = target.workload
         owner = owner_of(snapshot, pod) if workload is None else title(workload)
-        if isinstance(target, WrittenPod) and target.is_one_of_several:
+        if target.is_one_of_several:
             owner = ""
-        is_stored = isinstance(target, WrittenPod) and target.document is None
-        explained = title(workload) if workload is not None and is_stored else owner
+        explained = title(workload) if workload is not None and target.document is None else owner
         name = "" if explained and workload else pod.metadata.name
         return Item(
             pod=pod.key,
@@ -603,10 +599,10 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             priority=pod.spec.priority or 0,
             command=self.command(pod.metadata.namespace, explained, name),
             explain=explain,
-            place=place_of(target),
+            place=target.place,
         )
 
-    def _bound_item(self, bound: BoundPods, target: Pod | WrittenPod) -> Item:
+    def _bound_item(self, bound: BoundPods, target: PodInQuestion) -> Item:
         """Return pods whose manifest names their node, with each replica."""
         item = self._item(bound.subject.snapshot, bound.subject.pod, target, lambda: bound.explanation)
         if (own := bound.explanation.replicas) is None:
@@ -614,19 +610,19 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         nodes = {**own.placed, **dict.fromkeys(own.pending, "")}.items()
         return replace(item, replicas=tuple(_Replica(pod=pod, node=node) for pod, node in nodes), workload=own.workload)
 
-    def _stopped_item(self, target: Pod | WrittenPod) -> Item | None:
+    def _stopped_item(self, target: PodInQuestion) -> Item | None:
         """Return a workload that creates no pods; None for any other."""
-        if isinstance(target, Pod) or not self.inquiry.is_stopped(target):
+        if not self.inquiry.is_stopped(target):
             return None
-        return self._without_pods(target, partial(self.inquiry.answer, target, partial(self.admit, target), [target]))
+        return self._without_pods(target, partial(self.inquiry.answer, target, [target]))
 
-    def _refused_item(self, target: Pod | WrittenPod, error: NotAdmittedError | NotReadError) -> Item:
-        if isinstance(target, Pod):  # it is in the cluster, so it is not admitted again
+    def _refused_item(self, target: PodInQuestion, error: NotAdmittedError | NotReadError) -> Item:
+        if target.stored is not None:  # it is in the cluster, so it is not admitted again
             raise error
         return self._without_pods(target, partial(self.inquiry.refused, target, error))
 
     def _without_pods(
-        self, target: WrittenPod, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
+        self, target: PodInQuestion, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
     ) -> Item:
         """Return a workload whose pods the API server refuses: the desired pods that are not in the cluster."""
         named = map_at(target.manifest, "metadata")
@@ -646,12 +642,12 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             priority=0,
             command=self.command(namespace, owner, "" if owner else name),
             explain=explain,
-            place=place_of(target),
+            place=target.place,
             workload=workload_of(workload).reference if workload is not None and count > 1 else "",
             replicas=(_Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
         )
 
-    def _refused_replicas(self, target: WrittenPod, others: Item, pods: Sequence[str], refusal: str) -> Item:
+    def _refused_replicas(self, target: PodInQuestion, others: Item, pods: Sequence[str], refusal: str) -> Item:
         """Return the replicas of a workload that no controller can create, whatever the answer about the others."""
         explain = partial(self.inquiry.refused, target, NotAdmittedError(refusal), len(pods))
         replicas = tuple(_Replica(pod=pod) for pod in pods)
@@ -667,8 +663,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             is_whole = isinstance(explanation.lifecycle, WaitingForOldPods)  # all of its pods are old ones
             yield self._without_pods(target, partial(_same, explanation), None if is_whole else snapshot)
         for target, owner, number in held_custom_resources(snapshot, within):
-            admit = partial(target.admit, setup=inquiry.setup)
-            item = self._without_pods(target, partial(inquiry.answer, target, admit, [target]))
+            item = self._without_pods(target, partial(inquiry.answer, target, [target]))
             command = self.command(item.pod.partition("/")[0], owner, "")
             yield replace(item, owner=owner, command=command, replicas=(_Replica(pod=item.pod),) * number)
 

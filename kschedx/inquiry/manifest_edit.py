@@ -7,15 +7,13 @@ import re
 from collections.abc import Mapping
 from itertools import pairwise
 
-import msgspec
 from msgspec import Struct
 
 from kschedx.apiserver.unknown_fields import unknown_fields
 from kschedx.errors import InputError, Place
 from kschedx.fixes.changes import PatchError, apply_patch
-from kschedx.kube.decoding import decode, manifest, new_manifest
+from kschedx.kube.decoding import new_manifest
 from kschedx.kube.documents import Json
-from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.object_changes import scalar
 
@@ -68,16 +66,6 @@ def _with_patch(pod: Json, patch: object) -> Json:
         return apply_patch(pod, operations)
     except PatchError as error:
         raise InputError(f"--try: {error}") from None
-
-
-def pod_manifest(pod: Pod) -> Json:
-    """Return a pod of the cluster in the form of a manifest."""
-    return manifest("v1", "Pod", pod)
-
-
-def decode_pod(pod: Json) -> Pod:
-    """Decode a manifest. Raises `InputError` for a field that cannot be decoded."""
-    return decode(msgspec.json.encode(pod), Pod)
 
 
 def _parts(path: str, change: str) -> list[str | int]:

@@ -32,7 +32,8 @@ from kschedx.explain.admission import (
 from kschedx.explain.cycle_notes import device_claim_refusals
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import Note, note
-from kschedx.explain.setup import Setup, Subject, admit
+from kschedx.explain.setup import Setup, Subject, admit, stored_subject
+from kschedx.kube import decoding
 from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
 from kschedx.kube.decoding import map_at, maps_at
 from kschedx.kube.documents import Json
@@ -103,13 +104,24 @@ def title(manifest: Mapping[str, object]) -> str:
     return f"{qualified_kind(manifest)} {named.get('name') or named.get('generateName') or ''}".rstrip()
 
 
+def pod_manifest(pod: Pod) -> Json:
+    """Return a pod of the cluster in the form of a manifest."""
+    return decoding.manifest("v1", "Pod", pod)
+
+
+def decode_pod(pod: Json) -> Pod:
+    """Decode a manifest. Raises `InputError` for a field that cannot be decoded."""
+    return decoding.decode(msgspec.json.encode(pod), Pod)
+
+
 _KUSTOMIZE = "kustomize.config.k8s.io"
 
 
-class WrittenPod(Struct, frozen=True, kw_only=True):
-    """A pod that is not in the cluster: its manifest, or the one created from a workload's template."""
+class PodInQuestion(Struct, frozen=True, kw_only=True):
+    """A pod that a question is about: one of the cluster, one in a manifest, or the next one of a workload."""
 
     manifest: Json
+    stored: Pod | None = None  # the pod of the cluster that `manifest` describes; None for a pod to be created
     title: str = ""  # the name in errors, if it is not the pod's: that of the file's workload
     workload: Json | None = None
     dependents: tuple[Json, ...] = ()  # the objects that its controller creates before the pod
@@ -123,6 +135,15 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
     documents: tuple[ManifestDocument, ...] = ()  # all documents of its files
     refused: InputError | None = None  # why the API server refuses the object in the file
 
+    @classmethod
+    def of_cluster(cls, pod: Pod) -> PodInQuestion:
+        return cls(manifest=pod_manifest(pod), stored=pod)
+
+    @property
+    def place(self) -> Place:
+        """The place in a file; empty for an object of the cluster."""
+        return Place() if self.document is None else self.document.place
+
     @property
     def is_daemon(self) -> bool:
         return self.workload is not None and read_as(self.workload) == ("DaemonSet", "apps")
@@ -132,8 +153,10 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
         return "" if self.workload is None else title(self.workload).partition(" ")[2]
 
     def admit(self, snapshot: Snapshot, setup: Setup, manifest: Json | None = None) -> Subject:
-        """Return the pod, or `manifest` instead, as the API server would store it. Raises `InputError` with the
-        place."""
+        """Return the pod of the cluster as it is, or a manifest as the API server would store it. `manifest` is the
+        pod's own, with changes. Raises `InputError` with the place."""
+        if self.stored is not None:
+            return stored_subject(snapshot, self.stored if manifest is None else decode_pod(manifest))
         if self.refused is not None:
             raise self.refused
         if self.document is not None:
@@ -168,11 +191,6 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
         if self.workload is not None and self.workload.get("kind") == "CronJob":
             _, namespace, name = key_of(self.workload)
             yield charged_object("Job", namespace, f"{name}-new")
-
-
-def place_of(target: Pod | WrittenPod) -> Place:
-    """Return the place in a file; empty for a pod of the cluster."""
-    return Place() if isinstance(target, Pod) or target.document is None else target.document.place
 
 
 def _refusal_error(pod: Mapping[str, object], error: InputError) -> NotAdmittedError:
@@ -343,7 +361,7 @@ class Manifests:
                 applied = kept
         return applied
 
-    def pods(self, cluster: Snapshot, applied: Snapshot) -> list[WrittenPod]:
+    def pods(self, cluster: Snapshot, applied: Snapshot) -> list[PodInQuestion]:
         """Return the pod of each manifest, workload, or template; `cluster` is the state before anything is applied."""
         notes = tuple(self.notes())
         groups = {kind_and_group(document.value)[1] for document in self._documents if _makes_pods(document.value)}
@@ -366,7 +384,7 @@ class Manifests:
             for written_pod in written_pods
         ]
 
-    def _refusal(self, written_pod: WrittenPod) -> InputError | None:
+    def _refusal(self, written_pod: PodInQuestion) -> InputError | None:
         """Return why the API server refuses the pod's workload, or a claim that the pod names."""
         if (
             written_pod.workload is not None
@@ -423,13 +441,13 @@ class Manifests:
         return InputError(f"no pods or workloads in this file: {kinds}", place=place, hint=hint)
 
 
-def named_pods(target: str, written: Sequence[WrittenPod], namespace: str | None) -> list[WrittenPod]:
+def named_pods(target: str, written: Sequence[PodInQuestion], namespace: str | None) -> list[PodInQuestion]:
     """Return the pods of the object `KIND/NAME`, which names a pod or its workload; empty if there is none. With
     `namespace`, only objects in this namespace match."""
     kind, _, name = target.partition("/")
     kinds = {kind.lower(), SHORT_NAMES.get(kind.lower(), kind).lower()}
 
-    def is_meant(written_pod: WrittenPod) -> bool:
+    def is_meant(written_pod: PodInQuestion) -> bool:
         meant = written_pod.manifest if kinds & {"pod"} else written_pod.workload or written_pod.manifest
         its_kind, space, its_name = key_of(meant)
         return its_kind.lower() in kinds and its_name == name and namespace in (None, space)
@@ -538,13 +556,13 @@ def _refuse_faults(documents: Sequence[ManifestDocument]) -> None:
         raise first
 
 
-def written_from(snapshot: Snapshot, workload: Json) -> WrittenPod:
+def written_from(snapshot: Snapshot, workload: Json) -> PodInQuestion:
     """Return the pod of a workload of the cluster. Raises `InputError` if it has no template."""
     if is_foreign(workload):
         return unknown_pods(workload)
     applied = workload_as_applied(snapshot, workload)
     is_known = workload.get("kind") != "StatefulSet" or knows_claims(snapshot)
-    return WrittenPod(
+    return PodInQuestion(
         manifest=applied.pod,
         workload=workload,
         dependents=applied.others if is_known else (),
@@ -552,11 +570,11 @@ def written_from(snapshot: Snapshot, workload: Json) -> WrittenPod:
     )
 
 
-def unknown_pods(workload: Json, document: ManifestDocument | None = None) -> WrittenPod:
+def unknown_pods(workload: Json, document: ManifestDocument | None = None) -> PodInQuestion:
     """Return a custom resource whose pods only its controller knows."""
     _, namespace, name = key_of(workload)
     pod: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}}
-    return WrittenPod(manifest=pod, title=title(workload), workload=workload, document=document)
+    return PodInQuestion(manifest=pod, title=title(workload), workload=workload, document=document)
 
 
 def has_unknown_pods(manifest: Mapping[str, object]) -> bool:
@@ -604,7 +622,7 @@ def with_referenced_template(snapshot: Snapshot, manifest: Json) -> Json:
     return {**manifest, "spec": {**spec, "template": template}}
 
 
-def _written_pods(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -> Iterator[WrittenPod]:
+def _written_pods(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -> Iterator[PodInQuestion]:
     manifest = with_referenced_template(applied, document.value)
     if not _makes_pods(manifest):
         return
@@ -615,7 +633,7 @@ def _written_pods(document: ManifestDocument, cluster: Snapshot, applied: Snapsh
         return
     if kind.name not in MAKING_PODS:
         notes = tuple(_update_notes(manifest, cluster)) if kind.name == "Pod" else ()
-        yield WrittenPod(manifest=manifest, document=document, notes=notes)
+        yield PodInQuestion(manifest=manifest, document=document, notes=notes)
         return
     try:
         as_applied = workload_as_applied(applied, manifest)
@@ -624,7 +642,7 @@ def _written_pods(document: ManifestDocument, cluster: Snapshot, applied: Snapsh
         fault.hint = fault.hint or _patch_hint(document.place.source)
         raise fault from None
     is_known = kind.name != "StatefulSet" or key_of(manifest) not in cluster.workloads or knows_claims(cluster)
-    yield WrittenPod(
+    yield PodInQuestion(
         manifest=as_applied.pod,
         title=named,
         workload=manifest,
@@ -644,11 +662,11 @@ def _update_notes(manifest: Json, cluster: Snapshot) -> Iterator[Note]:
         yield note("pod-not-updatable", f"{changed}: delete the pod first", fields=fields)
 
 
-def written_from_custom_resource(manifest: Json, document: ManifestDocument | None = None) -> Iterator[WrittenPod]:
+def written_from_custom_resource(manifest: Json, document: ManifestDocument | None = None) -> Iterator[PodInQuestion]:
     """Yield a pod for each template of a custom resource, or the resource if only its controller knows its pods."""
     pods = foreign_pods(manifest)
     for pod in pods:
-        yield WrittenPod(
+        yield PodInQuestion(
             manifest=pod.manifest,
             title=title(manifest),
             workload=manifest,

@@ -68,7 +68,7 @@ from kschedx.explain.setup import Setup, Subject, stored_subject, unassign
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import NOT_APPLIED, WrittenPod, has_unknown_pods, title, written_from
+from kschedx.inquiry.manifests import NOT_APPLIED, PodInQuestion, has_unknown_pods, pod_manifest, title, written_from
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
@@ -84,10 +84,6 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import NodeAutoscaler
     from kschedx.inquiry.fix import Fix
-
-
-Admit = Callable[[Snapshot], Subject]
-"""Returns the pod in question, as admitted in a cluster. Raises `NotAdmittedError`."""
 
 
 def explain(
@@ -163,7 +159,6 @@ def _remedies_of(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) ->
 
     def fixes() -> tuple[Fix, ...]:
         from kschedx.inquiry.lifecycle_remedies import LifecycleRemedies
-        from kschedx.inquiry.manifest_edit import pod_manifest
 
         pod = subject.pod
         stopped = LifecycleRemedies(
@@ -205,14 +200,14 @@ def _without_cycle(subject: Subject, setup: Setup, outcome: Outcome, *unevaluate
 class WithoutDecision(Struct, frozen=True, kw_only=True):
     """A pod or workload for which kube-scheduler may make no decision, and why."""
 
-    written: WrittenPod
+    written: PodInQuestion
     before: Snapshot  # the cluster before the manifest is applied
     snapshot: Snapshot
     setup: Setup
     autoscaling: AutoscalingOptions | None = None
     recorded: Snapshot | None = None  # the cluster in which controllers recorded refusals, if changes followed
 
-    def stopped_answer(self, admit: Admit | None = None) -> Explanation | None:
+    def stopped_answer(self, admit: Callable[[Snapshot], Subject] | None = None) -> Explanation | None:
         """Return the answer about a workload that creates no pods; None if it creates pods. `admit` admits its pod, by
         default as the API server would."""
         if self.written.workload is None:
@@ -688,7 +683,7 @@ def workloads_without_pods(
     queued: bool = False,
     autoscaling: AutoscalingOptions | None = None,
     recorded: Snapshot | None = None,
-) -> Iterator[tuple[WrittenPod, Explanation]]:
+) -> Iterator[tuple[PodInQuestion, Explanation]]:
     """Yield the workloads of one namespace or all without new pods: the API server refuses the pods, an earlier ordinal
     delays them, no controller creates them or, with `queued`, a queue delays them. `recorded` is the cluster before
     changes."""
@@ -736,7 +731,7 @@ def workloads_without_pods(
             yield written_pod, explanation
 
 
-def left_without_pods(before: Snapshot, after: Snapshot, setup: Setup) -> Iterator[tuple[WrittenPod, Explanation]]:
+def left_without_pods(before: Snapshot, after: Snapshot, setup: Setup) -> Iterator[tuple[PodInQuestion, Explanation]]:
     """Yield the workloads without new pods after changes, if any were without before."""
     if after is before or next(workloads_without_pods(before, setup), None) is not None:
         yield from workloads_without_pods(after, setup, recorded=None if after is before else before)

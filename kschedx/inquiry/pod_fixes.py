@@ -74,6 +74,7 @@ from kschedx.inquiry.fix import (
     one_pod_at_a_time,
     uncordoning_more,
 )
+from kschedx.inquiry.manifests import pod_manifest
 from kschedx.kube.autoscalers import (
     COMPUTE_TYPE,
     FARGATE_SCHEDULER,
@@ -402,7 +403,6 @@ class PodFixes:
         if then.alone is not Outcome.SCHEDULED:
             yield Fix.untried(title.partition(", and ")[0])
             return
-        from kschedx.inquiry.manifest_edit import pod_manifest
 
         maker = "" if owner is None else f"{owner.kind} {owner.name}"
         targets = (Target("v1", "Pod", member.metadata.name, member.metadata.namespace) for member in members)
@@ -437,7 +437,6 @@ class PodFixes:
         if self.answer.setup is None:
             return ()
         from kschedx.inquiry.lifecycle_remedies import LifecycleRemedies
-        from kschedx.inquiry.manifest_edit import pod_manifest
 
         pod, (members, then) = self.cycle.pod, self._with_members(number)
         stopped = LifecycleRemedies(

@@ -39,7 +39,7 @@ from kschedx.grouping import group_pairs
 from kschedx.inquiry.autoscalers import AutoscalingOptions
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.held_workloads import being_deleted, held_by_kueue, idle_text
-from kschedx.inquiry.manifests import WrittenPod, unknown_pods, written_from
+from kschedx.inquiry.manifests import PodInQuestion, unknown_pods, written_from
 from kschedx.inquiry.node_usage import NodeChange, NodeUsage
 from kschedx.inquiry.pod import (
     WithoutDecision,
@@ -348,7 +348,9 @@ class Simulation(Shown):
             if workload not in unread and workload_lifecycle(after, manifest) is None:
                 continue
             written_pod = (
-                WrittenPod(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
+                PodInQuestion(manifest=dict(manifest))
+                if workload.kind == "Pod"
+                else written_from(after, dict(manifest))
             )
             decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
             if workload in unread:
@@ -356,7 +358,7 @@ class Simulation(Shown):
             elif (stopped := decision.stopped_answer()) is not None:
                 yield stopped
         for manifest, error in self._refused_pods:
-            written_pod = WrittenPod(manifest=dict(manifest))
+            written_pod = PodInQuestion(manifest=dict(manifest))
             if manifest.get("kind") in MAKING_PODS:
                 written_pod = written_from(after, dict(manifest))
             elif isinstance(error, NotChangedError) or manifest.get("kind") != "Pod":

@@ -19,7 +19,7 @@ from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import note
 from kschedx.explain.setup import Setup, Subject, admit, stored_subject
 from kschedx.inquiry.manifests import (
-    WrittenPod,
+    PodInQuestion,
     key_of,
     knows_claims,
     read_as,
@@ -91,12 +91,12 @@ def named_namespace(snapshot: Snapshot, target: str) -> str:
     return name
 
 
-def find_target(snapshot: Snapshot, target: str, namespace: str = "default") -> Pod | WrittenPod:
+def find_target(snapshot: Snapshot, target: str, namespace: str = "default") -> PodInQuestion:
     """Return the first object of `find_targets`."""
     return find_targets(snapshot, target, namespace)[0]
 
 
-def find_targets(snapshot: Snapshot, target: str, namespace: str = "default") -> Sequence[Pod | WrittenPod]:
+def find_targets(snapshot: Snapshot, target: str, namespace: str = "default") -> Sequence[PodInQuestion]:
     """Return the cluster's object for `pod/NAME`, `deploy/NAME`, `NAMESPACE/deploy/NAME`, or the bare name of a pod.
     For a custom resource without pods, return a pod of each template.
 
@@ -126,8 +126,10 @@ def _split(target: str, namespace: str) -> tuple[str, str, str, str]:
     return space[0] if space else namespace, word, group, name
 
 
-def _pending_or_last(pods: PodTable, rows: Sequence[int]) -> Sequence[int]:
-    return [row for row in rows if row in pods.pending] or rows[-1:]
+def _pending_or_last(pods: PodTable, rows: Sequence[int]) -> Sequence[PodInQuestion]:
+    """Return the pending ones of these pods, or else the last pod."""
+    shown = [row for row in rows if row in pods.pending] or rows[-1:]
+    return [PodInQuestion.of_cluster(pods[row]) for row in shown]
 
 
 def _parse_reference(target: str, namespace: str) -> tuple[str, str, str] | None:
@@ -137,7 +139,7 @@ def _parse_reference(target: str, namespace: str) -> tuple[str, str, str] | None
     return None if kind is None or target.startswith(("/", ".", "~")) else (kind, namespace, name)
 
 
-def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | WrittenPod:
+def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> PodInQuestion:
     if kind == "Pod":
         row = snapshot.pods.rows.get(f"{namespace}/{name}")
         if row is None:
@@ -148,11 +150,11 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
             raise InputError(
                 f'no pod "{name}" in namespace "{namespace}"', hint=_nearest_pod(snapshot, name, namespace)
             )
-        return snapshot.pods[row]
+        return PodInQuestion.of_cluster(snapshot.pods[row])
     manifest = snapshot.manifest_of(kind, namespace, name)
     if manifest is None:
         if (pod := _representative_pod(snapshot, kind, namespace, name)) is not None:
-            return pod
+            return PodInQuestion.of_cluster(pod)
         if kind in snapshot.source.missing:
             refuse(snapshot, kind, f'{kind} "{name}" in namespace "{namespace}"')
         known = [n for k, ns, n in snapshot.workloads if k == kind and ns == namespace]
@@ -164,7 +166,7 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
     return written_from(snapshot, manifest)
 
 
-def _stateful_set_of(snapshot: Snapshot, name: str, namespace: str) -> WrittenPod | None:
+def _stateful_set_of(snapshot: Snapshot, name: str, namespace: str) -> PodInQuestion | None:
     """Return the StatefulSet of a pod that it has not created yet, by the name of the pod."""
     owner, dash, ordinal = name.rpartition("-")
     manifest = snapshot.manifest_of("StatefulSet", namespace, owner) if dash and ordinal.isdecimal() else None
@@ -263,7 +265,7 @@ def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
     return {**stored, **{name: workload for name, workload in of_pods.items() if workload.kind != "Pod"}}
 
 
-def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> WrittenPod | None:
+def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> PodInQuestion | None:
     """Return a pod of `jobset/NAME` or `workload/NAME` that Kueue suspends: one of the first pod set, with Kueue's
     scheduling gate."""
     namespace, word, _, name = _split(target, namespace)
@@ -280,7 +282,7 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> WrittenPo
     return None
 
 
-def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tuple[WrittenPod, str, int]]:
+def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tuple[PodInQuestion, str, int]]:
     """Yield a pod, kind and name, and the number of pods of each custom resource without pods in a namespace, or in
     all, that Kueue has not admitted."""
     for workload in snapshot.of(kueue.Workload):
@@ -294,7 +296,7 @@ def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tu
             yield pod_of_workload(workload), f"{owner.kind} {owner.name}", number
 
 
-def pod_of_workload(workload: kueue.Workload) -> WrittenPod:
+def pod_of_workload(workload: kueue.Workload) -> PodInQuestion:
     """Return a pod of the first pod set of a Workload of Kueue, with Kueue's scheduling gate until it is admitted."""
     pod_set, owners = workload.spec.pod_sets[0], workload.metadata.owner_references
     belonging = {} if owners else {kueue.GROUP_LABEL: workload.metadata.name}  # labels that mark its pods
@@ -308,10 +310,10 @@ def pod_of_workload(workload: kueue.Workload) -> WrittenPod:
     gate = PodSchedulingGate(name=kueue.ADMISSION_GATE)
     gates = () if workload.has("Admitted") else (gate,)
     pod = Pod(metadata=metadata, spec=replace(pod_set.template.spec, scheduling_gates=gates))
-    return WrittenPod(manifest={"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)})
+    return PodInQuestion(manifest={"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)})
 
 
-def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | WrittenPod | None:
+def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> PodInQuestion | None:
     """Return the object that `hpa/NAME` or `scaledobject/NAME` scales."""
     namespace, word, _, name = _split(target, namespace)
     every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
@@ -345,7 +347,7 @@ def _custom_resource_rows(snapshot: Snapshot, target: str, namespace: str) -> li
     return rows
 
 
-def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> Pod | None:
+def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> PodInQuestion | None:
     """Return a pod of `podgroup/NAME`: the first pending one, else the last. Raises `InputError` if it has no pods."""
     namespace, word, _, name = _split(target, namespace)
     if word not in _words_for("PodGroup"):
@@ -359,7 +361,7 @@ def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> Pod | N
     rows = np.flatnonzero(marked & pods.in_namespace(namespace)).tolist()
     if not rows:
         raise InputError(f'no pod of a PodGroup "{name}" in namespace "{namespace}"')
-    return pods[_pending_or_last(pods, rows)[0]]
+    return _pending_or_last(pods, rows)[0]
 
 
 def _group_marks(marks: Mapping[str, str]) -> tuple[str | None, ...]:
@@ -401,7 +403,7 @@ def _words_for(kind: str) -> tuple[str, ...]:
     return kind.lower(), f"{kind.lower()}s", "".join(filter(str.isupper, kind)).lower(), *_CALLED.get(kind, ())
 
 
-def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) -> Iterator[WrittenPod]:
+def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) -> Iterator[PodInQuestion]:
     """Yield a pod for each template of the custom resource in `jobset/NAME` or `jobsets.jobset.x-k8s.io/NAME`."""
     namespace, word, group, name = _split(target, namespace)
     for (key, there, called), raw in snapshot.custom_resources.items():
@@ -414,7 +416,7 @@ def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) ->
             return
 
 
-def _refused_replicas(snapshot: Snapshot, target: str, namespace: str) -> Iterator[WrittenPod]:
+def _refused_replicas(snapshot: Snapshot, target: str, namespace: str) -> Iterator[PodInQuestion]:
     """Yield the pod of each ReplicaSet of a custom resource, such as a Rollout's, whose pods the API server refuses."""
     namespace, word, _, name = _split(target, namespace)
     for (kind, space, _), raw in snapshot.workloads.items():
@@ -426,7 +428,7 @@ def _refused_replicas(snapshot: Snapshot, target: str, namespace: str) -> Iterat
                 yield written_from(snapshot, manifest)
 
 
-def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Sequence[Pod | WrittenPod]:
+def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Sequence[PodInQuestion]:
     """Return the object for `web-0` or `shop/web-0`, short for `pod/web-0`, or for the custom resource `jobset/big`."""
     space, slash, name = target.partition("/")
     key = target if slash else f"{namespace}/{target}"
@@ -434,24 +436,21 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     if row is None:
         row = _single_row(snapshot, name if slash else target, space if slash else namespace)
     if row is not None:
-        return [snapshot.pods[row]]
+        return [PodInQuestion.of_cluster(snapshot.pods[row])]
     custom = [*_stored_custom_resources(snapshot, target, namespace)]
     if rows := _custom_resource_rows(snapshot, target, namespace):
-        created = [snapshot.pods[each] for each in _pending_or_last(snapshot.pods, rows)]
+        created = _pending_or_last(snapshot.pods, rows)
         lifecycle = workload_lifecycle(snapshot, custom[0].workload or {}) if custom else None
-        if all(pod.spec.node_name for pod in created):
+        if all(pod.stored is not None and pod.stored.spec.node_name for pod in created):
             if isinstance(lifecycle, Paused):
                 return custom
             return [*_refused_replicas(snapshot, target, namespace)] or created
         count = custom[0].count if lifecycle is None and len(custom) == len(created) == 1 else None
         # the answer about the resource counts its other pods; one beyond them belongs to an update
         return custom if count is not None and len(rows) <= (count.number or 0) else created
-    if (member := _member_of_group(snapshot, target, namespace)) is not None:
-        return [member]
-    if (held := _held_by_kueue(snapshot, target, namespace)) is not None:
-        return [held]
-    if (scaled := _scaled_by(snapshot, target, namespace)) is not None:
-        return [scaled]
+    for find in (_member_of_group, _held_by_kueue, _scaled_by):
+        if (found := find(snapshot, target, namespace)) is not None:
+            return [found]
     is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
     if custom:
         return custom
@@ -488,7 +487,7 @@ def _unread_kind(snapshot: Snapshot, word: str) -> str:
     return ""
 
 
-def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
+def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
     """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for a claim
     without pods. Raises `InputError` for other kinds."""
     if reference.kind.name != "PersistentVolumeClaim":
@@ -512,11 +511,11 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
         containers = [{"name": "user", "image": "user"}]
         manifest: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
         text = f"no pod uses claim {claim.key}: this is what a pod with it would meet"
-        return WrittenPod(
+        return PodInQuestion(
             manifest={**manifest, "spec": {"containers": containers, "volumes": volumes}},
             notes=(note("claim-without-pod", text, claim=claim.key),),
         )
-    return snapshot.pods[_pending_or_last(snapshot.pods, rows)[0]]
+    return _pending_or_last(snapshot.pods, rows)[0]
 
 
 def pods_in_question(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:
@@ -573,8 +572,6 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
         if referred_kind(pod) is None:
             return _NewPod(subject=stored_subject(snapshot, pod))
         target = find_target(snapshot, pod)
-        if isinstance(target, Pod):
-            return _NewPod(subject=stored_subject(snapshot, target))
         return _NewPod(subject=target.admit(snapshot, setup), workload=target.workload)
     manifest = dict(pod)
     kind, group = read_as(manifest)
@@ -605,7 +602,7 @@ def _require_name(given: str) -> None:
         raise InputError(text, place=Place(object="pod"), hint=hint)
 
 
-def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, WrittenPod]:
+def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, PodInQuestion]:
     """Return the cluster with a workload's manifest applied, and its pod."""
     manifest = _with_namespace(dict(workload))
     applied = with_applied(snapshot, [manifest])

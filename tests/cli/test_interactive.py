@@ -25,6 +25,7 @@ from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry import manifest_edit as trying
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.manifests import pod_manifest
 from kschedx.progress import Phase, ProgressStep
 from kschedx.render.terminal import short_node_names
 from kschedx.render.view import Tone
@@ -32,7 +33,7 @@ from tests.command import ROOT, kschedx
 
 
 def changed(before: Explanation, change: str) -> Explanation:
-    return library.explain(before.cycle.snapshot, trying.with_change(trying.pod_manifest(before.cycle.pod), change))
+    return library.explain(before.cycle.snapshot, trying.with_change(pod_manifest(before.cycle.pod), change))
 
 
 def walked(
