@@ -15,7 +15,7 @@ from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.node_groups import Membership, group_title, membership
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import NOT_READY, Resize
-from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopState, PodResult
+from kschedx.autoscaler.state import GroupChoice, LoopMemory, LoopOutcome, LoopResult, LoopState, PodResult
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
 from kschedx.autoscaler.templates import CloudTemplate, GroupsFile, Template, cloud_templates, machine_templates
 from kschedx.errors import ConfigError, InputError, Place, nearest
@@ -121,6 +121,8 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """Other flags than those of the options and the Deployment."""
     templates: Mapping[str, CloudTemplate] = {}
     """The cloud's templates of groups that do not exist yet."""
+    memory: LoopMemory = field(default_factory=LoopMemory)
+    """Shared by all changed copies of this autoscaler."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> Autoscaler | None:
@@ -255,6 +257,7 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
                 flags=self.flags,
                 behaviour=self.behaviour,
                 now=snapshot.moment(now),
+                memory=self.memory,
             )
         )
 

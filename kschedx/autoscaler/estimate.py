@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -220,14 +220,18 @@ class CountingBins:
 def verdict_alone(seen: NewNodeResult) -> TemplateVerdict:
     if seen.stopped is not None:
         return seen.stopped
-    verdicts = list(seen.rejections)
+    verdicts = [*seen.rejections, *rejections_by_others(seen)]
+    return min(verdicts, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
+
+
+def rejections_by_others(seen: NewNodeResult) -> Iterator[TemplateVerdict]:
+    """Yield the rejections of plugins that read other nodes, of which no other new node counts."""
     if OF_OTHERS & set(seen.filters):
         domains = _domains_of(seen, np.zeros(0, dtype=np.int64))
         domains.add()
         for plugin, reason in ((_SPREAD, domains.spread_reason()), (_AFFINITY, domains.affinity_reason(None))):
             if reason and plugin in seen.filters:
-                verdicts.append(TemplateVerdict(fits=False, plugin=plugin, reasons=(reason,)))
-    return min(verdicts, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
+                yield TemplateVerdict(fits=False, plugin=plugin, reasons=(reason,))
 
 
 def _spreads(seen: NewNodeResult) -> tuple[Spread, ...]:

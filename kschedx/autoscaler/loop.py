@@ -22,12 +22,13 @@ from kschedx.autoscaler.estimate import (
     SandboxBins,
     is_countable,
     node_limit,
+    rejections_by_others,
     rename_template,
     sort_classes,
     verdict_alone,
 )
 from kschedx.autoscaler.node_groups import cluster_is_healthy
-from kschedx.autoscaler.pods import PodOutcome, are_all_new, consumed_request, old_enough, without_place
+from kschedx.autoscaler.pods import Placements, PodOutcome, are_all_new, consumed_request, old_enough, place_pods
 from kschedx.autoscaler.sandbox import AddedNode, NewNodeResult, Sandbox, TemplateVerdict, sandbox_of
 from kschedx.autoscaler.sizes import (
     AT_MAX_NODES_TOTAL,
@@ -202,6 +203,8 @@ class Loop:
         self._answers: dict[int, PodResult] = {}
         self._events: list[str] = []
         self._skipped: dict[str, tuple[str, ...]] = {}
+        self._begin_key: object = None
+        """What the copy of the cluster begins with besides the snapshot; equal for equal copies."""
         self._seen: dict[int, dict[str, NewNodeResult]] = {}
         """For a considered pod, the result on the template of each group."""
 
@@ -271,6 +274,13 @@ class Loop:
             np.array(sorted(self.state.expendable), dtype=np.int64),
             names_count=self.state.behaviour.pre_filter_leaves_nodes_out,
         )
+        self._begin_key = (
+            tuple(kept),
+            tuple(new for _, new in upcoming),
+            prototypes if upcoming else (),
+            self.state.nominations,
+            self.state.expendable,
+        )
         self._rows_of = rows_of
         self._real = len(rows_of)
         """Lower rows of the sandbox are nodes of the snapshot, the others are upcoming nodes."""
@@ -292,10 +302,8 @@ class Loop:
             for row in self.state.pending_order.unschedulable:
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.NOT_LOOKED_AT)
             return ()
-        left, placed = without_place(
-            sandbox, self.state.pods, self.state.pending_order.unschedulable, self.state.equivalence
-        )
-        for row, node in placed.items():
+        placements = self._placements(sandbox)
+        for row, node in placements.placed.items():
             self._answers[row] = PodResult(
                 row=row,
                 outcome=PodOutcome.SCHEDULABLE,
@@ -303,7 +311,7 @@ class Loop:
                 is_on_upcoming=node >= self._real,
             )
         waiting = []
-        for row in left:
+        for row in placements.left:
             if self.state.equivalence.is_of_daemon_set(row):
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.DAEMON_SET)
             elif (
@@ -316,6 +324,16 @@ class Loop:
             else:
                 waiting.append(row)
         return tuple(waiting)
+
+    def _placements(self, sandbox: Sandbox) -> Placements:
+        """Place the pending pods like the loops of similar clusters did, as far as they are equal."""
+        state, memory = self.state, self.state.memory
+        earlier, changed = memory.placements(state.snapshot, self._begin_key)
+        order = state.pending_order.unschedulable
+        placements = place_pods(sandbox, state.pods, order, state.equivalence, earlier, changed)
+        if earlier is None:
+            memory.remember(state.snapshot, self._begin_key, placements)
+        return placements
 
     def _is_nominated_to_no_node(self) -> bool:
         """Return whether a pod is nominated for a node that has not started and counts as upcoming. The autoscaler
@@ -348,8 +366,12 @@ class Loop:
         """Return, after the loop, every plugin that rejects the pod on each group's template, in order."""
         statuses = {}
         for group, new in self._new_nodes.items():
-            with self._sandbox.fork():
-                statuses[group] = self._sandbox.rejections(row, self._sandbox.add(new))
+            seen = self._seen.get(row, {}).get(group)
+            if seen is not None and seen.stopped is None and not any(rejections_by_others(seen)):
+                statuses[group] = seen.statuses()
+            else:
+                with self._sandbox.fork():
+                    statuses[group] = self._sandbox.rejections(row, self._sandbox.add(new))
         return statuses
 
     # --- scale-up

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from enum import StrEnum
 
@@ -199,27 +199,90 @@ def consumed_request(annotations: Mapping[str, str]) -> str | None:
     return next((annotations[key] for key in CONSUMED_REQUESTS if key in annotations), None)
 
 
-def without_place(
-    sandbox: Sandbox, pods: PodTable, rows: Iterable[int], equivalence: PodEquivalence
-) -> tuple[tuple[int, ...], dict[int, ClusterRow]]:
-    """Place each pod on the first node that fits, the most important ones first. Return the pods that fit nowhere, in
-    that order, and the nodes of the others."""
+class Placements(Struct, frozen=True, kw_only=True):
+    """Where pending pods have room before any node is added."""
+
+    nodes: Mapping[int, ClusterRow | None]
+    """Pods to their nodes, in the order in which they were tried; None for those without room."""
+    skipped: Set[int] = frozenset()
+    """Pods that were not tried because an equal one of their controller had no room."""
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        return tuple(row for row, node in self.nodes.items() if node is None)
+
+    @property
+    def placed(self) -> dict[int, ClusterRow]:
+        return {row: node for row, node in self.nodes.items() if node is not None}
+
+    def decided(self, changed: Set[int]) -> Iterator[tuple[int, ClusterRow | None]]:
+        """Yield the pods with other specs than `changed` as long as none of these had room."""
+        for row, node in self.nodes.items():
+            if row not in changed:
+                yield row, node
+            elif node is not None:
+                return
+
+
+def place_pods(
+    sandbox: Sandbox,
+    pods: PodTable,
+    rows: Iterable[int],
+    equivalence: PodEquivalence,
+    earlier: Placements | None = None,
+    changed: Set[int] = frozenset(),
+) -> Placements:
+    """Place each pod on the first node that fits, the most important ones first. `earlier` are the placements in the
+    same cluster with other specs of the `changed` pods; they are repeated as long as the pods before are placed alike.
+    """
     waiting = list(rows)
     priorities = pods.priorities
     sort_slice(waiting, lambda a, b: bool(priorities[a] > priorities[b]))
-    placed: dict[int, ClusterRow] = {}
-    left: list[int] = []
+    nodes: dict[int, ClusterRow | None] = {}
+    skipped: set[int] = set()
+    earlier = earlier or Placements(nodes={})
+    before, is_alike = earlier.decided(changed), True
+    repeated: dict[int, ClusterRow] = {}
+    """Placed like before, and not yet in the sandbox."""
     failed = _RejectedClasses(equivalence)
+    failed_since: set[Hashable] = set()
+    """Identities of pods without room since the last pod was placed."""
+
+    def place_repeated() -> None:
+        if repeated:
+            sandbox.place_each(repeated)
+            sandbox.last = [*repeated.values()][-1]
+            repeated.clear()
+
     for row in waiting:
-        if not failed.knows(row):
-            node = sandbox.find(row)
+        node: ClusterRow | None = None
+        if is_known := is_alike and row not in changed:
+            same, node = next(before, (-1, None))
+            is_known = is_alike = same == row
+        if failed.knows(row):
+            is_alike = is_alike and node is None
+            nodes[row] = None
+            skipped.add(row)
+            continue
+        if is_known and row not in earlier.skipped:
             if node is not None:
+                repeated[row] = node
+        else:
+            place_repeated()
+            identity = equivalence.identity(row)
+            node = None if identity in failed_since else sandbox.find(row)
+            if node is None:
+                failed_since.add(identity)
+            else:
+                is_alike = False
                 sandbox.place(row, node)
-                placed[row] = node
-                continue
+        nodes[row] = node
+        if node is None:
             failed.remember(row)
-        left.append(row)
-    return tuple(left), placed
+        else:
+            failed_since.clear()
+    place_repeated()
+    return Placements(nodes=nodes, skipped=skipped)
 
 
 def old_enough(pods: PodTable, row: int, flags: Flags, now: int) -> bool:

@@ -6,8 +6,9 @@ Upstream: simulator/clustersnapshot (PredicateSnapshot, SchedulerPluginRunner).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
@@ -66,6 +67,8 @@ class NewNodeResult(Struct, frozen=True, kw_only=True):
     """PreFilter's rejection, if any."""
     rejections: tuple[TemplateVerdict, ...]
     """The rejections of plugins that read only the node, in order."""
+    statuses: Callable[[], tuple[Status, ...]]
+    """Return them with their findings."""
     index: int
     """The node's index among the new ones."""
     new: tuple[_Brought, ...]
@@ -192,19 +195,20 @@ class Sandbox:
         framework = self._framework
         pod, state, pre_filter = self._pre_filter(row)
         table = framework.nodes.at(cluster_rows([brought.node for brought in new]))
-        rejections: list[list[TemplateVerdict]] = [[] for _ in new]
+        rejections: list[list[tuple[str, Verdicts]]] = [[] for _ in new]
         room: Room | None = None
         if pre_filter.status.is_success:
             outcome = framework.run_filters(state, pod, table)
             for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
                 for index in np.flatnonzero(verdicts.rejected).tolist() if plugin not in OF_OTHERS else ():
-                    rejections[index].append(_verdict(verdicts, index, plugin))
+                    rejections[index].append((plugin, verdicts))
             room = self._room(state, pod, table)
         labels = tuple(self.node(brought.node).metadata.labels for brought in new)
         return tuple(
             NewNodeResult(
                 stopped=self._pre_filter_rejection(pre_filter, brought.node),
-                rejections=tuple(rejections[index]),
+                rejections=tuple(_verdict(verdicts, index, plugin) for plugin, verdicts in rejections[index]),
+                statuses=partial(_statuses, rejections[index], index),
                 index=index,
                 new=tuple(new),
                 labels_of_new=labels,
@@ -426,6 +430,10 @@ class Evacuation:
         labels, pods = self._sandbox.node(here).metadata.labels, self._sandbox.snapshot.pods
         specs = (pods.specs[row] for row in pods.on_node(here).tolist())
         return any(term.topology_key not in labels for spec in specs for term in spec.required_anti_affinity)
+
+
+def _statuses(rejections: Iterable[tuple[str, Verdicts]], index: int) -> tuple[Status, ...]:
+    return tuple(verdicts.status(TableRow(index), plugin) for plugin, verdicts in rejections)
 
 
 def _verdict(verdicts: Verdicts, index: int, plugin: str) -> TemplateVerdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from enum import StrEnum
 from functools import cached_property
 
@@ -11,7 +11,15 @@ from msgspec import Struct
 
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import AutoscalerGroup, GroupOfNode, NodeState, autoscaler_groups, node_states
-from kschedx.autoscaler.pods import PendingOrder, PodEquivalence, PodOutcome, arrange, is_allowed, is_expendable
+from kschedx.autoscaler.pods import (
+    PendingOrder,
+    Placements,
+    PodEquivalence,
+    PodOutcome,
+    arrange,
+    is_allowed,
+    is_expendable,
+)
 from kschedx.autoscaler.sandbox import TemplateVerdict
 from kschedx.autoscaler.sizes import Option, Resize
 from kschedx.autoscaler.status import AutoscalerStatus
@@ -23,6 +31,45 @@ from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
+
+
+class LoopMemory:
+    """What loops share that differ only in statuses, flags, templates, and the specs of pending pods, so that a trial
+    costs only its difference."""
+
+    def __init__(self) -> None:
+        self._placements: list[tuple[Snapshot, object, Placements]] = []
+
+    def placements(self, snapshot: Snapshot, begin: object) -> tuple[Placements | None, Set[int]]:
+        """Return the placements of a loop that began alike, and the pending pods that had other specs there. `begin` is
+        equal if everything but the snapshot is."""
+        for before, known, placements in self._placements:
+            if known == begin and (changed := _changed_specs(before, snapshot)) is not None:
+                return placements, changed
+        return None, frozenset()
+
+    def remember(self, snapshot: Snapshot, begin: object, placements: Placements) -> None:
+        self._placements = [*self._placements, (snapshot, begin, placements)][-_MOST_REMEMBERED:]
+
+
+_MOST_REMEMBERED = 2
+
+
+def _changed_specs(before: Snapshot, now: Snapshot) -> frozenset[int] | None:
+    """Return the pods with other specs; None if the clusters differ in more."""
+    if not _is_same(before, now, apart={"pods", "_tables"}):
+        return None
+    if not _is_same(before.pods, now.pods, apart={"specs", "derived", "_requests"}):
+        return None
+    old, new = before.pods.specs, now.pods.specs
+    if any(spec is not other for spec, other in zip(old.values, new.values, strict=False)):
+        return None
+    return frozenset(np.flatnonzero(old.codes != new.codes).tolist())
+
+
+def _is_same(before: Struct, now: Struct, *, apart: Set[str]) -> bool:
+    return all(getattr(before, name) is getattr(now, name) for name in before.__struct_fields__ if name not in apart)
+
 
 # The cluster from cluster-autoscaler's view, before it evaluates any group. Upstream: RunOnce in
 # core/static_autoscaler.go, clusterstate/.
@@ -40,6 +87,7 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
     behaviour: AutoscalerBehaviour
     now: int
     """Nanoseconds since 1970."""
+    memory: LoopMemory
     counts: bool = True
     """Whether estimates are made by counting if the result is the same."""
     cloud_is_known: bool = False

@@ -14,7 +14,6 @@ from kschedx.controllers.pod_autoscaling import kept_by, not_scaled, scaled_to_z
 from kschedx.controllers.pod_lifecycle import (
     controller_manager_down,
     failures,
-    held_by_kueue,
     is_node_lost,
     is_ready,
     namespace_lifecycle,
@@ -23,10 +22,10 @@ from kschedx.controllers.pod_lifecycle import (
     quota_names,
     refuser,
     successor,
-    suspended_state,
     waiting_container,
 )
 from kschedx.controllers.stateful_set import unsure_of_name
+from kschedx.controllers.suspended_work import held_by_kueue, suspended_state
 from kschedx.controllers.workloads import (
     JOB_ENDS,
     JOB_FAILURES,

@@ -130,7 +130,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         if scaling.choice is not None or scaling.is_waiting:
             return ()
         models = islice(_new_groups(self.autoscaler, scaling, self.pod), _MOST_MODELS)
-        return find_remedies(_trials(self.autoscaler, scaling, self.pod)) or find_remedies(models)[:1]
+        return find_remedies(_trials(self.autoscaler, scaling, self.pod)) or find_remedies(models, 1)
 
     def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
         """Yield what the autoscaler does, or would do with other settings."""

@@ -108,8 +108,8 @@ _MOST_TRIALS = 8
 _MOST_REMEDIES = 3
 
 
-def find_remedies(trials: Iterable[ScalingTrial]) -> tuple[NodeRemedy, ...]:
-    """Return the first remedies, one for each raised limit; likely ones come last."""
+def find_remedies(trials: Iterable[ScalingTrial], most: int = _MOST_REMEDIES) -> tuple[NodeRemedy, ...]:
+    """Return the first `most` remedies, one for each raised limit; likely ones come last."""
     sure: dict[RemedyStep, NodeRemedy] = {}
     likely: list[NodeRemedy] = []
     raised: set[str] = set()
@@ -120,9 +120,9 @@ def find_remedies(trials: Iterable[ScalingTrial]) -> tuple[NodeRemedy, ...]:
         elif remedy is not None:
             sure.setdefault(remedy.step, remedy)
             raised |= {trial.limited} - {""}
-        if len(sure) == _MOST_REMEDIES:
+        if len(sure) == most:
             break
-    return (*sure.values(), *likely)[:_MOST_REMEDIES]
+    return (*sure.values(), *likely)[:most]
 
 
 LEAST_SHARE = 2  # a request is never lowered to less than half, so that an autoscaler adds a node

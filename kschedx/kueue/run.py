@@ -247,11 +247,13 @@ class AdmissionRun:
     def is_active(self, name: str) -> bool:
         return self.readiness[name].is_active
 
-    def watch(self, job: Job) -> None:
-        """Evaluate only the queues that lend to or borrow from a Workload's queue; topology usage may be anywhere."""
+    def related_queues(self, job: Job) -> Collection[str]:
+        """Return the queues that lend to or borrow from a Workload's queue, whose heads alone affect it; every queue if
+        topology usage or pods that are not ready do as well."""
         queue = self.queue_of(job)
-        if queue is not None and not self.cache.topologies and not self.unready_workloads:
-            self.watched = self._trees[self._root(self.cache.tree.queues[queue.queue.metadata.name])]
+        if queue is None or self.cache.topologies or self.unready_workloads:
+            return self.queues
+        return self._trees[self._root(self.cache.tree.queues[queue.queue.metadata.name])]
 
     def inadmissibility(self, workload: Workload, queue: ClusterQueue) -> str:
         """Return why a Workload is refused before flavors are evaluated: by the scheduler in its adjusted form, by the

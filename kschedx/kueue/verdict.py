@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
+from functools import partial
 from itertools import islice
 from typing import TypeVar, assert_never
 
@@ -19,6 +20,7 @@ from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import ObjectMeta, PodTemplateSpec, Toleration
 from kschedx.kueue.controllers import PREEMPTED
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
+from kschedx.kueue.first_decisions import FirstDecisions
 from kschedx.kueue.flavors import Shortage, selector_conflict, untolerated_taint
 from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.quota import (
@@ -40,7 +42,6 @@ from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-_MOST_CYCLES = 2_000
 _MOST_REMEDIES = 4
 _MOST_FINISHING = 8
 """The maximum number of Workloads whose completion is tried."""
@@ -226,6 +227,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
 
 _MEMORY = Memo[Memory]()
+_FIRST_DECISIONS = Memo[FirstDecisions]()
 _DECISIONS = Memo[Verdict | None]()
 
 
@@ -234,21 +236,26 @@ def judge(
 ) -> Verdict | None:
     """Return the verdict about a Workload, `namespace/name`; None if it is not in the snapshot."""
     memory = _MEMORY.of(snapshot.derived, Memory)
-    settings = settings or settings_of(snapshot)
-    run = AdmissionRun(snapshot, settings, now, memory)
-    if key not in run.jobs:
+    used = settings or settings_of(snapshot)
+
+    def first_decisions() -> FirstDecisions:
+        return FirstDecisions(partial(AdmissionRun, snapshot, used, now, memory))
+
+    known = _FIRST_DECISIONS.of(snapshot.derived, first_decisions, now) if settings is None else first_decisions()
+    if key not in known.begun.jobs:
         return None
-    verdict = _verdict(run, key)
+    verdict = _verdict(known, key)
     if not with_remedies or verdict.wait in (None, Wait.CHECKS) or verdict.has_quota_now:
         return verdict
-    trials = _Trials(snapshot, AdmissionRun(snapshot, settings, now, memory), verdict, memory)
+    trials = _Trials(snapshot, known.begun, verdict, memory)
     return replace(verdict, remedies=tuple(trials.remedies())[:_MOST_REMEDIES])
 
 
-def _verdict(run: AdmissionRun, key: str) -> Verdict:
+def _verdict(decisions: FirstDecisions, key: str) -> Verdict:
+    run = decisions.begun
     job = run.jobs[key]
     queue = run.queue_of(job)
-    order = [job.key for job in queue.everyone] if queue is not None else []
+    order = decisions.order(queue) if queue is not None else ()
     position = order.index(key) if key in order else None
     verdict = Verdict(
         workload=key,
@@ -266,9 +273,10 @@ def _verdict(run: AdmissionRun, key: str) -> Verdict:
         return verdict
     verdict = replace(verdict, preempted_by=_preemptor(run, job))
     requeue_state = job.workload.status.requeue_state if job.is_in_backoff else None
-    head, equal = _first_decision(run, job)
-    verdict = replace(verdict, head=head, equal_to=equal, partial=_partial(head, job))
-    if run.has_stopped and (head is None or head.message == PODS_NOT_READY):
+    decision, run = decisions.of(key)
+    head, job = decision.head, run.jobs[key]
+    verdict = replace(verdict, head=head, equal_to=decision.equal_to, partial=_partial(head, job))
+    if decision.has_stopped and (head is None or head.message == PODS_NOT_READY):
         return replace(verdict, wait=Wait.PODS_READY, not_ready=tuple(run.unready_workloads), blocked=PODS_NOT_READY)
     if head is None:
         return _unevaluated_verdict(verdict, run, job)
@@ -373,24 +381,6 @@ def _wait_of(head: QueueHead) -> Wait:
     return Wait.TOPOLOGY if is_of_topology else Wait.FLAVOR
 
 
-def _first_decision(run: AdmissionRun, job: Job) -> tuple[QueueHead | None, str]:
-    """Return the Workload's first decision, and the equal Workload that was decided in its place."""
-    run.watch(job)
-    for _ in range(_MOST_CYCLES):
-        cycle = run.cycle()
-        if cycle is None:
-            return None, ""
-        head = cycle.heads.get(job.key)
-        if head is not None and head.outcome != "Skipped":
-            return head, ""
-        queue = run.queue_of(job)
-        if queue is not None and job.key in queue.parked and job.shape in queue.bypassed:
-            for key, its_head in cycle.heads.items():
-                if run.jobs[key].shape == job.shape:
-                    return its_head, key
-    return None, ""
-
-
 # --- trials
 
 
@@ -440,14 +430,14 @@ class _Trials:
     ) -> Iterator[_Remedy]:
         """Yield the remedy if it helps, or makes the queue active. Evaluate the Workload alone first, because earlier
         ones leave it less."""
-        run = AdmissionRun(snapshot, self._run.settings, self._run.now, self._memory)
-        entry = run.evaluate(run.jobs[self._verdict.workload])
+        then = FirstDecisions(partial(AdmissionRun, snapshot, self._run.settings, self._run.now, self._memory))
+        entry = then.begun.evaluate(then.begun.jobs[self._verdict.workload])
         may_preempt = kind is not RemedyKind.WAIT and self._verdict.head is not None and not self._verdict.victims
         if entry is None or not (entry.is_admitted or (entry.issues_preemption and may_preempt)):
             if entry is not None and kind is RemedyKind.RESUME:
                 yield _Remedy(kind=kind, title=f"{title}; it then waits for quota", target=target, patch=tuple(patch))
             return
-        head, _ = _first_decision(run, run.jobs[self._verdict.workload])
+        head = then.of(self._verdict.workload)[0].head
         if head is not None and head.outcome in _HAS_QUOTA:
             yield _Remedy(kind=kind, title=title, target=target, patch=tuple(patch))
         elif head is not None and head.outcome == _PREEMPTING and may_preempt:

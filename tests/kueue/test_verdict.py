@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -445,3 +446,28 @@ def test_flavors_that_a_dump_lacks_are_not_taken_to_be_missing(tmp_path: Path, *
     out = kschedx("why", "a", "-n", "ml", "-s", "cluster.json", "-s", "other.json", cwd=tmp_path).out
     assert "create ResourceFlavor f" in out
     assert "the dump has no ResourceFlavors" not in out
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_verdicts_do_not_depend_on_the_questions_before(seed: int) -> None:
+    dice = random.Random(seed)
+    preempts = dice.choice([{}, {"withinClusterQueue": "LowerPriority"}])
+    cohorts = [{"cohortName": dice.choice("cd")} if dice.random() < 0.7 else {} for _ in range(3)]
+    queues = [queue(f"q{at}", preemption=preempts, **cohort) for at, cohort in enumerate(cohorts)]
+    workloads = [
+        workload(
+            f"w{at}",
+            f"q{dice.randrange(3)}",
+            cpu=str(dice.randint(1, 5)),
+            priority=dice.randint(0, 2),
+            minute=dice.randrange(50),
+            reserved_flavor="f" if dice.random() < 0.2 else "",
+        )
+        for at in range(12)
+    ]
+    objects = [*queues, *(local(f"q{at}") for at in range(3)), *workloads]
+    shared, keys = snapshot(*objects), [f"ml/w{at}" for at in range(12)]
+    dice.shuffle(keys)
+    for key in keys:
+        alone = judge(snapshot(*objects), key, with_remedies=False)
+        assert judge(shared, key, with_remedies=False) == alone

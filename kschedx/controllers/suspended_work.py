@@ -1,0 +1,85 @@
+"""What keeps batch work suspended: its user, or Kueue until it admits the work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kschedx.controllers import states
+from kschedx.controllers.pod_lifecycle import add_on_down
+from kschedx.controllers.workloads import Workload
+from kschedx.errors import nearest
+from kschedx.grouping import group_pairs
+from kschedx.kube import kueue
+from kschedx.snapshot.columns import Memo
+from kschedx.snapshot.snapshot import Snapshot
+
+_KUEUE_WORKLOADS = Memo[Mapping[Workload, Sequence[kueue.Workload]]]()
+
+
+def suspended_state(snapshot: Snapshot, workload: Workload, path: str = "spec.suspend") -> states.Suspended:
+    """Return the state of suspended batch work without a queue. Kueue also suspends such work if it manages it: a
+    Workload shows that, or manageJobsWithoutQueueName."""
+    state = states.Suspended(subject=workload.reference, kind=workload.kind, field=path)
+    queues = [queue.metadata for queue in snapshot.of(kueue.LocalQueue)]
+    if not queues:
+        return state
+    own = [queue.name for queue in queues if queue.namespace == workload.namespace]
+    meant, waits = own[0] if len(own) == 1 else "", "is without a LocalQueue, and Kueue manages it"
+    is_managed: bool | None = True
+    if not _kueue_workloads(snapshot, workload):
+        from kschedx.kueue.settings import settings_of
+
+        configuration = settings_of(snapshot).configuration
+        is_managed = configuration.manage_jobs_without_queue_name if configuration.api_version else None
+    if is_managed is False:
+        return state
+    return replace(state, meant=meant, waits=waits if is_managed else "", may_be_of_kueue=not is_managed)
+
+
+def _kueue_workloads(snapshot: Snapshot, workload: Workload) -> Sequence[kueue.Workload]:
+    by_owner = _KUEUE_WORKLOADS.of(
+        snapshot.derived,
+        lambda: group_pairs(
+            (Workload(owner.kind, each.metadata.namespace, owner.name), each)
+            for each in snapshot.of(kueue.Workload)
+            for owner in each.metadata.owner_references
+        ),
+    )
+    return by_owner.get(workload, ())
+
+
+def held_by_kueue(
+    snapshot: Snapshot, subject: str, workload: Workload, queue: str
+) -> states.Suspended | states.ComponentDown:
+    """Return the state of a Job that Kueue keeps suspended, with the reason."""
+    if (down := add_on_down(snapshot, subject, "Kueue")) is not None:
+        return replace(down, is_workload=True)
+    workloads = _kueue_workloads(snapshot, workload)
+    state = states.Suspended(subject=subject, kind=workload.kind, queue=queue)
+    queues = [local_queue.metadata for local_queue in snapshot.of(kueue.LocalQueue)]
+    own = [queue.name for queue in queues if queue.namespace == workload.namespace]
+    if queues and queue not in own:
+        hint = nearest(queue, own) or (f'did you mean "{own[0]}"?' if len(own) == 1 else "")
+        meant = next((name for name in own if f'"{name}"' in hint), "")
+        return replace(state, waits="waits in Kueue because its LocalQueue does not exist", meant=meant)
+    if not workloads:
+        return replace(state, waits="waits for Kueue; its Workload is not in this snapshot")
+    if workloads[0].spec.active is False:
+        ended = workloads[0].condition("Evicted")
+        message = "" if ended is None else ended.message
+        return replace(state, waits="is deactivated in Kueue", inactive=workloads[0].metadata.name, message=message)
+    from kschedx.kueue.verdict import decision_of
+
+    verdict = decision_of(snapshot, workloads[0].key)
+    condition = workloads[0].condition("QuotaReserved")
+    message = condition.message if condition is not None and condition.status != "True" else ""
+    if condition is not None and condition.status == "True":
+        checks = [check for check in workloads[0].status.admission_checks if check.state != "Ready"]
+        awaited = f"admission check {checks[0].name}" if checks else "admission"
+        waits = f"has quota in Kueue and waits for {awaited}"
+        if (admitted := workloads[0].condition("Admitted")) is not None and admitted.status == "True":
+            waits = "is admitted by Kueue, which has not resumed it"
+        return replace(state, message=checks[0].message if checks else "", waits=waits)
+    return replace(state, message=message, waits="" if verdict is None else verdict.state_text)
