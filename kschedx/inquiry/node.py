@@ -24,6 +24,7 @@ from kschedx.controllers.states import (
     state_document,
 )
 from kschedx.errors import InputError, UndecidableError, nearest
+from kschedx.explain.advice import FixGroup
 from kschedx.explain.causes import answer_keys, rows_in_queue_order
 from kschedx.explain.diagnosis import Diagnosis, Holder, holder
 from kschedx.explain.events import recorded_event
@@ -34,7 +35,6 @@ from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.phrases import budgets_by_drain
-from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.inquiry.document import FixDocument
 from kschedx.inquiry.explanation import Explanation

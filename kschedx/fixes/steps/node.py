@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.explain.advice import FixGroup
 from kschedx.explain.hardware import DevicePluginDown
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes.phrases import amount_text, join_names, join_phrases, resource_name
-from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal
+from kschedx.fixes.proposal import ClusterObject, Cost, FixStep, Proposal
 from kschedx.kube.autoscalers import OPENSHIFT_GROUP
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.documents import with_spec
