@@ -56,14 +56,9 @@ class PartitionedResource(RootCause, frozen=True, kw_only=True):
 class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     """Why a node's device plugin publishes nothing."""
 
-    pod: str = ""  # the plugin's pod, `namespace/name`, which is not ready; empty if the node has none
-    blocker: str = ""
-    """The failing pod of the same namespace on the node, such as that of the driver, for which the plugin waits."""
-    daemon_set: str = ""  # the DaemonSet, `namespace/name`, which creates no pod for the node
-    taint: str = ""  # the taint that keeps it off a node that it selects; empty if it does not select the node
-    layout: str = ""  # the MIG configuration that NVIDIA's MIG manager has not applied
-    is_failed: bool = False  # whether the MIG manager has given up
-    finds_nothing: bool = False  # whether the plugin's pod runs, and the node has none of the resource
+    pod: str = ""  # the plugin's pod, `namespace/name`; empty if the node has none
+    finds_nothing: bool = False  # whether the pod runs, and the node has none of the resource
+    repair: str = ""  # what lets the node publish its devices; empty if that is not known
     node: str = ""  # the node of `pod`, if no node is known to have the hardware
 
 
@@ -383,7 +378,9 @@ def device_plugin_down(
     layout, state = labels.get(_MIG_LAYOUT, ""), labels.get(_MIG_STATE, "success")
     if resource.startswith("nvidia.com/") and layout and state != "success":
         text = f"the MIG manager has not applied {_MIG_LAYOUT}={layout} on {node}: state {state}"
-        return DevicePluginDown(text=text, layout=layout, is_failed=state == "failed")
+        verb = "repair" if state == "failed" else "wait for"
+        repair = f"{verb} the MIG manager on {node}, which applies {_MIG_LAYOUT}={layout}"
+        return DevicePluginDown(text=text, repair=repair)
     waiting = [row for row in pods.pending if pinned_to(pods.specs[row]) == node]
     for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
         if _is_plugin(pods.names[item], resource):
@@ -395,11 +392,14 @@ def device_plugin_down(
                 state = f"it waits for {blocker}: {why}" if blocker else state
             if state:
                 text = f"its device plugin {pod} on {node} does not run: {state}"
-                return DevicePluginDown(text=text, pod=pod, blocker=blocker)
+                waits = f"repair {blocker}, for which the device plugin on {node} waits"
+                own = f"repair device plugin {pod} on {node}"
+                return DevicePluginDown(text=text, pod=pod, repair=waits if blocker else own)
             if row is None or str(snapshot.cluster.nodes[row].status.capacity.get(resource, "0")) != "0":
                 return None
             text = f"its device plugin {pod} on {node} runs, but registers no {resource}"
-            return DevicePluginDown(text=text, pod=pod, finds_nothing=True)
+            repair = f"repair the driver or container runtime of {node}, so that {pod} registers its devices"
+            return DevicePluginDown(text=text, pod=pod, finds_nothing=True, repair=repair)
     if row is None:
         return None
     for daemon in daemon_pods(snapshot, options):
@@ -415,9 +415,9 @@ def device_plugin_down(
             reasons += [] if repelling is None else [f"it does not tolerate {repelling}"]
             name, why = f"{daemon.pod.metadata.namespace}/{owner}", " and ".join(reasons)
             lacks = f"creates no device plugin pod for {node}: {why}" if why else f"has no device plugin pod on {node}"
-            text = f"DaemonSet {name} {lacks}"
-            taint = str(repelling) if repelling is not None and is_selected else ""
-            return DevicePluginDown(text=text, daemon_set=name, taint=taint)
+            is_tainted = repelling is not None and is_selected
+            repair = f"let DaemonSet {name}, the device plugin, tolerate {repelling}" if is_tainted else ""
+            return DevicePluginDown(text=f"DaemonSet {name} {lacks}", repair=repair)
     return None
 
 
