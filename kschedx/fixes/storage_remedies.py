@@ -134,7 +134,7 @@ def _more_storage(
         terms = (NodeSelectorTerm(match_expressions=expressions),)
         affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
         volume = with_spec(volume, node_affinity=affinity)
-    is_divided = capacity.maximum_volume_size is not None and capacity.total > (here.limit or 0)
+    is_divided = capacity.maximum_volume_size is not None and capacity.free > (here.limit or 0)
     yield s.AddStorage(
         volume=volume,
         claim_key=finding.claim.claim,

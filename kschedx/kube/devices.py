@@ -16,7 +16,7 @@ from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.quantity import Written
 from kschedx.kube.scalars import Int64
 from kschedx.kube.selectors import NodeSelector
-from kschedx.kube.types import KubernetesObject, Taint
+from kschedx.kube.types import KubernetesObject, Taint, Toleration
 
 MAX_DEVICES_OF_CLAIM = 32
 """AllocationResultsMaxSize."""
@@ -83,10 +83,6 @@ class _DeviceCounterConsumption(Struct, frozen=True, kw_only=True, rename="camel
     counters: dict[str, _Counter] = {}
 
 
-class DeviceTaint(Taint, frozen=True, kw_only=True):
-    pass
-
-
 class _NodeAllocatableResourceMapping(Struct, frozen=True, kw_only=True, rename="camel"):
     capacity_key: str | None = None
     allocation_multiplier: Written | None = None
@@ -100,7 +96,7 @@ class BasicDevice(Struct, frozen=True, kw_only=True, rename="camel"):
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
-    taints: tuple[DeviceTaint, ...] = ()
+    taints: tuple[Taint, ...] = ()
     binds_to_node: bool = False
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
@@ -167,7 +163,7 @@ class _DeviceTaintSelector(Struct, frozen=True, kw_only=True):
 
 class _DeviceTaintRuleSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     device_selector: _DeviceTaintSelector | None = None
-    taint: DeviceTaint = DeviceTaint()
+    taint: Taint = Taint()
 
 
 class DeviceTaintRule(KubernetesObject, frozen=True, kw_only=True):
@@ -194,23 +190,6 @@ class DeviceClass(KubernetesObject, frozen=True, kw_only=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-class DeviceToleration(Struct, frozen=True, kw_only=True):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-
-    def tolerates(self, taint: DeviceTaint) -> bool:
-        """resourceclaim.ToleratesTaint: empty fields match everything, and the default operator is Equal."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.key and self.key != taint.key:
-            return False
-        if self.operator == "Exists":
-            return True
-        return self.operator in ("", "Equal") and self.value == taint.value
-
-
 class CapacityRequirements(Struct, frozen=True, kw_only=True):
     requests: dict[str, Written] = {}
 
@@ -222,7 +201,7 @@ class _RequestedDevices(Struct, frozen=True, kw_only=True, rename="camel"):
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
     count: Int64 = 0
-    tolerations: tuple[DeviceToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     capacity: CapacityRequirements | None = None
 
 

@@ -447,13 +447,8 @@ class CSIStorageCapacity(KubernetesObject, frozen=True, kw_only=True, rename="ca
         return None if written is None else quantity_value(written)
 
     @property
-    def total(self) -> int:
-        """What all volumes may have together, in bytes; 0 if that is not published."""
-        return 0 if self.capacity is None else quantity_value(self.capacity)
-
-    @property
     def free(self) -> int:
-        """The capacity in bytes, 0 if unknown."""
+        """What all new volumes may have together, in bytes; 0 if that is not published."""
         return 0 if self.capacity is None else quantity_value(self.capacity)
 
 

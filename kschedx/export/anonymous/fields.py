@@ -192,8 +192,6 @@ _WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacemen
     autoscalers.NodeSelectorRequirementWithMinValues: values.requirement,
     types.PodCondition: values.condition,
     descheduling.ConditionFacts: values.condition,
-    devices.DeviceTaint: values.requirement,
-    devices.DeviceToleration: values.requirement,
 }
 """Records in which one field decides how another is read."""
 

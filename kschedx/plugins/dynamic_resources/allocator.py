@@ -22,13 +22,13 @@ from kschedx.kube.devices import (
     DeviceClass,
     DeviceRequest,
     DeviceSelector,
-    DeviceTaint,
     EvaluationError,
     ExactDeviceRequest,
     ResourceClaim,
     language,
 )
-from kschedx.kube.types import Node
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
+from kschedx.kube.types import Node, Taint
 from kschedx.plugins.dynamic_resources import pools as capacity
 from kschedx.plugins.dynamic_resources.pools import (
     AllocatedState,
@@ -151,10 +151,6 @@ def _clashes(attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
     return _equal(attribute, other) or all(getattr(attribute, name) is None for name in _SCALARS)
 
 
-_PREVENTING = ("NoSchedule", "NoExecute")
-"""Taint effects that prevent allocation; others are ignored."""
-
-
 class RequestAlternative(ExactDeviceRequest, frozen=True, kw_only=True):
     """A request, or one alternative in its `firstAvailable`."""
 
@@ -177,12 +173,9 @@ class RequestAlternative(ExactDeviceRequest, frozen=True, kw_only=True):
         """The name in allocation results: `request`, or `request/alternative`."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
-    def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
-        """Return whether the request tolerates all taints that prevent allocation."""
-        return not any(
-            taint.effect in _PREVENTING and not any(toleration.tolerates(taint) for toleration in self.tolerations)
-            for taint in taints
-        )
+    def tolerates(self, taints: tuple[Taint, ...]) -> bool:
+        """Return whether the request tolerates all taints that prevent allocation (resourceclaim.ToleratesTaint)."""
+        return find_untolerated(taints, self.tolerations, effects=DO_NOT_SCHEDULE, comparison=False) is None
 
 
 class CheckedRequest(Struct, kw_only=True):
