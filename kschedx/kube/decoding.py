@@ -88,8 +88,8 @@ def _input_error(error: msgspec.ValidationError, data: bytes | bytearray | memor
     match = _PATH.match(str(error))
     message, path = (match["message"], match["path"] or "") if match else (str(error), "")
     field = path.removeprefix("key in ").removeprefix("$").removeprefix(".")
-    field = (invalid_field(field, message, data) or field).replace("[...]", "[*]")
-    return InputError(mismatch_text(message), place=Place(field=field))
+    found = invalid_value(field, message, msgspec.json.decode(data)) if "[...]" in field else None
+    return InputError(mismatch_text(message), place=Place(field=found[0] if found else field.replace("[...]", "[*]")))
 
 
 _STEP = lazy_pattern(r"\[\.\.\.\]|\[\d+\]|[^.\[\]]+")
@@ -99,17 +99,17 @@ _NAMES: Mapping[type, str] = {
 }  # fmt: skip
 
 
-def invalid_field(path: str, message: str, data: bytes | bytearray | memoryview | msgspec.Raw) -> str:
-    """Return a path of msgspec with the keys of maps, which it writes as `[...]`: those of the first value with the
-    type in its message. Empty if there is none."""
+def invalid_value(path: str, message: str, whole: object) -> tuple[str, object] | None:
+    """Return the field and the value at a path of msgspec, in which the keys of maps are `[...]`: those of the first
+    value with the type in its message. None if there is none."""
     got = _GOT.search(message)
-    if "[...]" not in path or got is None:
-        return ""
+    if "[...]" in path and got is None:
+        return None
 
-    def fields(value: object, steps: Sequence[str], field: str) -> Iterator[str]:
+    def fields(value: object, steps: Sequence[str], field: str) -> Iterator[tuple[str, object]]:
         if not steps:
-            if _NAMES.get(type(value)) == got[1]:
-                yield field
+            if got is None or _NAMES.get(type(value)) == got[1]:
+                yield field, value
             return
         first, *rest = steps
         if first == "[...]" and isinstance(value, dict):
@@ -122,7 +122,7 @@ def invalid_field(path: str, message: str, data: bytes | bytearray | memoryview 
         elif isinstance(value, dict) and first in value:
             yield from fields(value[first], rest, join_fields(field, first))
 
-    return next(fields(msgspec.json.decode(data), _STEP.findall(path), ""), "")
+    return next(fields(whole, _STEP.findall(path), ""), None)
 
 
 # Arguments of the library: manifests as dicts, or other types in their place. Anything else is an `InputError` with the

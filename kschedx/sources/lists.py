@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, join_fields
-from kschedx.kube.decoding import invalid_field, mismatch_text
+from kschedx.kube.decoding import invalid_value, mismatch_text
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.snapshot_header import SnapshotHeader, parse_list_header
@@ -352,8 +352,10 @@ def _explain_invalid(error: msgspec.ValidationError, items: list[msgspec.Raw]) -
     hint = "quote the value to make it a string" if is_unquoted else ""
     field = match["field"]
     if "[...]" in field:  # msgspec does not name the keys of untyped values, in which only numbers can be wrong
-        named = invalid_field(field, match["problem"], items[index])
-        field = named or _endless_number(json.loads(bytes(items[index]), parse_int=float)) or field
+        if endless := _endless_number(json.loads(bytes(items[index]), parse_int=float)):
+            field = endless
+        elif found := invalid_value(field, match["problem"], msgspec.json.decode(items[index])):
+            field = found[0]
     place = Place(object=_name_of(items[index]), field=field)
     return index, InputError(problem, place=place, hint=hint)
 

@@ -21,10 +21,10 @@ from kschedx.errors import (
 )
 from kschedx.framework.args import InTreeArgs, PluginArgs
 from kschedx.kube import field_errors
+from kschedx.kube.decoding import invalid_value, mismatch_text
 from kschedx.kube.escaping import Url
 from kschedx.kube.scalars import Duration, Int32, Int64
 from kschedx.kube.types import Pod
-from kschedx.patterns import lazy_pattern
 
 _LONGEST = 80
 
@@ -41,13 +41,13 @@ class Faults:
         self._wrong: frozenset[str] = frozenset()
         self._around: frozenset[str] = frozenset()
 
-    def add(self, error: ConfigError) -> None:
+    def add(self, error: InputError) -> None:
         field = error.place.field
         is_beside = field.rpartition(".")[0] in self._around
         if not (is_beside or any(_is_within(field, other) for other in self._wrong)):
-            self._errors.append(error)
+            self._errors.append(ConfigError(error.message, place=error.place, hint=error.hint))
 
-    def extend(self, errors: Iterable[ConfigError]) -> None:
+    def extend(self, errors: Iterable[InputError]) -> None:
         for error in errors:
             self.add(error)
 
@@ -71,10 +71,6 @@ def refuse(path: str, message: str, hint: str = "") -> ConfigError:
     return ConfigError(message, place=Place(field=path), hint=hint)
 
 
-def config_error(error: InputError, hint: str = "") -> ConfigError:
-    return ConfigError(error.message, place=error.place, hint=hint or error.hint)
-
-
 def nearest_or_all(name: str, known: Iterable[str]) -> str:
     """Return the hint for an unknown name: the nearest known one, or all of them if none is near."""
     names = sorted(known)
@@ -92,15 +88,6 @@ def shown(value: object) -> str:
 _T = TypeVar("_T")
 _Unknown: TypeAlias = Callable[[str, object, Iterable[str]], ConfigError | None]
 """The error for an unknown field from its place, its name, and the names of the known fields; None to ignore it."""
-
-_WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a string",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a mapping",
-}
 
 
 def unknown_field_error(place: str, key: object, known: Iterable[str]) -> ConfigError | None:
@@ -223,36 +210,10 @@ def _custom(kind: type, value: object) -> object:
 
 def _refusal(text: str, document: object, path: str) -> ConfigError:
     """Return msgspec's error in kschedx's words."""
-    reason = text.partition(" - at `$")[0]
-    steps = _steps(text)
-    if (holder := _value_at(document, steps)) and _OF_MAPPING.search(text) and isinstance(holder, Mapping):
-        steps += f".{next(key for key, item in holder.items() if _has_reported_type(item, reason))}"
-    bound = re.fullmatch(r"Expected `int` (<=|>=) (-?\d+)", reason)
-    mismatch = re.match(r"Expected `(\w+)", reason)
-    if bound:
-        expected = f"expected a whole number {bound[1]} {bound[2]}"
-    elif mismatch:
-        expected = f"expected {_WORDS.get(mismatch[1], mismatch[1])}"
-    else:
-        expected = reason[:1].lower() + reason[1:]
-    value = shown(_value_at(document, steps))
-    return refuse(join_fields(path, steps.removeprefix(".")), f"{expected}, found {value}")
-
-
-_OF_MAPPING = lazy_pattern(r"\[\.\.\.\]`$")
-"""The end of msgspec's error about a value in a mapping; it does not name the key."""
-_NAMES: Mapping[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "float": (float,),
-    "bool": (bool,),
-    "array": (list,),
-    "object": (dict,),
-}
-
-
-def _has_reported_type(value: object, reason: str) -> bool:
-    return type(value) in _NAMES.get(reason.rpartition("got `")[2].removesuffix("`"), ())
+    reason, _, where = text.partition(" - at `$")
+    field, value = invalid_value(where.removeprefix(".").removesuffix("`"), reason, document) or ("", document)
+    expected = mismatch_text(reason).partition(", found ")[0]
+    return refuse(join_fields(path, field), f"{expected[:1].lower()}{expected[1:]}, found {shown(value)}")
 
 
 def _steps(text: str) -> str:

@@ -44,7 +44,6 @@ from kschedx.framework.config.decoding import (
     Profile,
     ProfileDocument,
     SchedulerConfig,
-    config_error,
     decode,
     missing_field_errors,
     refuse,
@@ -53,8 +52,14 @@ from kschedx.framework.config.decoding import (
 )
 from kschedx.framework.config.expansion import Expansion, MergedSet, PluginPoints, expand, merge_plugins
 from kschedx.framework.registry import points_of_others, third_party
-from kschedx.kube import field_errors
-from kschedx.kube.names import label_key_errors
+from kschedx.kube.field_errors import (
+    duplicate,
+    forbidden_error,
+    invalid,
+    not_supported_error,
+    required_error,
+)
+from kschedx.kube.names import is_extended_resource, label_key_errors
 from kschedx.kube.scalars import Duration
 from kschedx.kube.selectors import compile_node_selector, compile_preferred_terms
 from kschedx.kube.types import TopologySpreadConstraint
@@ -86,7 +91,7 @@ def _decode_args(plugin: str, value: object, path: str, release: Release, faults
     return _with_defaults(decode({} if value is None else value, kind, path, faults), release)
 
 
-def _type_errors(plugin: str, value: Mapping[str, object], path: str, release: Release) -> Iterator[ConfigError]:
+def _type_errors(plugin: str, value: Mapping[str, object], path: str, release: Release) -> Iterator[InputError]:
     """Yield errors in the apiVersion and kind of arguments. Both are optional, but must match if set."""
     kind = f"{plugin}Args"
     version = value.get("apiVersion")
@@ -131,7 +136,7 @@ def _knows_binding_timeout(release: Release) -> bool:
     return release.enabled("DRADeviceBindingConditions") and release.enabled("DRAResourceClaimDeviceStatus")
 
 
-def _argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[ConfigError]:
+def _argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[InputError]:
     """Yield what kube-scheduler refuses in defaulted arguments, in its order."""
     match args:
         case DefaultPreemptionArgs():
@@ -154,7 +159,7 @@ def _argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[
             assert_never(args)
 
 
-def _default_preemption(args: DefaultPreemptionArgs, path: str) -> Iterator[ConfigError]:
+def _default_preemption(args: DefaultPreemptionArgs, path: str) -> Iterator[InputError]:
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
     yield from _range_errors(f"{path}.minCandidateNodesPercentage", percentage, 0, 100)
     if absolute < 0:
@@ -164,60 +169,52 @@ def _default_preemption(args: DefaultPreemptionArgs, path: str) -> Iterator[Conf
         yield _invalid(f"{path}.minCandidateNodesPercentage", percentage, detail)
 
 
-def _invalid(path: str, value: object, detail: str) -> ConfigError:
-    return config_error(field_errors.invalid(path, shown(value), detail))
+def _invalid(path: str, value: object, detail: str) -> InputError:
+    return invalid(path, shown(value), detail)
 
 
-def _dynamic_resources(args: DynamicResourcesArgs, path: str, release: Release) -> Iterator[ConfigError]:
+def _dynamic_resources(args: DynamicResourcesArgs, path: str, release: Release) -> Iterator[InputError]:
     """Yield errors in the arguments. Unlike in the API, a field of a disabled feature is an error."""
     if args.filter_timeout is not None:
         where = f"{path}.filterTimeout"
         if not release.enabled("DRASchedulerFilterTimeout"):
-            yield _forbidden_error(where, "DRASchedulingFilterTimeout feature gate is disabled")
+            yield forbidden_error(where, "DRASchedulingFilterTimeout feature gate is disabled")
         elif args.filter_timeout < Duration(0):
             yield _invalid(where, str(args.filter_timeout), "must be zero or positive")
     if args.binding_timeout is not None:
         where = f"{path}.bindingTimeout"
         if not _knows_binding_timeout(release):
             detail = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"
-            yield _forbidden_error(where, detail)
+            yield forbidden_error(where, detail)
         elif args.binding_timeout < Duration.seconds(1):
             yield _invalid(where, str(args.binding_timeout), "must be at least 1 second")
 
 
-def _forbidden_error(path: str, detail: str) -> ConfigError:
-    return config_error(field_errors.forbidden_error(path, detail))
-
-
-def _node_affinity(args: NodeAffinityArgs, path: str) -> Iterator[ConfigError]:
+def _node_affinity(args: NodeAffinityArgs, path: str) -> Iterator[InputError]:
     affinity, where = args.added_affinity, f"{path}.addedAffinity"
     if affinity is None:
         return
     if (selector := affinity.required_during_scheduling_ignored_during_execution) is not None:
         field = f"{where}.requiredDuringSchedulingIgnoredDuringExecution"
-        yield from map(config_error, compile_node_selector(selector, field=field).errors)
+        yield from compile_node_selector(selector, field=field).errors
     field = f"{where}.preferredDuringSchedulingIgnoredDuringExecution"
     try:
         compile_preferred_terms(affinity.preferred_during_scheduling_ignored_during_execution, field=field)
     except InputError as error:
-        yield config_error(error)
+        yield error
 
 
-def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str) -> Iterator[ConfigError]:
+def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str) -> Iterator[InputError]:
     seen: set[str] = set()
     for i, resource in enumerate(args.resources):
         if resource.name in seen:
-            yield _duplicate(f"{path}[{i}].name", resource.name)
+            yield duplicate(f"{path}[{i}].name", shown(resource.name))
         seen.add(resource.name)
         if resource.weight != 1:
             yield _invalid(f"{path}[{i}].weight", resource.weight, "must be 1")
 
 
-def _duplicate(path: str, value: object) -> ConfigError:
-    return refuse(path, f"Duplicate value: {shown(value)}")
-
-
-def _node_resources_fit(args: NodeResourcesFitArgs, path: str, release: Release) -> Iterator[ConfigError]:
+def _node_resources_fit(args: NodeResourcesFitArgs, path: str, release: Release) -> Iterator[InputError]:
     for i, name in enumerate(args.ignored_resources):
         yield from _label_name(f"{path}.ignoredResources[{i}]", name)
     for i, group in enumerate(args.ignored_resource_groups):
@@ -228,7 +225,7 @@ def _node_resources_fit(args: NodeResourcesFitArgs, path: str, release: Release)
     yield from _scoring_strategy(args.scoring_strategy, f"{path}.scoringStrategy", release)
 
 
-def _scoring_strategy(strategy: ScoringStrategy, path: str, release: Release) -> Iterator[ConfigError]:
+def _scoring_strategy(strategy: ScoringStrategy, path: str, release: Release) -> Iterator[InputError]:
     if strategy.type not in _SCORING_STRATEGIES:
         yield _not_supported_error(f"{path}.type", strategy.type, _SCORING_STRATEGIES)
     for i, resource in enumerate(strategy.resources):
@@ -239,23 +236,21 @@ def _scoring_strategy(strategy: ScoringStrategy, path: str, release: Release) ->
     must_fit = release.arguments.ratio_must_fit_strategy
     if ratio is None:
         if strategy.type == REQUESTED_TO_CAPACITY_RATIO:  # without this check, kube-scheduler crashes
-            yield _required_error(where, "must be specified when type is RequestedToCapacityRatio")
+            yield required_error(where, "must be specified when type is RequestedToCapacityRatio")
     elif must_fit and strategy.type != REQUESTED_TO_CAPACITY_RATIO:
-        yield _forbidden_error(where, "must be nil when type is not RequestedToCapacityRatio")
+        yield forbidden_error(where, "must be nil when type is not RequestedToCapacityRatio")
     else:
         yield from _function_shape(ratio.shape, f"{where}.shape" if must_fit else f"{path}.shape", release)
 
 
-def _required_error(path: str, detail: str = "") -> ConfigError:
-    return config_error(field_errors.required_error(path, detail))
-
-
-def _not_supported_error(path: str, value: str, supported: Iterable[str]) -> ConfigError:
+def _not_supported_error(path: str, value: str, supported: Iterable[str]) -> InputError:
     values = sorted(supported)
-    return config_error(field_errors.not_supported_error(path, shown(value), values), nearest(value, values))
+    error = not_supported_error(path, shown(value), values)
+    error.hint = nearest(value, values)
+    return error
 
 
-def _pod_topology_spread(args: PodTopologySpreadArgs, path: str) -> Iterator[ConfigError]:
+def _pod_topology_spread(args: PodTopologySpreadArgs, path: str) -> Iterator[InputError]:
     constraints, where = args.default_constraints, f"{path}.defaultingType"
     if args.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
         yield _not_supported_error(where, args.defaulting_type, (SYSTEM_DEFAULTING, LIST_DEFAULTING))
@@ -267,29 +262,29 @@ def _pod_topology_spread(args: PodTopologySpreadArgs, path: str) -> Iterator[Con
         yield from _default_constraint(constraint, where)
         key = (constraint.topology_key, constraint.when_unsatisfiable)
         if key in seen:
-            yield _duplicate(where, f"{{{key[0]}, {key[1]}}}")
+            yield duplicate(where, shown(f"{{{key[0]}, {key[1]}}}"))
         seen.add(key)
 
 
-def _default_constraint(constraint: TopologySpreadConstraint, path: str) -> Iterator[ConfigError]:
+def _default_constraint(constraint: TopologySpreadConstraint, path: str) -> Iterator[InputError]:
     actions = ("DoNotSchedule", "ScheduleAnyway")
     if constraint.max_skew <= 0:
         yield _invalid(f"{path}.maxSkew", constraint.max_skew, "not in valid range (0, inf)")
     if constraint.topology_key:
         yield from _label_name(f"{path}.topologyKey", constraint.topology_key)
     else:
-        yield _required_error(f"{path}.topologyKey", "can not be empty")
+        yield required_error(f"{path}.topologyKey", "can not be empty")
     if not constraint.when_unsatisfiable:
-        yield _required_error(f"{path}.whenUnsatisfiable", "can not be empty")
+        yield required_error(f"{path}.whenUnsatisfiable", "can not be empty")
     elif constraint.when_unsatisfiable not in actions:
         yield _not_supported_error(f"{path}.whenUnsatisfiable", constraint.when_unsatisfiable, actions)
     if constraint.label_selector is not None:
-        yield _forbidden_error(
+        yield forbidden_error(
             f"{path}.labelSelector", "constraint must not define a selector, as they deduced for each pod"
         )
 
 
-def _volume_binding(args: VolumeBindingArgs, path: str, release: Release) -> Iterator[ConfigError]:
+def _volume_binding(args: VolumeBindingArgs, path: str, release: Release) -> Iterator[InputError]:
     if args.bind_timeout_seconds < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
         yield _invalid(f"{path}.bindTimeoutSeconds", args.bind_timeout_seconds, detail)
@@ -302,9 +297,9 @@ def _volume_binding(args: VolumeBindingArgs, path: str, release: Release) -> Ite
         yield _invalid(f"{path}.shape", points, detail)
 
 
-def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, release: Release) -> Iterator[ConfigError]:
+def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, release: Release) -> Iterator[InputError]:
     if not shape:
-        yield _required_error(path, "at least one point must be specified")
+        yield required_error(path, "at least one point must be specified")
         return
     for i in range(1, len(shape)):
         if shape[i - 1].utilization >= shape[i].utilization:
@@ -316,12 +311,12 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, release
         yield from _range_errors(f"{path}[{i}].score", point.score, 0, _LARGEST_SCORE)
 
 
-def _range_errors(path: str, value: int, lowest: int, highest: int) -> Iterator[ConfigError]:
+def _range_errors(path: str, value: int, lowest: int, highest: int) -> Iterator[InputError]:
     if not lowest <= value <= highest:
         yield _invalid(path, value, f"not in valid range [{lowest}, {highest}]")
 
 
-def _label_name(path: str, name: str) -> Iterable[ConfigError]:
+def _label_name(path: str, name: str) -> Iterable[InputError]:
     return (_invalid(path, name, message) for message in label_key_errors(name))
 
 
@@ -333,7 +328,7 @@ def _label_name(path: str, name: str) -> Iterable[ConfigError]:
 _LOCK = "leases"
 
 
-def _component_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
+def _component_errors(document: ConfigurationDocument) -> Iterator[InputError]:
     """Yield errors in the fields before the profiles."""
     if document.client_connection.burst < 0:
         yield _invalid("clientConnection.burst", document.client_connection.burst, "must be non-negative")
@@ -342,7 +337,7 @@ def _component_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
         yield _invalid("parallelism", document.parallelism, "should be an integer value greater than zero")
 
 
-def _scheduling_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
+def _scheduling_errors(document: ConfigurationDocument) -> Iterator[InputError]:
     """Yield errors in the fields after the profiles."""
     yield from _percentage_errors("percentageOfNodesToScore", document.percentage_of_nodes_to_score)
     if document.pod_initial_backoff_seconds <= 0:
@@ -353,7 +348,7 @@ def _scheduling_errors(document: ConfigurationDocument) -> Iterator[ConfigError]
     yield from _extenders(document.extenders)
 
 
-def _leader_election(election: LeaderElection) -> Iterator[ConfigError]:
+def _leader_election(election: LeaderElection) -> Iterator[InputError]:
     if not election.leader_elect:
         return
     zero = Duration(0)
@@ -369,46 +364,46 @@ def _leader_election(election: LeaderElection) -> Iterator[ConfigError]:
         yield _invalid("leaderElection.resourceLock", election.resource_lock, f'resourceLock value must be "{_LOCK}"')
 
 
-def _percentage_errors(path: str, percentage: int | None) -> Iterator[ConfigError]:
+def _percentage_errors(path: str, percentage: int | None) -> Iterator[InputError]:
     if percentage is not None and not 0 <= percentage <= 100:
         yield _invalid(path, percentage, "not in valid range [0-100]")
 
 
-def _removed_plugin_errors(merged: Mapping[str, MergedSet], removed: Sequence[str]) -> Iterator[ConfigError]:
+def _removed_plugin_errors(merged: Mapping[str, MergedSet], removed: Sequence[str]) -> Iterator[InputError]:
     for point in POINTS:
         for entry in merged[point].enabled:
             if entry.name in removed:
                 yield _removed_plugin_error(entry.path, entry.name)
 
 
-def _plugin_config_errors(configs: Sequence[PluginConfig], path: str, removed: Sequence[str]) -> Iterator[ConfigError]:
+def _plugin_config_errors(configs: Sequence[PluginConfig], path: str, removed: Sequence[str]) -> Iterator[InputError]:
     seen: set[str] = set()
     for i, config in enumerate(configs):
         if config.name in seen:
-            yield _duplicate(f"{path}[{i}]", config.name)
+            yield duplicate(f"{path}[{i}]", shown(config.name))
         seen.add(config.name)
         if config.name in removed:
             yield _removed_plugin_error(f"{path}[{i}]", config.name)
 
 
-def _removed_plugin_error(path: str, plugin: str) -> ConfigError:
+def _removed_plugin_error(path: str, plugin: str) -> InputError:
     version = shown(V1)
     return _invalid(path, plugin, f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})")
 
 
-def _scheduler_name_errors(names: Sequence[str]) -> Iterator[ConfigError]:
+def _scheduler_name_errors(names: Sequence[str]) -> Iterator[InputError]:
     first: dict[str, int] = {}
     for i, name in enumerate(names):
         path = f"profiles[{i}].schedulerName"
         if not name:
-            yield _required_error(path)
+            yield required_error(path, "")
         if name in first:
             other = f"profiles[{first[name]}].schedulerName"
             yield refuse(path, f"Duplicate value: {shown(name)}", f"it is also that of {other}")
         first.setdefault(name, i)
 
 
-def _queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> Iterator[ConfigError]:
+def _queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> Iterator[InputError]:
     """Yield errors for profiles that differ: all pending pods are in one queue, so every profile must sort it the same
     way."""
     if len(queue_sorts[0].enabled) > 1:
@@ -420,7 +415,7 @@ def _queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> It
             yield _invalid(f"profiles[{i}].plugins.queueSort", names, release.arguments.different_queue_sort)
 
 
-def _extenders(extenders: Iterable[Extender]) -> Iterator[ConfigError]:
+def _extenders(extenders: Iterable[Extender]) -> Iterator[InputError]:
     managed: set[str] = set()
     binders = 0
     for i, extender in enumerate(extenders):
@@ -438,18 +433,11 @@ def _extenders(extenders: Iterable[Extender]) -> Iterator[ConfigError]:
         yield _invalid("extenders", message, "only one extender can implement bind")
 
 
-def _extended_resource_name(path: str, name: str) -> Iterator[ConfigError]:
+def _extended_resource_name(path: str, name: str) -> Iterator[InputError]:
     wrong = list(label_key_errors(name))
     yield from (_invalid(path, name, message) for message in wrong)
-    if not wrong and not _is_extended_resource(name):
+    if not wrong and not is_extended_resource(name):
         yield _invalid(path, name, "is an invalid extended resource name")
-
-
-def _is_extended_resource(name: str) -> bool:
-    """Return whether the resource has a domain other than kubernetes.io, and a name short enough for the prefix of
-    quotas."""
-    native = "/" not in name or "kubernetes.io/" in name
-    return not native and not name.startswith("requests.") and not any(label_key_errors(f"requests.{name}"))
 
 
 # The steps from a parsed KubeSchedulerConfiguration to profiles.
@@ -602,7 +590,7 @@ def _check_args_of_others(draft: _Draft, others: Set[str], faults: Faults) -> No
             decode(own, ARGS_OF_OTHERS[plugin], draft.args_paths[plugin], faults, _misspelt)
 
 
-def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Release) -> Iterator[ConfigError]:
+def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Release) -> Iterator[InputError]:
     removed = release.removed_plugins if document.api_version == V1 else ()
     yield from _component_errors(document)
     yield from _scheduler_name_errors([draft.scheduler_name for draft in drafts])
@@ -654,7 +642,7 @@ def _with_resources_of_extenders(draft: _Draft, extenders: Iterable[Extender]) -
     return {**draft.args, "NodeResourcesFit": replace(args, ignored_resources=ignored)}
 
 
-def _different_queues(profiles: Sequence[Profile], expansions: Sequence[Expansion]) -> Iterator[ConfigError]:
+def _different_queues(profiles: Sequence[Profile], expansions: Sequence[Expansion]) -> Iterator[InputError]:
     """Yield errors for profiles with another queue sort plugin than the first. This is checked after expansion, since
     MultiPoint may enable that plugin."""
     first, expected = profiles[0], expansions[0].queue_sort
