@@ -89,32 +89,35 @@ def _head(header: SnapshotHeader) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "List", "metadata": {"annotations": header.annotations()}}
 
 
-# The profiles that come with kschedx, by name: `profiles/` in a checkout, `kschedx/_profiles` when installed.
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def shipped_folder(name: str) -> Path:
+    """Return a folder that comes with kschedx: `profiles/` in a checkout, `kschedx/_profiles` when installed."""
+    installed = _PACKAGE / f"_{name}"
+    return installed if installed.is_dir() else _PACKAGE.parent / name
+
+
+# The profiles that come with kschedx, by name.
 
 DEFAULT = "default"  # the default profile of the emulated version
 
 _POLICIES = {"policy-1.13": "1.13", "policy-1.0": "1.5"}
 """Policy files to their versions; 1.5 evaluates them as 1.0 did."""
 
-_PACKAGE = Path(__file__).resolve().parent.parent
-
-INSTALLED = "_profiles"  # the folder of the profiles in the installed package
-
-
-def _folder() -> Path:
-    installed = _PACKAGE / INSTALLED
-    return installed if installed.is_dir() else _PACKAGE.parent / "profiles"
-
 
 def names() -> list[str]:
     """Return every name that `_find` accepts."""
-    return [DEFAULT, *sorted(path.stem for path in _folder().glob("*.yaml"))]
+    return [DEFAULT, *sorted(path.stem for path in shipped_folder("profiles").glob("*.yaml"))]
 
 
 def purposes() -> dict[str, str]:
     """Return the first sentence of the comment at the start of each profile; the defaults of versions are last, the
     newest first."""
-    return {path.stem: _purpose(path) for path in sorted(_folder().glob("*.yaml"), key=lambda path: _order(path.stem))}
+    return {
+        path.stem: _purpose(path)
+        for path in sorted(shipped_folder("profiles").glob("*.yaml"), key=lambda path: _order(path.stem))
+    }
 
 
 def _find(name: str) -> Path | None:
@@ -125,7 +128,7 @@ def _find(name: str) -> Path | None:
     """
     if name in names():
         print_note_if_file(name)
-        return None if name == DEFAULT else _folder() / f"{name}.yaml"
+        return None if name == DEFAULT else shipped_folder("profiles") / f"{name}.yaml"
     if name == "-" or Path(name).exists() or name.endswith((".yaml", ".yml", ".json")):
         return Path(name)
     known = names()

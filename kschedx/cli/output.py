@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from kschedx.errors import (
     UndecidableError,
     system_reason,
 )
+from kschedx.kube.escaping import typed_command
 from kschedx.progress import Phase, report_progress
 from kschedx.wording import visible
 
@@ -373,7 +373,7 @@ def input_digest(inputs: Iterable[Path]) -> str:
 
 def command_line() -> str:
     """Return the command line in a form that a shell reads."""
-    return shlex.join(("kschedx", *_ASKED.get()))
+    return typed_command(("kschedx", *_ASKED.get()))
 
 
 def _page(page: Page, output: Format) -> str:

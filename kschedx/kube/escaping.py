@@ -139,6 +139,11 @@ def add_cluster_options(command: str) -> str:
     return f"{command} {join(options)}" if options and not command.startswith("#") else command
 
 
+def typed_command(words: Iterable[str]) -> str:
+    """Return a command that the user typed, as a shell reads it."""
+    return join(words)
+
+
 def shell_comment(text: str) -> str:
     """Return a line that a shell ignores, whatever the text contains."""
     return f"# {visible(text)}"

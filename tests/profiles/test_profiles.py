@@ -88,4 +88,4 @@ def test_the_wheel_contains_the_profiles() -> None:
     import tomllib
 
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
-    assert wheel["wheel"]["force-include"] == {"profiles": f"kschedx/{files.INSTALLED}"}
+    assert wheel["wheel"]["force-include"] == {name: f"kschedx/_{name}" for name in ("completions", "profiles")}
