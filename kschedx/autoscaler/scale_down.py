@@ -509,6 +509,7 @@ class Removal(Struct, frozen=True, kw_only=True):
     minimum: Minimum | None
     pending: tuple[str, ...]
     """The pending pods among `pods`: those that fit the node, where the autoscaler places them first."""
+    leaving: int = 0  # other nodes of the group that are being deleted and that its target still counts
 
     @property
     def is_removable(self) -> bool:
@@ -606,6 +607,7 @@ class ScaleDown:
             needed=self.flags.unneeded_time if state.is_ready else self.flags.unready_time,
             minimum=self._minimum(node),
             pending=tuple(map(self._snapshot.pods.key, placed)),
+            leaving=max(self._leaving.get(state.group or "", 0) - self._is_being_deleted(node), 0),
         )
         reasons = tuple(self._reasons(removal, node, state))
         if not is_one_of_many or reasons[:1] not in _BEFORE_PLACES:
@@ -626,7 +628,7 @@ class ScaleDown:
             yield Unremovable.CLUSTER_UNHEALTHY
         if removal.group is None:
             yield Unremovable.NOT_AUTOSCALED
-        elif removal.group.target <= removal.group.min_size:
+        elif removal.group.target - removal.leaving <= removal.group.min_size:
             yield Unremovable.NODE_GROUP_MIN_SIZE_REACHED
         if self._is_upcoming(state):
             yield Unremovable.STARTING
@@ -659,6 +661,16 @@ class ScaleDown:
     def _is_upcoming(self, state: NodeState) -> bool:
         group = self._loop.state.groups_by_name.get(state.group or "")
         return group is not None and group.upcoming > 0 and not state.has_started
+
+    @cached_property
+    def _leaving(self) -> Mapping[str, int]:
+        """Groups to their nodes that are being deleted and that the target still counts: it goes down with the call to
+        the cloud, after the drain. Upstream: removableNodes in core/scaledown/unneeded/nodes.go."""
+        nodes = [(state.group, self._snapshot.cluster.nodes[state.row]) for state in self._loop.state.states]
+        there = Counter(group for group, _ in nodes if group is not None)
+        deleted = Counter(group for group, node in nodes if group is not None and self._is_being_deleted(node))
+        groups = (group for name in deleted if (group := self.autoscaler.status.group(name)) is not None)
+        return {group.name: deleted[group.name] - max(there[group.name] - group.target, 0) for group in groups}
 
     def _is_being_deleted(self, node: Node) -> bool:
         since = _taint_time(node, TO_BE_DELETED)

@@ -28,6 +28,7 @@ from kschedx.controllers.deployment import (
     UpdateStrategy,
     strategy_of,
 )
+from kschedx.controllers.rollouts import Rollout
 from kschedx.controllers.stateful_set import AdmittedPods, RefusedReplicas, admit_pods
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place
@@ -35,7 +36,7 @@ from kschedx.explain.admission import QuotaLedger, charged_object, enforcing_nam
 from kschedx.explain.setup import Setup
 from kschedx.grouping import group_pairs
 from kschedx.kube.decoding import Manifest, map_at
-from kschedx.kube.documents import Document, with_spec
+from kschedx.kube.documents import with_spec
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import (
@@ -90,41 +91,6 @@ class _ControlledCluster(Protocol):
     def put(self, snapshot: Snapshot) -> None:
         """Replace objects other than pods, nodes, and storage with those of `snapshot`."""
         ...
-
-
-class RolloutDocument(Document, frozen=True, omit_defaults=True):
-    """How far a workload's controller has come in replacing pods of older templates."""
-
-    reference: str = field(name="workload")
-    old: int  # pods of older templates when the rollout began, without pods that keep their template
-    replaced: int
-    waiting: int  # pending pods of the new template
-    is_done: bool = field(name="done")
-    refusal: str = ""  # why the API server admits no more pods, in their controller's message
-    kept: tuple[str, ...] = ()
-    """Older pods, `namespace/name`, for which the rollout waits: no kubelet confirms their deletion."""
-
-
-class Rollout(Struct, kw_only=True):
-    workload: Workload
-    strategy: UpdateStrategy
-    old: int
-    replaced: int = 0
-    waiting: int = 0
-    refusal: str = ""
-    kept: tuple[str, ...] = ()
-
-    @property
-    def reference(self) -> str:
-        return self.workload.reference
-
-    @property
-    def is_done(self) -> bool:
-        return self.replaced == self.old and not (self.waiting or self.refusal or self.kept)
-
-    @property
-    def stalls(self) -> bool:
-        return not self.is_done and not isinstance(self.strategy, NoRollout)
 
 
 class _ManagedWorkload(Struct, kw_only=True):
@@ -432,6 +398,17 @@ class Manager:
         if managed.rollout is not None:
             managed.rollout.kept = tuple(sorted(map(self._cluster.pods.key, rows)))
 
+    def _report_unready(self, managed: _ManagedWorkload, ordinal: int | None, rows: Mapping[int, int]) -> None:
+        """Report the pod for which the rollout of a StatefulSet waits, if there is one."""
+        if managed.rollout is None:
+            return
+        managed.rollout.unready = managed.rollout.lost_node = ""
+        if ordinal is not None:
+            row, cluster = rows[ordinal], self._cluster.snapshot.cluster
+            node = int(self._cluster.pods.node[row])
+            managed.rollout.unready = self._cluster.pods.key(row)
+            managed.rollout.lost_node = cluster.names[node] if node >= 0 and cluster.nodes[node].is_lost else ""
+
     def _delete_old(self, managed: _ManagedWorkload, row: int) -> None:
         """Delete a pod with a name or node of its own, which stays terminating if no kubelet confirms that."""
         if self._stays_terminating(row):
@@ -454,6 +431,7 @@ class Manager:
         for ordinal in step.delete:
             self._delete_old(managed, rows[ordinal])
         self._keep(managed, filter(partial(self._is_kept, managed), managed.outdated))
+        self._report_unready(managed, None if step else stateful_set.first_unready(spec, self._ordinals(managed)), rows)
         has_moved = bool(step.delete)
         for ordinal in step.create:
             keeps = managed.before is not None and ordinal - spec.start < spec.partition

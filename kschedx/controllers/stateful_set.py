@@ -101,6 +101,11 @@ def blocking_ordinal(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod], ordi
     return next((earlier for earlier in before if earlier not in pods or _blocks(pods[earlier])), None)
 
 
+def first_unready(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> int | None:
+    """Return the lowest ordinal whose pod is not available; None if all existing ones are."""
+    return next((ordinal for ordinal in spec.ordinals if ordinal in pods and _blocks(pods[ordinal])), None)
+
+
 def _blocks(pod: OrdinalPod) -> bool:
     return pod.is_terminating or not pod.is_available
 

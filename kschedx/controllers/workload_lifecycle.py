@@ -780,6 +780,8 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
             return None
     waiting = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
     stuck = [pod for pod, state in waiting if not isinstance(state, states.BeingDeleted) or state.is_node_lost]
+    if not stuck and workload.kind == "StatefulSet":  # it creates another pod of the name once this one is gone
+        stuck = [pod for pod, _ in waiting]
     return stuck[0] if stuck else None
 
 

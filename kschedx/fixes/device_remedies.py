@@ -51,8 +51,19 @@ _TRIED = 3
 """The most ways to free the devices of a node, and the most device classes for a claim of which only the name is known.
 The trial decides which of them help."""
 
+_DeviceProblem = (
+    f.InsufficientDevices
+    | f.DeviceClaimNotFound
+    | f.DeviceClaimNotCreated
+    | f.DeviceClaimBeingDeleted
+    | f.DeviceClaimNotOwned
+    | f.DeviceClassNotFound
+    | f.DeviceClaimOutOfReach
+    | f.DeviceSelectorFailed
+)
 
-def device_remedies(finding: f.DeviceFinding, place: RemedyCandidate) -> Iterator[s.FixStep]:
+
+def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
     devices = place.snapshot.devices
     match finding:
         case f.InsufficientDevices():
@@ -284,20 +295,14 @@ def _change_requests(
         yield _recreate_step(title, claim, spec, place, cost)
 
 
-def _with_exactly(
-    request: DeviceRequest, change: Callable[[ExactDeviceRequest], ExactDeviceRequest], name: str = ""
-) -> DeviceRequest:
-    """Return the request with what it requests exactly changed, unless it has another name or only alternatives."""
-    if request.exactly is None or name not in ("", request.name):
-        return request
-    return replace(request, exactly=change(request.exactly))
-
-
 def _with_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimSpec:
-    def corrected(exactly: ExactDeviceRequest) -> ExactDeviceRequest:
-        return replace(exactly, device_class_name=meant) if exactly.device_class_name == wrong else exactly
+    def changed(request: DeviceRequest) -> DeviceRequest:
+        exactly = request.exactly
+        if exactly is None or exactly.device_class_name != wrong:
+            return request
+        return replace(request, exactly=replace(exactly, device_class_name=meant))
 
-    return _with_requests(spec, partial(_with_exactly, change=corrected))
+    return _with_requests(spec, changed)
 
 
 def _fewer(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
@@ -311,9 +316,9 @@ def _fewer(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s
         amounts = {part.capacity: part.left for part in left}
         lower = ", ".join(f"{part.capacity} from {part.needed} to {part.left}" for part in left)
         title = f"lower {lower} in request {short.request} of {{}}"
-        change = partial(_with_capacity, amounts=amounts)
-        changed = partial(_with_exactly, change=change, name=short.request)
-        yield from _change_requests(short.claim, changed, title, place)
+        yield from _change_requests(
+            short.claim, partial(_with_capacity, name=short.request, amounts=amounts), title, place
+        )
     if finding.shortages:
         return
     for key in finding.claims:
@@ -324,8 +329,12 @@ def _fewer(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s
 
 
 def _request_devices(key: str, name: str, number: int, place: RemedyCandidate) -> Iterator[s.FixStep]:
-    change = partial(replace, allocation_mode=AllocationMode.EXACT_COUNT, count=number)
-    changed = partial(_with_exactly, change=change, name=name)
+    def changed(request: DeviceRequest) -> DeviceRequest:
+        if request.name != name or request.exactly is None:
+            return request
+        exactly = replace(request.exactly, allocation_mode=AllocationMode.EXACT_COUNT, count=number)
+        return replace(request, exactly=exactly)
+
     yield from _change_requests(key, changed, f"request {count(number, 'device')} in request {name} of {{}}", place)
 
 
@@ -340,8 +349,7 @@ def _wider(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s
     for short in finding.shortages:
         if short.capacity:
             title = f"remove the capacity of request {short.request} from {{}}"
-            changed = partial(_with_exactly, change=partial(replace, capacity=None), name=short.request)
-            yield from _change_requests(short.claim, changed, title, place)
+            yield from _change_requests(short.claim, partial(_without_capacity, name=short.request), title, place)
     for key in finding.claims if finding.constraints else ():
         claim = _unshared_claim(key, place)
         if claim is not None and claim.spec.devices.constraints:
@@ -407,10 +415,14 @@ def _with_expression(
             yield s.ObjectStep(title=where, cost=s.Cost.TYPO, group=s.FixGroup.CLUSTER, objects=(changed,))
         return
 
-    def reworded(exactly: ExactDeviceRequest) -> ExactDeviceRequest:
-        return replace(exactly, selectors=_reworded(exactly.selectors, expression, wanted))
+    def reworded(request: DeviceRequest) -> DeviceRequest:
+        exactly = request.exactly
+        if exactly is None:
+            return request
+        selectors = _reworded(exactly.selectors, expression, wanted)
+        return replace(request, exactly=replace(exactly, selectors=selectors))
 
-    yield from _change_requests(key, partial(_with_exactly, change=reworded), title, place, s.Cost.TYPO)
+    yield from _change_requests(key, reworded, title, place, s.Cost.TYPO)
 
 
 def _corrected_expression(failed: f.DeviceSelectorFailed, place: RemedyCandidate) -> tuple[str, str]:
@@ -611,13 +623,21 @@ def _driver_step(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> 
     return s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.FixGroup.CAPACITY, objects=slices, maker=driver)
 
 
-def _with_capacity(exactly: ExactDeviceRequest, amounts: Mapping[str, str]) -> ExactDeviceRequest:
+def _with_capacity(request: DeviceRequest, name: str, amounts: Mapping[str, str]) -> DeviceRequest:
     """Return the request with other amounts of capacities, which it may name with the domain of their driver."""
-    if exactly.capacity is None:
-        return exactly
-    known = exactly.capacity.requests.items()
-    requests = {key: amounts.get(key, amounts.get(key.rpartition("/")[2], amount)) for key, amount in known}
-    return replace(exactly, capacity=replace(exactly.capacity, requests=requests))
+    if request.name != name or request.exactly is None or request.exactly.capacity is None:
+        return request
+    capacity = request.exactly.capacity
+    requests = {
+        key: amounts.get(key, amounts.get(key.rpartition("/")[2], amount)) for key, amount in capacity.requests.items()
+    }
+    return replace(request, exactly=replace(request.exactly, capacity=replace(capacity, requests=requests)))
+
+
+def _without_capacity(request: DeviceRequest, name: str) -> DeviceRequest:
+    if request.name != name or request.exactly is None:
+        return request
+    return replace(request, exactly=replace(request.exactly, capacity=None))
 
 
 def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:

@@ -199,7 +199,7 @@ def fit(
     pods = pods[: most + 1]
     first = len(snapshot.pods)
     world = with_pods(snapshot, pods)
-    simulator = Simulator(world, setup, options or SimulationOptions())
+    simulator = Simulator(world, setup, options or SimulationOptions(needs_volumes=False))
     before = NodeUsage(simulator.run.scheduler.nodes)
     rows = range(first, first + most)
     placed = np.fromiter(_placed_nodes(simulator, rows), dtype=np.int64)

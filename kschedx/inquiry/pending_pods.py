@@ -23,7 +23,8 @@ from kschedx.framework.moving import Run
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, uncordoning_more
-from kschedx.inquiry.simulation import PodKeys, Simulation, WorkloadResult
+from kschedx.inquiry.pod_keys import PodKeys
+from kschedx.inquiry.simulation import Simulation, WorkloadResult
 from kschedx.kube.documents import Document, Json, part_of, to_json, with_spec
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.storage import PersistentVolumeClaim

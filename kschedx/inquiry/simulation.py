@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import overload
 
 import numpy as np
 from msgspec import Struct, field
 
 from kschedx.controllers import stateful_set
-from kschedx.controllers.manager import Rollout, RolloutDocument
 from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
+from kschedx.controllers.rollouts import Rollout, RolloutDocument
 from kschedx.controllers.states import CannotStart, Failed, NotBound, RejectedByKubelet, RolloutStalled
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
 from kschedx.controllers.workloads import (
@@ -51,6 +50,7 @@ from kschedx.inquiry.pod import (
     left_without_pods,
     not_bound_state,
 )
+from kschedx.inquiry.pod_keys import PodKeys, PodTexts
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Document, Json, document, part_of, with_spec
@@ -64,61 +64,10 @@ from kschedx.simulate.moves import GoalResult
 from kschedx.simulate.queue import QueueStep, StepDocument, replay
 from kschedx.simulate.simulator import KueueResult, Simulator
 from kschedx.snapshot.columns import IntArray
-from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, SourceDocument
 
 _MOST_OF_OTHERS = 50  # the number of different pods of other schedulers that are explained
 _MOST_BOUND = 100  # the number of different pods in a row of a node that are tried against its kubelet
-
-
-# The results of pending pods after the queue has ended.
-
-
-class PodKeys(Sequence[str]):
-    """`namespace/name` of pods; each string is created only when it is read."""
-
-    def __init__(self, pods: PodTable, rows: IntArray) -> None:
-        self.rows, self.table = rows, pods
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> PodKeys: ...
-    def __getitem__(self, at: int | slice) -> str | PodKeys:
-        return PodKeys(self.table, self.rows[at]) if isinstance(at, slice) else self.table.key(int(self.rows[at]))
-
-    def __eq__(self, other: object) -> bool:
-        return tuple(self) == other
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-
-class _ByPod(Mapping[str, str]):
-    """Pods to strings, which are computed from the pods' rows."""
-
-    def __init__(self, pods: PodTable, rows: IntArray, text: Callable[[int], str]) -> None:
-        self.pods, self._text, self._rows = PodKeys(pods, rows), text, pods.rows
-        self._has = np.zeros(len(pods), dtype=np.bool_)
-        self._has[rows] = True
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
-
-    def __len__(self) -> int:
-        return len(self.pods)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.pods)
-
-    def __getitem__(self, key: str) -> str:
-        row = self._rows[key]
-        if not self._has[row]:
-            raise KeyError(key)
-        return self._text(row)
 
 
 class WorkloadResultDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
@@ -263,10 +212,10 @@ class Simulation(Shown):
         return frozenset(map(self.run.cluster.pods.key, self.simulator.queue.evicted))
 
     @cached_property
-    def placed(self) -> _ByPod:
+    def placed(self) -> PodTexts:
         """Pods of the queue that have a node in the end, to its name."""
         pods, names = self.run.cluster.pods, self.run.cluster.node_names
-        return _ByPod(pods, self._queued_rows[pods.node[self._queued_rows] >= 0], lambda row: names[pods.node[row]])
+        return PodTexts(pods, self._queued_rows[pods.node[self._queued_rows] >= 0], lambda row: names[pods.node[row]])
 
     @cached_property
     def pending(self) -> PodKeys:
@@ -454,7 +403,7 @@ class Simulation(Shown):
         for key in [key for key in self.disputed if key not in self.unable_to_start][:1]:
             yield explain(stored_subject(before, before.pods[before.pods.rows[key]]), self.setup)
         for key, state in [*self.unable_to_start.items()][:1]:
-            after = self.start if isinstance(state, NotBound) else self.after  # with claims as they are
+            after = self._with_unbound_claims if isinstance(state, NotBound) else self.after
             snapshot, pod = unassign(after, self.after.pods[self.after.pods.rows[key]])
             subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
             yield answer_with_fixes(subject, self.setup, state)
@@ -478,11 +427,21 @@ class Simulation(Shown):
             (key, cannot_start(snapshot, pods[pods.rows[key]], (self.placed[key],))) for key in map(pods.key, rows)
         )
         unable: dict[str, CannotStart | NotBound] = {key: state for key, state in states if state is not None}
-        new = self.placed.pods.rows[self.placed.pods.rows >= len(self.before.pods)]
-        for row in new[pods.specs.where(_has_claims)[new]].tolist():
-            if (unbound := not_bound_state(self.start, pods[row], None)) is not None:
+        rows, known = self.placed.pods.rows, len(self.before.pods)
+        rows = rows if self.changes else rows[rows >= known]
+        for row in rows[pods.specs.where(_has_claims)[rows]].tolist():
+            unbound = not_bound_state(self._with_unbound_claims, pods[row], None)
+            if unbound is not None and (row >= known or unbound.because):  # changes explain what events report
                 unable[pods.key(row)] = unbound
         return unable
+
+    @cached_property
+    def _with_unbound_claims(self) -> Snapshot:
+        """The final cluster, in which no claim has a volume that would be provisioned for it."""
+        after, known = self.after, self.before.storage.volumes
+        claims = after.storage.claims.items()
+        bound = {key: claim for key, claim in claims if claim.spec.volume_name and claim.spec.volume_name not in known}
+        return after.with_claims({key: with_spec(claim, volume_name="") for key, claim in bound.items()})
 
     @property
     def idle_text(self) -> str:
@@ -533,7 +492,7 @@ class Simulation(Shown):
     @cached_property
     def messages(self) -> Mapping[str, str]:
         """Pending pods to kube-scheduler's message about the last attempt."""
-        return _ByPod(self.run.cluster.pods, self.pending.rows, lambda row: self._last_step(row).message)
+        return PodTexts(self.run.cluster.pods, self.pending.rows, lambda row: self._last_step(row).message)
 
     @cached_property
     def evictions(self) -> Mapping[str, str]:

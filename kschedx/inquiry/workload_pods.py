@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import home_node
 from kschedx.controllers.deployment import NoRollout, StatefulSetUpdate
-from kschedx.controllers.manager import Rollout
+from kschedx.controllers.rollouts import Rollout
 from kschedx.controllers.stateful_set import admit_pods, without_claims
 from kschedx.controllers.workloads import Workload, member_rows
 from kschedx.errors import NotAdmittedError, Place
@@ -492,7 +492,7 @@ class ManifestQuestions:
         changed = (Workload(*key) for key, raw in snapshot.workloads.items() if before.workloads.get(key) != raw)
         stored = ((workload, workloads.stored_manifest(before, workload)) for workload in changed)
         known = {workload: manifest for workload, manifest in stored if manifest is not None}
-        self._simulator = Simulator(snapshot, setup, SimulationOptions(), known=known)
+        self._simulator = Simulator(snapshot, setup, SimulationOptions(needs_volumes=False), known=known)
         self._simulator.first_row = len(snapshot.pods)
         if snapshot.of(ResourceQuota):
             self._simulator.put(QuotaLedger(snapshot, setup.release).apply_to(snapshot))

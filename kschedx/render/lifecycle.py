@@ -13,7 +13,7 @@ from kschedx.controllers.deployment import (
     StatefulSetUpdate,
     UpdateStrategy,
 )
-from kschedx.controllers.manager import Rollout
+from kschedx.controllers.rollouts import Rollout
 from kschedx.controllers.state_causes import causes, own_event
 from kschedx.explain.cycle_notes import CANNOT_START
 from kschedx.explain.notes import ROUTINE
@@ -118,8 +118,10 @@ def rollout_text(rollout: Rollout) -> str:
     elif rollout.kept:
         waits = f"no kubelet confirms the deletion of {list_names(rollout.kept, 2)}"
     elif not rollout.waiting:
-        waits = "a pod is not ready"
-        if isinstance(rollout.strategy, StatefulSetUpdate):  # which replaces a pod only once it is ready
+        waits = f"{rollout.unready or 'a pod'} is not ready"
+        if rollout.lost_node:
+            waits = f"{waits}; repair {rollout.lost_node}, or delete the node if its machine is gone"
+        elif isinstance(rollout.strategy, StatefulSetUpdate):  # which replaces a pod only once it is ready
             waits = f"{waits}; delete it first"
     replaced = f"{rollout.replaced:,} of {count(rollout.old, 'pod')} replaced"
     return f"rollout of {name} stalls: {replaced}, {waits} ({_strategy_text(rollout.strategy)})"

@@ -74,7 +74,9 @@ def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
             return "the node is in no node group"
         case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
             assert group is not None
-            return f"its node group {group.name} is {_at_minimum(group)} of {group.min_size}"
+            return (
+                f"its node group {group.name} is {_at_minimum(removal, group)} of {group.min_size}{_leaving(removal)}"
+            )
         case Unremovable.STARTING:
             return "it is starting"
         case Unremovable.CURRENTLY_BEING_DELETED:
@@ -114,8 +116,14 @@ def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
             assert_never(reason)
 
 
-def _at_minimum(group: NodeGroupStatus) -> str:
-    return "at its minimum" if group.target == group.min_size else "below its minimum"
+def _at_minimum(removal: Removal, group: NodeGroupStatus) -> str:
+    return "at its minimum" if group.target - removal.leaving == group.min_size else "below its minimum"
+
+
+def _leaving(removal: Removal) -> str:
+    """Return `, as 1 node is being deleted`; empty if no other node of the group is."""
+    verb = "is" if removal.leaving == 1 else "are"
+    return f", as {count(removal.leaving, 'node')} {verb} being deleted" if removal.leaving else ""
 
 
 def _removal_label(removal: Removal, *, named: bool) -> str:
@@ -404,8 +412,9 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
         elif reason in _DISABLING:
             yield FixView(title=f"set --{_DISABLING[reason]}=true of cluster-autoscaler", seen=seen)
         elif reason is Unremovable.NODE_GROUP_MIN_SIZE_REACHED and (group := removal.group) is not None:
-            sizes = f"from {group.min_size} to {group.target - 1}"
-            if group.target > 0:  # a group of no nodes has none to remove
+            stay = group.target - removal.leaving
+            sizes = f"from {group.min_size} to {stay - 1}"
+            if stay > 0:  # a group of no nodes has none to remove
                 yield FixView(title=f"lower the minimum of node group {group.name} {sizes}", seen=seen)
         elif (
             reason is Unremovable.NOT_UNDERUTILIZED

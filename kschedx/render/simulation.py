@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -11,13 +11,12 @@ from msgspec.structs import replace
 
 from kschedx.controllers.states import (
     BeingDeleted,
-    CannotStart,
     Lifecycle,
     NoScheduler,
-    NotBound,
     NotChanged,
     Refused,
     Suspended,
+    row_named,
 )
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
@@ -98,6 +97,7 @@ def _effects(simulation: Simulation) -> Iterator[str]:
 _SHOWN_CHANGES = 4
 _SHOWN_PLACES = 3
 _SHOWN_GATED = 3
+_DELETED = row_named("BeingDeleted")
 _BAR = 10
 _SHORT_BAR = 5
 
@@ -227,12 +227,12 @@ def simulation_view(
 
 
 def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: _ShownCounts) -> tuple[ItemList, ...]:
-    deleted = [state for state in simulation.states if isinstance(state.lifecycle, BeingDeleted)]
+    deleted = _deleted_pods(simulation.states)
     others = [state for state in simulation.states if not isinstance(state.lifecycle, BeingDeleted)]
     items = [_state_item(state, is_tried=n < tried.workloads) for n, state in enumerate(others)]
     items += _workloads(simulation, shared, _shown_workloads(simulation), tried.workloads)
     if deleted:  # after what is pending
-        items += (_state_item(state, is_tried=n < tried.workloads) for n, state in enumerate(deleted))
+        items += (_deleted_item(pods, is_tried=n < tried.workloads) for n, pods in enumerate(deleted))
         items.sort(key=lambda item: item.tone is Tone.GOOD)
     return (
         *([drain_list(simulation)] if simulation.drained else ()),
@@ -244,6 +244,21 @@ def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: _Shown
         ),
         _causes(simulation, shared, tried.causes),
     )
+
+
+def _deleted_pods(states: Iterable[Explanation]) -> list[list[Explanation]]:
+    """Return the pods that are being deleted; those that are held alike are together."""
+    deleted = ((facts, state) for state in states if isinstance(facts := state.lifecycle, BeingDeleted))
+    alike = group_pairs((replace(facts, subject="", since="", until=""), state) for facts, state in deleted)
+    return sorted(alike.values(), key=lambda pods: -len(pods))
+
+
+def _deleted_item(pods: Sequence[Explanation], *, is_tried: bool) -> ViewItem:
+    """Return the row of pods that are being deleted and held alike."""
+    item = _state_item(pods[0], is_tried=is_tried)
+    names = tuple(pod.cycle.pod.key for pod in pods)
+    title = f"{count(len(pods), 'pod')} are being deleted, such as {names[0]}" if len(pods) > 1 else item.title
+    return replace(item, title=title, members=names)
 
 
 @shortens(_nodes_of)
@@ -279,7 +294,10 @@ def _sized_lines(
     lines += [BLANK] if workloads.items else []
     for item in workloads.items[: shown.workloads]:
         lines += _row_lines(item, f"{item.title}  {item.values[-1]}".rstrip(), width, whole=wide or is_single)
-    lines += more(len(workloads.items) - shown.workloads, workloads.noun)
+    left = workloads.items[shown.workloads :]
+    deleted = [item for item in left if item.kind == _DELETED.counted]
+    lines += more(len(left) - len(deleted), workloads.noun)
+    lines += more(sum(len(item.members) for item in deleted), "pod", f" {_DELETED.counted}")
     lines += _cause_lines(causes, width, shown.causes, named=10_000 if wide else 2)
     return lines + _usage_lines(view.usage, width, shown.nodes)
 
@@ -420,7 +438,7 @@ def _other_parts(simulation: Simulation) -> Iterator[str]:
         names = sorted({table.specs[table.rows[key]].scheduler_name for key in elsewhere})
         yield f"{count(len(elsewhere), 'pod')} for scheduler {list_names(names, 3)}"
     states: Counter[tuple[str, str]] = Counter()
-    disputed, unable = {*simulation.disputed}, len(simulation.unable_to_start)
+    disputed, unable = {*simulation.disputed}, simulation.unable_to_start
     stalled = [*_stalled_rollouts(simulation)]
     for state in simulation.states:
         facts = state.lifecycle
@@ -429,7 +447,7 @@ def _other_parts(simulation: Simulation) -> Iterator[str]:
         if facts is not None and is_counted and facts.subject not in stalled:
             has_refused_pods = type(facts) is Refused and facts.is_workload and not facts.is_itself_refused
             counted = "with refused pods" if has_refused_pods else state.state.counted
-            pods = unable if isinstance(facts, CannotStart | NotBound) else len(disputed) - unable
+            pods = len(unable) if facts.subject in unable else len(disputed) - len(unable)
             states[_noun(facts), counted] += pods if facts.subject in disputed else 1
     yield from (f"{count(number, noun)} {counted}" for (noun, counted), number in states.items())
     if refused := sum(replicas.number for replicas in simulation.refused.values()):

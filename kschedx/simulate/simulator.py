@@ -13,12 +13,13 @@ from kschedx.controllers.disruption_budgets import becomes_ready, is_healthy
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.pod_lifecycle import rows_to_be_deleted
 from kschedx.controllers.workloads import Workload, is_recreated, ordinal_of
+from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import Manifest
-from kschedx.kube.documents import Document
+from kschedx.kube.documents import Document, with_spec
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
 from kschedx.simulate.changes import set_cordon
@@ -44,6 +45,8 @@ class SimulationOptions(Struct, frozen=True, kw_only=True):
     pod_selector: Selector | None = None  # the pods that a drain evicts; None for all
     joins: bool = False
     """Whether identical pods that are assigned in a row are one step of the queue, however few."""
+    needs_volumes: bool = True
+    """Whether a pod without the volume of a claim is not available. A question about room leaves that out."""
 
 
 class KueueResult(Document, frozen=True):
@@ -61,6 +64,7 @@ class _Mark(Struct, frozen=True, kw_only=True):
     moves: int
     created: frozenset[int]
     controllers: State
+    vacated: frozenset[str]
 
 
 class Simulator:
@@ -99,6 +103,8 @@ class Simulator:
         self.manager = Manager(self, setup, known=known, held=held)
         self.scenes: dict[str, Snapshot] = {}
         """The first nodes whose drain left pods without another node, to the cluster at that moment."""
+        self._vacated: set[str] = set()
+        """Nodes that changes and controllers took pods from."""
         self.first_row = 0
         """The first row of pods that a question created."""
         self.first_step = 0
@@ -184,6 +190,7 @@ class Simulator:
         becomes = [pods.statuses.where(partial(becomes_ready, phase=phase)) for phase in ("Pending", "")]
         is_started = ~pods.phases.where(lambda phase: phase == "Pending")
         ready[recreated] |= np.where(is_started, becomes[1], becomes[0])[recreated]
+        ready[[row for row in recreated if self.lacks_volume(row)]] = False
         is_lost = np.array([*(node.is_lost for node in cluster.nodes), True])
         runs: BoolArray = ready & ~is_lost[pods.node] & ~pods.terminating
         return runs
@@ -197,7 +204,19 @@ class Simulator:
         cluster = self._current.cluster
         if cluster.nodes[pods.node[row]].is_lost:
             return False
-        return is_healthy(pods, row, (row,) if row in self.queue.queued or row in self.queue.created else ())
+        if row not in self.queue.queued and row not in self.queue.created:
+            return is_healthy(pods, row, ())
+        return is_healthy(pods, row, (row,)) and not self.lacks_volume(row)
+
+    def lacks_volume(self, row: int) -> bool:
+        """Whether a pod's claim names a VolumeAttributesClass with which no volume is provisioned, so that the pod is
+        not bound to its node."""
+        has_claims = any(volume.persistent_volume_claim or volume.ephemeral for volume in self.pods.specs[row].volumes)
+        if not self.options.needs_volumes or not has_claims:
+            return False
+        snapshot, known = self._current, self.base.storage.volumes
+        claims = [claim for claim in snapshot.storage.claims_of(self.pods[row]) if claim.spec.volume_name not in known]
+        return any(wrong_attributes_class(snapshot, with_spec(claim, volume_name="")) is not None for claim in claims)
 
     # --- changes
 
@@ -226,8 +245,13 @@ class Simulator:
         return self.queue.create(cluster, pods)
 
     def delete(self, row: int) -> None:
+        self._vacate(row)
         _ = self.run
         self.queue.delete(row)
+
+    def _vacate(self, row: int) -> None:
+        if (node := self.pods.node[row]) >= 0:
+            self._vacated.add(self._current.cluster.names[node])
 
     def evict(self, rows: Iterable[int]) -> list[int]:
         """Delete pods that their controllers recreate. Returns the rows of those that are pending at once."""
@@ -243,6 +267,7 @@ class Simulator:
             row for workload, its in by_workload.items() if workload.kind in OF_CONTROLLERS for row in its.tolist()
         }
         for row in in_order:
+            self._vacate(row)
             if row in controlled:
                 self.queue.evict_many(leaving)
                 leaving = []
@@ -304,10 +329,12 @@ class Simulator:
         self.manager.measure()
 
     def _has_new_room(self, row: int) -> bool:
-        """Whether a pod's node was added or changed: a change that changes nothing continues nothing."""
-        node = self.snapshot.cluster.nodes[self.pods.node[row]]
-        before = self.base.cluster.index.get(node.name)
-        return before is None or self.base.cluster.nodes[before] != node
+        """Whether a pod's node was added or changed, or lost another pod: a change that changes nothing continues
+        nothing."""
+        node, base = self.snapshot.cluster.nodes[self.pods.node[row]], self.base
+        before, was_pending = base.cluster.index.get(node.name), row >= len(base.pods) or base.pods.node[row] < 0
+        is_changed = before is None or base.cluster.nodes[before] != node
+        return is_changed or (was_pending and node.name in self._vacated)
 
     def react(self, rows: Iterable[int]) -> None:
         """Schedule pods that are pending since an eviction, and those that controllers create because of it."""
@@ -333,7 +360,10 @@ class Simulator:
 
     def mark(self) -> _Mark:
         return _Mark(
-            moves=self.run.cluster.mark(), created=frozenset(self.queue.created), controllers=self.manager.save()
+            moves=self.run.cluster.mark(),
+            created=frozenset(self.queue.created),
+            controllers=self.manager.save(),
+            vacated=frozenset(self._vacated),
         )
 
     def revert(self, mark: _Mark) -> None:
@@ -341,6 +371,7 @@ class Simulator:
         self.run.cluster.revert(mark.moves)
         self.queue.forget(mark.created)
         self.manager.restore(mark.controllers)
+        self._vacated = {*mark.vacated}
 
 
 def run_on(snapshot: Snapshot, setup: Setup) -> Run:

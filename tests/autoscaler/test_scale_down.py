@@ -36,6 +36,7 @@ SMALL = {"cpu": "4", "memory": "8Gi", "pods": "20"}
 REPLICA_SET = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}]
 SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 OLD = "2026-06-20T08:00:00Z"
+NOW = 1_781_956_800  # 2026-06-20T12:00:00Z
 
 
 def pool_node(name: str, *, annotations: Mapping[str, str] | None = None, **fields: Any) -> Any:
@@ -302,6 +303,24 @@ def test_taints_of_the_autoscaler() -> None:
     assert reasons(removal_of(cluster(candidate, pool_node("b")))) == ["NotUnneededLongEnough"]
     flags = {"scale-down-unneeded-time": ["0s"]}
     assert removal_of(cluster(candidate, pool_node("b")), flags=flags).is_removable
+
+
+@pytest.mark.parametrize(
+    ("target", "minutes", "expected"),
+    [
+        (2, 1, (1, ["NodeGroupMinSizeReached"])),
+        (3, 1, (1, [])),
+        (1, 1, (0, ["NodeGroupMinSizeReached"])),
+        (2, 30, (0, [])),
+    ],
+    ids=["no node is left to remove", "one is left", "the target does not count it", "its deletion has failed"],
+)
+def test_nodes_in_deletion_count_for_the_minimum(target: int, minutes: int, expected: tuple[int, list[str]]) -> None:
+    taint = f"ToBeDeletedByClusterAutoscaler={NOW - 60 * minutes}:NoSchedule"
+    snapshot = cluster(pool_node("a"), pool_node("b", taints=[taint]), target=target)
+    snapshot = replace(snapshot, source=replace(snapshot.source, taken="2026-06-20T12:00:00Z"))
+    answer = removal_of(snapshot)
+    assert (answer.leaving, reasons(answer)) == expected
 
 
 def test_a_node_without_a_group_and_flags_for_all_nodes() -> None:

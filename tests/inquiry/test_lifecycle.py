@@ -200,6 +200,10 @@ UNOBSERVED: Manifest = {
     "status": {"observedGeneration": 2, "replicas": 1},
 }
 UNREADY = replica("web-0", "StatefulSet", "web", ready=False)
+DELETED_ORDINAL: Manifest = {
+    **UNREADY,
+    "metadata": {**at(UNREADY, "metadata"), "deletionTimestamp": SINCE, "deletionGracePeriodSeconds": 0},
+}
 LOST = node("m", taints=["node.kubernetes.io/unreachable:NoExecute"])
 RESIZE: Manifest = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": "capacity: 1"}
 NOT_ROLLED_OUT: list[Manifest] = [
@@ -459,6 +463,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "sts/web",
         [workload("StatefulSet", replicas=3), UNREADY],
         "default/sts/web: web-1 is not created, because web-0 is not ready",
+        1,
+    ),
+    (
+        "sts/web",
+        [workload("StatefulSet", replicas=1), DELETED_ORDINAL],
+        f"default/web-0 is being deleted (since {SINCE})",
         1,
     ),
     (

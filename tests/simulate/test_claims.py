@@ -221,32 +221,63 @@ def is_allocated(run: Run) -> bool:
     return run.snapshot.devices.claims["default/gpu-x"].status.allocation is not None
 
 
-def test_a_new_claim_that_gets_no_volume_is_reported(tmp_path: Path) -> None:
-    classes: list[Manifest] = [
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": "fast"},
-            "provisioner": "disks.example.com",
-            "volumeBindingMode": "WaitForFirstConsumer",
-        },
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "VolumeAttributesClass",
-            "metadata": {"name": "silver"},
-            "driverName": "disks.example.com",
-        },
-    ]
-    spec = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": "fast",
-        "volumeAttributesClassName": "gold",
-        "resources": {"requests": {"storage": "1Gi"}},
+def attributes_class(name: str) -> Manifest:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttributesClass",
+        "metadata": {"name": name},
+        "driverName": "disks.example.com",
     }
-    data = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
+
+
+DISKS: list[Manifest] = [
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": "disks.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    },
+    attributes_class("silver"),
+]
+GOLD = {
+    "accessModes": ["ReadWriteOnce"],
+    "storageClassName": "fast",
+    "volumeAttributesClassName": "gold",
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+
+
+@pytest.mark.parametrize("has_class", [False, True], ids=["without the class", "with the class"])
+def test_a_stateful_set_whose_templated_claims_get_no_volume_waits(has_class: bool, tmp_path: Path) -> None:
+    """Its controller creates the next pod once the first one is ready, which is never bound to its node."""
+    stateful_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "default"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": GOLD}],
+        },
+    }
+    known = [node("a"), *DISKS, *([attributes_class("gold")] if has_class else ())]
+    for name, items in (("cluster.json", known), ("app.json", [stateful_set])):
+        (tmp_path / name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    result = command("simulate", "--apply", "app.json", "-s", "cluster.json", cwd=tmp_path)
+    assert (result.code, "both pods are scheduled" in result.out) == ((0, True) if has_class else (1, False))
+    assert ("default/db-0 is not bound: claim default/data-db-0 waits for its volume" in result.out) is not has_class
+    assert ("1 not created before the others are ready" in result.out) is not has_class
+    rooms = command("why", "-f", "app.json", "-s", "cluster.json", cwd=tmp_path).out
+    assert "default/sts/db: all 2 replicas" in rooms or "default/sts/db: both replicas" in rooms, rooms
+
+
+def test_a_new_claim_that_gets_no_volume_is_reported(tmp_path: Path) -> None:
+    data = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": GOLD}
     volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
     user = pod("web", spec={"containers": [{"name": "c", "image": "web:1"}], "volumes": volumes})
-    for name, items in (("cluster.json", [node("a"), *classes]), ("app.json", [data, user])):
+    for name, items in (("cluster.json", [node("a"), *DISKS]), ("app.json", [data, user])):
         (tmp_path / name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     result = command("simulate", "-f", "app.json", "-s", "cluster.json", cwd=tmp_path)
     assert result.code == 1

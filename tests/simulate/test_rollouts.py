@@ -147,7 +147,18 @@ def test_a_broken_pod_of_a_stateful_set_is_not_replaced_in_order(policy: str, re
     assert (rolled.old, rolled.replaced) == (2, replaced)
     assert result.pending == (("shop/db-1",) if not replaced else ())
     if not replaced:
-        assert "a pod is not ready; delete it first" in rollout_text(rolled)
+        assert "shop/db-1 is not ready; delete it first" in rollout_text(rolled)
+
+
+def test_a_rollout_that_waits_for_a_pod_on_a_lost_node_says_what_to_do_with_the_node() -> None:
+    made = stateful(["node-1", "node-2"])
+    unready = {"conditions": [{"type": "Ready", "status": "False"}], "phase": "Running"}
+    made[2]["status"] = unready
+    two = nodes(("4", "4"))
+    two[1]["status"] = {**two[1]["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}
+    [rolled] = simulated([*two, *made], {"set": f"sts/db:{CPU}=2"}).rolled_out
+    waits = "shop/db-1 is not ready; repair node-2, or delete the node if its machine is gone"
+    assert waits in rollout_text(rolled)
 
 
 @pytest.mark.parametrize(
@@ -204,6 +215,27 @@ def half_rolled_out() -> list[Manifest]:
     for item in made[2:4]:
         at(item, "metadata.ownerReferences")[0].update({"name": "web-old", "uid": "web-old"})
     return [*nodes(["4", "4"]), old, *made]
+
+
+def apart_from_each_other() -> list[Manifest]:
+    """Return a rollout whose new pod may not share a node with an old one, which are on all nodes."""
+    made = half_rolled_out()
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    for manifest in made[2:]:
+        path = "spec" if manifest["kind"] == "Pod" else "spec.template.spec"
+        at(manifest, path)["affinity"] = affinity
+    return made
+
+
+def test_a_deleted_pod_makes_room_with_which_the_rollout_continues() -> None:
+    """The new pod gets the node, so the replacement of the old one is deleted, and the next new one is created."""
+    result = simulated(apart_from_each_other(), {"delete": "pod/web-0"})
+    [rolled] = result.rolled_out
+    assert (rolled.old, rolled.replaced, rolled.waiting) == (2, 1, 1)
+    assert result.placed == {"shop/web-2": "node-1"}
+    assert len(result.pending) == 1
+    assert result.pending != ("shop/web-0",)
 
 
 def waiting_in_order() -> list[Manifest]:

@@ -140,4 +140,4 @@ def test_a_pending_pod_comes_before_pods_that_are_being_deleted(tmp_path: Path) 
     items = [node("a"), *deleted, pod("big", nodeSelector={"disk": "ssd"})]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     out = kschedx("simulate", "-s", str(path)).out
-    assert 0 < out.find("default/po/big  pending") < out.find("default/a0 is being deleted")
+    assert 0 < out.find("default/po/big  pending") < out.find("20 pods are being deleted, such as default/a0")
