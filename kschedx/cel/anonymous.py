@@ -64,24 +64,25 @@ _COMPARING = frozenset(
 
 def expression(written: str, names: Names) -> str:
     """Anonymize a device selector."""
-    why = _looks_into_text(written)
+    amounts = _OF_AMOUNTS
+    try:
+        why = _looks_into_text(compile_program(written, _EVERY).root)
+    except UndecidableError:
+        why = "it cannot be read"
+    except CompileError as error:  # it stays invalid, whatever its names and amounts are
+        amounts = frozenset()
+        why = "" if _has_tokens(written) else "it is not an expression"
+        if _REFUSED_TEXT.search(str(error)):
+            why = "it has a string that its function refuses"
     if why:
         names.note_text_operation(why)
         names.keep(written)
         return written
-    return _replace_names(written, names, is_valid=_is_valid(written))
+    return _replace_names(written, names, amounts)
 
 
-def _looks_into_text(written: str) -> str:
+def _looks_into_text(root: Expr) -> str:
     """Return the operation of an expression that depends on a text's content, or an empty string."""
-    try:
-        root = compile_program(written, _EVERY).root
-    except UndecidableError:
-        return "it cannot be read"
-    except CompileError as error:
-        if _REFUSED_TEXT.search(str(error)):
-            return "it has a string that its function refuses"
-        return "" if _has_tokens(written) else "it is not an expression"
     for descendant in descendants(root):
         if isinstance(descendant, Literal) and isinstance(descendant.value, bytes) and descendant.value:
             return "it has a bytes literal"
@@ -90,16 +91,7 @@ def _looks_into_text(written: str) -> str:
     return ""
 
 
-def _is_valid(written: str) -> bool:
-    try:
-        compile_program(written, _EVERY)
-    except CompileError:
-        return False
-    return True
-
-
 def _has_tokens(written: str) -> bool:
-    """Return whether the expression can be tokenized. An invalid expression stays invalid, whatever its names are."""
     try:
         return bool(tokens(written))
     except NoExpressionError:
@@ -128,9 +120,8 @@ def _is_amount(function: str, expr: Expr) -> bool:
     return not isinstance(read(expr.value), Fault)
 
 
-def _replace_names(written: str, names: Names, *, is_valid: bool) -> str:
-    """Replace names token by token, and keep the whitespace. In an invalid expression, amounts may be anything."""
-    amounts = _OF_AMOUNTS if is_valid else frozenset()
+def _replace_names(written: str, names: Names, amounts: frozenset[str]) -> str:
+    """Replace names token by token, but not the arguments of `amounts`, and keep the whitespace."""
     located = tokens(written)
     parts: list[str] = []
     for index, token in enumerate(located[:-1]):

@@ -28,7 +28,6 @@ from kschedx.kube.devices import (
     CompileError,
     Device,
     DeviceAttribute,
-    DeviceExpression,
     EvaluationError,
     ExpressionLanguage,
     Features,
@@ -99,15 +98,6 @@ _OWN_FIELDS = ("driver", "allowMultipleAllocations")
 _ATTRIBUTE = 3
 """The steps from the device to an attribute: the map, the domain, the name."""
 _NO_DOMAIN = MapValue({})
-
-
-def names_in(expression: str) -> frozenset[str]:
-    """Return the attributes and capacities, without domains, that an expression refers to."""
-    every = Features(consumable_capacity=True, list_attributes=True)
-    try:
-        return _reads(compile_program(expression, every).root)[0]
-    except (CompileError, UndecidableError):
-        return frozenset()
 
 
 def _reads(root: Expr) -> tuple[frozenset[str], bool]:
@@ -201,23 +191,18 @@ def _version(text: str) -> Value:
     return Fault(f"parse semantic version: {version.message}") if isinstance(version, Fault) else version
 
 
-@lru_cache(maxsize=1024)
-def selector(expression: str, features: Features) -> DeviceProgram:
-    """Raises `CompileError` for an invalid expression."""
-    return DeviceProgram(expression, features)
-
-
 class _Language:
     """`kube.devices.ExpressionLanguage`."""
 
-    def compile(self, expression: str, features: Features) -> DeviceExpression:
-        return selector(expression, features)
+    compile = staticmethod(lru_cache(maxsize=1024)(DeviceProgram))
+    refusal = staticmethod(refusal)
 
     def names_in(self, expression: str) -> frozenset[str]:
-        return names_in(expression)
-
-    def refusal(self, expression: str, features: Features) -> str | None:
-        return refusal(expression, features)
+        every = Features(consumable_capacity=True, list_attributes=True)
+        try:
+            return _reads(compile_program(expression, every).root)[0]
+        except (CompileError, UndecidableError):
+            return frozenset()
 
 
 LANGUAGE: ExpressionLanguage = _Language()

@@ -561,6 +561,7 @@ class _Parser:
             self._take(")")
             return expression, None
         if token.kind == "[":
+            self._skip_lone_comma("]")
             elements, optionals = self._elements("]", may_be_optional=True)
             return ListNode(token.position, elements, optionals), None
         if token.kind == "{":
@@ -619,18 +620,17 @@ class _Parser:
                 break
             if self._kind == end and not may_end_with_comma:
                 raise NoExpressionError(f"{end} after a comma")
-        self._lone_comma(elements, end)
         self._take(end)
         return elements, frozenset(optionals)
 
-    def _lone_comma(self, exprs: list[Expr], end: str) -> None:
-        """The grammar allows a list with only a comma."""
-        if not exprs and end in "]}":
-            self._skip(",")
+    def _skip_lone_comma(self, end: str) -> None:
+        """The grammar allows a list, map, or message with only a comma."""
+        if self._kind == "," and self._tokens[self._next + 1].kind == end:
+            self._any()
 
     def _map(self, position: int) -> Expr:
         entries = []
-        self._skip(",") if self._kind == "," else None
+        self._skip_lone_comma("}")
         while self._kind != "}":
             is_optional = self._skip("?")
             key = self._expression()
@@ -644,6 +644,7 @@ class _Parser:
     def _struct(self, name: str) -> Expr:
         position = self._take("{").position
         fields = []
+        self._skip_lone_comma("}")
         while self._kind != "}":
             is_optional = self._skip("?")
             field = self._take("ident")

@@ -9,7 +9,7 @@ Upstream: cel-go's common/types, and apiserver/pkg/cel for Kubernetes' own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from operator import attrgetter
@@ -223,8 +223,11 @@ class CelUrl(Struct, eq=False, kw_only=True):
 
 class CelFormat(Struct, eq=False):
     name: str
+    """What is printed."""
     longest_pattern: int
-    validate: Callable[[str], list[str]]
+    """The length of its pattern, on which the cost is based."""
+    errors: Callable[[str], Iterable[str]]
+    """Yields what is wrong with a text."""
 
 
 _TYPES: dict[type, Type] = {

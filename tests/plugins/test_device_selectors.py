@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kschedx.cel.devices import DeviceProgram, names_in
+from kschedx.cel.devices import LANGUAGE, DeviceProgram
 from kschedx.errors import UndecidableError
 from kschedx.kube.devices import CompileError, Device, DeviceAttribute, EvaluationError, Features
 from tests.device_builders import DRIVER, device
@@ -54,6 +54,8 @@ def matches(expression: str, manifest: object = GPU, features: Features = FEATUR
         (f"{ATTRIBUTES}.numa == 0 && {ATTRIBUTES}.healthy", True),
         (f"{ATTRIBUTES}.numa + 1 == 2 || {ATTRIBUTES}.numa == 0", True),
         (f"{ATTRIBUTES}.healthy", True),
+        # a list and a map may have a comma after the last element, also after none
+        ("[,] == [] && [1,] == [1] && {,} == {} && {1: 2,} == {1: 2}", True),
         # the unit of a quantity determines whether it is an integer
         ("['1', '1e3', '1.5k'].all(x, quantity(x).isInteger())", True),
         ("['1000m', '1.0', '1.5Gi', '100E'].exists(x, quantity(x).isInteger())", False),
@@ -197,6 +199,10 @@ def test_an_unsupported_attribute_fails_any_expression() -> None:
             "ERROR: <input>:1:1: undeclared reference to 'noSuchVar' (in container '')\n | noSuchVar\n | ^",
         ),
         (
+            "{, 1: 2} == {}",
+            "ERROR: <input>:1:4: Syntax error: mismatched input '1' expecting '}'\n | {, 1: 2} == {}\n | ...^",
+        ),
+        (
             "1 == 'a'",
             "ERROR: <input>:1:3: found no matching overload for '_==_' applied to '(int, string)'\n | 1 == 'a'\n | ..^",
         ),
@@ -284,7 +290,7 @@ def test_devices_with_equal_attributes_are_evaluated_once() -> None:
 
 
 def test_names_in_an_expression() -> None:
-    assert names_in(f"{ATTRIBUTES}.model == 'x' && {SIZE}['memory'].isInteger()") == {"model", "memory"}
+    assert LANGUAGE.names_in(f"{ATTRIBUTES}.model == 'x' && {SIZE}['memory'].isInteger()") == {"model", "memory"}
 
 
 def test_an_attribute_with_invalid_unicode() -> None:

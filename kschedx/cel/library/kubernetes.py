@@ -10,7 +10,6 @@ from urllib.parse import quote, unquote, unquote_plus
 from kschedx.cel import regex
 from kschedx.cel.functions import Run, overload, several, single
 from kschedx.cel.library.standard import timestamp_from_text
-from kschedx.cel.types import QUANTITY, SEMVER
 from kschedx.cel.values import (
     NONE,
     Budget,
@@ -146,46 +145,40 @@ def _datetime(value: str) -> Iterator[str]:
         yield "invalid datetime"
 
 
-_FORMATS: dict[str, tuple[str, int, Callable[[str], Iterator[str]]]] = {
-    "dns1123Label": ("DNS1123Label", 30, names.dns_label_errors),
-    "dns1123Subdomain": ("DNS1123Subdomain", 60, names.dns_subdomain_errors),
-    "dns1035Label": ("DNS1035Label", 30, _dns_1035),
-    "qualifiedName": ("QualifiedName", 60, names.label_key_errors),
-    "dns1123LabelPrefix": ("DNS1123LabelPrefix", 30, _allow_prefix(names.dns_label_errors)),
-    "dns1123SubdomainPrefix": ("DNS1123SubdomainPrefix", 60, _allow_prefix(names.dns_subdomain_errors)),
-    "dns1035LabelPrefix": ("DNS1035LabelPrefix", 30, _allow_prefix(_dns_1035)),
-    "labelValue": ("LabelValue", 40, names.label_value_errors),
-    "uri": ("URI", 1103, _uri),
-    "uuid": ("uuid", 86, _uuid),
-    "byte": ("byte", 84, _byte),
-    "date": ("date", 137, _date),
-    "datetime": ("datetime", 137, _datetime),
+_FORMATS = {
+    "dns1123Label": CelFormat("DNS1123Label", 30, names.dns_label_errors),
+    "dns1123Subdomain": CelFormat("DNS1123Subdomain", 60, names.dns_subdomain_errors),
+    "dns1035Label": CelFormat("DNS1035Label", 30, _dns_1035),
+    "qualifiedName": CelFormat("QualifiedName", 60, names.label_key_errors),
+    "dns1123LabelPrefix": CelFormat("DNS1123LabelPrefix", 30, _allow_prefix(names.dns_label_errors)),
+    "dns1123SubdomainPrefix": CelFormat("DNS1123SubdomainPrefix", 60, _allow_prefix(names.dns_subdomain_errors)),
+    "dns1035LabelPrefix": CelFormat("DNS1035LabelPrefix", 30, _allow_prefix(_dns_1035)),
+    "labelValue": CelFormat("LabelValue", 40, names.label_value_errors),
+    "uri": CelFormat("URI", 1103, _uri),
+    "uuid": CelFormat("uuid", 86, _uuid),
+    "byte": CelFormat("byte", 84, _byte),
+    "date": CelFormat("date", 137, _date),
+    "datetime": CelFormat("datetime", 137, _datetime),
 }
-"""The internal name of each format, and the pattern length that its cost is based on."""
-
-
-def _format(name: str) -> CelFormat:
-    inside, longest, errors = _FORMATS[name]
-    return CelFormat(inside, longest, lambda value: list(errors(value)))
 
 
 def _named_format(_: Budget, name: str) -> Value:
-    return Optional(_format(name)) if name in _FORMATS else NONE
+    return Optional(_FORMATS[name]) if name in _FORMATS else NONE
 
 
-def _constant(name: str) -> Run:
-    return lambda _: _format(name)
+def _constant(of: CelFormat) -> Run:
+    return lambda _: of
 
 
 def _validate(_: Budget, wanted_format: CelFormat, text: str) -> Value:
-    phrases = wanted_format.validate(text)
-    return Optional(list(phrases)) if phrases else NONE
+    phrases: list[Value] = [*wanted_format.errors(text)]
+    return Optional(phrases) if phrases else NONE
 
 
 FORMAT_FUNCTIONS = (
     single("validate", "format-validate", "format.(string) -> optional(list(string))", _validate),
     single("format.named", "format-named", "(string) -> optional(format)", _named_format),
-    *(single(f"format.{name}", f"format.{name}", "() -> format", _constant(name)) for name in _FORMATS),
+    *(single(f"format.{name}", f"format.{name}", "() -> format", _constant(of)) for name, of in _FORMATS.items()),
 )
 
 
@@ -376,8 +369,6 @@ def _find_all(budget: Budget, text: str, pattern: str, limit: int = -1) -> Value
 
 # --- the table
 
-
-_QQ, _VV = (QUANTITY, QUANTITY), (SEMVER, SEMVER)
 
 KUBERNETES_FUNCTIONS = (
     single("url", "string_to_url", "(string) -> url", _url),

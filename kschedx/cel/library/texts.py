@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kschedx.cel.functions import Function, Run, overload, several, single
+from kschedx.cel.functions import Run, overload, several, single
 from kschedx.cel.library.standard import duration_text, text_built, timestamp_text
 from kschedx.cel.syntax import Call, Expr, ListNode, Literal, MapNode
-from kschedx.cel.types import INT, STRING, Type, TypeKind
+from kschedx.cel.types import Type, TypeKind
 from kschedx.cel.values import (
     NULL,
     Budget,
@@ -65,8 +65,8 @@ _TAKES = {
         TypeKind.BYTES,
         TypeKind.DURATION,
         TypeKind.TYPE,
-    }
-    | {TypeKind.NULL},
+        TypeKind.NULL,
+    },
     "d": _INTEGERS,
     "f": frozenset({TypeKind.DOUBLE, TypeKind.STRING}),  # "NaN" is a number, too
     "e": frozenset({TypeKind.DOUBLE, TypeKind.STRING}),
@@ -391,8 +391,6 @@ def _join(budget: Budget, items: Value, separator: str = "") -> Value:
     return separator.join(texts)
 
 
-_S, _I = STRING, INT
-
 TEXT_FUNCTIONS = (
     single("charAt", "string_char_at_int", "string.(int) -> string", _char_at),
     several(
@@ -424,10 +422,7 @@ TEXT_FUNCTIONS = (
     ),
     single("trim", "string_trim", "string.() -> string", _trim),
     single("format", "string_format", "string.(list(dyn)) -> string", _format_text),
-    Function(
-        name="strings.quote",
-        overloads=(overload("strings_quote", "(string) -> string", _quote),),
-    ),
+    single("strings.quote", "strings_quote", "(string) -> string", _quote),
     several(
         "join",
         overload("list_join", "list(string).() -> string", _join),
