@@ -72,6 +72,7 @@ def _incomplete_dump(dump: Dump, none: Sequence[str]) -> Iterator[f.IncompleteDu
     if in_part or kinds:
         yield f.IncompleteDump(
             certainty=f.Certainty.LIKELY,
+            reaction=f.Reaction.SHOWS if any(lack.kind == "Pod" for lack in dump.lacks) else f.Reaction.SILENT,
             weakens=f.weakness_without([*(lack.kind for lack in in_part), *kinds]),
             format=dump.format,
             place=dump.place,

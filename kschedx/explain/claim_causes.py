@@ -29,7 +29,6 @@ from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.releases import Release
 from kschedx.snapshot.events import FAILED_BINDING
-from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
@@ -77,7 +76,7 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
         case f.SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
             yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
         case f.VolumeNodeAffinityMismatch():
-            yield from _unreachable(cycle.snapshot.cluster, finding)
+            yield from _unreachable(cycle.snapshot, finding)
             yield from _apart(cycle, finding)
             yield from _bound_in_one_place(cycle, finding)
         case f.InsufficientStorageCapacity() if finding.largest and _is_of_several_nodes(diagnosis, finding):
@@ -148,13 +147,14 @@ def shared_by_replicas(snapshot: Snapshot, pod: Pod) -> Iterator[RootCause]:
             yield RootCause(text=text)
 
 
-def _unreachable(cluster: ClusterNodes, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+def _unreachable(snapshot: Snapshot, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield that the node of a volume is gone or has another form of its name, or that its zone has no nodes."""
+    cluster = snapshot.cluster
     for requirement in finding.terms[0].requirements if finding.terms else ():
         is_host = cluster.is_named_by(requirement.key)
-        if requirement.operator != Operator.IN or not (is_host or requirement.key == ZONE):
+        if requirement.operator != Operator.IN or not (is_host or requirement.key.endswith("/zone")):
             continue
-        known = {*cluster.label(requirement.key).values}
+        known = {*cluster.label(requirement.key).values, *(() if is_host else cluster.label(ZONE).values)}
         if known & {*requirement.values}:
             continue
         by_host = requirement.values if requirement.key == HOSTNAME else ()
@@ -170,6 +170,11 @@ def _unreachable(cluster: ClusterNodes, finding: f.VolumeNodeAffinityMismatch) -
             values = list_names(requirement.values, 2, conjunction="or")
             on_host = f"node {values} does not exist, and the volume is on its disks"
             yield RootCause(text=on_host if is_host else f"no node is in zone {values}")
+            claim = snapshot.storage.claims.get(finding.claim)
+            storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
+            if storage_class is not None and storage_class.provisions_first and not is_host:
+                why = f"class {storage_class.name} binds claims before scheduling (Immediate)"
+                yield RootCause(text=f"{why}: the zone is chosen without regard to nodes")
 
 
 def _bound_in_one_place(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:

@@ -483,7 +483,9 @@ def untried_text(pods: str, minutes: int) -> str:
 def untried_minutes(snapshot: Snapshot, pod: Pod) -> int:
     """Return how long a pending pod bears no trace of kube-scheduler; 0 if it bears one, or if that is still normal."""
     row, created = snapshot.pods.rows.get(pod.key), pod.metadata.creation_timestamp
-    if row is None or not created or snapshot.pods.node_names[row] or pod.key in snapshot.assigned:
+    if row is None or not created or pod.metadata.deletion_timestamp:
+        return 0
+    if snapshot.pods.node_names[row] or pod.key in snapshot.assigned:
         return 0
     if pod.status.conditions or pod.status.nominated_node_name or recorded_event(snapshot, pod) is not None:
         return 0

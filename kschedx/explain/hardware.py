@@ -172,6 +172,10 @@ _REGISTERED_BY: Mapping[str, str] = {
 """Extended resources, or their domains, to the component that registers them with the kubelet, and where."""
 
 
+_UNLIKE_OTHERS = ("devices.kubevirt.io/", "vpc.amazonaws.com/")
+"""Prefixes of resources of different kinds, so that none replaces another: devices.kubevirt.io/kvm and tun."""
+
+
 def _registration(resource: str) -> str:
     return next((text for prefix, text in _REGISTERED_BY.items() if resource.startswith(prefix)), "")
 
@@ -347,11 +351,14 @@ def unhealthy(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[Roo
             )
         if not empty and (registration := _registration(resource)):
             yield RootCause(text=f"no node lists {resource}: {registration}")
-    for name, (capacity, allocatable) in islice(unhealthy.items(), 1):
-        more = _more_nodes_text(len(unhealthy))
-        amounts = f"capacity {capacity} {resource}, allocatable {allocatable}"
-        reports = "its device plugin reports unhealthy devices, or does not run"
-        yield RootCause(text=f"{name}{more}: {amounts}; {reports}")
+    for name, amounts in islice(unhealthy.items(), 1):
+        yield RootCause(text=f"{name}{_more_nodes_text(len(unhealthy))}: {unhealthy_text(resource, *amounts)}")
+
+
+def unhealthy_text(resource: str, capacity: int, allocatable: int) -> str:
+    """Return how much of a resource a node offers, and why it is less than its capacity."""
+    amounts = f"capacity {capacity} {resource}, allocatable {allocatable}"
+    return f"{amounts}; its device plugin reports unhealthy devices, or does not run"
 
 
 def _more_nodes_text(nodes: int) -> str:
@@ -518,6 +525,8 @@ def partitioned_resources(snapshot: Snapshot, pod: Pod, finding: InsufficientRes
     requests several of them needs each for itself."""
     domain, slash, _ = finding.resource.partition("/")
     if sum(name.startswith(f"{domain}/") for name in container_requests(pod.spec)) > 1:
+        return
+    if finding.resource.startswith(_UNLIKE_OTHERS):
         return
     capacities = (node.status.capacity.get(finding.resource) for node in snapshot.cluster.nodes)
     if slash and finding.offered_nowhere and not any(resource_amount(finding.resource, each) for each in capacities):

@@ -640,7 +640,7 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
     claim = storage.claim(namespace, name)
     if claim is None:
         return ("PersistentVolumeClaim", name) if _is_unread(snapshot, "PersistentVolumeClaim", namespace) else None
-    if claim.metadata.deletion_timestamp:
+    if claim.metadata.deletion_timestamp or claim.status.phase == "Lost":
         return None  # VolumeBinding rejects it before it reads its volume or class
     bound, named = claim.spec.volume_name, claim.storage_class
     if bound:

@@ -32,8 +32,9 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import map_at
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import FINISHED, ObjectMeta, Pod
+from kschedx.kube.types import FINISHED, ObjectMeta, Pod, controller_of
 from kschedx.kube.workloads import TEMPLATE_HASH
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -45,6 +46,14 @@ class MatchingPodPending(RootCause, frozen=True, kw_only=True):
 
     pod: str
     is_mutual: bool = False  # whether that pod requires the one in question in turn, so that neither can be first
+
+
+class MatchingPodCordoned(RootCause, frozen=True, kw_only=True):
+    """The only pod that a podAffinity term selects runs on a cordoned node."""
+
+    pod: str
+    node: str
+    controller: str  # what recreates it elsewhere: `StatefulSet affinity-assistant`; empty if nothing does
 
 
 class MatchingWorkload(RootCause, frozen=True, kw_only=True):
@@ -82,8 +91,8 @@ def more_pods_text(others: int) -> str:
 
 
 def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
-    """Yield the selected pods if all of them have ended or have no node. Otherwise a running one's domain is out of
-    reach."""
+    """Yield the selected pods if all of them have ended or have no node, or if the only one is on a cordoned node.
+    Otherwise a running one's domain is out of reach."""
     terms = cycle.pod.spec.required_pod_affinity
     if finding.term >= len(terms):
         return
@@ -96,7 +105,10 @@ def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[Ro
     if not rows:
         namespaces = None if finding.every_namespace else finding.namespaces
         yield from _without_pods(cycle.snapshot, selector, namespaces, f"podAffinity term {finding.term + 1}")
-    if not rows or any(pods.node_names[row] for row in left):
+    there = [row for row in left if pods.node_names[row]]
+    if len(there) == 1 and finding.topology_key == HOSTNAME:
+        yield from _cordoned_match(cycle.snapshot, there[0], finding.term + 1)
+    if not rows or there:
         return
     key, others = pods.key((left or rows)[0]), len(left or rows) - 1
     text = f"podAffinity term {finding.term + 1} selects {key}{more_pods_text(others)}, which"
@@ -107,6 +119,23 @@ def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[Ro
         yield MatchingPodPending(text=f"{text} {verb}{then}", pod=key, is_mutual=is_mutual)
     else:
         yield RootCause(text=f"{text} {'have' if others else 'has'} ended and {'do' if others else 'does'} not count")
+
+
+def _cordoned_match(snapshot: Snapshot, row: int, term: int) -> Iterator[MatchingPodCordoned]:
+    """Yield the pod in the row if its node is cordoned."""
+    pods, name = snapshot.pods, snapshot.pods.node_names[row]
+    at = snapshot.cluster.index.get(name)
+    if at is None or not snapshot.cluster.nodes[at].spec.unschedulable:
+        return
+    key, controller = pods.key(row), controller_of(pods.owners[row])
+    is_recreated = controller is not None and controller.kind not in _NOT_ELSEWHERE
+    by = f"{controller.kind} {controller.name}" if controller is not None and is_recreated else ""
+    text = f"podAffinity term {term} selects only {key}, on cordoned node {name}"
+    yield MatchingPodCordoned(text=text, pod=key, node=name, controller=by)
+
+
+_NOT_ELSEWHERE = ("DaemonSet", "Node", "Job")
+"""Kinds whose pod is not moved by deleting it: it stays with its node, or its work is lost."""
 
 
 def _requires(pod: Pod, other: Pod) -> bool:

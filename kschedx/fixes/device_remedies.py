@@ -394,10 +394,11 @@ def _correct_names(failed: f.DeviceSelectorFailed, place: RemedyCandidate) -> It
 def _correct_guarded_names(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the claim or the class whose selector asks first whether a device has what no device publishes, so that it
     is false for all of them."""
+    lacking = frozenset(_unpublished_drivers(finding, place.snapshot))
     for short in finding.shortages:
         owner = f"class {short.device_class}" if short.stage == "other-class" else f"claim {short.claim}"
         for expression in short.selectors if short.stage in ("other-class", "no-match") else ():
-            wanted, title = _with_published_names(expression, place)
+            wanted, title = _with_published_names(expression, place, lacking)
             if wanted:
                 yield from _with_expression(owner, expression, wanted, title, place)
 
@@ -438,12 +439,12 @@ def _corrected_expression(failed: f.DeviceSelectorFailed, place: RemedyCandidate
     return _renamed(failed.expression, table, domain, name, published)
 
 
-def _with_published_names(expression: str, place: RemedyCandidate) -> tuple[str, str]:
+def _with_published_names(expression: str, place: RemedyCandidate, lacking: Collection[str]) -> tuple[str, str]:
     """Return the expression with the first name that no device publishes corrected, and the title of the change. Both
-    are empty if there is none."""
+    are empty if there is none. A name of a `lacking` driver, which publishes no devices, is not misspelled."""
     for table, _, domain, name in _NAME_OF_DEVICE.findall(expression):
         published = _published(table, place.snapshot)
-        if (domain, name) not in published:
+        if (domain, name) not in published and domain not in lacking:
             return _renamed(expression, table, domain, name, published)
     return "", ""
 

@@ -543,7 +543,8 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
             continue
         labels = {HOSTNAME: host, **labels} if (host := next(iter(hosts), "")) else labels
         step = _node(situation, name or _free_name("new-node", situation), labels, model)
-        yield replace(step, without=tuple(dict.fromkeys(_excluded_labels(situation, requirements))))
+        without = tuple(dict.fromkeys(_excluded_labels(situation, requirements)))
+        yield replace(step, without=without, untainted=tuple(dict.fromkeys(_reserving_taints(situation))))
 
 
 def _is_in_one_zone(labels: Mapping[str, str], cluster: ClusterNodes) -> bool:
@@ -577,6 +578,23 @@ def _excluded_labels(situation: Situation, requirements: Iterable[NodeSelectorRe
             yield requirement.key
         elif requirement.operator == "NotIn":
             yield from (f"{requirement.key}={value}" for value in requirement.values if value in values)
+
+
+def _reserving_taints(situation: Situation) -> Iterator[str]:
+    """Yield the keys of the taints that reserve nodes, if such taints reject the pod from every node outside the
+    control plane: another node of these pools would not help."""
+    keys = []
+    for group in situation.groups:
+        taints = [finding for finding in group.exemplar.findings if isinstance(finding, f.UntoleratedTaint)]
+        if not taints:
+            return
+        keys += [
+            taint.key
+            for taint in taints
+            if not taint_remover(Taint(key=taint.key))
+            and not taint.key.startswith((CORDON_TAINT, *OF_CONTROL_PLANE, *ABOUT_TO_BE_REMOVED))
+        ]
+    yield from keys
 
 
 def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Node | None) -> s.AddNode:

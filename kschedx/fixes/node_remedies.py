@@ -243,7 +243,12 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
                 _is_offered(requirement, cluster) or _repeats_request(requirement, place) for requirement in unmatched
             ) and not any(_is_listed_pool(requirement, place.snapshot) for requirement in unmatched)
             cost = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
-            yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, cost=cost)
+            is_emptied = finding.source == "nodeAffinity" and len(unmatched) == len(term.requirements)
+            of_others = (r for other in finding.terms if other is not term for r in other.requirements)
+            others = tuple(replace(r, actual=None) for r in of_others) if is_emptied else ()
+            yield s.DropRequirements(
+                source=finding.source, term=term.index, requirements=unmatched, cost=cost, others=others
+            )
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
     if labels and len(labels) == len(unmatched) and not misspelled:
         yield s.LabelNode(

@@ -630,13 +630,15 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     nowhere = bool(nodes) and all(csi_driver.name != driver for node in nodes for csi_driver in node.spec.drivers)
     down = _provisioners_down(snapshot, driver)
     source = claim.spec.data_source_ref or claim.spec.data_source
-    if source and not (phrase or down or nowhere):
+    is_reported = re.search(_OF_DATA_SOURCE, phrase, re.IGNORECASE)
+    if source and (is_reported or not (phrase or down or nowhere)):
         ready = f"make {source.get('kind')} {source.get('name')} ready"
         return f"{ready}, so that {driver} provisions the volume for claim {claim.key} from it"
     advice = _provisioning_text(phrase, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
     return advice if in_tree is None else advice.replace(driver, f"{driver}, the successor of {in_tree.name}", 1)
 
 
+_OF_DATA_SOURCE = r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)"
 _PROVISIONING = (
     (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
      "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),
@@ -644,7 +646,7 @@ _PROVISIONING = (
      "run the node plugin of {driver} on {name}, where it is not registered"),
     (r"claim\.?(?:spec\.)? ?selector is not supported",
      "delete and recreate claim {claim} without its selector, which {driver} does not support"),
-    (r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)", "make the data source of claim {claim} ready"),
+    (_OF_DATA_SOURCE, "make the data source of claim {claim} ready"),
     (r'volumeattributesclass\S* "(?P<name>[^"]+)" not found', "create VolumeAttributesClass {name} of {driver}"),
     (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
     (r"(?:satisfy|satisfies|match|matches) .{0,30}topolog",

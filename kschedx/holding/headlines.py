@@ -52,9 +52,11 @@ def kueue_state_text(kueue: model.Kueue, place: str = "") -> str:
             return f"is gated by Kueue ({where}; its Workload is not in this snapshot)"
         case model.WorkloadState.NO_QUEUE:
             lacking = f"ClusterQueue {kueue.cluster_queue}" if kueue.cluster_queue else f"LocalQueue {kueue.queue}"
-            return (
-                f"is gated by Kueue: {lacking} {'does not exist' if kueue.known_queues else 'is not in this snapshot'}"
-            )
+            if kueue.namespaces_of_queue and not kueue.cluster_queue:
+                has = list_names(kueue.namespaces_of_queue, _SHOWN)
+                return f"is gated by Kueue: {lacking} does not exist in its namespace, only in {has}"
+            is_gone = bool(kueue.known_queues) or kueue.reports_no_queue
+            return f"is gated by Kueue: {lacking} {'does not exist' if is_gone else 'is not in this snapshot'}"
         case model.WorkloadState.DEACTIVATED:
             return f"is gated by Kueue: its Workload is deactivated ({where})"
         case model.WorkloadState.STOPPED | model.WorkloadState.WAITING:

@@ -179,6 +179,8 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
             decide=partial(decision_of, snapshot, workload.key),
             judge=partial(judge, snapshot, workload.key, now=now),
         )
+    if state is WorkloadState.NO_QUEUE and local is None:
+        return _without_queue(snapshot, pod.metadata.namespace, kueue)
     if state in (WorkloadState.FINISHED, WorkloadState.NO_QUEUE):
         return kueue
     return replace(kueue, fits=tuple(_flavor_fits(snapshot, pod, workload, cluster_queue, attempt)))
@@ -188,11 +190,20 @@ def _without_workload(snapshot: Snapshot, pod: Pod) -> Kueue:
     """Return the state of a pod that has Kueue's gate, and no Workload."""
     queue = pod.metadata.labels.get(api.QUEUE_LABEL, "")
     kueue = Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue, is_gated=True)
-    namespace = pod.metadata.namespace
-    known = [local.metadata.name for local in snapshot.of(LocalQueue) if local.metadata.namespace == namespace]
-    if queue and known and queue not in known:
-        return replace(kueue, state=WorkloadState.NO_QUEUE, known_queues=tuple(sorted(known)))
+    without = _without_queue(snapshot, pod.metadata.namespace, kueue)
+    if queue and queue not in without.known_queues and (without.known_queues or without.namespaces_of_queue):
+        return replace(without, state=WorkloadState.NO_QUEUE)
     return _incomplete_group(snapshot, pod, kueue)
+
+
+def _without_queue(snapshot: Snapshot, namespace: str, kueue: Kueue) -> Kueue:
+    """Add which LocalQueues the namespace has, and which namespaces have one of that name."""
+    every = [local.metadata for local in snapshot.of(LocalQueue)]
+    return replace(
+        kueue,
+        known_queues=tuple(sorted(local.name for local in every if local.namespace == namespace)),
+        namespaces_of_queue=tuple(sorted(local.namespace for local in every if local.name == kueue.queue)),
+    )
 
 
 def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:

@@ -120,6 +120,8 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     queue: str = ""
     known_queues: tuple[str, ...] = ()
     """The LocalQueues of the namespace, if `queue` is not one of them."""
+    namespaces_of_queue: tuple[str, ...] = ()
+    """The namespaces that have a LocalQueue named `queue`, if the pod's own has none."""
     workload: str = ""
     """`namespace/name`."""
     cluster_queue: str = ""
@@ -171,6 +173,11 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def verdict(self) -> Verdict | None:
         return None if self.judge is None else self.judge()
+
+    @property
+    def reports_no_queue(self) -> bool:
+        """Whether Kueue reports that the LocalQueue does not exist."""
+        return any(said.message.endswith(f"LocalQueue {self.queue} doesn't exist") for said in self.said)
 
     @property
     def fits_nowhere(self) -> bool:

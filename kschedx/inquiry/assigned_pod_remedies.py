@@ -133,6 +133,11 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         elif state.owner and ((is_replaced := self._is_replaced(state)) or advice.startswith("delete the pod")):
             title = f"delete the pod: {state.owner} {'has replaced' if is_replaced else 'replaces'} it"
             yield self._deletion_fix(title)
+        elif not state.node and not self._workload_name:  # its scheduler has given it up
+            by = f", which {state.owner} creates again" if state.owner else " and create it again"
+            yield Fix.untried(
+                f"correct what its scheduler rejects ({state.reason or 'see its status'}); then delete the pod{by}"
+            )
         elif not state.node:
             last = state.pods[-1:]
             end = state.ends.partition(" failed: ")[2].replace(": ", " ", 1)

@@ -85,21 +85,25 @@ def component_repair(down: ComponentDown) -> Fix:
     if down.scaled:
         namespace, kind, name = down.scaled.split("/")
         command = scale_workload(kind, namespace, name, 1)
-        return Fix.untried(f"scale {down.scaled} to 1 replica, which runs {down.component}", commands=(command,))
+        return _of_cluster(f"scale {down.scaled} to 1 replica, which runs {down.component}", command)
     if down.unready:
         namespace, kind, name = down.unready.split("/")
         command = shell_command("kubectl describe {} -n {}", f"{kind}/{name}", namespace)
-        return Fix.untried(f"repair {down.component}: see why no pod of {down.unready} is ready", commands=(command,))
+        return _of_cluster(f"repair {down.component}: see why no pod of {down.unready} is ready", command)
     if down.sibling:
         namespace, _, name = down.sibling.partition("/")
         command = shell_command("kubectl get pod {} -n {} -o wide", name, namespace)
         manifest = f"/etc/kubernetes/manifests/{down.component}.yaml"
-        return Fix.untried(f"restore {manifest} on the nodes of the control plane", commands=(command,))
+        return _of_cluster(f"restore {manifest} on the nodes of the control plane", command)
     if down.is_pending:
         title = f"make room for {down.pods[0]} first: {down.component} has no node"
-        return Fix.untried(title, commands=(why_command(down.pods[0]),))
+        return _of_cluster(title, why_command(down.pods[0]))
     command = pod_logs(down.pods[0], previous=True)
-    return Fix.untried(f"repair {down.component}: its logs say why it does not run", commands=(command,))
+    return _of_cluster(f"repair {down.component}: its logs say why it does not run", command)
+
+
+def _of_cluster(title: str, command: str) -> Fix:
+    return Fix.untried(title, commands=(command,), by_default=s.FixGroup.CLUSTER)
 
 
 class FixedCluster(Struct, frozen=True, eq=False):
@@ -125,6 +129,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     """The changes that a user would send. Changes of the pod are made to its owner's template, if that is known."""
 
     of_group: s.FixGroup | None = None  # the group of a fix without steps
+    by_default: s.FixGroup = s.FixGroup.WORKLOAD  # the group of a fix without steps and changes
     costs: tuple[str, ...] = ()
     """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
     left: int | None = None
@@ -208,8 +213,10 @@ class Fix(Struct, frozen=True, kw_only=True):
         *,
         commands: tuple[str, ...] = (),
         of_group: s.FixGroup | None = None,
+        by_default: s.FixGroup = s.FixGroup.WORKLOAD,
     ) -> Fix:
-        """Return a fix for an operator that no trial can show."""
+        """Return a fix for an operator that no trial can show. `by_default` is the group of one without changes whose
+        screen says that it was not tried."""
         return cls(
             title=title,
             certainty=FixCertainty.UNTRIED,
@@ -219,6 +226,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             commands=commands,
             apply=changes,
             of_group=of_group,
+            by_default=by_default,
         )
 
     def repairs_what_exists(self, *, is_of_pool: bool) -> bool:
@@ -246,7 +254,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         if self.steps:
             return max(self.steps, key=lambda step: step.cost).group
         kinds = {change.target.kind for change in self.apply}
-        return s.FixGroup.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else s.FixGroup.WORKLOAD
+        return s.FixGroup.CLUSTER if kinds and kinds <= _OF_ADMINISTRATORS else self.by_default
 
     @property
     def awaits_preemption(self) -> bool:

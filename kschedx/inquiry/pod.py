@@ -36,7 +36,6 @@ from kschedx.controllers.workloads import (
     Workload,
     confirms_deletions,
     member_rows,
-    owners_in,
     wanted_replicas,
     workload_of,
 )
@@ -69,6 +68,7 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import NOT_APPLIED, PodInQuestion, has_unknown_pods, pod_manifest, title, written_from
+from kschedx.inquiry.scheduler_pods import component_of, known_schedulers, scheduler_rows
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
@@ -99,6 +99,9 @@ def explain(
     """
     is_of_other = _is_of_another(subject, setup)
     unknown = None if is_of_other else no_scheduler(subject.snapshot, subject.pod, setup)
+    lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
+    if lifecycle is not None and (is_of_other or unknown is not None):
+        return answer_with_fixes(subject, setup, lifecycle)
     if (is_of_other or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
         return answer_with_fixes(subject, setup, down)
     if is_of_other:
@@ -111,7 +114,6 @@ def explain(
         if first is not None and (answer := explain(*first, autoscaling)).alone is Outcome.UNSCHEDULABLE:
             return answer
         return answer_with_fixes(subject, setup, unknown)
-    lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
     if lifecycle is not None and not subject.pod.spec.node_name:
         return answer_with_fixes(subject, setup, lifecycle)
     try:
@@ -387,9 +389,7 @@ def _is_of_another(subject: Subject, setup: Setup) -> bool:
     name = subject.pod.spec.scheduler_name
     if setup.forced_profile is not None or name in setup.scheduler_names:
         return False
-    from kschedx.holding.schedulers import SCHEDULERS
-
-    return name in SCHEDULERS
+    return name in known_schedulers()
 
 
 def with_first_profile(subject: Subject, setup: Setup, unknown: states.NoScheduler) -> tuple[Subject, Setup] | None:
@@ -410,32 +410,9 @@ def _other_scheduler_down(snapshot: Snapshot, pod: Pod) -> states.ComponentDown 
     name = pod.spec.scheduler_name
     if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:
         return None
-    rows = _scheduler_rows(snapshot, name)
+    rows = scheduler_rows(snapshot, name)
     is_of_its_name = any(kind in SCALED and workload == name for kind, _, workload in snapshot.workloads)
-    return component_down(snapshot, pod.key, name if is_of_its_name else _component_of(name), rows)
-
-
-def _component_of(scheduler: str) -> str:
-    """Return the name of the workload that runs a scheduler, by convention, unless it has that of the scheduler."""
-    return scheduler if "scheduler" in scheduler else f"{scheduler}-scheduler"
-
-
-_SCHEDULER_ROWS = Memo[list[int]]()
-
-
-def _scheduler_rows(snapshot: Snapshot, scheduler: str) -> list[int]:
-    """Return the pods of the workload that runs a scheduler. They are searched once for a snapshot."""
-
-    def search() -> list[int]:
-        pods, owners, component = snapshot.pods, owners_in(snapshot), _component_of(scheduler)
-        named = (row for row, name in enumerate(pods.names) if name.startswith(f"{scheduler}-") and pods.owners[row])
-        return [
-            row
-            for row in named
-            if pods.names[row].startswith(f"{component}-") or owners.of(pods, row).name == scheduler
-        ]
-
-    return _SCHEDULER_ROWS.of(snapshot.derived, search, scheduler)
+    return component_down(snapshot, pod.key, name if is_of_its_name else component_of(name), rows)
 
 
 def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoScheduler | None:
@@ -450,8 +427,10 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoSchedul
     event = recorded_event(snapshot, pod)
     message = "" if event is None else event.message
     in_use = {spec.scheduler_name for spec in pods.specs.values} - {name}
-    running = "" if others or message else next((pods.key(row) for row in _scheduler_rows(snapshot, name)), "")
-    meant = "" if others or message or running else closest(name, (*known, *in_use))
+    running = "" if others or message else next((pods.key(row) for row in scheduler_rows(snapshot, name)), "")
+    meant = (
+        "" if others or message or running else closest(name, (*known, *in_use)) or closest(name, known_schedulers())
+    )
     state = states.NoScheduler(
         subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant, running=running
     )

@@ -30,6 +30,7 @@ from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.pod_selectors import (
     ExclusiveTopology,
     GroupsWaiting,
+    MatchingPodCordoned,
     MatchingPodPending,
     MatchingWorkload,
     misses_pod,
@@ -130,6 +131,10 @@ class PodFixes:
             yield from kueue_fixes(kueue.verdict)
         if kueue is not None and kueue.state is WorkloadState.DEACTIVATED and self.answer.lifecycle is None:
             yield activation(*kueue.workload.split("/"))
+        if kueue is not None and (kueue.namespaces_of_queue or kueue.reports_no_queue):
+            create = f"create LocalQueue {kueue.queue} in namespace {self.cycle.pod.metadata.namespace}"
+            like = f", as {list_names(kueue.namespaces_of_queue, _MOST_QUEUES)} has it"
+            yield Fix.untried(f"{create}{like if kueue.namespaces_of_queue else ''}", of_group=FixGroup.CLUSTER)
         if kueue is not None and kueue.known_queues:
             meant = nearest_name(kueue.queue, kueue.known_queues)
             meant = meant or list_names(kueue.known_queues, _MOST_QUEUES, conjunction="or")
@@ -253,6 +258,7 @@ class PodFixes:
             if is_selected:
                 yield from self._selector_fixes()
             yield from self._fewer_replicas(owner)
+            yield from self._moved_match()
 
     def _tried_fixes(self, owner: Owner | None) -> Iterator[Fix]:
         pod, stored_in = self.cycle.pod, self._stored_in
@@ -298,6 +304,14 @@ class PodFixes:
             rule = f"host port {list_names(map(str, ports), 3)}" if ports else "required anti-affinity"
             title = f"scale to {count(fit, 'replica')}: its {rule} has no node for more"
             yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
+
+    def _moved_match(self) -> Iterator[Fix]:
+        """Yield the deletion of the pod that this pod follows and that is on a cordoned node, if a controller recreates
+        it elsewhere."""
+        for cause in root_causes(self.answer.diagnosis):
+            if isinstance(cause, MatchingPodCordoned) and cause.controller:
+                title = f"delete {cause.pod}: {cause.controller} recreates it off {cause.node}, and this pod follows"
+                yield Fix.untried(title, (Target.pod(cause.pod).deletion,), commands=(delete_pod(cause.pod),))
 
     @property
     def _may_be_scaled(self) -> bool:
@@ -519,7 +533,8 @@ class PodFixes:
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:
                     yield off_virtual_nodes(pod.controller.name, key, value, cause.provider)
                 case VirtualNode(provider="EKS Fargate"):
-                    yield Fix.untried(_fargate_text(cause, pod.namespace))
+                    group = FixGroup.WORKLOAD if cause.kept_off else FixGroup.CLUSTER
+                    yield Fix.untried(_fargate_text(cause, pod.namespace), by_default=group)
                 case ClassRaised(priority=priority) if pod.controller is not None:
                     owner = f"{pod.controller.kind} {pod.controller.name}"
                     title = f"delete the pod, which {owner} creates again with priority {priority}"
@@ -547,11 +562,14 @@ class PodFixes:
                 yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
             case CapacityNotPublished(driver=driver, storage_class=name):
                 where = f"the parameters of class {name}, and the driver's controller"
-                yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
+                title = f"repair {driver}, so that it publishes capacity for class {name}: check {where}"
+                yield Fix.untried(title, by_default=FixGroup.CLUSTER)
             case NoDevicesPublished(driver=driver, may_be_installed=False):
-                yield Fix.untried(f"install or repair DRA driver {driver}, which publishes no devices")
+                title = f"install or repair DRA driver {driver}, which publishes no devices"
+                yield Fix.untried(title, by_default=FixGroup.CLUSTER)
             case DeviceDriverMissing(device_class=device_class):
-                yield Fix.untried(f"install the driver whose devices device class {device_class} is for")
+                title = f"install the driver whose devices device class {device_class} is for"
+                yield Fix.untried(title, by_default=FixGroup.CLUSTER)
             case PartitionedResource(profile=profile, node=node, layout=layout) if profile:
                 now = f" (now {layout})" if layout else ""
                 yield Fix.untried(
@@ -559,12 +577,13 @@ class PodFixes:
                     of_group=FixGroup.CAPACITY,
                 )
             case HostNameDiffers(host=host, volume=volume):
-                yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")
+                title = f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity"
+                yield Fix.untried(title, by_default=FixGroup.CLUSTER)
             case DriverNotRegistered(driver=driver, node=node):
                 agents = agents_down(self.cycle.snapshot, node)
                 down = f" ({list_names(agents, 2)})" if agents else ""
                 repair = f"repair the node plugin of {driver} on {node}{down}, which then registers it"
-                yield Fix.untried(f"{repair}{self._uncordoning(node)}")
+                yield Fix.untried(f"{repair}{self._uncordoning(node)}", by_default=FixGroup.CLUSTER)
             case PluginWithoutDevices(node=node, resource=resource):
                 repair = f"if {node} has devices for {resource}, repair its driver or container runtime"
                 title = f"{repair}{self._uncordoning(node)}: its device plugin registers none"
@@ -577,7 +596,8 @@ class PodFixes:
                 yield Fix.untried(install, of_group=FixGroup.CLUSTER)
             case CountedByExtender(resource=resource, extender=extender):
                 configure = f"configure the extender of {extender} in kube-scheduler"
-                yield Fix.untried(f"{configure}, with ignoredByScheduler: true for {resource}")
+                title = f"{configure}, with ignoredByScheduler: true for {resource}"
+                yield Fix.untried(title, by_default=FixGroup.CLUSTER)
                 if extender == "TopoLVM":
                     off = "turn off TopoLVM's pod webhook (webhook.podMutatingWebhook.enabled: false)"
                     yield Fix.untried(f"{off}, which adds the request, and recreate the pod")

@@ -647,16 +647,18 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             conditions = pods[pods.rows[key]].status.conditions
             if (state := condition_of(conditions, "PodScheduled", "False")) is not None:
                 title = f"find a node for {key} first, which serves {name}: {state.message}"
-                yield Fix.untried(title.rstrip(": ."), commands=(why_command(key),))
+                yield Fix.untried(title.rstrip(": ."), commands=(why_command(key),), by_default=FixGroup.CLUSTER)
                 break
         else:
             behind = f"; {list_names(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
             if "x509: " in match.string:
-                title = f"renew the certificate of {name}, or its caBundle"
-                yield Fix.untried(f"{title}: the API server does not trust{service.removeprefix(':')}")
+                renew = f"renew the certificate of {name}, or its caBundle"
+                title = f"{renew}: the API server does not trust{service.removeprefix(':')}"
             else:
-                yield Fix.untried(f"repair what answers for {name}{service}{behind}")
-        yield Fix.untried(f"set failurePolicy Ignore of {name}, if pods may go without it")
+                title = f"repair what answers for {name}{service}{behind}"
+            yield Fix.untried(title, by_default=FixGroup.CLUSTER)
+        title = f"set failurePolicy Ignore of {name}, if pods may go without it"
+        yield Fix.untried(title, by_default=FixGroup.CLUSTER)
 
     def _webhook_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield the fix to change the pod template as the rule of a webhook requires, and the command that shows it."""

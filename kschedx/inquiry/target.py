@@ -36,7 +36,7 @@ from kschedx.kube.decoding import map_at, no_pod
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import ResourceKind, kind_of
 from kschedx.kube.kubectl import add_to_dump
-from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL, KaiPodGroup, VolcanoPodGroup
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.patterns import lazy_pattern
@@ -347,11 +347,12 @@ def _custom_resource_rows(snapshot: Snapshot, target: str, namespace: str) -> li
     return rows
 
 
-def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> PodInQuestion | None:
-    """Return a pod of `podgroup/NAME`: the first pending one, else the last. Raises `InputError` if it has no pods."""
+def _of_group(snapshot: Snapshot, target: str, namespace: str) -> Sequence[PodInQuestion]:
+    """Return a pod of `podgroup/NAME`: the first pending one, else the last; without pods, those of the custom resource
+    for which its scheduler created the group. Raises `InputError` if there are none."""
     namespace, word, _, name = _split(target, namespace)
     if word not in _words_for("PodGroup"):
-        return None
+        return []
     pods = snapshot.pods
     marked = pods.labels.where(lambda labels: name in _group_marks(labels))
     marked |= pods.annotations.where(lambda annotations: name in _group_marks(annotations))
@@ -359,9 +360,16 @@ def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> PodInQu
         lambda spec: name in (group_name(spec, of_workloads=False), group_name(spec, of_workloads=True))
     )
     rows = np.flatnonzero(marked & pods.in_namespace(namespace)).tolist()
-    if not rows:
-        raise InputError(f'no pod of a PodGroup "{name}" in namespace "{namespace}"')
-    return _pending_or_last(pods, rows)[0]
+    if rows:
+        return [_pending_or_last(pods, rows)[0]]
+    groups = (group.metadata for kind in (VolcanoPodGroup, KaiPodGroup) for group in snapshot.of(kind))
+    for metadata in groups:
+        owner = metadata.controller
+        if owner is not None and (metadata.namespace, metadata.name) == (namespace, name):
+            group = owner.api_version.rpartition("/")[0]
+            if own := [*_stored_custom_resources(snapshot, f"{owner.kind}.{group}/{owner.name}".lower(), namespace)]:
+                return own
+    raise InputError(f'no pod of a PodGroup "{name}" in namespace "{namespace}"')
 
 
 def _group_marks(marks: Mapping[str, str]) -> tuple[str | None, ...]:
@@ -448,7 +456,9 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
         count = custom[0].count if lifecycle is None and len(custom) == len(created) == 1 else None
         # the answer about the resource counts its other pods; one beyond them belongs to an update
         return custom if count is not None and len(rows) <= (count.number or 0) else created
-    for find in (_member_of_group, _held_by_kueue, _scaled_by):
+    if of_group := _of_group(snapshot, target, namespace):
+        return of_group
+    for find in (_held_by_kueue, _scaled_by):
         if (found := find(snapshot, target, namespace)) is not None:
             return [found]
     is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values

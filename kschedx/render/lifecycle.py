@@ -65,6 +65,8 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
         then = f"{lead}{then_text(explanation.diagnosis, rank_nodes(explanation.cycle, 1), whose)}"
     is_quoted = isinstance(lifecycle, states.NotBound | states.NoScheduler)
     hidden = _HIDDEN | {"recorded-event"} if is_quoted else _HIDDEN
+    if not explanation.is_run:
+        hidden |= {"bound-by-hand"}  # whether another scheduler has assigned it is not known
     if isinstance(lifecycle, states.RolloutStalled):
         hidden |= {"progress-deadline-exceeded"}
     texts = (note.text for note in explanation.notes if note.id not in hidden)
@@ -81,11 +83,11 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
         facts=tuple(holding_facts(explanation.holding, explanation.cycle, known=reasons)) if is_queued else (),
         fixes=fix_views(explanation) if with_fixes else (),
         event=own_event(lifecycle),
-        notes=(*texts, *_lifecycle_notes(lifecycle)),
+        notes=(*texts, *_lifecycle_notes(lifecycle, is_run=explanation.is_run)),
     )
 
 
-def _lifecycle_notes(lifecycle: states.Lifecycle) -> tuple[str, ...]:
+def _lifecycle_notes(lifecycle: states.Lifecycle, *, is_run: bool) -> tuple[str, ...]:
     """Return how to find out more, and who ends the state."""
     if isinstance(lifecycle, states.Suspended) and (lifecycle.queue or lifecycle.waits):
         return ("Kueue sets spec.suspend to false when it admits the Workload",)
@@ -95,7 +97,7 @@ def _lifecycle_notes(lifecycle: states.Lifecycle) -> tuple[str, ...]:
         return (f"about that pod: {why_command(lifecycle.pod)}",)
     if isinstance(lifecycle, states.WaitingForKubelet) and lifecycle.is_static:
         return ("kube-scheduler does not assign static pods: change the manifest file on the node, not the pod",)
-    if isinstance(lifecycle, states.WaitingForKubelet):
+    if isinstance(lifecycle, states.WaitingForKubelet) and is_run:
         return ("kube-scheduler does not decide this; -o wide shows where it would assign the pod now",)
     if isinstance(lifecycle, states.Contradicted):
         return ("`kschedx snapshot -o cluster.json` keeps everything that scheduling reads",)

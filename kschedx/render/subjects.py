@@ -12,6 +12,7 @@ from kschedx.controllers.kubelet_rejections import overuse_text
 from kschedx.controllers.state_causes import causes
 from kschedx.controllers.states import Lifecycle, ResizeHeld
 from kschedx.controllers.states import headline as state_headline
+from kschedx.explain.hardware import unhealthy_devices, unhealthy_text
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.findings import Finding, NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
@@ -351,6 +352,9 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
         why = overuse_text(last.status.message)
         earlier = f" and {count(len(others), 'earlier pod')}" if others else ""
         yield f"the kubelet evicted {last.key}{earlier}{why and f': {why}'}"
+    for resource in answer.node.status.capacity:
+        if (devices := unhealthy_devices(answer.node, resource)) is not None:
+            yield unhealthy_text(resource, *devices)
     if spec.taints:
         taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
         yield f"taints {', '.join(taints)}"

@@ -167,6 +167,19 @@ def test_a_pod_group_stands_for_its_members(tmp_path: Path) -> None:
     assert run_why(tmp_path, "why", "podgroup/gone", objects=[group, *members]).code == 2
 
 
+def test_a_pod_group_without_pods_stands_for_its_job(tmp_path: Path) -> None:
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "llm", "uid": "1", "controller": True}
+    group: Manifest = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "llm-1", "namespace": "ml", "ownerReferences": [owner]},
+        "spec": {"minMember": 1},
+        "status": {"phase": "Pending"},
+    }
+    result = run_why(tmp_path, "why", "podgroup/llm-1", objects=[group, VOLCANO])
+    assert (result.code, "scheduled by Volcano" in result.out.splitlines()[0]) == (3, True)
+
+
 def test_every_pending_pod_of_a_running_custom_resource_counts(tmp_path: Path) -> None:
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "llm", "uid": "1", "controller": True}
     owned: Manifest = {"ownerReferences": [owner]}

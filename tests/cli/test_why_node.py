@@ -55,6 +55,14 @@ def test_the_document_and_the_output_of_names(tmp_path: Path) -> None:
     assert kschedx("why", "no/n1", "-s", cluster, "-o", "name").out == "default/fits\n"
 
 
+@pytest.mark.parametrize(("allocatable", "is_named"), [("0", True), ("7", True), ("8", False)])
+def test_devices_that_a_plugin_reports_unhealthy_are_named(tmp_path: Path, allocatable: str, is_named: bool) -> None:
+    gpus = node("n", allocatable={"cpu": "4", "pods": "9", "nvidia.com/gpu": allocatable})
+    gpus["status"]["capacity"] = {"cpu": "5", "nvidia.com/gpu": "8"}
+    out = kschedx("why", "node/n", "-s", write(tmp_path, gpus)).out
+    assert (f"capacity 8 nvidia.com/gpu, allocatable {allocatable}; its device plugin" in out) is is_named
+
+
 def test_the_document_has_the_trouble_of_the_node(tmp_path: Path) -> None:
     lost = node("n", taints=["node.kubernetes.io/network-unavailable:NoSchedule"], unschedulable=True)
     document = json.loads(kschedx("why", "node/n", "-s", write(tmp_path, lost), "-o", "json").out)

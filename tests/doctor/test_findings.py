@@ -432,6 +432,7 @@ def test_kinds_that_a_recognized_dump_never_holds(tmp_path: Path) -> None:
     diagnosis = diagnose(contents, ["0.json"])
     (item,) = findings(diagnosis)
     assert (item["id"], item["what"], item["kinds"]) == ("lacking", [pods], ["LimitRange"])
+    assert item["reaction"] == "shows"
     assert "NodeResourcesFit" in item["weakens"][0]["plugins"]
     assert diagnosis.inventory.formats == ("must-gather",)
     assert diagnosis.inventory.not_applied == ("a KubeSchedulerConfiguration",)

@@ -63,6 +63,14 @@ def test_a_node_without_virtualization_is_not_copied() -> None:
     assert explanation.fixes[0].title == ("enable hardware virtualization (/dev/kvm) in the machine or hypervisor of a")
 
 
+def test_a_device_of_another_kind_does_not_replace_the_requested_one() -> None:
+    offers = {**OFFERS, "devices.kubevirt.io/kvm": "0", "devices.kubevirt.io/tun": "1k"}
+    asks = [{"name": "main", "resources": {"limits": {"devices.kubevirt.io/kvm": "1"}}}]
+    objects = [node("a", allocatable=offers), pod("me", containers=asks)]
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert not [cause for cause in root_causes(explanation.diagnosis) if "instead of" in cause.text]
+
+
 def test_the_hint_in_words() -> None:
     (hint,) = diagnosed(node("a", labels={"nvidia.com/gpu.count": "8"})).hardware
     assert hardware_text(hint) == (

@@ -120,6 +120,11 @@ def test_a_claim_is_missing_if_the_dump_has_others() -> None:
     assert (item.lacking, item.completed_by) == ("claims of other namespaces", "kschedx snapshot -o cluster.json")
 
 
+def test_a_lost_claim_shows_that_its_volume_is_gone() -> None:
+    objects = [*NODES, using("me", "data"), claim("data", volume="disk", phase="Lost")]
+    assert explain_pod(dump(objects), "default/me").outcome is Outcome.UNSCHEDULABLE
+
+
 @pytest.mark.parametrize(
     ("spec", "leaves"),
     [

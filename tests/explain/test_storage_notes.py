@@ -148,6 +148,8 @@ def test_a_claim_that_is_being_expanded_has_a_note(condition: str, expected: str
     [
         (ZONE, "In", ["gone"], ["no node is in zone gone"]),
         (ZONE, "In", ["b"], []),
+        ("topology.disk.example.com/zone", "In", ["gone"], ["no node is in zone gone"]),
+        ("topology.disk.example.com/zone", "In", ["b"], []),
         (ZONE, "NotIn", ["a"], []),
         (ZONE, "DoesNotExist", [], []),
         ("disk", "Exists", [], []),

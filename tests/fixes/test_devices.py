@@ -215,6 +215,15 @@ def test_a_new_node_has_devices_with_the_capacity_that_a_claim_compares(least: s
     assert text.endswith(f"1 device of {DRIVER}{shown}")
 
 
+def test_a_class_of_a_driver_without_devices_is_not_corrected() -> None:
+    """Devices of another driver publish the attribute as well, which does not make the name of the driver wrong."""
+    wanted = 'device.driver == "absent.com" && device.attributes["absent.com"].model == "x1"'
+    cluster = [node("a"), device_class("gpu", wanted), resource_slice("a", device("d0", model="x2"))]
+    snapshot = kschedx.Snapshot.from_objects([*cluster, claim("mine", request()), claiming("mine")])
+    fixes = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
+    assert not any(title.startswith("read ") for title in fixes)
+
+
 def test_a_missing_claim_has_a_similar_one() -> None:
     """A claim of a similar name or of another namespace is proposed; otherwise a new one of a class."""
     elsewhere = claim("mine", request(count=2))

@@ -583,6 +583,16 @@ NEAR_CACHE = {
         ),
         pytest.param(
             [
+                *(node("a", unschedulable=True), node("b")),
+                pod("loader", labels={"app": "loader"}, on="a"),
+                pod("me", labels={"app": "me"}, affinity=NEXT_TO_LOADER),
+            ],
+            "podAffinity term 1 selects only default/loader, on cordoned node a",
+            "make podAffinity term 1 (app=loader) preferred instead of required",
+            id="a pod to follow on a cordoned node",
+        ),
+        pytest.param(
+            [
                 *(node("a"), storage_class("fast", provisioner=DISK, waits=False), volume("other")),
                 bound_claim("data", storage_class="fast", volumeName="gone"),
                 pod("me", volumes=DATA),
@@ -690,6 +700,21 @@ def test_an_event_of_an_earlier_claim_is_not_quoted() -> None:
     objects = [node("a"), storage("fast"), made("fast", "Immediate"), other, pod("me", volumes=DATA)]
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert roots(Diagnosis(result.cycle)) == ()
+
+
+def test_the_last_of_several_terms_is_dropped_with_the_others() -> None:
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": ["x"]}]} for key in ("disk", "pool")]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    snapshot = kschedx.Snapshot.from_objects([node("a"), pod("me", affinity=affinity)])
+    assert "stop requiring disk=x or pool=x" in [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
+
+
+def test_a_pod_to_follow_is_recreated_off_a_cordoned_node() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "loader", "uid": "u", "controller": True}
+    loader = pod("loader-0", labels={"app": "loader"}, on="a", metadata={"ownerReferences": [owner]})
+    objects = [node("a", unschedulable=True), node("b"), loader, pod("me", affinity=NEXT_TO_LOADER)]
+    fixes = [fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
+    assert "delete default/loader-0: StatefulSet loader recreates it off a, and this pod follows" in fixes
 
 
 # What lies outside the pod and its nodes: the fix comes first, and no trial can show it.

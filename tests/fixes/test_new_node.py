@@ -46,6 +46,22 @@ def test_labels_that_the_node_must_not_have(operator: str, values: list[str], ex
     assert added in titles(node("a", labels={"gpu": "no"}, allocatable=SMALL), me)
 
 
+@pytest.mark.parametrize(
+    ("taints", "expected"),
+    [
+        (["CriticalAddonsOnly=true:NoSchedule"], " without taint CriticalAddonsOnly"),
+        (["node.kubernetes.io/not-ready:NoSchedule"], ""),
+        (["node-role.kubernetes.io/control-plane:NoSchedule"], ""),
+        ([], ""),
+    ],
+    ids=["reserved", "not ready", "of the control plane", "free of taints"],
+)
+def test_a_taint_of_all_nodes_that_the_node_must_not_have(taints: list[str], expected: str) -> None:
+    small = node("a", taints=taints, allocatable=SMALL)
+    added = f"add a node{expected} with at least 64 CPU free"
+    assert added in titles(small, pod("me", containers=asking(cpu="64")))
+
+
 def test_the_zone_of_a_volume() -> None:
     data = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
     objects = [claim("data", volume="pv"), volume("pv", claim_ref="data", node_affinity=in_term(ZONE, "b"))]

@@ -591,3 +591,14 @@ def test_a_volume_in_several_zones_without_nodes() -> None:
     objects = [claim("data", volume="v"), volume("v", claim_ref="data", node_affinity=in_term(ZONE, "b", "c"))]
     snapshot = kschedx.Snapshot.from_objects([node("a", labels={ZONE: "a"}), ME, storage_class(), *objects])
     assert "no node is in zone b or c" in roots(kschedx.explain(snapshot, "default/me").diagnosis)
+
+
+def test_a_class_that_binds_at_once_is_named_for_a_volume_where_no_node_is() -> None:
+    for waits in (True, False):
+        objects = [
+            *(claim("data", volume="v"), storage_class(provisioner=DRIVER, waits=waits)),
+            volume("v", claim_ref="data", node_affinity=in_term(ZONE, "b")),
+        ]
+        snapshot = kschedx.Snapshot.from_objects([node("a", labels={ZONE: "a"}), ME, *objects])
+        causes = roots(kschedx.explain(snapshot, "default/me").diagnosis)
+        assert ("without regard to nodes" in " ".join(causes)) is not waits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,20 @@ def test_the_state_of_a_workload(objects: tuple[Json, ...], state: str) -> None:
     assert texts["kueue"]["state"] == state
     assert texts["outcome"] == "Gated"
     assert not [fix for fix in texts["fixes"] if "gate" in fix["title"]]
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "expected"),
+    [(("other",), "does not exist in its namespace, only in other"), ((), "its Workload is not in this snapshot")],
+)
+def test_a_queue_of_another_namespace(tmp_path: Path, namespaces: tuple[str, ...], expected: str) -> None:
+    queues = [{**LOCAL, "metadata": {"name": "lq", "namespace": namespace}} for namespace in namespaces]
+    objects = [node("n"), *queues, pod()]
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    result = kschedx("why", "p", "-n", "ml", "-s", file)
+    assert expected in " ".join(result.out.split())
+    assert ("create LocalQueue lq in namespace ml, as other has it" in result.out) is bool(namespaces)
 
 
 def test_quotas_and_their_users() -> None:

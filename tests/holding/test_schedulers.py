@@ -369,14 +369,43 @@ def test_the_option_profile_shows_kube_schedulers_answer() -> None:
     assert explanation.holding.scheduler is not None
 
 
-def test_an_unknown_scheduler() -> None:
-    target = pod(gates=(), labels={}, schedulerName="defualt-scheduler")
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("defualt-scheduler", "default-scheduler"), ("vocalno", "volcano"), ("mine", "default-scheduler")],
+)
+def test_an_unknown_scheduler(name: str, meant: str) -> None:
+    target = pod(gates=(), labels={}, schedulerName=name)
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n")]), target)
     assert (explanation.state.name, explanation.exit_code, explanation.fixes[0].title) == (
         "NoScheduler",
         3,
-        "set schedulerName to default-scheduler",
+        f"set schedulerName to {meant}",
     )
+
+
+REJECTED = {"phase": "Failed", "reason": "ApplicationRejected", "message": "no placement rule matched"}
+PULLING = {"name": "c", "image": "i", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
+
+
+@pytest.mark.parametrize("scheduler", ["yunikorn", "mine"])
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({"status": REJECTED}, "Failed"),
+        ({"status": {"phase": "Pending", "containerStatuses": [PULLING]}, "on": "n"}, "WaitingForKubelet"),
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}}, "BeingDeleted"),
+        ({"status": {"phase": "Pending"}}, ""),
+    ],
+    ids=["failed", "pulling its image", "being deleted", "pending"],
+)
+def test_a_pod_of_another_scheduler_that_waits_for_something_else(scheduler: str, fields: Json, state: str) -> None:
+    target = pod(gates=(), labels={}, schedulerName=scheduler) | {"status": fields.get("status", {})}
+    target["metadata"] |= fields.get("metadata", {})
+    target["spec"] |= {"nodeName": fields["on"]} if "on" in fields else {}
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), target]), "ml/p")
+    assert explanation.state.name == state or not state
+    assert (explanation.exit_code == 3) is (not state)
+    assert "delete Job" not in " ".join(fix.title for fix in explanation.fixes)
 
 
 @pytest.mark.parametrize(

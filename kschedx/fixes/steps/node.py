@@ -423,6 +423,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
     """Requests of DaemonSets there before the pod runs; `pods` is the number of their pods."""
     without: tuple[str, ...] = ()
     """Labels that other nodes have and this one must not have: `gpu`, `kubernetes.io/os=linux`."""
+    untainted: tuple[str, ...] = ()  # keys of the taints that all other nodes have and this one must not have
     more_pods_than: int = 0
     """The number of pods that the largest existing nodes can run, if that is too few; 0 otherwise."""
     scalable: str = ""  # what creates nodes like that one: `MachineSet openshift-machine-api/worker-a`
@@ -515,6 +516,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             yield "in a new zone" if DOMAIN_OF_ITS_OWN in zones else f"in zone {join_phrases(zones)}"
         if self.without:
             yield f"without label {join_names([*self.without], _SHOWN_LABELS)}"
+        if self.untainted:
+            yield f"without taint {join_names([*self.untainted], _SHOWN_LABELS)}"
 
     def _zones(self) -> list[str]:
         """Return the zones that the node's labels and those of its storage drivers name; mostly, they are the same."""

@@ -176,10 +176,15 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
     term: int
     requirements: tuple[RequirementMatch, ...]
     cost: Cost = Cost.CONSTRAINT
+    others: tuple[RequirementMatch, ...] = ()
+    """The expressions of the other terms, if no term is left: the whole requirement is removed."""
 
     @property
     def title(self) -> str:
-        return f"stop requiring {' and '.join(map(requirement_text, self.requirements))}"
+        own = f"stop requiring {' and '.join(map(requirement_text, self.requirements))}"
+        if len(self.others) > 1:
+            return f"{own} or another term of the node affinity"
+        return " or ".join((own, *map(requirement_text, self.others)))
 
     def edit(self, pod: Pod) -> Pod:
         if self.source == "nodeSelector":

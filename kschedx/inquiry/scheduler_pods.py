@@ -1,0 +1,39 @@
+"""The pods that run a scheduler other than kube-scheduler, and the schedulers that kschedx knows by name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kschedx.controllers.workloads import owners_in
+from kschedx.snapshot.columns import Memo
+from kschedx.snapshot.snapshot import Snapshot
+
+
+def known_schedulers() -> Collection[str]:
+    """Return the known values of spec.schedulerName. Their module is loaded only for a pod with such a name."""
+    from kschedx.holding.schedulers import SCHEDULERS
+
+    return SCHEDULERS
+
+
+def component_of(scheduler: str) -> str:
+    """Return the name of the workload that runs a scheduler, by convention, unless it has that of the scheduler."""
+    return scheduler if "scheduler" in scheduler else f"{scheduler}-scheduler"
+
+
+_SCHEDULER_ROWS = Memo[list[int]]()
+
+
+def scheduler_rows(snapshot: Snapshot, scheduler: str) -> list[int]:
+    """Return the pods of the workload that runs a scheduler. They are searched once for a snapshot."""
+
+    def search() -> list[int]:
+        pods, owners, component = snapshot.pods, owners_in(snapshot), component_of(scheduler)
+        named = (row for row, name in enumerate(pods.names) if name.startswith(f"{scheduler}-") and pods.owners[row])
+        return [
+            row
+            for row in named
+            if pods.names[row].startswith(f"{component}-") or owners.of(pods, row).name == scheduler
+        ]
+
+    return _SCHEDULER_ROWS.of(snapshot.derived, search, scheduler)
