@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import singledispatch
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial, singledispatch
 
 from msgspec import Struct
 
@@ -178,6 +178,9 @@ class Words(Struct, frozen=True, kw_only=True):
     shared: str = ""
     """The part of the headline that is true of all findings that are `same_as` this one; empty if that is the whole
     headline. `brief` has the rest."""
+    general: str = ""
+    """The headline for several pods with the same cause, which names what its context shows otherwise; empty if it is
+    `headline`."""
     facts: tuple[Fact, ...] = ()
     brief: Brief | None = None
     """What differs between nodes with the same headline; None if nothing does."""
@@ -187,6 +190,19 @@ class Words(Struct, frozen=True, kw_only=True):
 def in_words(finding: object) -> Words:
     """Return the words of a finding. Each type registers its words in the module of its family."""
     raise TypeError(f"a {type(finding).__name__} has no words")
+
+
+def register_templates(templates: Mapping[type, tuple[str | tuple[str, str], ...]]) -> None:
+    """Register the words of findings that need no rule: a headline, and facts with their labels, which are templates
+    over the finding `f`."""
+    for kind, parts in templates.items():
+        in_words.register(kind, partial(_filled_in, parts))
+
+
+def _filled_in(parts: tuple[str | tuple[str, str], ...], finding: object) -> Words:
+    headline, *facts = (part if isinstance(part, tuple) else ("", part) for part in parts)
+    shown = tuple(Fact(label=label, items=(text.format(f=finding),)) for label, text in facts)
+    return Words(headline=headline[1].format(f=finding), facts=shown)
 
 
 def with_article(dump: str) -> str:

@@ -22,6 +22,11 @@ _HELD = {
 _DEPENDENTS_FIRST = "foregroundDeletion"
 
 
+def predicate(lifecycle: states.Lifecycle) -> str:
+    """Return the headline without its subject: `is being deleted (since 2026-01-02T00:00:00Z)`."""
+    return states.row_of(lifecycle).reads.removeprefix("{s.subject}").lstrip(": ").format(s=lifecycle)
+
+
 def own_event(lifecycle: states.Lifecycle) -> str:
     """Return the cluster's own message, whole, so that a search finds it."""
     match lifecycle:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from kschedx import findings as f
 from kschedx.errors import InputError
 from kschedx.explain.admission import QuotaLedger
+from kschedx.explain.advice import FixGroup, RootCause, root_cause
 from kschedx.explain.cycle_notes import unusable_volumes
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.hardware import RootCause
 from kschedx.explain.kubelet import attached_elsewhere
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.names import HOSTNAME, ZONE
@@ -40,27 +40,12 @@ class SharedClaim(RootCause, frozen=True, kw_only=True):
     is_of_node: bool = False  # whether the pods of one node may use it together
 
 
-class NothingProvisions(RootCause, frozen=True, kw_only=True):
-    """A claim names no class, and no class of the cluster provisions volumes."""
-
-
 class WrongAttributesClass(RootCause, frozen=True, kw_only=True):
     """A claim names a VolumeAttributesClass with which its driver provisions no volume."""
 
     name: str
     meant: str  # the class of the driver with a similar name; empty if there is none
     is_missing: bool
-
-
-class HostNameDiffers(RootCause, frozen=True, kw_only=True):
-    """The node of a local volume exists under another form of its host name."""
-
-    host: str
-    volume: str
-
-    @property
-    def leaves_no_node(self) -> bool:
-        return True
 
 
 def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
@@ -100,13 +85,14 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
             return
 
 
-def _nothing_provisions(snapshot: Snapshot, finding: f.ClaimUnbound) -> Iterator[NothingProvisions]:
+def _nothing_provisions(snapshot: Snapshot, finding: f.ClaimUnbound) -> Iterator[RootCause]:
     """Yield that a claim that names no class can only get a default class, and that no class provisions volumes."""
     claim, classes = snapshot.storage.claims.get(finding.claim.claim), snapshot.storage.classes.values()
     is_open = claim is not None and claim.spec.storage_class_name is None and not claim.storage_class
     if finding.cause == "no-class" and is_open and not any(item.can_provision for item in classes):
-        why = "no StorageClass is the default"
-        yield NothingProvisions(text=f"{why}, so that nothing provisions a volume for the claim")
+        why = "no StorageClass is the default, so that nothing provisions a volume for the claim"
+        install = "install a storage driver, with a default StorageClass that the claim then gets"
+        yield root_cause(why, install, group=FixGroup.CLUSTER)
 
 
 def wrong_attributes_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> WrongAttributesClass | None:
@@ -165,7 +151,8 @@ def _unreachable(snapshot: Snapshot, finding: f.VolumeNodeAffinityMismatch) -> I
         if meant:
             its_node = f"node {named}" if named else "the node"
             text = f"label {HOSTNAME} of {its_node} is {meant}, not {list_names(requirement.values, 2)}"
-            yield HostNameDiffers(text=text, host=meant, volume=finding.persistent_volume)
+            title = f"recreate volume {finding.persistent_volume} with {HOSTNAME} {meant} in its nodeAffinity"
+            yield root_cause(text, title, by_default=FixGroup.CLUSTER, leaves_no_node=True)
         else:
             values = list_names(requirement.values, 2, conjunction="or")
             on_host = f"node {values} does not exist, and the volume is on its disks"

@@ -6,22 +6,13 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from kschedx.explain.hardware import RootCause
+from kschedx.explain.advice import FixGroup, RootCause, root_cause
 from kschedx.findings import UntoleratedTaint
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.kinds import key_of
 from kschedx.kube.tolerations import Tolerations
 from kschedx.kube.types import OwnerReference, Pod, Taint, Toleration
 from kschedx.snapshot.snapshot import Snapshot
-
-
-class NotPassedOn(RootCause, frozen=True, kw_only=True):
-    """A toleration that the pod's custom resource has, and the pod lacks."""
-
-    kind: str
-    namespace: str
-    name: str
-
 
 _CONFIGURED_IN: Mapping[str, str] = {
     "acme.cert-manager.io/Challenge": "the podTemplate of the solver in the issuer of {}",
@@ -70,10 +61,14 @@ def _toleration(entry: Mapping[str, object]) -> Toleration:
     return msgspec.convert(fields, Toleration)
 
 
-def not_passed_on(snapshot: Snapshot, pod: Pod, finding: UntoleratedTaint) -> Iterator[NotPassedOn]:
+def not_passed_on(snapshot: Snapshot, pod: Pod, finding: UntoleratedTaint) -> Iterator[RootCause]:
     """Yield the custom resource that tolerates a taint which its pod does not tolerate."""
     owner, taint = creator(snapshot, pod), Taint(key=finding.key, value=finding.value, effect=finding.effect)
     if owner is not None and Tolerations(declared_tolerations(snapshot, pod), comparison=True).cover(taint):
         named = f"{owner.kind} {owner.name}"
         text = f"{named} tolerates taint {finding.key}, but its operator has not passed that on to the pod"
-        yield NotPassedOn(text=text, kind=owner.kind, namespace=pod.metadata.namespace, name=owner.name)
+        title, namespace = "", pod.metadata.namespace
+        if owner.kind == "SparkApplication":
+            webhook = f"enable the webhook of the Spark operator for namespace {namespace}, which adds tolerations"
+            title = f"{webhook}, and recreate {named}"
+        yield root_cause(text, title, group=FixGroup.WORKLOAD)

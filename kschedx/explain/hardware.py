@@ -11,11 +11,13 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
 from kschedx.findings import DeviceClaimNotCreated, DeviceShortage, Finding, InsufficientResource
 from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import (
     ARCH_LABELS,
     INSTANCE_TYPE,
@@ -41,58 +43,22 @@ from kschedx.wording import count, list_names
 _DRIVER = lazy_pattern(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
 
-class RootCause(Struct, frozen=True, kw_only=True):
-    text: str
-
-    @property
-    def leaves_no_node(self) -> bool:
-        """Whether no node helps, neither another one nor a new one."""
-        return False
-
-
 class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
     driver: str  # empty if the class does not name one
-    may_be_installed: bool = True
-
-    @property
-    def leaves_no_node(self) -> bool:
-        return not self.may_be_installed
-
-
-class DeviceDriverMissing(RootCause, frozen=True, kw_only=True):
-    """A device class does not exist, and no driver publishes devices for it."""
-
-    device_class: str
-
-
-class DeviceClaimRefused(RootCause, frozen=True, kw_only=True):
-    """Why kube-controller-manager creates no ResourceClaim from the pod's template."""
-
-    lacks_admin_label: bool = False  # whether the namespace lacks the label that requests with admin access need
-    lacking: str = ""  # the name of the template that does not exist; empty if it exists
-    meant: str = ""  # the template of the namespace with nearly this name
 
 
 class PartitionedResource(RootCause, frozen=True, kw_only=True):
     """Nodes offer other resources of the same vendor instead of the requested one."""
 
     others: tuple[str, ...]
-    profile: str = ""  # the requested MIG profile, `mig-3g.40gb`; empty if no node has GPUs that can be divided
-    node: str = ""  # the first node with such GPUs
-    layout: str = ""  # the value of its label nvidia.com/mig.config
 
 
 class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     """Why a node's device plugin publishes nothing."""
 
-    pod: str = ""  # the plugin's pod, `namespace/name`, which is not ready; empty if the node has none
-    blocker: str = ""
-    """The failing pod of the same namespace on the node, such as that of the driver, for which the plugin waits."""
-    daemon_set: str = ""  # the DaemonSet, `namespace/name`, which creates no pod for the node
-    taint: str = ""  # the taint that keeps it off a node that it selects; empty if it does not select the node
-    layout: str = ""  # the MIG configuration that NVIDIA's MIG manager has not applied
-    is_failed: bool = False  # whether the MIG manager has given up
-    finds_nothing: bool = False  # whether the plugin's pod runs, and the node has none of the resource
+    pod: str = ""  # the plugin's pod, `namespace/name`; empty if the node has none
+    finds_nothing: bool = False  # whether the pod runs, and the node has none of the resource
+    repair: str = ""  # what lets the node publish its devices; empty if that is not known
     node: str = ""  # the node of `pod`, if no node is known to have the hardware
 
 
@@ -102,25 +68,6 @@ class PluginWithoutDevices(RootCause, frozen=True, kw_only=True):
     pod: str  # `namespace/name`
     node: str
     resource: str
-
-
-class SharedByHami(RootCause, frozen=True, kw_only=True):
-    """A part of a device, which nodes do not publish: HAMi's scheduler counts it, and did not get the pod."""
-
-    @property
-    def leaves_no_node(self) -> bool:
-        return True
-
-
-class CountedByExtender(RootCause, frozen=True, kw_only=True):
-    """A resource that nodes do not publish: a scheduler extender counts it, and kube-scheduler has to ignore it."""
-
-    resource: str
-    extender: str  # `TopoLVM`
-
-    @property
-    def leaves_no_node(self) -> bool:
-        return True
 
 
 # Nodes with the labels of some hardware that do not offer its device plugin's resource.
@@ -438,7 +385,9 @@ def device_plugin_down(
     layout, state = labels.get(_MIG_LAYOUT, ""), labels.get(_MIG_STATE, "success")
     if resource.startswith("nvidia.com/") and layout and state != "success":
         text = f"the MIG manager has not applied {_MIG_LAYOUT}={layout} on {node}: state {state}"
-        return DevicePluginDown(text=text, layout=layout, is_failed=state == "failed")
+        verb = "repair" if state == "failed" else "wait for"
+        repair = f"{verb} the MIG manager on {node}, which applies {_MIG_LAYOUT}={layout}"
+        return DevicePluginDown(text=text, repair=repair)
     waiting = [row for row in pods.pending if pinned_to(pods.specs[row]) == node]
     for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
         if _is_plugin(pods.names[item], resource):
@@ -450,11 +399,14 @@ def device_plugin_down(
                 state = f"it waits for {blocker}: {why}" if blocker else state
             if state:
                 text = f"its device plugin {pod} on {node} does not run: {state}"
-                return DevicePluginDown(text=text, pod=pod, blocker=blocker)
+                waits = f"repair {blocker}, for which the device plugin on {node} waits"
+                own = f"repair device plugin {pod} on {node}"
+                return DevicePluginDown(text=text, pod=pod, repair=waits if blocker else own)
             if row is None or str(snapshot.cluster.nodes[row].status.capacity.get(resource, "0")) != "0":
                 return None
             text = f"its device plugin {pod} on {node} runs, but registers no {resource}"
-            return DevicePluginDown(text=text, pod=pod, finds_nothing=True)
+            repair = f"repair the driver or container runtime of {node}, so that {pod} registers its devices"
+            return DevicePluginDown(text=text, pod=pod, finds_nothing=True, repair=repair)
     if row is None:
         return None
     for daemon in daemon_pods(snapshot, options):
@@ -470,9 +422,9 @@ def device_plugin_down(
             reasons += [] if repelling is None else [f"it does not tolerate {repelling}"]
             name, why = f"{daemon.pod.metadata.namespace}/{owner}", " and ".join(reasons)
             lacks = f"creates no device plugin pod for {node}: {why}" if why else f"has no device plugin pod on {node}"
-            text = f"DaemonSet {name} {lacks}"
-            taint = str(repelling) if repelling is not None and is_selected else ""
-            return DevicePluginDown(text=text, daemon_set=name, taint=taint)
+            is_tainted = repelling is not None and is_selected
+            repair = f"let DaemonSet {name}, the device plugin, tolerate {repelling}" if is_tainted else ""
+            return DevicePluginDown(text=f"DaemonSet {name} {lacks}", repair=repair)
     return None
 
 
@@ -513,11 +465,17 @@ _EXTENDERS: Mapping[str, str] = {
 """Resources that a webhook or a pod template adds for a scheduler extender, to the project with the extender."""
 
 
-def counted_by_extender(finding: InsufficientResource) -> Iterator[CountedByExtender]:
+def counted_by_extender(finding: InsufficientResource) -> Iterator[RootCause]:
     """Yield the extender of a resource that no node has, which a configuration with the extender ignores."""
     if finding.offered_nowhere and (extender := _EXTENDERS.get(finding.resource)):
         text = f"no node ever has {finding.resource}: the scheduler extender of {extender} counts it"
-        yield CountedByExtender(text=text, resource=finding.resource, extender=extender)
+        configure = f"configure the extender of {extender} in kube-scheduler"
+        title = f"{configure}, with ignoredByScheduler: true for {finding.resource}"
+        advice = [Advice(title=title, by_default=FixGroup.CLUSTER)]
+        if extender == "TopoLVM":
+            off = "turn off TopoLVM's pod webhook (webhook.podMutatingWebhook.enabled: false)"
+            advice.append(Advice(title=f"{off}, which adds the request, and recreate the pod"))
+        yield RootCause(text=text, advice=tuple(advice), leaves_no_node=True)
 
 
 def partitioned_resources(snapshot: Snapshot, pod: Pod, finding: InsufficientResource) -> Iterator[PartitionedResource]:
@@ -561,24 +519,30 @@ def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]
         domain, _, profile = resource.partition("/")
         labels = {node.name: node.metadata.labels for node in snapshot.cluster.nodes if _offers_of(node, domain)}
         capable = [name for name, of in labels.items() if of.get(_MIG_LAYOUT) or of.get(_MIG_CAPABLE) == "true"]
-        host = capable[0] if capable and resource.startswith(_MIG_PROFILES) else ""
-        yield PartitionedResource(
-            text=text,
-            others=tuple(name for name, _ in others),
-            profile=profile if host else "",
-            node=host,
-            layout=labels[host].get(_MIG_LAYOUT, "") if host else "",
-        )
+        advice: tuple[Advice, ...] = ()
+        if capable and resource.startswith(_MIG_PROFILES):
+            host, layout = capable[0], labels[capable[0]].get(_MIG_LAYOUT, "")
+            now = f" (now {layout})" if layout else ""
+            title = f"choose a MIG layout with {profile} for {host}: label {_MIG_LAYOUT}{now}"
+            advice = (Advice(title=title, group=FixGroup.CAPACITY),)
+        yield PartitionedResource(text=text, advice=advice, others=tuple(name for name, _ in others))
 
 
 def _amount_text(amount: int, resource: str) -> str:
     return format_quantities((amount,), Unit.BYTE)[0] if is_hugepages(resource) else f"{amount:,}"
 
 
+def admin_access(namespace: str) -> Advice:
+    """Return what lets a namespace have device claims with admin access."""
+    label = f"{ADMIN_ACCESS_LABEL}=true"
+    command = shell_command(f"kubectl label namespace {{}} {label}", namespace)
+    return Advice(title=f"label namespace {namespace} {label}", commands=(command,))
+
+
 _TEMPLATE_MISSING = lazy_pattern(r"resourceclaimtemplate\S* \"[^\"]+\" not found")
 
 
-def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCreated) -> Iterator[DeviceClaimRefused]:
+def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCreated) -> Iterator[RootCause]:
     namespace = pod.metadata.namespace
     event = snapshot.failed_create("Pod", pod.metadata)
     message = "" if event is None else event.message
@@ -589,9 +553,13 @@ def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCr
         if _TEMPLATE_MISSING.search(message) and f'"{name}"' in message:
             own = (key.partition("/") for key in snapshot.devices.templates)
             meant = nearest_name(name, [own_name for space, _, own_name in own if space == namespace])
-            yield DeviceClaimRefused(text=text, lacking=name, meant=meant)
+            create = f"create ResourceClaimTemplate {name} in namespace {namespace}"
+            instead = f"use ResourceClaimTemplate {meant} instead of {name}, and recreate the pod"
+            yield root_cause(text, instead if meant else create)
             return
-        yield DeviceClaimRefused(text=text, lacks_admin_label=ADMIN_ACCESS_LABEL in message)
+        correction = Advice(title="correct the ResourceClaimTemplate")
+        advice = admin_access(namespace) if ADMIN_ACCESS_LABEL in message else correction
+        yield RootCause(text=text, advice=(advice,))
         return
     template, labels = snapshot.devices.templates.get(finding.template), snapshot.namespaces.get(namespace)
     is_admin = template is not None and any(
@@ -599,7 +567,7 @@ def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCr
     )
     if is_admin and labels is not None and labels.get(ADMIN_ACCESS_LABEL) != "true":
         text = f"template {finding.template} requests admin access, for which namespace {namespace} lacks the label"
-        yield DeviceClaimRefused(text=f"{text} {ADMIN_ACCESS_LABEL}=true", lacks_admin_label=True)
+        yield RootCause(text=f"{text} {ADMIN_ACCESS_LABEL}=true", advice=(admin_access(namespace),))
 
 
 def taint_rules(snapshot: Snapshot, shortage: DeviceShortage) -> Iterator[RootCause]:
@@ -652,10 +620,11 @@ def driver_named(snapshot: Snapshot, device_class: str) -> str:
     return next((driver for driver in drivers if driver.partition(".")[2] == domain), "")
 
 
-def missing_driver(snapshot: Snapshot, device_class: str) -> Iterator[DeviceDriverMissing]:
+def missing_driver(snapshot: Snapshot, device_class: str) -> Iterator[RootCause]:
     if not driver_named(snapshot, device_class) and not nearest_name(device_class, snapshot.devices.classes):
         text = f"no driver publishes devices for device class {device_class}{_other_drivers_text(snapshot)}"
-        yield DeviceDriverMissing(text=text, device_class=device_class)
+        title = f"install the driver whose devices device class {device_class} is for"
+        yield root_cause(text, title, by_default=FixGroup.CLUSTER)
 
 
 def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
@@ -665,10 +634,13 @@ def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[NoDev
         return
     of_driver = f" of driver {driver}" if driver else ""
     text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}"
+    is_absent = not _may_be_installed(snapshot, driver)
+    title = f"install or repair DRA driver {driver}, which publishes no devices"
     yield NoDevicesPublished(
         text=f"{text}{_other_drivers_text(snapshot)}",
         driver=driver,
-        may_be_installed=_may_be_installed(snapshot, driver),
+        advice=(Advice(title=title, by_default=FixGroup.CLUSTER),) if is_absent else (),
+        leaves_no_node=is_absent,
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from kschedx.explain.hardware import RootCause
+from kschedx.explain.advice import FixGroup, RootCause, root_cause
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
     Finding,
@@ -32,6 +32,8 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import map_at
+from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
+from kschedx.kube.kubectl import delete_pod, scale_workload
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import FINISHED, ObjectMeta, Pod, controller_of
@@ -41,49 +43,12 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
 
-class MatchingPodPending(RootCause, frozen=True, kw_only=True):
-    """The pod that a podAffinity term selects is itself pending."""
-
-    pod: str
-    is_mutual: bool = False  # whether that pod requires the one in question in turn, so that neither can be first
-
-
 class MatchingPodCordoned(RootCause, frozen=True, kw_only=True):
     """The only pod that a podAffinity term selects runs on a cordoned node."""
 
     pod: str
     node: str
     controller: str  # what recreates it elsewhere: `StatefulSet affinity-assistant`; empty if nothing does
-
-
-class MatchingWorkload(RootCause, frozen=True, kw_only=True):
-    """The workload whose pods a podAffinity term selects has no pods."""
-
-    kind: str
-    namespace: str
-    name: str
-    is_at_zero: bool
-
-
-class GroupsWaiting(RootCause, frozen=True, kw_only=True):
-    """Groups of pods that are useful only together, of which each holds room and lacks pods."""
-
-    groups: str = ""  # what they are: `Spark applications`
-    ending: str = ""  # a group with all of its pods that frees enough room when it ends: `JobSet train`
-    headless: str = ""  # the Ray cluster whose workers hold room, if the pod is its head
-    leader_worker_set: str = ""
-    whole: int = 0  # the number of its groups for which the room that all of them hold suffices
-
-
-class ExclusiveTopology(RootCause, frozen=True, kw_only=True):
-    """A JobSet or LeaderWorkerSet gives each of its groups a topology domain of its own."""
-
-    key: str
-    is_empty: bool = False  # whether the pod selects an empty value, which no node has
-
-    @property
-    def leaves_no_node(self) -> bool:
-        return self.is_empty
 
 
 def more_pods_text(others: int) -> str:
@@ -116,7 +81,8 @@ def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[Ro
         verb = "have no node themselves" if others else "has no node itself"
         is_mutual = all(_requires(pods[row], cycle.pod) for row in left)
         then = ", and requires this pod in turn" if is_mutual else ""
-        yield MatchingPodPending(text=f"{text} {verb}{then}", pod=key, is_mutual=is_mutual)
+        title = "" if is_mutual else f"make room for {key} first, which this pod follows"
+        yield root_cause(f"{text} {verb}{then}", title, why_command(key))
     else:
         yield RootCause(text=f"{text} {'have' if others else 'has'} ended and {'do' if others else 'does'} not count")
 
@@ -152,7 +118,7 @@ def _requires(pod: Pod, other: Pod) -> bool:
 
 def _without_pods(
     snapshot: Snapshot, selector: Selector, namespaces: Sequence[str] | None, term: str
-) -> Iterator[MatchingWorkload]:
+) -> Iterator[RootCause]:
     """Yield the first workload whose pods a term selects, and which has none."""
     for (kind, namespace, name), raw in sorted(snapshot.workloads.items()):
         if kind not in _SCALED or (namespaces is not None and namespace not in namespaces):
@@ -164,8 +130,12 @@ def _without_pods(
             if not is_at_zero and snapshot.source.may_lack("Pod"):
                 return
             has = "is scaled to zero" if is_at_zero else "has no pods"
-            text = f"{term} selects the pods of {kind} {name}, which {has}"
-            yield MatchingWorkload(text=text, kind=kind, namespace=namespace, name=name, is_at_zero=is_at_zero)
+            title = f"find out first why {kind} {name} has no pods, which this pod follows"
+            command = add_cluster_options(shell_command("kschedx why {} -n {}", f"{kind.lower()}/{name}", namespace))
+            if is_at_zero:
+                title = f"scale {kind} {name} up first: this pod follows its pods"
+                command = scale_workload(kind, namespace, name, 1)
+            yield root_cause(f"{term} selects the pods of {kind} {name}, which {has}", title, command)
             return
 
 
@@ -254,7 +224,7 @@ def misses_pod(pod: Pod, term: int) -> bool:
 _LEAVES_OUT = ("NotIn", "DoesNotExist")
 
 
-def exclusive_topology(pod: Pod, findings: Iterable[Finding]) -> Iterator[ExclusiveTopology]:
+def exclusive_topology(pod: Pod, findings: Iterable[Finding]) -> Iterator[RootCause]:
     """Yield the exclusive topology because of which the anti-affinity of a leader excludes nodes, or a follower selects
     an empty domain: the node of its leader did not exist when the follower was created."""
     excluded = {finding.topology_key for finding in findings if isinstance(finding, PodAntiAffinityConflict)}
@@ -263,10 +233,10 @@ def exclusive_topology(pod: Pod, findings: Iterable[Finding]) -> Iterator[Exclus
         owner = f"{kind} {name}".strip()
         if key and pod.spec.node_selector.get(key) == "":
             text = f'{owner} (exclusive topology) set {key}="": the node of the pod\'s leader did not exist'
-            yield ExclusiveTopology(text=text, key=key, is_empty=True)
+            title = f"delete the pod, which is recreated with the {key} of its leader's node"
+            yield root_cause(text, title, delete_pod(pod.key), group=FixGroup.WORKLOAD, leaves_no_node=True)
         elif key in excluded:
-            text = f"{owner} has an exclusive topology: each {part} needs a {key} of its own"
-            yield ExclusiveTopology(text=text, key=key)
+            yield RootCause(text=f"{owner} has an exclusive topology: each {part} needs a {key} of its own")
 
 
 class _GangKind(Struct, frozen=True, kw_only=True):
@@ -312,7 +282,7 @@ _MOST_ENDING = 20
 """Groups with all of their pods for which it is computed whether their end frees enough room."""
 
 
-def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[GroupsWaiting]:
+def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[RootCause]:
     """Yield the groups like the pod's that hold room with only some of their pods, if the pod lacks resources and
     belongs to one of several; and a Ray head's own workers, which hold room and do not start without it."""
     own, pods = cycle.pod.metadata, cycle.snapshot.pods
@@ -340,7 +310,8 @@ def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[Groups
             text = (
                 f"{count(started, 'worker')} of Ray cluster {mine[-1]} {hold} room and cannot start without this head"
             )
-            yield GroupsWaiting(text=text, headless=mine[-1])
+            title = f"give the head of Ray cluster {mine[-1]} a higher priorityClassName than its workers"
+            yield root_cause(text, title, group=FixGroup.WORKLOAD)
         return
     waiting, held, whole = set[tuple[str, ...]](), 0, 0
     for group, rows in groups.items():
@@ -361,13 +332,16 @@ def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[Groups
         if ending is not None:
             end = f"{kind.singular} {ending[-1]}"
             text = f"{of} hold room and lack pods: {end} has its own, and frees room when it ends"
-        yield GroupsWaiting(
-            text=text,
-            groups=kind.plural,
-            leader_worker_set=name,
-            whole=whole + held // size,
-            ending=end,
-        )
+        if name:
+            whole += held // size
+            title = f"scale LeaderWorkerSet {name} to {whole:,}: the room of all its groups suffices for that"
+            template = "kubectl scale leaderworkerset {} -n {} --replicas={}"
+            command = shell_command(template, name, own.namespace, str(whole))
+            yield root_cause(text, title if whole else "", command)
+        else:
+            some = "some drivers" if kind.plural == "Spark applications" else "some"
+            first = f"wait until {end} ends" if end else f"run fewer {kind.plural} at once: delete {some}"
+            yield root_cause(text, f"{first}, and let Kueue, Volcano, or YuniKorn start each as a gang")
 
 
 def _frees_room(cycle: Cycle, rows: Sequence[int], findings: Iterable[Finding]) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from kschedx.explain.advice import RootCause
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.hardware import RootCause
 from kschedx.explain.pod_selectors import more_pods_text
 from kschedx.findings import Finding, InsufficientResource, TooManyPods
 from kschedx.framework.cycle import Cycle

@@ -10,12 +10,11 @@ from msgspec import Struct
 from kschedx import findings as f
 from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
+from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
 from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
 from kschedx.explain.creators import not_passed_on
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
-    RootCause,
-    SharedByHami,
     counted_by_extender,
     device_claim_refusal,
     idle_plugins,
@@ -45,6 +44,9 @@ from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import stored_metadata
+from kschedx.kube.documents import Target
+from kschedx.kube.escaping import shell_command
+from kschedx.kube.kubectl import delete_pod
 from kschedx.kube.names import HOSTNAME, ZONE, ZONE_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import requested_amount
@@ -76,58 +78,8 @@ class MembersNotCreated(RootCause, frozen=True, kw_only=True):
     message: str  # what the API server refuses them with
 
 
-class NodeGone(RootCause, frozen=True, kw_only=True):
-    """The pod is for one node alone, which does not exist."""
-
-    node: str
-    daemon_set: str = ""  # the DaemonSet that created the pod for this node
-
-    @property
-    def leaves_no_node(self) -> bool:
-        return bool(self.daemon_set)
-
-
 class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
     """Admission adds the node selector of a namespace's annotation, or OpenShift's default, to each of its pods."""
-
-    namespace: str
-    annotation: str  # the annotation with the selector, or the one that replaces the default
-
-
-class TopologyLabelLost(RootCause, frozen=True, kw_only=True):
-    """Nodes that would fit, but lack the topology key of a spread constraint, which other nodes have."""
-
-    node: str  # one of them
-    key: str
-    has_zone: bool  # whether the key is a zone's, and its provider ID names the zone
-
-
-class ClassNotMapped(RootCause, frozen=True, kw_only=True):
-    """A DeviceClass for an extended resource, in a version whose gate DRAExtendedResource is off."""
-
-    device_class: str
-
-
-class PortOfService(RootCause, frozen=True, kw_only=True):
-    """Pods of k3s' load balancer use a host port for each port of a Service."""
-
-    ports: tuple[int, ...]
-    user: str  # `Service web/traefik`, or the pod that has the port
-    own_service: str  # the pending pod's own Service, if the pod belongs to the load balancer as well
-
-
-class VirtualNode(RootCause, frozen=True, kw_only=True):
-    """A node without its own machine, which a provider creates only for certain pods."""
-
-    key: str
-    value: str
-    provider: str
-    node: str = ""  # the node for which a DaemonSet created the pod; empty if the cluster has no other nodes
-    kept_off: bool = False  # whether an annotation of the pod, with the same key, keeps it off these nodes
-
-    @property
-    def leaves_no_node(self) -> bool:
-        return bool(self.node)
 
 
 class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
@@ -135,19 +87,6 @@ class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
 
     driver: str
     node: str
-
-
-class ClassRaised(RootCause, frozen=True, kw_only=True):
-    """The pod keeps the priority that its PriorityClass had when the pod was created."""
-
-    priority: int  # the value of the class now
-
-
-class CapacityNotPublished(RootCause, frozen=True, kw_only=True):
-    """The driver publishes no capacity for a storage class, which counts as no capacity."""
-
-    driver: str
-    storage_class: str
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
@@ -260,7 +199,8 @@ def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
     return template.owner if template is not None and template.kind == "StatefulSet" and not template.partition else ""
 
 
-_VIRTUAL_NODES = ((COMPUTE_TYPE, "fargate", "EKS Fargate"), ("type", "virtual-kubelet", "Virtual Kubelet"))
+_EKS_FARGATE = "EKS Fargate"
+_VIRTUAL_NODES = ((COMPUTE_TYPE, "fargate", _EKS_FARGATE), ("type", "virtual-kubelet", "Virtual Kubelet"))
 
 
 def virtual_node(node: Node) -> tuple[str, str, str] | None:
@@ -269,16 +209,24 @@ def virtual_node(node: Node) -> tuple[str, str, str] | None:
     return next((each for each in _VIRTUAL_NODES if node.metadata.labels.get(each[0]) == each[1]), None)
 
 
-def _missing_node(diagnosis: Diagnosis) -> Iterator[NodeGone]:
+def _missing_node(diagnosis: Diagnosis) -> Iterator[RootCause]:
+    """Yield that the pod is for one node alone, which does not exist."""
     cycle, excluded = diagnosis.cycle, diagnosis.excluded
     if excluded is not None and len(excluded.names) == 1 and excluded.names[0] not in cycle.snapshot.cluster.index:
         owner, name = cycle.pod.metadata.controller, excluded.names[0]
-        daemon_set = owner.name if owner is not None and owner.kind == "DaemonSet" else ""
-        who = f"DaemonSet {daemon_set} created the pod for it" if daemon_set else "the pod names only this node"
-        yield NodeGone(text=f"node {name} does not exist, and {who}", node=name, daemon_set=daemon_set)
+        daemon_set = f"DaemonSet {owner.name}" if owner is not None and owner.kind == "DaemonSet" else ""
+        who = f"{daemon_set} created the pod for it" if daemon_set else "the pod names only this node"
+        title = f"restore node {name}; if it is gone for good, {daemon_set} deletes the pod" if daemon_set else ""
+        yield root_cause(f"node {name} does not exist, and {who}", title, leaves_no_node=bool(daemon_set))
 
 
-def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
+def off_virtual_nodes(daemon_set: str, key: str, value: str, provider: str) -> str:
+    """Return the title of the fix for a DaemonSet whose pods a provider's nodes do not run."""
+    return f"keep DaemonSet {daemon_set} off nodes of {provider}: require {key} NotIn [{value}] in its nodeAffinity"
+
+
+def _virtual(cycle: Cycle) -> Iterator[RootCause]:
+    """Yield that all nodes, or the one for which a DaemonSet created the pod, have no machine of their own."""
     cluster, owner = cycle.snapshot.cluster, cycle.pod.metadata.controller
     if owner is not None and owner.kind == "DaemonSet":
         row = cluster.index.get(name := pinned_to(cycle.pod.spec) or "")
@@ -286,17 +234,29 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
     else:
         name, nodes = "", list(cluster.nodes)
     for key, label, provider in _VIRTUAL_NODES:
-        if nodes and all(node.metadata.labels.get(key) == label for node in nodes):
-            text = f"{provider} creates each node for a pod that it selects, and it has not selected this pod"
-            if name:
-                text = f"{name} is a node of {provider}, which runs no pods of DaemonSets"
-            written = cycle.pod.metadata.annotations.get(key, label)
-            if written == label and not name and cycle.pod.spec.scheduler_name == FARGATE_SCHEDULER:
-                continue  # a profile has selected the pod: its webhook sets this name
-            if written != label and not name:
-                text = f"its annotation {key}={written} keeps it off {provider}, which has all nodes"
-            is_kept_off = written != label
-            yield VirtualNode(text=text, key=key, value=label, provider=provider, node=name, kept_off=is_kept_off)
+        if not nodes or any(node.metadata.labels.get(key) != label for node in nodes):
+            continue
+        if name and owner is not None:
+            text = f"{name} is a node of {provider}, which runs no pods of DaemonSets"
+            yield root_cause(text, off_virtual_nodes(owner.name, key, label, provider), leaves_no_node=True)
+            continue
+        written = cycle.pod.metadata.annotations.get(key, label)
+        if written == label and cycle.pod.spec.scheduler_name == FARGATE_SCHEDULER:
+            continue  # a profile has selected the pod: its webhook sets this name
+        text = f"{provider} creates each node for a pod that it selects, and it has not selected this pod"
+        if written != label:
+            text = f"its annotation {key}={written} keeps it off {provider}, which has all nodes"
+        of_fargate = _fargate_advice(key if written != label else "", cycle.pod.metadata.namespace)
+        group = FixGroup.CLUSTER if written == label else FixGroup.WORKLOAD
+        yield root_cause(text, of_fargate if provider == _EKS_FARGATE else "", by_default=group)
+
+
+def _fargate_advice(annotation: str, namespace: str) -> str:
+    """Return what lets EKS Fargate run a pod, which an annotation may keep off it."""
+    if annotation:
+        selects = f"a Fargate profile selects namespace {namespace} and its labels"
+        return f"remove annotation {annotation} from the pod's template, if {selects}"
+    return f"create a Fargate profile that selects namespace {namespace} and the pod's labels, and recreate the pod"
 
 
 def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
@@ -342,14 +302,17 @@ def _topology_keys(node: CSINode, driver: str) -> Iterator[str]:
         yield from csi_driver.topology_keys if csi_driver.name == driver else ()
 
 
-def _unpublished_capacity(cycle: Cycle, findings: Iterable[f.Finding]) -> Iterator[CapacityNotPublished]:
+def _unpublished_capacity(cycle: Cycle, findings: Iterable[f.Finding]) -> Iterator[RootCause]:
+    """Yield drivers that publish no capacity for a storage class."""
     known = sorted(cycle.snapshot.storage.capacities_of_class)
     instead = f"; it is published for class {list_names(known, 3)}" if known else ""
     for finding in findings:
         if isinstance(finding, f.InsufficientStorageCapacity) and not finding.capacity_count:
-            name = finding.claim.storage_class
-            none = f"{finding.driver} publishes no CSIStorageCapacity for class {name}, which counts as no storage"
-            yield CapacityNotPublished(text=f"{none}{instead}", driver=finding.driver, storage_class=name)
+            name, driver = finding.claim.storage_class, finding.driver
+            none = f"{driver} publishes no CSIStorageCapacity for class {name}, which counts as no storage"
+            where = f"the parameters of class {name}, and the driver's controller"
+            title = f"repair {driver}, so that it publishes capacity for class {name}: check {where}"
+            yield root_cause(f"{none}{instead}", title, by_default=FixGroup.CLUSTER)
 
 
 def _newer_revision(cycle: Cycle) -> Iterator[RootCause]:
@@ -370,7 +333,8 @@ def balanced_service(labels: Mapping[str, str], namespace: str) -> str:
     return f"{of_label or namespace}/{name}" if name else ""
 
 
-def _services(cycle: Cycle, findings: Iterable[f.Finding]) -> Iterator[PortOfService]:
+def _services(cycle: Cycle, findings: Iterable[f.Finding]) -> Iterator[RootCause]:
+    """Yield the Services of which pods of k3s' load balancer use a host port for each port."""
     ports: dict[str, set[int]] = {}
     own = balanced_service(cycle.pod.metadata.labels, cycle.pod.metadata.namespace)
     for finding in findings:
@@ -385,7 +349,10 @@ def _services(cycle: Cycle, findings: Iterable[f.Finding]) -> Iterator[PortOfSer
         balancer, is_pod = "k3s' load balancer (ServiceLB)", user.startswith("pod ")
         text = f"{user} uses {numbers}" if is_pod else f"{balancer} uses {numbers} for {user}"
         text += f", which {balancer} needs for Service {own}" if is_pod else ""
-        yield PortOfService(text=text, ports=used, user=user, own_service=own)
+        named = f"port{'' if len(used) == 1 else 's'} {list_names(map(str, used), 4)}"
+        has = f"change {named} of Service {own}: {user} has {'it' if len(used) == 1 else 'them'}"
+        instead = f"remove {named} from {user}, or route through it instead of a host port"
+        yield root_cause(text, has if own else instead)
 
 
 def _namespace_selector(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[SelectorOfNamespace]:
@@ -408,8 +375,12 @@ def _namespace_selector(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterat
             whence = f"comes from annotation {annotation} of namespace {namespace}"
             if is_default:
                 whence = "is spec.defaultNodeSelector of OpenShift's Scheduler cluster"
-            text = f"node selector {written} {whence}"
-            yield SelectorOfNamespace(text=text, namespace=namespace, annotation=annotation)
+            commands = [shell_command(f"kubectl annotate namespace {{}} {annotation}= --overwrite", namespace)]
+            if cycle.pod.metadata.controller is not None and cycle.pod.key in cycle.snapshot.pods.rows:
+                commands.append(delete_pod(cycle.pod.key))
+            title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
+            advice = Advice(title=title, commands=tuple(commands), group=FixGroup.CLUSTER)
+            yield SelectorOfNamespace(text=f"node selector {written} {whence}", advice=(advice,))
 
 
 def _contradiction(cycle: Cycle) -> Iterator[RootCause]:
@@ -550,7 +521,9 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
     if is_of_hami(snapshot, finding):
         phrase = "HAMi counts parts of a device, and no node publishes them"
-        yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
+        how = f"recreate the pod with schedulerName {HAMI_SCHEDULER}"
+        title = f"{how}: HAMi's webhook, which sets it, was ignored or did not run"
+        yield root_cause(f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod", title, leaves_no_node=True)
         return
     if of_extender := [*counted_by_extender(finding)]:
         yield from of_extender
@@ -576,14 +549,17 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     yield from _needed_victims(diagnosis)
 
 
-def _unmapped_classes(cycle: Cycle, finding: f.InsufficientResource) -> Iterator[ClassNotMapped]:
+def _unmapped_classes(cycle: Cycle, finding: f.InsufficientResource) -> Iterator[RootCause]:
+    """Yield DeviceClasses for an extended resource, in a version whose gate is off."""
     gate = "DRAExtendedResource"
     if not finding.offered_nowhere or cycle.release.gates.get(gate, True):  # earlier versions have no such gate
         return
     for name, device_class in sorted(cycle.snapshot.devices.classes.items()):
         if device_class.spec.extended_resource_name == finding.resource:
             text = f"DeviceClass {name} maps {finding.resource} to devices only with feature gate {gate}, which is off"
-            yield ClassNotMapped(text=text, device_class=name)
+            on = f"turn on feature gate {gate} in the control plane and the kubelets"
+            title = f"{on}, or request the device with a ResourceClaim of class {name}"
+            yield root_cause(text, title, group=FixGroup.CLUSTER)
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
@@ -594,7 +570,7 @@ def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
         is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, f.InsufficientResource)])
         if np.any(is_there & (pods.priorities >= pod.priority) & (pods.priorities < own_class.value)):
             text = f"the pod keeps priority {pod.priority} from its creation: PriorityClass {own_class.metadata.name}"
-            yield ClassRaised(text=f"{text} has {own_class.value} now", priority=own_class.value)
+            yield RootCause(text=f"{text} has {own_class.value} now", advice=tuple(_recreation(pod, own_class.value)))
     if pod.spec.preemption_policy != PREEMPT_NEVER:
         return
     is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, f.InsufficientResource)])
@@ -602,6 +578,13 @@ def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
         name = pod.spec.priority_class_name
         named = f"PriorityClass {name} has" if name else "the pod has"
         yield RootCause(text=f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted")
+
+
+def _recreation(pod: Pod, priority: int) -> Iterator[Advice]:
+    """Yield the deletion of a pod that its controller creates again with another priority."""
+    if (owner := pod.metadata.controller) is not None:
+        title = f"delete the pod, which {owner.kind} {owner.name} creates again with priority {priority}"
+        yield Advice(title=title, changes=(Target.pod(pod.key).deletion,), commands=(delete_pod(pod.key),))
 
 
 def _needed_victims(diagnosis: Diagnosis) -> Iterator[RootCause]:
@@ -638,7 +621,7 @@ def provider_zone(node: Node) -> str:
     return parts[_PLACE_OF_ZONE] if has_zone else ""
 
 
-def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[TopologyLabelLost]:
+def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[RootCause]:
     """Yield the nodes that only lack the topology key, if other nodes have it."""
     cluster, table = diagnosis.cycle.snapshot.cluster, diagnosis.cycle.nodes
     if table is None or not any(cluster.label(key).values):
@@ -652,8 +635,9 @@ def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[TopologyLa
     if lost:
         named = list_names([node.name for node in lost], 2)
         text = f"{named} {'lacks' if len(lost) == 1 else 'lack'} label {key}, which other nodes have"
-        has_zone = key in ZONE_LABELS and bool(provider_zone(lost[0]))
-        yield TopologyLabelLost(text=text, node=lost[0].name, key=key, has_zone=has_zone)
+        has_zone = key in ZONE_LABELS and provider_zone(lost[0])  # another fix sets it
+        title = "" if has_zone else f"label {lost[0].name} with its {key}"
+        yield root_cause(text, title, group=FixGroup.CLUSTER)
 
 
 def _rejected_nodes(diagnosis: Diagnosis, kind: type[f.Finding]) -> Iterator[ClusterRow]:

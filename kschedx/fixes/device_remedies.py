@@ -51,19 +51,8 @@ _TRIED = 3
 """The most ways to free the devices of a node, and the most device classes for a claim of which only the name is known.
 The trial decides which of them help."""
 
-_DeviceProblem = (
-    f.InsufficientDevices
-    | f.DeviceClaimNotFound
-    | f.DeviceClaimNotCreated
-    | f.DeviceClaimBeingDeleted
-    | f.DeviceClaimNotOwned
-    | f.DeviceClassNotFound
-    | f.DeviceClaimOutOfReach
-    | f.DeviceSelectorFailed
-)
 
-
-def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def device_remedies(finding: f.DeviceFinding, place: RemedyCandidate) -> Iterator[s.FixStep]:
     devices = place.snapshot.devices
     match finding:
         case f.InsufficientDevices():
@@ -295,14 +284,20 @@ def _change_requests(
         yield _recreate_step(title, claim, spec, place, cost)
 
 
-def _with_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimSpec:
-    def changed(request: DeviceRequest) -> DeviceRequest:
-        exactly = request.exactly
-        if exactly is None or exactly.device_class_name != wrong:
-            return request
-        return replace(request, exactly=replace(exactly, device_class_name=meant))
+def _with_exactly(
+    request: DeviceRequest, change: Callable[[ExactDeviceRequest], ExactDeviceRequest], name: str = ""
+) -> DeviceRequest:
+    """Return the request with what it requests exactly changed, unless it has another name or only alternatives."""
+    if request.exactly is None or name not in ("", request.name):
+        return request
+    return replace(request, exactly=change(request.exactly))
 
-    return _with_requests(spec, changed)
+
+def _with_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimSpec:
+    def corrected(exactly: ExactDeviceRequest) -> ExactDeviceRequest:
+        return replace(exactly, device_class_name=meant) if exactly.device_class_name == wrong else exactly
+
+    return _with_requests(spec, partial(_with_exactly, change=corrected))
 
 
 def _fewer(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
@@ -316,9 +311,9 @@ def _fewer(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s
         amounts = {part.capacity: part.left for part in left}
         lower = ", ".join(f"{part.capacity} from {part.needed} to {part.left}" for part in left)
         title = f"lower {lower} in request {short.request} of {{}}"
-        yield from _change_requests(
-            short.claim, partial(_with_capacity, name=short.request, amounts=amounts), title, place
-        )
+        change = partial(_with_capacity, amounts=amounts)
+        changed = partial(_with_exactly, change=change, name=short.request)
+        yield from _change_requests(short.claim, changed, title, place)
     if finding.shortages:
         return
     for key in finding.claims:
@@ -329,12 +324,8 @@ def _fewer(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s
 
 
 def _request_devices(key: str, name: str, number: int, place: RemedyCandidate) -> Iterator[s.FixStep]:
-    def changed(request: DeviceRequest) -> DeviceRequest:
-        if request.name != name or request.exactly is None:
-            return request
-        exactly = replace(request.exactly, allocation_mode=AllocationMode.EXACT_COUNT, count=number)
-        return replace(request, exactly=exactly)
-
+    change = partial(replace, allocation_mode=AllocationMode.EXACT_COUNT, count=number)
+    changed = partial(_with_exactly, change=change, name=name)
     yield from _change_requests(key, changed, f"request {count(number, 'device')} in request {name} of {{}}", place)
 
 
@@ -349,7 +340,8 @@ def _wider(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s
     for short in finding.shortages:
         if short.capacity:
             title = f"remove the capacity of request {short.request} from {{}}"
-            yield from _change_requests(short.claim, partial(_without_capacity, name=short.request), title, place)
+            changed = partial(_with_exactly, change=partial(replace, capacity=None), name=short.request)
+            yield from _change_requests(short.claim, changed, title, place)
     for key in finding.claims if finding.constraints else ():
         claim = _unshared_claim(key, place)
         if claim is not None and claim.spec.devices.constraints:
@@ -416,14 +408,10 @@ def _with_expression(
             yield s.ObjectStep(title=where, cost=s.Cost.TYPO, group=s.FixGroup.CLUSTER, objects=(changed,))
         return
 
-    def reworded(request: DeviceRequest) -> DeviceRequest:
-        exactly = request.exactly
-        if exactly is None:
-            return request
-        selectors = _reworded(exactly.selectors, expression, wanted)
-        return replace(request, exactly=replace(exactly, selectors=selectors))
+    def reworded(exactly: ExactDeviceRequest) -> ExactDeviceRequest:
+        return replace(exactly, selectors=_reworded(exactly.selectors, expression, wanted))
 
-    yield from _change_requests(key, reworded, title, place, s.Cost.TYPO)
+    yield from _change_requests(key, partial(_with_exactly, change=reworded), title, place, s.Cost.TYPO)
 
 
 def _corrected_expression(failed: f.DeviceSelectorFailed, place: RemedyCandidate) -> tuple[str, str]:
@@ -624,21 +612,13 @@ def _driver_step(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> 
     return s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.FixGroup.CAPACITY, objects=slices, maker=driver)
 
 
-def _with_capacity(request: DeviceRequest, name: str, amounts: Mapping[str, str]) -> DeviceRequest:
+def _with_capacity(exactly: ExactDeviceRequest, amounts: Mapping[str, str]) -> ExactDeviceRequest:
     """Return the request with other amounts of capacities, which it may name with the domain of their driver."""
-    if request.name != name or request.exactly is None or request.exactly.capacity is None:
-        return request
-    capacity = request.exactly.capacity
-    requests = {
-        key: amounts.get(key, amounts.get(key.rpartition("/")[2], amount)) for key, amount in capacity.requests.items()
-    }
-    return replace(request, exactly=replace(request.exactly, capacity=replace(capacity, requests=requests)))
-
-
-def _without_capacity(request: DeviceRequest, name: str) -> DeviceRequest:
-    if request.name != name or request.exactly is None:
-        return request
-    return replace(request, exactly=replace(request.exactly, capacity=None))
+    if exactly.capacity is None:
+        return exactly
+    known = exactly.capacity.requests.items()
+    requests = {key: amounts.get(key, amounts.get(key.rpartition("/")[2], amount)) for key, amount in known}
+    return replace(exactly, capacity=replace(exactly.capacity, requests=requests))
 
 
 def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from typing import ClassVar, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import stays_terminating
+from kschedx.explain.advice import FixGroup
 from kschedx.fixes.changes import add_operation, map_patch
 from kschedx.kube.decoding import manifest, to_plain
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -70,14 +71,6 @@ class Cost(IntEnum):
     hand."""
     OTHER_PODS = 13  # running pods are deleted
     DATA = 14  # stored data is lost
-
-
-class FixGroup(StrEnum):
-    """The area of responsibility to which a fix belongs."""
-
-    CAPACITY = "capacity"
-    WORKLOAD = "workload"
-    CLUSTER = "cluster"
 
 
 class FixStep(Struct, frozen=True, kw_only=True):

@@ -225,31 +225,12 @@ def remedies(findings: Sequence[f.Finding], place: RemedyCandidate) -> tuple[tup
 
 
 _PER_TOPOLOGY = (f.TopologySpreadSkew, f.PodAntiAffinityConflict, f.ExistingAntiAffinityConflict)
-_OF_CLAIMS = (
-    f.ClaimNotFound,
-    f.ClaimLost,
-    f.ClaimBeingDeleted,
-    f.ClaimNotOwned,
-    f.ClaimUnbound,
-    f.VolumeNotFound,
-    f.SelectedNodeMismatch,
-)
 _OF_VOLUMES = (
     f.NoMatchingVolume,
     f.InsufficientStorageCapacity,
     f.VolumeLimitExceeded,
     f.VolumeNodeAffinityMismatch,
     f.ProvisioningTopologyMismatch,
-)
-_OF_DEVICES = (
-    f.InsufficientDevices,
-    f.DeviceClaimNotFound,
-    f.DeviceClaimNotCreated,
-    f.DeviceClaimBeingDeleted,
-    f.DeviceClaimNotOwned,
-    f.DeviceClassNotFound,
-    f.DeviceClaimOutOfReach,
-    f.DeviceSelectorFailed,
 )
 
 
@@ -277,7 +258,7 @@ def _finding_remedies(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.
             yield from _existing_rule_remedies(finding, place)
         case f.ClaimInUse() | f.DiskConflict():
             yield from stop_holder(finding.holder, place)
-        case _ if isinstance(finding, _OF_CLAIMS):
+        case _ if isinstance(finding, f.ClaimFinding | f.SelectedNodeMismatch):
             from kschedx.fixes.storage_remedies import claim_remedies
 
             yield from claim_remedies(finding, place)
@@ -285,7 +266,7 @@ def _finding_remedies(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.
             from kschedx.fixes.storage_remedies import volume_remedies
 
             yield from volume_remedies(finding, place)
-        case _ if isinstance(finding, _OF_DEVICES):
+        case _ if isinstance(finding, f.DeviceFinding):
             from kschedx.fixes.device_remedies import device_remedies
 
             yield from device_remedies(finding, place)

@@ -267,18 +267,8 @@ def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Itera
 _PROVISIONER = "<provisioner>"  # a placeholder to fill in: no API server accepts it
 _DEFAULT_CLAIM_SIZE = "1Gi"  # the size of a claim of which only the name is known
 
-_ClaimProblem = (
-    f.ClaimNotFound
-    | f.ClaimLost
-    | f.ClaimBeingDeleted
-    | f.ClaimNotOwned
-    | f.ClaimUnbound
-    | f.VolumeNotFound
-    | f.SelectedNodeMismatch
-)
 
-
-def claim_remedies(finding: _ClaimProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def claim_remedies(finding: f.ClaimFinding | f.SelectedNodeMismatch, place: RemedyCandidate) -> Iterator[s.FixStep]:
     snapshot = place.snapshot
     match finding:
         case f.ClaimNotFound():

@@ -12,8 +12,9 @@ from kschedx.controllers import states
 from kschedx.controllers.daemon_set import absent_agent, agents_down
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready
 from kschedx.controllers.workloads import is_of_daemon_set, member_rows, other_replicas, workload_of
+from kschedx.explain.advice import FixGroup
 from kschedx.explain.kubelet import ARCH_LABEL, OS_LABEL
-from kschedx.explain.root_causes import virtual_node
+from kschedx.explain.root_causes import off_virtual_nodes, virtual_node
 from kschedx.explain.setup import Subject
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import FixCertainty
@@ -22,9 +23,8 @@ from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.node_requirements import taint_remover
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import FAILURES, NO_DRIVER, OF_JOBS, PULLS, REJECTIONS, STARTS, advice_for
-from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.steps import TakeOldFirst
-from kschedx.inquiry.fix import Fix, off_virtual_nodes
+from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.stopped_pod import StoppedPod, fix_with_outcome
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target, set_field
@@ -256,7 +256,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         elif (row := self.snapshot.cluster.index.get(state.node)) is not None:
             owner, virtual = self.pod.metadata.controller, virtual_node(self.snapshot.cluster.nodes[row])
             if virtual is not None and owner is not None and owner.kind == "DaemonSet":
-                yield off_virtual_nodes(owner.name, *virtual)
+                yield Fix.untried(off_virtual_nodes(owner.name, *virtual))
 
     def _platform_fixes(self, node: str) -> Iterator[Fix | None]:
         """Yield fixes for a wrong platform: nodes for which the image may be built, or another image."""

@@ -20,13 +20,13 @@ from kschedx.controllers.rollouts import Rollout, RolloutDocument
 from kschedx.controllers.state_causes import causes
 from kschedx.controllers.states import BeingDeleted
 from kschedx.explain.admission import QuotaLedger
+from kschedx.explain.advice import FixGroup
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.kubelet import may_lack_node_support, start_obstacle
 from kschedx.explain.node_groups import Blocker, NodeGroup
 from kschedx.explain.root_causes import virtual_node
 from kschedx.explain.setup import Setup, Subject, stored_subject
 from kschedx.findings import UntoleratedTaint
-from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
-from kschedx.controllers.state_causes import causes, own_event
+from kschedx.controllers.state_causes import causes, own_event, predicate
 from kschedx.controllers.states import (
     BeingDeleted,
     ExitCode,
@@ -21,7 +21,6 @@ from kschedx.controllers.states import (
     Refused,
     WaitingForKubelet,
     WaitingForOldPods,
-    headline,
 )
 from kschedx.controllers.workloads import has_replicas, member_rows, wanted_replicas, workload_of
 from kschedx.errors import ConfigError, NotAdmittedError, NotReadError, Place, UndecidableError
@@ -196,7 +195,7 @@ def _lifecycle_answer(undecided: PodAnswer, explanation: Explanation, lifecycle:
     if isinstance(lifecycle, Refused):
         message = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
         return replace(answer, message=message)
-    reads = headline(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
+    reads = predicate(lifecycle).removeprefix("is ")
     if reads.startswith(_OF_WORKLOAD):  # the answer is about its missing pods
         reads = f"not created{reads.removeprefix(_OF_WORKLOAD)}"
     why = next(causes(lifecycle), "")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kschedx import fixes
 from kschedx.controllers.states import ComponentDown
+from kschedx.explain.advice import Advice
 from kschedx.explain.creators import configured_in, creator, declared_tolerations
 from kschedx.fixes import FixCertainty
 from kschedx.fixes import steps as s
@@ -19,7 +20,6 @@ from kschedx.fixes.proposal import CONTROLLER_MANAGER, Proposal, apply_steps
 from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.decoding import map_at
-from kschedx.kube.devices import ADMIN_ACCESS_LABEL
 from kschedx.kube.documents import Change, Json, Target, part_of, to_json
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kinds import KINDS
@@ -229,6 +229,16 @@ class Fix(Struct, frozen=True, kw_only=True):
             by_default=by_default,
         )
 
+    @classmethod
+    def of_advice(cls, advice: Advice) -> Fix:
+        return cls.untried(
+            advice.title,
+            advice.changes,
+            commands=advice.commands,
+            of_group=advice.group,
+            by_default=advice.by_default,
+        )
+
     def repairs_what_exists(self, *, is_of_pool: bool) -> bool:
         """Return whether no further node is needed once something broken or misspelled is corrected, or once
         kube-scheduler or the rollout replaces pods. With `is_of_pool`, only a startup taint counts, which new nodes of
@@ -294,13 +304,6 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
         yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
 
 
-def admin_access(namespace: str) -> Fix:
-    """Return the fix that lets a namespace have device claims with admin access."""
-    label = f"{ADMIN_ACCESS_LABEL}=true"
-    command = shell_command(f"kubectl label namespace {{}} {label}", namespace)
-    return Fix.untried(f"label namespace {namespace} {label}", commands=(command,))
-
-
 def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iterator[str]:
     """Yield the changes in a claim's new spec, such as `use class gp3 instead of fast`."""
     named, modes = spec.get("storageClassName"), spec.get("accessModes")
@@ -334,19 +337,6 @@ def _owners(owner: Owner) -> Iterator[str]:
     """Yield that another controller writes the template, and may revert a change."""
     if owner.above:
         yield f"change it in {owner.above}, which may revert {owner.kind} {owner.name}"
-
-
-def off_virtual_nodes(daemon_set: str, key: str, value: str, provider: str) -> Fix:
-    title = f"keep DaemonSet {daemon_set} off nodes of {provider}: require {key} NotIn [{value}] in its nodeAffinity"
-    return Fix.untried(title)
-
-
-def free_port(ports: Sequence[int], user: str, own_service: str) -> Fix:
-    """Return the fix for a host port that the load balancer of a Service uses, or needs."""
-    named = f"port{'' if len(ports) == 1 else 's'} {list_names(map(str, ports), 4)}"
-    has = f"change {named} of Service {own_service}: {user} has {'it' if len(ports) == 1 else 'them'}"
-    instead = f"remove {named} from {user}, or route through it instead of a host port"
-    return Fix.untried(has if own_service else instead)
 
 
 def one_pod_at_a_time(snapshot: Snapshot, pod: Pod, claim: str) -> Iterator[Fix]:

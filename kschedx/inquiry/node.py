@@ -14,16 +14,17 @@ from msgspec.structs import replace
 from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_healthy
 from kschedx.controllers.kubelet_rejections import evicted_pods
 from kschedx.controllers.pod_lifecycle import pod_lifecycle, rows_to_be_deleted
+from kschedx.controllers.state_causes import predicate
 from kschedx.controllers.states import (
     ExitCode,
     KeptBySidecar,
     Lifecycle,
     OnLostNode,
     StateDocument,
-    headline,
     state_document,
 )
 from kschedx.errors import InputError, UndecidableError, nearest
+from kschedx.explain.advice import FixGroup
 from kschedx.explain.causes import answer_keys, rows_in_queue_order
 from kschedx.explain.diagnosis import Diagnosis, Holder, holder
 from kschedx.explain.events import recorded_event
@@ -34,7 +35,6 @@ from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.phrases import budgets_by_drain
-from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.inquiry.document import FixDocument
 from kschedx.inquiry.explanation import Explanation
@@ -269,7 +269,7 @@ class NodeAnswer(Shown):
             return verdict
         phrase = f"fits alone, but not with its group {explanation.gang.name}" if explanation.gang is not None else ""
         if lifecycle is not None:
-            phrase = headline(replace(lifecycle, subject="")).strip()
+            phrase = predicate(lifecycle)
         is_open = explanation.state.exit_code is ExitCode.UNDECIDED
         return replace(verdict, state=explanation.state_document, standing=phrase, undecided=phrase if is_open else "")
 

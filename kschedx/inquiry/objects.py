@@ -58,7 +58,7 @@ def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> 
 
 def _fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
     """Return what lets the drain of a node with one of the budget's pods end; each was tried with the drain."""
-    from kschedx.fixes.proposal import FixGroup  # needed only for a budget in the way
+    from kschedx.explain.advice import FixGroup  # needed only for a budget in the way
     from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.stalled_drain import preview_drain
     from kschedx.simulate.simulator import SimulationOptions
@@ -113,7 +113,7 @@ def _target_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectSt
 
 def _target_fixes(snapshot: Snapshot, reference: NamedObject) -> tuple[Fix, ...]:
     """Return the correction of an autoscaler's target, if one has nearly that name."""
-    from kschedx.fixes.proposal import FixGroup  # needed only for an autoscaler without a target
+    from kschedx.explain.advice import FixGroup  # needed only for an autoscaler without a target
     from kschedx.inquiry.fix import Fix
 
     item = _autoscaler(snapshot, reference)

@@ -13,39 +13,21 @@ from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas
-from kschedx.explain.claim_causes import HostNameDiffers, NothingProvisions, SharedClaim
-from kschedx.explain.creators import NotPassedOn
+from kschedx.explain.advice import FixGroup
+from kschedx.explain.claim_causes import SharedClaim
 from kschedx.explain.hardware import (
-    CountedByExtender,
-    DeviceClaimRefused,
-    DeviceDriverMissing,
     DevicePluginDown,
-    NoDevicesPublished,
-    PartitionedResource,
     PluginWithoutDevices,
-    RootCause,
-    SharedByHami,
 )
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.pod_selectors import (
-    ExclusiveTopology,
-    GroupsWaiting,
     MatchingPodCordoned,
-    MatchingPodPending,
-    MatchingWorkload,
     misses_pod,
 )
 from kschedx.explain.root_causes import (
-    CapacityNotPublished,
-    ClassNotMapped,
-    ClassRaised,
     DriverNotRegistered,
     MembersNotCreated,
-    NodeGone,
-    PortOfService,
     SelectorOfNamespace,
-    TopologyLabelLost,
-    VirtualNode,
     balanced_service,
     newer_template,
     root_causes,
@@ -56,7 +38,6 @@ from kschedx.fixes import FixCertainty, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.owners import Owner, template_owner
-from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, adding_nodes
 from kschedx.fixes.steps import AddNode
 from kschedx.framework.cycle import Outcome
@@ -67,11 +48,8 @@ from kschedx.inquiry.fix import (
     Fix,
     FixedCluster,
     activation,
-    admin_access,
     component_repair,
-    free_port,
     kueue_fixes,
-    off_virtual_nodes,
     one_pod_at_a_time,
     uncordoning_more,
 )
@@ -81,7 +59,6 @@ from kschedx.kube.autoscalers import (
     FARGATE_SCHEDULER,
     GROUP_LABELS,
     GROUP_SIZE,
-    HAMI_SCHEDULER,
     NOT_FOR_FARGATE,
 )
 from kschedx.kube.decoding import map_at
@@ -89,7 +66,6 @@ from kschedx.kube.documents import Change, Target, remove_field, with_spec
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kubectl import delete_pod, merge_patch, pod_logs, scale_workload
 from kschedx.kube.kueue import QUEUE_LABEL, ResourceFlavor
-from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import container_requests, pod_request
@@ -107,14 +83,6 @@ _SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
 _MOST_GATED = 2
 _MOST_CREATED = 1_000  # the maximum number of missing pods of a group that are tried
 _MOST_QUEUES = 3  # the maximum number of pods of a group with scheduling gates that a title names
-
-
-def _fargate_text(cause: VirtualNode, namespace: str) -> str:
-    """Return what lets EKS Fargate run a pod."""
-    if cause.kept_off:
-        selects = f"a Fargate profile selects namespace {namespace} and its labels"
-        return f"remove annotation {cause.key} from the pod's template, if {selects}"
-    return f"create a Fargate profile that selects namespace {namespace} and the pod's labels, and recreate the pod"
 
 
 class PodFixes:
@@ -472,76 +440,31 @@ class PodFixes:
     def _selector_fixes(self) -> Iterator[Fix]:
         """Yield untried fixes for a node selector that admission adds to all pods of the namespace. They come last if
         nodes with these labels only lack room."""
-        key = self.cycle.pod.key
         for cause in root_causes(self.answer.diagnosis):
-            if isinstance(cause, SelectorOfNamespace):
-                emptied = f"kubectl annotate namespace {{}} {cause.annotation}= --overwrite"
-                commands = [shell_command(emptied, cause.namespace)]
-                if self.cycle.pod.metadata.controller is not None and key in self.cycle.snapshot.pods.rows:
-                    commands.append(delete_pod(key))
-                title = f"empty annotation {cause.annotation} of namespace {cause.namespace}, and recreate the pod"
-                yield Fix.untried(title, commands=tuple(commands), of_group=FixGroup.CLUSTER)
+            yield from map(Fix.of_advice, cause.advice if isinstance(cause, SelectorOfNamespace) else ())
 
     def _cause_fixes(self) -> Iterator[Fix]:
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
-        pod = self.cycle.pod.metadata
         for cause in root_causes(self.answer.diagnosis):
             match cause:
-                case NodeGone(node=node, daemon_set=name) if name:
-                    yield Fix.untried(f"restore node {node}; if it is gone for good, DaemonSet {name} deletes the pod")
-                case MatchingPodPending(is_mutual=False):
-                    title = f"make room for {cause.pod} first, which this pod follows"
-                    yield Fix.untried(title, commands=(why_command(cause.pod),))
-                case MatchingWorkload(kind=kind, namespace=namespace, name=name, is_at_zero=True):
-                    command = scale_workload(kind, namespace, name, 1)
-                    yield Fix.untried(f"scale {kind} {name} up first: this pod follows its pods", commands=(command,))
-                case MatchingWorkload(kind=kind, namespace=namespace, name=name):
-                    command = shell_command("kschedx why {} -n {}", f"{kind.lower()}/{name}", namespace)
-                    title = f"find out first why {kind} {name} has no pods, which this pod follows"
-                    yield Fix.untried(title, commands=(add_cluster_options(command),))
+                case SelectorOfNamespace():
+                    continue
                 case SharedClaim(claim=claim, is_of_node=is_of_node):
                     yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, "" if is_of_node else claim)
-                case ExclusiveTopology(key=key, is_empty=True):
-                    command = delete_pod(self.cycle.pod.key)
-                    title = f"delete the pod, which is recreated with the {key} of its leader's node"
-                    yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
-                case GroupsWaiting(leader_worker_set=name, whole=whole) if name and whole:
-                    command = shell_command(
-                        "kubectl scale leaderworkerset {} -n {} --replicas={}", name, pod.namespace, str(whole)
-                    )
-                    title = f"scale LeaderWorkerSet {name} to {whole:,}: the room of all its groups suffices for that"
-                    yield Fix.untried(title, commands=(command,))
-                case GroupsWaiting(headless=name) if name:
-                    title = f"give the head of Ray cluster {name} a higher priorityClassName than its workers"
-                    yield Fix.untried(title, of_group=FixGroup.WORKLOAD)
-                case GroupsWaiting(groups=groups, ending=ending, leader_worker_set=""):
-                    some = "some drivers" if groups == "Spark applications" else "some"
-                    fewer = f"run fewer {groups} at once: delete {some}"
-                    how = "let Kueue, Volcano, or YuniKorn start each as a gang"
-                    yield Fix.untried(f"{f'wait until {ending} ends' if ending else fewer}, and {how}")
                 case DevicePluginDown(pod=plugin, node=node) if node:
                     title = f"repair {plugin}{self._uncordoning(node)}, if {node} has the device"
                     yield Fix.untried(title, commands=(why_command(plugin),), of_group=FixGroup.CLUSTER)
-                case TopologyLabelLost(node=node, key=key, has_zone=False):
-                    yield Fix.untried(f"label {node} with its {key}", of_group=FixGroup.CLUSTER)
-                case ClassNotMapped(device_class=device_class):
-                    gate = "turn on feature gate DRAExtendedResource in the control plane and the kubelets"
-                    title = f"{gate}, or request the device with a ResourceClaim of class {device_class}"
-                    yield Fix.untried(title, of_group=FixGroup.CLUSTER)
-                case PortOfService(ports=ports, user=user, own_service=own):
-                    yield free_port(ports, user, own)
-                case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:
-                    yield off_virtual_nodes(pod.controller.name, key, value, cause.provider)
-                case VirtualNode(provider="EKS Fargate"):
-                    group = FixGroup.WORKLOAD if cause.kept_off else FixGroup.CLUSTER
-                    yield Fix.untried(_fargate_text(cause, pod.namespace), by_default=group)
-                case ClassRaised(priority=priority) if pod.controller is not None:
-                    owner = f"{pod.controller.kind} {pod.controller.name}"
-                    title = f"delete the pod, which {owner} creates again with priority {priority}"
-                    key = self.cycle.pod.key
-                    yield Fix.untried(title, (Target.pod(key).deletion,), commands=(delete_pod(key),))
+                case DriverNotRegistered(driver=driver, node=node):
+                    agents = agents_down(self.cycle.snapshot, node)
+                    down = f" ({list_names(agents, 2)})" if agents else ""
+                    repair = f"repair the node plugin of {driver} on {node}{down}, which then registers it"
+                    yield Fix.untried(f"{repair}{self._uncordoning(node)}", by_default=FixGroup.CLUSTER)
+                case PluginWithoutDevices(node=node, resource=resource):
+                    repair = f"if {node} has devices for {resource}, repair its driver or container runtime"
+                    title = f"{repair}{self._uncordoning(node)}: its device plugin registers none"
+                    yield Fix.untried(title, of_group=FixGroup.CAPACITY)
                 case _:
-                    yield from self._driver_fixes(cause)
+                    yield from map(Fix.of_advice, cause.advice)
 
     def _uncordoning(self, name: str) -> str:
         """Return `, and uncordon gpu-1` for a cordoned node, without which an untried repair does not help."""
@@ -549,61 +472,6 @@ class PodFixes:
         row = cluster.index.get(name)
         is_cordoned = row is not None and cluster.nodes[row].spec.unschedulable and name not in self.answer.drained
         return f", and uncordon {name}" if is_cordoned else ""
-
-    def _driver_fixes(self, cause: RootCause) -> Iterator[Fix]:
-        """Yield untried fixes for a cause in the devices or volumes that a driver publishes."""
-        pod = self.cycle.pod.metadata
-        match cause:
-            case DeviceClaimRefused(lacking=lacking, meant=meant) if lacking:
-                create = f"create ResourceClaimTemplate {lacking} in namespace {pod.namespace}"
-                instead = f"use ResourceClaimTemplate {meant} instead of {lacking}, and recreate the pod"
-                yield Fix.untried(instead if meant else create)
-            case DeviceClaimRefused(lacks_admin_label=lacks):
-                yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
-            case CapacityNotPublished(driver=driver, storage_class=name):
-                where = f"the parameters of class {name}, and the driver's controller"
-                title = f"repair {driver}, so that it publishes capacity for class {name}: check {where}"
-                yield Fix.untried(title, by_default=FixGroup.CLUSTER)
-            case NoDevicesPublished(driver=driver, may_be_installed=False):
-                title = f"install or repair DRA driver {driver}, which publishes no devices"
-                yield Fix.untried(title, by_default=FixGroup.CLUSTER)
-            case DeviceDriverMissing(device_class=device_class):
-                title = f"install the driver whose devices device class {device_class} is for"
-                yield Fix.untried(title, by_default=FixGroup.CLUSTER)
-            case PartitionedResource(profile=profile, node=node, layout=layout) if profile:
-                now = f" (now {layout})" if layout else ""
-                yield Fix.untried(
-                    f"choose a MIG layout with {profile} for {node}: label nvidia.com/mig.config{now}",
-                    of_group=FixGroup.CAPACITY,
-                )
-            case HostNameDiffers(host=host, volume=volume):
-                title = f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity"
-                yield Fix.untried(title, by_default=FixGroup.CLUSTER)
-            case DriverNotRegistered(driver=driver, node=node):
-                agents = agents_down(self.cycle.snapshot, node)
-                down = f" ({list_names(agents, 2)})" if agents else ""
-                repair = f"repair the node plugin of {driver} on {node}{down}, which then registers it"
-                yield Fix.untried(f"{repair}{self._uncordoning(node)}", by_default=FixGroup.CLUSTER)
-            case PluginWithoutDevices(node=node, resource=resource):
-                repair = f"if {node} has devices for {resource}, repair its driver or container runtime"
-                title = f"{repair}{self._uncordoning(node)}: its device plugin registers none"
-                yield Fix.untried(title, of_group=FixGroup.CAPACITY)
-            case NotPassedOn(kind="SparkApplication", namespace=namespace, name=name):
-                webhook = f"enable the webhook of the Spark operator for namespace {namespace}, which adds tolerations"
-                yield Fix.untried(f"{webhook}, and recreate SparkApplication {name}", of_group=FixGroup.WORKLOAD)
-            case NothingProvisions():
-                install = "install a storage driver, with a default StorageClass that the claim then gets"
-                yield Fix.untried(install, of_group=FixGroup.CLUSTER)
-            case CountedByExtender(resource=resource, extender=extender):
-                configure = f"configure the extender of {extender} in kube-scheduler"
-                title = f"{configure}, with ignoredByScheduler: true for {resource}"
-                yield Fix.untried(title, by_default=FixGroup.CLUSTER)
-                if extender == "TopoLVM":
-                    off = "turn off TopoLVM's pod webhook (webhook.podMutatingWebhook.enabled: false)"
-                    yield Fix.untried(f"{off}, which adds the request, and recreate the pod")
-            case SharedByHami():
-                how = f"recreate the pod with schedulerName {HAMI_SCHEDULER}"
-                yield Fix.untried(f"{how}: HAMi's webhook, which sets it, was ignored or did not run")
 
     def _room(self, owner: Owner | None, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """Return what an autoscaler does, or would do with other settings. With `with_changes_of_pod`, include fixes

@@ -33,13 +33,14 @@ from kschedx.controllers.stateful_set import over_quota
 from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
 from kschedx.errors import InputError, NotAdmittedError, UndecidableError, closest
 from kschedx.explain.admission import enforced_standard, service_accounts
+from kschedx.explain.advice import FixGroup
+from kschedx.explain.hardware import admin_access
 from kschedx.explain.setup import Subject
 from kschedx.fixes.changes import apply_patch
 from kschedx.fixes.owners import ClaimTemplate, owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
-from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.raised_quota import EXCEEDED, format_like, raised_quota
-from kschedx.inquiry.fix import Fix, admin_access
+from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.stopped_pod import Patch, StoppedPod, fix_with_outcome
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import Manifest, decode, encode, list_at, map_at
@@ -162,7 +163,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
                 return
 
     def _admin_access_fixes(self, _match: re.Match[str]) -> Iterator[Fix | None]:
-        yield admin_access(self._namespace)
+        yield Fix.of_advice(admin_access(self._namespace))
 
     def _limit_range_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for the rules of LimitRanges: maximum, minimum, and ratio of limits to requests."""

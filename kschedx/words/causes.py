@@ -21,9 +21,9 @@ from kschedx.words.constraints import (
     node_condition,
     requirement_text,
 )
-from kschedx.words.devices import class_shortage_text, shortage_text
+from kschedx.words.devices import shortage_text
 from kschedx.words.resources import offered_nowhere
-from kschedx.words.volumes import nearest_text
+from kschedx.words.volumes import nearest_text, placed_volume
 
 _MOST_CAUSES = 3
 
@@ -75,19 +75,8 @@ def _group_headline(groups: Sequence[NodeGroup]) -> str:
 
 
 def _shared_headline(finding: findings.Finding) -> str:
-    match finding:
-        case findings.InsufficientDevices(shortages=(first, *_)):
-            return class_shortage_text(first)
-        case findings.VolumeNodeAffinityMismatch():
-            return f"volume {finding.persistent_volume}{_place(finding)} is not accessible"
-        case findings.TopologySpreadSkew():
-            return describe(finding).headline.replace(
-                f"maxSkew {finding.max_skew}", f"maxSkew {finding.max_skew} over {finding.topology_key}"
-            )
-        case findings.VolumeLimitExceeded():
-            return describe(finding).headline.replace("volumes", f"volumes of {finding.driver}")
-        case _:
-            return describe(finding).headline
+    words = describe(finding)
+    return words.general or words.headline
 
 
 def _stops(diagnosis: Diagnosis) -> Iterator[str]:
@@ -199,7 +188,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case findings.ExistingAntiAffinityConflict():
             return f"the anti-affinity of {_repelling_pods(groups)} excludes {nodes}"
         case findings.VolumeNodeAffinityMismatch():
-            return f"volume {finding.persistent_volume}{_place(finding)} is not accessible from {nodes}"
+            return f"{placed_volume(finding)} is not accessible from {nodes}"
         case findings.NoMatchingVolume():
             return f"no volume matches claim {finding.claim.claim} on {nodes}{_nearest_volume(groups)}"
         case findings.ProvisioningTopologyMismatch():
@@ -249,13 +238,6 @@ def _predicate(
             return "cannot", "cannot", f"attach {more} of {finding.driver}"
         case _:
             return None
-
-
-def _place(finding: findings.VolumeNodeAffinityMismatch) -> str:
-    """Return where the volume is: ` (zone eu-1c)`."""
-    required = finding.terms[0].requirements if finding.terms else ()
-    unmet = [requirement for requirement in required if not requirement.matched]
-    return f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
 
 
 _INVALID = re.compile(r'Invalid value: ("[^"]+")')

@@ -11,7 +11,9 @@ from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.kube.tolerations import TO_BE_DELETED
 from kschedx.kube.types import Node, Taint
 from kschedx.plugins.taint_toleration import untolerated_taint
-from kschedx.wording import Brief, Fact, Words, count, in_words, list_names
+from kschedx.wording import Brief, Fact, Words, count, in_words, list_names, register_templates
+
+register_templates({findings.NodeNameMismatch: ("spec.nodeName is {f.wanted}",)})
 
 SHOWN_TERMS = 3
 _SHOWN_TERM_VALUES = 4
@@ -90,11 +92,6 @@ def maintenance_text(maintenance: findings.Maintenance | None) -> str:
         return ""
     message = f": {maintenance.message}" if maintenance.message else ""
     return f": the {maintenance.title} {'has failed' if maintenance.is_failed else 'is in progress'}{message}"
-
-
-@in_words.register
-def _node_name_mismatch(finding: findings.NodeNameMismatch) -> Words:
-    return Words(headline=f"spec.nodeName is {finding.wanted}")
 
 
 _TROUBLE = {
@@ -249,9 +246,11 @@ def _topology_spread_skew(finding: findings.TopologySpreadSkew) -> Words:
         too_few = f"{finding.domain_count:,} {exist}, minDomains is {finding.min_domains}"
         items.append(f"minimum 0: {too_few}")
     items.append(f"constraint {finding.constraint + 1}, per {finding.topology_key}")
+    excess, because = f"skew {finding.skew} > maxSkew {finding.max_skew}", f": {too_few}" if too_few else ""
     return Words(
-        headline=f"skew {finding.skew} > maxSkew {finding.max_skew}{f': {too_few}' if too_few else ''}",
+        headline=f"{excess}{because}",
         shared=f"skew > maxSkew {finding.max_skew}",
+        general=f"{excess} over {finding.topology_key}{because}",
         facts=(Fact(label="rule", items=tuple(items), whole=True),),
         brief=Brief(detail=f"skew {finding.skew}"),
     )

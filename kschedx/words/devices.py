@@ -6,17 +6,19 @@ from kschedx import findings
 from kschedx.grouping import group_pairs
 from kschedx.kube.devices import IN_MEMORY
 from kschedx.kube.typos import nearest_name
-from kschedx.wording import Brief, Fact, Words, count, in_words, list_names
+from kschedx.wording import Brief, Fact, Words, count, in_words, list_names, register_templates
 
 _SHOWN = 4
 
-
-@in_words.register
-def _device_claim_not_found(finding: findings.DeviceClaimNotFound) -> Words:
-    return Words(
-        headline=f"resource claim {finding.claim} does not exist",
-        facts=(Fact(label="needed by", items=(f"spec.resourceClaims {finding.pod_claim}",)),),
-    )
+register_templates(
+    {
+        findings.DeviceClaimNotFound: (
+            "resource claim {f.claim} does not exist",
+            ("needed by", "spec.resourceClaims {f.pod_claim}"),
+        ),
+        findings.DeviceClaimBeingDeleted: ("resource claim {f.claim} is being deleted (since {f.since})",),
+    }
+)
 
 
 @in_words.register
@@ -29,11 +31,6 @@ def _device_claim_not_created(finding: findings.DeviceClaimNotCreated) -> Words:
             Fact(label="created by", items=("kube-controller-manager, which writes its name to the pod's status",)),
         ),
     )
-
-
-@in_words.register
-def _device_claim_being_deleted(finding: findings.DeviceClaimBeingDeleted) -> Words:
-    return Words(headline=f"resource claim {finding.claim} is being deleted (since {finding.since})")
 
 
 @in_words.register
@@ -102,7 +99,11 @@ def _insufficient_devices(finding: findings.InsufficientDevices) -> Words:
         request = f"{shortage.claim} {shortage.request}" if several else shortage.request
         facts += _facts(shortage, f"{request}: " if len(finding.shortages) > 1 else "")
     return Words(
-        headline=f"{_headline(first)}{more}", shared=_request_text(first), facts=tuple(facts), brief=_brief(first)
+        headline=f"{_headline(first)}{more}",
+        shared=_request_text(first),
+        general=_class_shortage_text(first),
+        facts=tuple(facts),
+        brief=_brief(first),
     )
 
 
@@ -124,7 +125,7 @@ def _headline(short: findings.DeviceShortage) -> str:
             return f"{wants}; {short.free:,} of {short.matching:,} {'is' if short.free == 1 else 'are'} free"
 
 
-def class_shortage_text(short: findings.DeviceShortage) -> str:
+def _class_shortage_text(short: findings.DeviceShortage) -> str:
     """Return what is true for every pod that requests the class, for any name of its claim."""
     match short.stage:
         case "none" | "other-class":

@@ -8,9 +8,16 @@ from typing import assert_never
 from kschedx import findings
 from kschedx.framework.cycle import Stake, Unevaluated, UnevaluatedKind
 from kschedx.kube.kinds import KINDS
-from kschedx.wording import Fact, Words, amount, amounts, count, in_words, list_names
+from kschedx.wording import Fact, Words, amount, amounts, count, in_words, list_names, register_templates
 
 _SHOWN_NODES = 5
+
+register_templates(
+    {
+        findings.ExtenderDropped: ("the extender {f.url} omits the node without a reason",),
+        findings.PluginMessage: ("{f.text}",),
+    }
+)
 
 
 @in_words.register
@@ -83,17 +90,7 @@ def _extender_refusal(finding: findings.ExtenderRefused) -> Words:
     return Words(headline=f"refused by the extender {finding.url}: {words}", facts=says)
 
 
-@in_words.register
-def _extender_omission(finding: findings.ExtenderDropped) -> Words:
-    return Words(headline=f"the extender {finding.url} omits the node without a reason")
-
-
 # Findings that exist only as text: from a plugin of another package, or from an event.
-
-
-@in_words.register
-def _plugin_message(finding: findings.PluginMessage) -> Words:
-    return Words(headline=finding.text)
 
 
 @in_words.register

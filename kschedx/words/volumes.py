@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from kschedx import findings
-from kschedx.wording import Brief, Fact, Words, amount, count, in_words, list_names
+from kschedx.wording import Brief, Fact, Words, amount, count, in_words, list_names, register_templates
 from kschedx.words import constraints as terms
+
+register_templates(
+    {
+        findings.ClaimLost: ("claim {f.claim} is lost: its volume {f.persistent_volume} is gone",),
+        findings.ClaimBeingDeleted: ("claim {f.claim} is being deleted (since {f.since})",),
+        findings.VolumeNotFound: ("claim {f.claim} is bound to volume {f.persistent_volume}, which does not exist",),
+        findings.SelectedNodeMismatch: ("claim {f.claim} is being provisioned for node {f.selected_node}",),
+        findings.ClaimInUse: (
+            "claim {f.claim} is in use by {f.holder}",
+            ("used by", "{f.holder} on {f.holder_node}"),
+            ("rule", "ReadWriteOncePod: one pod in the cluster may use the claim"),
+        ),
+    }
+)
 
 
 @in_words.register
@@ -15,16 +29,6 @@ def _claim_not_found(finding: findings.ClaimNotFound) -> Words:
         headline=f"claim {finding.claim} does not exist",
         facts=(Fact(label="needed by", items=(needs, text) if text else (needs,)),),
     )
-
-
-@in_words.register
-def _claim_lost(finding: findings.ClaimLost) -> Words:
-    return Words(headline=f"claim {finding.claim} is lost: its volume {finding.persistent_volume} is gone")
-
-
-@in_words.register
-def _claim_being_deleted(finding: findings.ClaimBeingDeleted) -> Words:
-    return Words(headline=f"claim {finding.claim} is being deleted (since {finding.since})")
 
 
 @in_words.register
@@ -73,11 +77,6 @@ def _size_text(number: int) -> str:
     return amount("storage", number)
 
 
-@in_words.register
-def _volume_not_found(finding: findings.VolumeNotFound) -> Words:
-    return Words(headline=f"claim {finding.claim} is bound to volume {finding.persistent_volume}, which does not exist")
-
-
 _NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 _SHOWN = 4
 _LOST = {
@@ -101,9 +100,18 @@ def _volume_node_affinity_mismatch(finding: findings.VolumeNodeAffinityMismatch)
     driver = (Fact(label="driver", items=(f"read by the topology key of {finding.driver}",)),) if finding.driver else ()
     return Words(
         headline=f"volume {finding.persistent_volume} is not accessible from this node",
+        general=f"{placed_volume(finding)} is not accessible",
         facts=(Fact(label="claim", items=(finding.claim,)), *terms.term_facts(finding.terms), *driver),
         brief=terms.term_brief(finding.terms),
     )
+
+
+def placed_volume(finding: findings.VolumeNodeAffinityMismatch) -> str:
+    """Return the volume and where it is: `volume pv-1 (zone eu-1c)`."""
+    required = finding.terms[0].requirements if finding.terms else ()
+    unmet = [requirement for requirement in required if not requirement.matched]
+    place = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
+    return f"volume {finding.persistent_volume}{place}"
 
 
 @in_words.register
@@ -114,11 +122,6 @@ def _volume_zone_mismatch(finding: findings.VolumeZoneMismatch) -> Words:
         headline=f"volume {finding.persistent_volume} is in {zones}",
         facts=(Fact(label="claim", items=(finding.claim,)), Fact(label="rule", items=(f"{finding.key}: {node}",))),
     )
-
-
-@in_words.register
-def _selected_node_mismatch(finding: findings.SelectedNodeMismatch) -> Words:
-    return Words(headline=f"claim {finding.claim} is being provisioned for node {finding.selected_node}")
 
 
 @in_words.register
@@ -208,24 +211,15 @@ def _disk_conflict(finding: findings.DiskConflict) -> Words:
 
 
 @in_words.register
-def _claim_in_use(finding: findings.ClaimInUse) -> Words:
-    return Words(
-        headline=f"claim {finding.claim} is in use by {finding.holder}",
-        facts=(
-            Fact(label="used by", items=(f"{finding.holder} on {finding.holder_node}",)),
-            Fact(label="rule", items=("ReadWriteOncePod: one pod in the cluster may use the claim",)),
-        ),
-    )
-
-
-@in_words.register
 def _volume_limit_exceeded(finding: findings.VolumeLimitExceeded) -> Words:
     items = tuple(map(_attached_text, finding.holders))
     others = tuple(f"{count(len(items) - shown, 'other volume')}" for shown in range(len(items)))
     used = Fact(label="used by", items=items, rest=others)
+    excess = f"{finding.attached + finding.wanted_count:,} > limit {finding.limit:,}"
     return Words(
-        headline=f"too many volumes, {finding.attached + finding.wanted_count:,} > limit {finding.limit:,}",
+        headline=f"too many volumes, {excess}",
         shared="too many volumes",
+        general=f"too many volumes of {finding.driver}, {excess}",
         facts=(
             Fact(
                 label="rule",

@@ -1,7 +1,7 @@
 """The steps of fixes: a union of types, each of which is built, described, and applied in one place."""
 
+from kschedx.explain.advice import FixGroup as FixGroup
 from kschedx.fixes.proposal import Cost as Cost
-from kschedx.fixes.proposal import FixGroup as FixGroup
 from kschedx.fixes.proposal import FixStep as FixStep
 from kschedx.fixes.proposal import PodStep as PodStep
 from kschedx.fixes.steps.eviction import AddReplica as AddReplica

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.explain.advice import FixGroup
 from kschedx.fixes.changes import add_operation
 from kschedx.fixes.phrases import amount_text, join_names, join_phrases
 from kschedx.fixes.pod_edits import ContainerRequest, with_requests
-from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, FixGroup, FixStep, Proposal
+from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, FixStep, Proposal
 from kschedx.grouping import group_pairs
 from kschedx.kube.documents import Change, Json, Target
 from kschedx.kube.escaping import shell_command

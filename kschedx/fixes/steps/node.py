@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.explain.advice import FixGroup
 from kschedx.explain.hardware import DevicePluginDown
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes.phrases import amount_text, join_names, join_phrases, resource_name
-from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal
+from kschedx.fixes.proposal import ClusterObject, Cost, FixStep, Proposal
 from kschedx.kube.autoscalers import OPENSHIFT_GROUP
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.documents import with_spec
@@ -344,18 +345,8 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        if self.plugin is not None and self.plugin.layout:
-            verb = "repair" if self.plugin.is_failed else "wait for"
-            return f"{verb} the MIG manager on {self.node}, which applies nvidia.com/mig.config={self.plugin.layout}"
-        if self.plugin is not None and self.plugin.blocker:
-            return f"repair {self.plugin.blocker}, for which the device plugin on {self.node} waits"
-        if self.plugin is not None and self.plugin.finds_nothing:
-            repaired = f"the driver or container runtime of {self.node}"
-            return f"repair {repaired}, so that {self.plugin.pod} registers its devices"
-        if self.plugin is not None and self.plugin.pod:
-            return f"repair device plugin {self.plugin.pod} on {self.node}"
-        if self.plugin is not None and self.plugin.taint:
-            return f"let DaemonSet {self.plugin.daemon_set}, the device plugin, tolerate {self.plugin.taint}"
+        if self.plugin is not None and self.plugin.repair:
+            return self.plugin.repair
         if self.feature:
             return f"enable {self.feature} in the machine or hypervisor of {self.node}"
         if self.is_unhealthy:

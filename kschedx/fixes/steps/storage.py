@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from kschedx.explain.advice import FixGroup
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import join_phrases
-from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, FixGroup, FixStep, Proposal
+from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, FixStep, Proposal
 from kschedx.kube.devices import ResourceClaim, ResourceClaimTemplate
 from kschedx.kube.documents import Change, Target
 from kschedx.kube.escaping import shell_command
