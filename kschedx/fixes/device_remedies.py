@@ -18,6 +18,7 @@ from kschedx.explain.hardware import device_claim_refusal, driver_named, driver_
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.new_node import described_devices, intended_values, slices_with
+from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.resource_remedies import MOST_VICTIMS
 from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.grouping import group_pairs
@@ -151,10 +152,12 @@ def _recreate_step(
         for same_claim in (claim, *claims)
         if same_claim is not None and same_claim.spec == claim.spec
     }
-    return s.ChangeClaimTemplate(
+    recreated = tuple(_as_new_claim(claim, spec) for claim in same.values())
+    return s.ObjectStep(
         title=title.format(f"ResourceClaimTemplate {template}"),
         cost=cost,
-        objects=(_template(template, spec), *(_as_new_claim(claim, spec) for claim in same.values())),
+        objects=(_template(template, spec), *recreated),
+        made=tuple((claim, CONTROLLER_MANAGER) for claim in recreated),
     )
 
 
@@ -609,7 +612,8 @@ def _without_taints(resource_slice: ResourceSlice, taints: Collection[str]) -> R
 
 
 def _driver_step(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> s.FixStep:
-    return s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.FixGroup.CAPACITY, objects=slices, maker=driver)
+    made = tuple((each, driver) for each in slices)
+    return s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.FixGroup.CAPACITY, objects=slices, made=made)
 
 
 def _with_capacity(exactly: ExactDeviceRequest, amounts: Mapping[str, str]) -> ExactDeviceRequest:

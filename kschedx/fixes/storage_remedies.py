@@ -97,7 +97,21 @@ def volume_remedies(
     if smaller and made_by:
         return  # no volume is created by hand if a driver creates it
     is_on_node = any(other.spec.is_on_node for other in place.snapshot.storage.volumes_of(claim.storage_class))
-    yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by, is_on_node=is_on_node)
+    by = f" (by {made_by})" if made_by else ""
+    title, cost = f"create {_of_claim(volume, claim)}{by}", s.Cost.STOPGAP if is_on_node or made_by else s.Cost.AROUND
+    yield s.ObjectStep(title=title, cost=cost, group=s.FixGroup.CLUSTER, objects=(volume,))
+
+
+def _of_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+    """Return `a volume of 5Gi ReadWriteOnce of class fast for claim shop/data`."""
+    return f"a volume of {_volume_text(volume)} for claim {claim.key}"
+
+
+def _volume_text(volume: PersistentVolume) -> str:
+    spec = volume.spec
+    of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
+    mode = " volumeMode Block" if spec.volume_mode == "Block" else ""
+    return f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{mode}{of_class}"
 
 
 def _smaller_claim(finding: f.InsufficientStorageCapacity, claim: PersistentVolumeClaim) -> Iterator[s.FixStep]:
@@ -114,7 +128,7 @@ def _smaller_claim(finding: f.InsufficientStorageCapacity, claim: PersistentVolu
 
 def _more_storage(
     finding: f.InsufficientStorageCapacity, volume: PersistentVolume, driver: str, place: RemedyCandidate
-) -> Iterator[s.AddStorage]:
+) -> Iterator[s.FixStep]:
     """Yield the storage with the most capacity of the class, grown until the claim's volume can be created there."""
     here = next((capacity for capacity in finding.capacities if capacity.reachable), None)
     if here is None or (here.limit or 0) < max(capacity.limit or 0 for capacity in finding.capacities):
@@ -134,15 +148,14 @@ def _more_storage(
         terms = (NodeSelectorTerm(match_expressions=expressions),)
         affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
         volume = with_spec(volume, node_affinity=affinity)
-    is_divided = capacity.maximum_volume_size is not None and capacity.free > (here.limit or 0)
-    yield s.AddStorage(
-        volume=volume,
-        claim_key=finding.claim.claim,
-        claim=None,
-        provisioner=driver,
-        topology=here.topology,
-        largest=format_quantity(here.limit or 0, Unit.BYTE) if is_divided else "",
-    )
+    size, of_class = volume.spec.capacity["storage"], volume.spec.storage_class_name
+    where = f" in {here.topology}" if here.topology else ""
+    title = f"free or add storage of class {of_class}{where}, until {size} are free"
+    if capacity.maximum_volume_size is not None and capacity.free > (here.limit or 0):
+        room = f"make room for one volume of {size} in class {of_class}{where}"
+        title = f"{room}: its maximumVolumeSize is {format_quantity(here.limit or 0, Unit.BYTE)}"
+    made, cost = ((volume, driver),), s.Cost.REPAIR
+    yield s.ObjectStep(title=title, cost=cost, group=s.FixGroup.CAPACITY, objects=(volume,), made=made)
 
 
 # --- volumes that would fit
@@ -188,7 +201,7 @@ def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_on
     is_static = storage_class is None or not storage_class.can_provision
     # if the class is missing, a class that provisions is better than another with volumes of its own
     others = storage.classes if storage_class is None and any(c.can_provision for c in storage.classes.values()) else ()
-    recreations: list[s.RecreateClaim] = []
+    recreations: list[tuple[tuple[int, bool], s.RecreateClaim]] = []
     for volume in storage.volumes.values() if is_static else storage.volumes_of(claim.storage_class):
         if volume.spec.storage_class_name in others:
             continue
@@ -211,15 +224,15 @@ def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_on
             spec = replace(spec, storage_class_name=volume.spec.storage_class_name)
         new_claim = replace(_as_new_claim(claim, place), spec=replace(spec, volume_name=""))
         if (differs or is_renamed) and _fits(new_claim, volume):
+            with_these = join_phrases((*differs, *([f"class {new_claim.storage_class}"] if is_renamed else [])))
             recreated = s.RecreateClaim(
                 claim=new_claim,
-                model=volume.name,
-                differs=tuple(differs),
-                is_renamed=is_renamed,
-                is_bound_at_once=at_once,
+                title=f"delete and recreate claim {claim.key} with {with_these}, as volume {volume.name} has it",
+                cost=s.Cost.CONSTRAINT if differs else s.Cost.POD,
+                bound_to=volume.name if at_once else "",
             )
-            recreations.append(recreated)
-    yield from sorted(recreations, key=lambda step: (len(step.differs), step.is_renamed))[:1]
+            recreations.append(((len(differs), is_renamed), recreated))
+    yield from (step for _, step in sorted(recreations, key=lambda recreation: recreation[0])[:1])
 
 
 def _meant_selector(selector: LabelSelector | None, volume: PersistentVolume) -> LabelSelector | None:
@@ -291,7 +304,8 @@ def claim_remedies(finding: f.ClaimFinding | f.SelectedNodeMismatch, place: Reme
             storage_class = snapshot.storage.classes.get(claim.storage_class)
             volume = volume_for(claim, claim.spec.volume_name, storage_class, bound=True)
             restored = replace(bound_claim(claim, volume.name), status=replace(claim.status, phase="Bound"))
-            yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=restored, is_restored=True)
+            title = f"restore volume {volume.name} with the handle of its disk, if the disk still exists"
+            yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(volume, restored))
             yield _without_data(claim, place)
         case f.SelectedNodeMismatch(selected_node=node):
             annotations = {key: text for key, text in claim.metadata.annotations.items() if key != SELECTED_NODE}
@@ -301,12 +315,22 @@ def claim_remedies(finding: f.ClaimFinding | f.SelectedNodeMismatch, place: Reme
         case f.ClaimNotOwned():
             if not any(True for _ in _users(claim, snapshot)):
                 owned = _as_new_claim(claim, place, owned=True)
-                yield s.RecreateClaim(claim=owned, data=_fate_of_data(claim, snapshot))
+                costs = tuple(filter(None, (_fate_of_data(claim, snapshot),)))
+                yield s.RecreateClaim(claim=owned, title=f"delete and recreate claim {claim.key}", costs=costs)
         case f.ClaimBeingDeleted():
             users = tuple(_users(claim, snapshot))
             if all(can_evict(row, place.situation) for row in users):
-                keys, data = tuple(map(snapshot.pods.key, users)), _fate_of_data(claim, snapshot)
-                yield s.RecreateClaim(claim=_as_new_claim(claim, place), users=keys, data=data)
+                keys, title = tuple(map(snapshot.pods.key, users)), f"delete and recreate claim {claim.key}"
+                if keys:
+                    which = f"which still {'uses' if len(keys) == 1 else 'use'} claim {claim.key}"
+                    title = f"delete {join_phrases(keys)}, {which}, and recreate the claim"
+                yield s.RecreateClaim(
+                    claim=_as_new_claim(claim, place),
+                    title=title,
+                    cost=s.Cost.OTHER_PODS if keys else s.Cost.AROUND,
+                    costs=tuple(filter(None, (_fate_of_data(claim, snapshot),))),
+                    users=keys,
+                )
         case _:
             assert_never(finding)
 
@@ -504,14 +528,13 @@ def _within_quota(step: s.ObjectStep, finding: f.ClaimNotFound, place: RemedyCan
     if not raised or not finding.ephemeral:
         return step
     title = f"raise {' and '.join(larger.title for larger in raised.values())}, for claim {finding.claim}"
-    return s.RaiseQuotaOfClaim(
+    return replace(
+        step,
         title=title,
         cost=s.Cost.REPAIR,
         group=s.FixGroup.CLUSTER,
-        objects=step.objects,
-        maker=step.maker,
-        quota_commands=tuple(filter(None, (larger.command for larger in raised.values()))),
-        quota_changes=tuple(change for larger in raised.values() for change in larger.changes),
+        others=tuple(change for larger in raised.values() for change in larger.changes),
+        kubectl=tuple(filter(None, (larger.command for larger in raised.values()))),
     )
 
 
@@ -519,9 +542,9 @@ def _create_claim(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.Obje
     """Return the step that creates a claim; with `is_ephemeral`, kube-controller-manager creates it for the pod's
     ephemeral volume."""
     of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
-    maker = CONTROLLER_MANAGER if is_ephemeral else ""
-    by = f" ({maker} does this)" if maker else ""
-    return s.ObjectStep(title=f"create claim {claim.key}{of_class}{by}", objects=(claim,), maker=maker)
+    by = f" ({CONTROLLER_MANAGER} does this)" if is_ephemeral else ""
+    made = ((claim, CONTROLLER_MANAGER),) if is_ephemeral else ()
+    return s.ObjectStep(title=f"create claim {claim.key}{of_class}{by}", objects=(claim,), made=made)
 
 
 def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageClass | None:
@@ -564,15 +587,15 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
                 yield s.SetEphemeralClass(
                     name=ephemeral.name,
                     claim=replace(step.claim, metadata=metadata),
-                    wrong_class=step.wrong_class,
-                    is_typo=step.is_typo,
+                    wrong_class=claim.storage_class,
+                    is_typo=step.cost is s.Cost.TYPO,
                     volume=step.volume,
                     provisioner=step.provisioner,
                 )
             elif may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
                 yield _class_set(claim, step)
                 if default_class(storage.classes.values()) is None:
-                    yield _default_set(storage.classes[step.storage_class], storage)
+                    yield _default_set(storage.classes[step.claim.storage_class], storage)
             else:
                 yield step
     if volume is None:
@@ -585,22 +608,22 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
         storage_class = storage.classes.get(claim.storage_class)
         can_provision = storage_class is not None and storage_class.can_provision
         if storage_class is not None and can_provision and claim.spec.volume_name:
-            yield replace(_with_class(claim, storage_class), wrong_class="", without=claim.spec.volume_name)
+            title = f"delete and recreate claim {claim.key} without volumeName {claim.spec.volume_name}"
+            yield replace(_with_class(claim, storage_class), title=title)
         if named is not None or (is_unread and claim.storage_class):
             return  # a claim that names a volume is bound to no other; a class may provision it
         driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""
         is_new = any(claim == item for item in place.situation.proposal.objects)
         is_new = is_new or claim.is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
         is_new = is_new and wrong_attributes_class(snapshot, claim) is None
-        yield s.CreateVolume(
-            volume=volume_for(claim, name, storage_class, bound=True),
-            claim_key=claim.key,
-            claim=bound_claim(claim, name),
-            provisioner=driver,
-            repair=""
-            if is_new or not driver or claim.spec.volume_name
-            else provisioner_repair(snapshot, claim, driver),
-        )
+        volume = volume_for(claim, name, storage_class, bound=True)
+        title, made = f"create {_of_claim(volume, claim)}", ((volume, driver),) if driver else ()
+        if driver:
+            provision = f"let {driver} provision the volume for claim {claim.key}"
+            repair = provision if is_new else provisioner_repair(snapshot, claim, driver)
+            title = f"{repair}: {_volume_text(volume)}"
+        objects = (volume, bound_claim(claim, name))
+        yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=objects, made=made)
 
 
 def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> str:
@@ -688,7 +711,7 @@ def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:
 
 def _class_set(claim: PersistentVolumeClaim, step: s.RecreateClaim) -> s.SetClass:
     """Return the step that sets the class without deleting the claim: a claim that names no class may get one."""
-    classed = with_spec(claim, storage_class_name=step.storage_class)
+    classed = with_spec(claim, storage_class_name=step.claim.storage_class)
     return s.SetClass(claim=classed, volume=step.volume, provisioner=step.provisioner)
 
 
@@ -743,7 +766,7 @@ def _with_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Itera
         if not storage_class.waits_for_first_consumer:
             continue  # its volume may be created where the pod cannot run
         if is_same and storage_class.allowed_topologies != restricted.allowed_topologies:
-            yield replace(_with_class(claim, storage_class), is_elsewhere=True)
+            yield replace(_with_class(claim, storage_class), cost=s.Cost.CONSTRAINT)
 
 
 def _with_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.RecreateClaim:
@@ -753,11 +776,12 @@ def _with_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is
     new_claim = PersistentVolumeClaim(metadata=metadata, spec=spec)
     at_once = storage_class.provisions_first
     name = f"{claim.metadata.namespace}-{claim.name}"
+    wrong = '""' if claim.spec.storage_class_name == "" else claim.storage_class
+    instead = f" instead of {wrong}" if wrong else ""
     return s.RecreateClaim(
         claim=new_claim,
-        storage_class=storage_class.name,
-        wrong_class='""' if claim.spec.storage_class_name == "" else claim.storage_class,
-        is_typo=is_typo,
+        title=f"delete and recreate claim {claim.key} with class {storage_class.name}{instead}",
+        cost=s.Cost.TYPO if is_typo else s.Cost.AROUND,
         volume=volume_for(new_claim, name, storage_class, bound=True) if at_once else None,
         provisioner=storage_class.provisioner if at_once else "",
     )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _MOST_PREEMPTED = 3
 _MOST_UNCORDONED = 8  # cordoned nodes that are tried besides the first one
-_OF_CLAIM = (ClassedClaim, s.CreateVolume, s.NextAttempt, s.ObjectStep)  # steps about the claim itself and its volume
+_OF_CLAIM = (ClassedClaim, s.NextAttempt, s.ObjectStep)  # steps about the claim itself and its volume
 _NO_CLASS = '""'
 _OF_ADMINISTRATORS = frozenset({"LimitRange", "Namespace", "PriorityClass", "ResourceQuota", "RuntimeClass"})
 

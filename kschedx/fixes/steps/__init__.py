@@ -50,15 +50,11 @@ from kschedx.fixes.steps.pod import TolerateInstead as TolerateInstead
 from kschedx.fixes.steps.pod import UseClaim as UseClaim
 from kschedx.fixes.steps.pod import UseDeviceClaim as UseDeviceClaim
 from kschedx.fixes.steps.pod import UseHostPort as UseHostPort
-from kschedx.fixes.steps.storage import AddStorage as AddStorage
-from kschedx.fixes.steps.storage import ChangeClaimTemplate as ChangeClaimTemplate
 from kschedx.fixes.steps.storage import ClassedClaim as ClassedClaim
 from kschedx.fixes.steps.storage import CreateDeviceClaim as CreateDeviceClaim
-from kschedx.fixes.steps.storage import CreateVolume as CreateVolume
 from kschedx.fixes.steps.storage import DeleteTaintRules as DeleteTaintRules
 from kschedx.fixes.steps.storage import NextAttempt as NextAttempt
 from kschedx.fixes.steps.storage import ObjectStep as ObjectStep
-from kschedx.fixes.steps.storage import RaiseQuotaOfClaim as RaiseQuotaOfClaim
 from kschedx.fixes.steps.storage import RecreateClaim as RecreateClaim
 from kschedx.fixes.steps.storage import ReleaseVolume as ReleaseVolume
 from kschedx.fixes.steps.storage import SetClass as SetClass

@@ -28,34 +28,21 @@ class ObjectStep(FixStep, frozen=True, kw_only=True):
     costs: tuple[str, ...] = ()
     group: FixGroup = FixGroup.WORKLOAD
     objects: tuple[ClusterObject, ...]
-    maker: str = ""  # the component that creates them by itself
+    made: tuple[tuple[ClusterObject, str], ...] = ()  # those that a component creates by itself, with the component
+    others: tuple[Change, ...] = ()  # changes of objects that no `Proposal` holds
+    kubectl: tuple[str, ...] = ()  # the commands that do everything; empty if it needs a patch or a manifest
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return proposal.with_objects(*self.objects)
 
     def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
-        yield from ((item, self.maker) for item in self.objects if self.maker)
-
-
-class RaiseQuotaOfClaim(ObjectStep, frozen=True, kw_only=True):
-    """A larger quota, within which kube-controller-manager creates the claim of a pod's ephemeral volume."""
-
-    quota_commands: tuple[str, ...]
-    quota_changes: tuple[Change, ...]
+        yield from self.made
 
     def commands(self) -> tuple[str, ...]:
-        return self.quota_commands
+        return self.kubectl
 
     def changes(self, namespace: str) -> Iterator[Change]:
-        yield from self.quota_changes
-
-
-class ChangeClaimTemplate(ObjectStep, frozen=True, kw_only=True):
-    """A ResourceClaimTemplate is deleted and recreated, and the claims of pending pods that came from it are deleted:
-    kube-controller-manager creates them again."""
-
-    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
-        yield from ((item, CONTROLLER_MANAGER) for item in self.objects if isinstance(item, ResourceClaim))
+        yield from self.others
 
 
 class ClassedClaim(FixStep, frozen=True, kw_only=True):
@@ -80,51 +67,19 @@ class ClassedClaim(FixStep, frozen=True, kw_only=True):
 class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     """A claim is deleted and recreated, bound to nothing."""
 
-    storage_class: str = ""  # the class that the claim then names, if it is another one
-    wrong_class: str = ""  # the class that the claim names now, which does not exist
-    is_typo: bool = False  # whether the wrong class has nearly the name of `storage_class`
+    title: str
+    cost: Cost = Cost.AROUND
+    costs: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     """Pods, `namespace/name`, that use a claim that is being deleted: it stays until they are gone."""
-    model: str = ""  # the volume that the claim then matches
-    differs: tuple[str, ...] = ()  # in what the claim then differs: `ReadWriteOnce`, `5Gi`
-    is_renamed: bool = False  # whether it then names the class of that volume
-    is_bound_at_once: bool = False  # whether the claim is bound to that volume before the pod is scheduled
-    is_elsewhere: bool = False  # whether the present class exists, and is restricted to another topology
-    data: str = ""  # what becomes of the data on the claim's volume: `the data on volume pv-1 is lost`
-    without: str = ""  # the volume that the claim names and that does not exist
-
-    @property
-    def cost(self) -> Cost:
-        if self.differs or self.is_elsewhere:
-            return Cost.CONSTRAINT
-        if self.is_renamed:
-            return Cost.POD
-        return Cost.TYPO if self.is_typo else Cost.OTHER_PODS if self.users else Cost.AROUND
-
-    @property
-    def title(self) -> str:
-        named = f" with class {self.storage_class}" if self.storage_class else ""
-        instead = f" instead of {self.wrong_class}" if self.wrong_class else ""
-        if self.users:
-            which = f"which still {'uses' if len(self.users) == 1 else 'use'} claim {self.claim.key}"
-            return f"delete {join_phrases(self.users)}, {which}, and recreate the claim"
-        if self.model:
-            differs = join_phrases((*self.differs, *([f"class {self.claim.storage_class}"] if self.is_renamed else [])))
-            return f"delete and recreate claim {self.claim.key} with {differs}, as volume {self.model} has it"
-        if self.without:
-            return f"delete and recreate claim {self.claim.key} without volumeName {self.without}"
-        return f"delete and recreate claim {self.claim.key}{named}{instead}"
-
-    @property
-    def costs(self) -> tuple[str, ...]:
-        return (self.data,) if self.data else ()
+    bound_to: str = ""  # the volume to which the claim is bound before the pod is scheduled
 
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((pod, "") for pod in self.users)
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         proposal = super().apply(replace(proposal, deleted=proposal.deleted | {*self.users}), snapshot)
-        return proposal.with_objects(bound_claim(self.claim, self.model)) if self.is_bound_at_once else proposal
+        return proposal.with_objects(bound_claim(self.claim, self.bound_to)) if self.bound_to else proposal
 
     def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         yield from super().created_objects()
@@ -227,70 +182,6 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
 
     def commands(self) -> tuple[str, ...]:
         return (shell_command("kubectl patch pv {} -p {}", self.volume.name, {"spec": {"claimRef": None}}),)
-
-
-class CreateVolume(FixStep, frozen=True, kw_only=True):
-    """A volume for a claim; `claim` is set if the two are bound before the pod is scheduled."""
-
-    _group = FixGroup.CLUSTER
-    volume: PersistentVolume
-    claim_key: str
-    claim: PersistentVolumeClaim | None
-    provisioner: str = ""  # the driver that should have created the volume
-    repair: str = ""
-    """Advice that lets the driver create the volume; empty for a new claim, which the driver has not seen."""
-    is_restored: bool = False  # whether the claim names the volume already
-    is_on_node: bool = False  # whether it takes a disk of a node, as the other volumes of its class do
-
-    @property
-    def cost(self) -> Cost:
-        is_by_hand = self.is_on_node or (self.provisioner and self.claim is None)
-        return Cost.STOPGAP if is_by_hand else Cost.AROUND
-
-    @property
-    def title(self) -> str:
-        spec = self.volume.spec
-        if self.is_restored:
-            return f"restore volume {self.volume.name} with the handle of its disk, if the disk still exists"
-        of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
-        mode = " volumeMode Block" if spec.volume_mode == "Block" else ""
-        what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{mode}{of_class}"
-        if self.provisioner and self.claim is not None:
-            repair = self.repair or f"let {self.provisioner} provision the volume for claim {self.claim_key}"
-            return f"{repair}: {what}"
-        by = f" (by {self.provisioner})" if self.provisioner else ""
-        return f"create a volume of {what} for claim {self.claim_key}{by}"
-
-    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
-        return proposal.with_objects(self.volume, *([] if self.claim is None else [self.claim]))
-
-    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
-        if self.provisioner and self.claim is not None:
-            yield self.volume, self.provisioner
-
-
-class AddStorage(CreateVolume, frozen=True, kw_only=True):
-    """The storage of a node grows, so that the driver can create the volume of a claim there."""
-
-    _group = FixGroup.CAPACITY
-    topology: str = ""  # the node selector of the storage, `zone=a`; empty for all nodes
-    largest: str = ""  # the maximumVolumeSize of the storage, if that is the limit, and not its capacity
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.REPAIR
-
-    @property
-    def title(self) -> str:
-        size, of_class = self.volume.spec.capacity["storage"], self.volume.spec.storage_class_name
-        where = f" in {self.topology}" if self.topology else ""
-        if self.largest:
-            room = f"make room for one volume of {size} in class {of_class}{where}"
-            return f"{room}: its maximumVolumeSize is {self.largest}"
-        return f"free or add storage of class {of_class}{where}, until {size} are free"
-
-    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
-        yield self.volume, self.provisioner
 
 
 # --- devices
