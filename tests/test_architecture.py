@@ -338,10 +338,12 @@ FIX_TEXTS = (
         for module in (
             "dead_end",
             "device_remedies",
+            "node_remedies",
             "owners",
             "phrases",
             "raised_quota",
             "ranking",
+            "remedies",
             "storage_remedies",
         )
     ),

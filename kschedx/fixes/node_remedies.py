@@ -212,9 +212,9 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
     lost = {r.key: label for r in unmatched if (label := lost_labels(cluster, r.key).get(node.name)) is not None}
     if lost and len(lost) == len(unmatched):
         restored = tuple((key, label.value) for key, label in lost.items())
-        yield s.RestoreLabels(
-            row=place.node_row, node=node.name, labels=restored, agent=_agent(place, next(iter(lost.values())))
-        )
+        again = f"which sets label {', '.join(f'{key}={value}' for key, value in restored)} again"
+        title = f"{_agent_repair(place, next(iter(lost.values())))}, {again}"
+        yield s.RepairLabels(row=place.node_row, node=node.name, labels=restored, title=title)
     if any(r.key in _MADE_FOR and not [*_renamed_label(r, cluster), *_same_value(r, cluster)] for r in unmatched):
         return
     misspelled = False
@@ -261,13 +261,16 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
         )
 
 
-def _agent(place: RemedyCandidate, label: LostLabel) -> s.LabelingAgent:
-    """Return the agent that sets a label, with its pod on the node."""
+def _agent_repair(place: RemedyCandidate, label: LostLabel) -> str:
+    """Return what lets the agent run that sets a label of the node: its pod there, or the kubelet."""
+    if not label.agent:
+        return f"restart the kubelet of {place.node.name}"
     pods = place.snapshot.pods
     agents = (row for row in pods.on_node(place.node_row).tolist() if is_of_daemon_set(pods.owners[row]))
     rows = [row for row in agents if any(part in pods.names[row] for part in label.pods)]
     down = next((pods.key(row) for row in rows if not is_running(pods, row)), "")
-    return s.LabelingAgent(name=label.agent, pod=down or next(map(pods.key, rows), ""), is_down=bool(down))
+    runs = f"restart {pods.key(rows[0])}" if rows else f"run {label.agent}"
+    return f"{f'repair {down}' if down else runs} on {place.node.name}"
 
 
 def _alternatives(requirement: RequirementMatch, term: TermMatch) -> tuple[str, ...]:

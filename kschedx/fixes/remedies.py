@@ -25,6 +25,7 @@ from kschedx.kube.types import PodAffinityTerm
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import TEMPLATE_HASH
 from kschedx.snapshot.columns import ClusterRow
+from kschedx.wording import list_names
 
 
 def _spread_remedies(
@@ -32,7 +33,9 @@ def _spread_remedies(
 ) -> Iterator[s.FixStep]:
     index, key = finding.constraint, finding.topology_key
     if isinstance(finding, f.TopologyLabelMissing) and key in ZONE_LABELS and (zone := provider_zone(place.node)):
-        yield s.LabelZone(row=place.node_row, node=place.node.name, labels=((key, zone),))
+        title = f"label {place.node.name} with {key}={zone}, as its provider ID shows"
+        labels = ((key, zone),)
+        yield s.RepairLabels(row=place.node_row, node=place.node.name, labels=labels, title=title, is_by_hand=True)
     constraints = place.pod.spec.topology_spread_constraints
     if index >= len(constraints) or constraints[index].topology_key != key:
         return  # the profile's default constraints cannot be changed in the pod
@@ -102,9 +105,11 @@ def _shared_hostname(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.F
     taken = {pods.node_names[pods.rows[pod]] for pod in in_the_way if pod in pods.rows}
     free = [(row, node) for row, node in nodes if node.name != shared and node.name not in taken]
     for row, node in free[:_MOST_HOSTS]:
-        others = tuple(other.name for _, other in nodes if other is not node)
-        own = ((HOSTNAME, node.name),)
-        yield s.OwnHostname(row=ClusterRow(row), node=node.name, labels=own, shared=shared, others=others)
+        others = [other.name for _, other in nodes if other is not node]
+        has = f"{list_names(others, 3)} {'has' if len(others) == 1 else 'have'} label {HOSTNAME}={shared}"
+        title = f"give {node.name} a host name of its own: {has} as well"
+        own = ((HOSTNAME, node.name),)  # the kubelet sets the label again when it starts
+        yield s.RepairLabels(row=ClusterRow(row), node=node.name, labels=own, title=title)
 
 
 _MOST_HOSTS = 3

@@ -29,7 +29,7 @@ from kschedx.patterns import lazy_pattern
 from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.wording import count, list_names
+from kschedx.wording import count
 
 _SHOWN_LABELS = 4
 _OF_ZONE = lazy_pattern(r"^(?:topology\.[^/]+|failure-domain\.beta\.kubernetes\.io)/zone$")
@@ -138,69 +138,19 @@ class LabelNode(NodeStep, frozen=True, kw_only=True):
         return (shell_command(template, self.node, *(word for label in self.labels for word in label)),)
 
 
-class LabelingAgent(Struct, frozen=True, kw_only=True):
-    """An agent that sets labels of its node."""
+class RepairLabels(LabelNode, frozen=True, kw_only=True):
+    """Labels that a node should have by itself: an agent, its kubelet, or its cloud provider sets them."""
 
-    name: str = ""
-    """Empty for the kubelet."""
-    pod: str = ""
-    """Its pod on the node, `namespace/name`; empty if there is none."""
-    is_down: bool = False
-
-
-class RestoreLabels(LabelNode, frozen=True, kw_only=True):
-    """Labels that a node lacks, and that its kubelet or another agent sets again when it starts."""
-
-    agent: LabelingAgent = LabelingAgent()
+    _cost = Cost.REPAIR
+    title: str
+    is_by_hand: bool = False  # whether you set the labels yourself
 
     @property
     def cost(self) -> Cost:
-        return Cost.REPAIR
-
-    @property
-    def title(self) -> str:
-        labels = ", ".join(f"{key}={value}" for key, value in self.labels)
-        name, pod = self.agent.name, self.agent.pod
-        runs = f"restart {pod}" if pod else f"run {name}" if name else f"restart the kubelet of {self.node}"
-        of_agent = f"repair {pod}" if self.agent.is_down else runs
-        return f"{of_agent}{f' on {self.node}' if name else ''}, which sets label {labels} again"
+        return self._cost
 
     def commands(self) -> tuple[str, ...]:
-        return ()
-
-
-class LabelZone(LabelNode, frozen=True, kw_only=True):
-    """The zone of a node whose provider ID names it, and that lacks the label."""
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.REPAIR
-
-    @property
-    def title(self) -> str:
-        [(key, zone)] = self.labels
-        return f"label {self.node} with {key}={zone}, as its provider ID shows"
-
-
-class OwnHostname(LabelNode, frozen=True, kw_only=True):
-    """The host name of a node that shares its label `kubernetes.io/hostname` with others, such as clones of a machine:
-    rules per host take them for one."""
-
-    shared: str
-    others: tuple[str, ...]
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.REPAIR
-
-    @property
-    def title(self) -> str:
-        has = "has" if len(self.others) == 1 else "have"
-        own = f"give {self.node} a host name of its own"
-        return f"{own}: {list_names(self.others, 3)} {has} label {HOSTNAME}={self.shared} as well"
-
-    def commands(self) -> tuple[str, ...]:
-        return ()  # the kubelet sets the label again when it starts
+        return super().commands() if self.is_by_hand else ()
 
 
 _NO_NETWORK = lazy_pattern(r"NetworkPluginNotReady|cni (plugin|config)", re.IGNORECASE)
