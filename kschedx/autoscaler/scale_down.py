@@ -291,7 +291,7 @@ class UtilizationResult(Struct, frozen=True, kw_only=True):
 class _NodeDevices(Struct, frozen=True, kw_only=True):
     """The devices of a cluster that a single node reaches; others do not count."""
 
-    slices: Mapping[str, list[ResourceSlice]]
+    slices: Mapping[str, Sequence[ResourceSlice]]
     """By node."""
     allocations: Mapping[str, list[DeviceRequestAllocationResult]]
     """What is allocated to a pod (`namespace/name`), without admin access."""
@@ -299,7 +299,7 @@ class _NodeDevices(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, devices: Devices) -> _NodeDevices:
         return cls(
-            slices=group_pairs((each.spec.node_name, each) for each in devices.slices if each.spec.node_name),
+            slices=devices.slices_by_node,
             allocations=group_pairs(
                 (f"{claim.metadata.namespace}/{user.name}", result)
                 for claim in devices.claims.values()

@@ -58,7 +58,8 @@ from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, Taint
 from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
-from kschedx.snapshot.columns import TableRow
+from kschedx.snapshot.columns import Memo, TableRow
+from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -667,10 +668,10 @@ def _distinct_models(situation: Situation, keys: tuple[str, ...]) -> Iterator[No
     seen: set[object] = set()
     cluster = situation.snapshot.cluster
     near = [situation.nodes.node(row) for group in situation.groups for row in group.rows[:1]]
-    has_claims = bool(situation.pod.spec.resource_claims)
+    shapes = _shapes(situation.snapshot.devices) if situation.pod.spec.resource_claims else {}
     for node in (*near, *cluster.nodes):
         labels = node.metadata.labels
-        devices = _shape(situation, node.name) if has_claims else ()
+        devices = shapes.get(node.name, ())
         kind = (tuple(labels.get(key, "") for key in keys if key != HOSTNAME), devices)
         if kind not in seen:
             seen.add(kind)
@@ -685,17 +686,22 @@ def _slices_of(situation: Situation, model: Node, name: str) -> Iterator[Resourc
     """Yield copies of the model's devices for the new node."""
     if not situation.pod.spec.resource_claims:
         return
-    for number, resource_slice in enumerate(situation.snapshot.devices.slices):
-        if resource_slice.spec.node_name == model.name:
-            pool = replace(resource_slice.spec.pool, name=f"{name}-{resource_slice.spec.pool.name}")
-            spec = replace(resource_slice.spec, node_name=name, pool=pool)
-            metadata = ObjectMeta(name=f"{name}-{resource_slice.metadata.name or number}")
-            yield ResourceSlice(metadata=metadata, spec=spec)
+    for number, resource_slice in enumerate(situation.snapshot.devices.slices_by_node.get(model.name, ())):
+        pool = replace(resource_slice.spec.pool, name=f"{name}-{resource_slice.spec.pool.name}")
+        spec = replace(resource_slice.spec, node_name=name, pool=pool)
+        metadata = ObjectMeta(name=f"{name}-{resource_slice.metadata.name or number}")
+        yield ResourceSlice(metadata=metadata, spec=spec)
 
 
-def _shape(situation: Situation, node: str) -> tuple[object, ...]:
-    return tuple(
-        (resource_slice.spec.driver, repr(resource_slice.spec.devices))
-        for resource_slice in situation.snapshot.devices.slices
-        if resource_slice.spec.node_name == node
+_SHAPES = Memo[Mapping[str, tuple[object, ...]]]()
+
+
+def _shapes(devices: Devices) -> Mapping[str, tuple[object, ...]]:
+    """Return the devices of each node, equal for nodes with equal devices."""
+    return _SHAPES.of(
+        devices.derived_from_slices,
+        lambda: {
+            node: tuple((each.spec.driver, repr(each.spec.devices)) for each in slices)
+            for node, slices in devices.slices_by_node.items()
+        },
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+import msgspec
 import numpy as np
 
 from kschedx.karpenter.devices import NoDevices
@@ -19,9 +20,11 @@ from kschedx.karpenter.topology import Topologies, Unsatisfiable
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
 from kschedx.kube.quantity import ResourceList, resource_amount
 from kschedx.kube.resources import SPEC_ALONE
-from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import IntArray
+from kschedx.kube.types import Pod, PodSpec
+from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.snapshot import Snapshot
+
+_ENCODE = msgspec.json.Encoder().encode
 
 
 class _ExistingNode:
@@ -68,15 +71,17 @@ class _ExistingNode:
                 used.setdefault(driver, set()).update(keys)
         return all(len(keys) <= csi.limits[driver] for driver, keys in used.items() if driver in csi.limits)
 
+    def may_accept(self, data: PodData) -> bool:
+        """Return whether the pod tolerates the taints, and its requirements match the labels."""
+        return tolerates_all(data.pod.spec.tolerations, self.taints) and self.requirements.is_compatible(
+            data.requirements
+        )
+
     def accept(self, data: PodData, topologies: Topologies) -> Requirements | None:
-        """Return the node's requirements with the pod, or None if it is incompatible. Free resources are checked
-        before."""
+        """Return the node's requirements with the pod, or None if it is incompatible. Free resources and `may_accept`
+        are checked before."""
         pod = data.pod
-        if not tolerates_all(pod.spec.tolerations, self.taints) or not self.has_volumes_for(pod):
-            return None
-        if ports_of(pod) and self._ports.conflict(pod) is not None:
-            return None
-        if not self.requirements.is_compatible(data.requirements):
+        if not self.has_volumes_for(pod) or (ports_of(pod) and self._ports.conflict(pod) is not None):
             return None
         base = self.requirements.together(data.requirements.values())
         for volume in data.volumes:
@@ -141,6 +146,8 @@ class ExistingNodes:
                 coming = np.maximum(coming - of_daemons[node.row], 0)
             self._left[index] -= np.minimum(coming, np.iinfo(np.int64).max // 2)
         self._left[~offers] = 0  # what runs on a node does not count against resources that it does not offer
+        self._rejects: dict[bytes, BoolArray] = {}
+        """What `may_accept` reads of a pod, to the nodes that reject it since a pod was last added to them."""
 
     def _daemon_requests(self, snapshot: Snapshot) -> IntArray:
         """(node, resource) the requests of the DaemonSets' pods on each node."""
@@ -171,12 +178,16 @@ class ExistingNodes:
             return False
         requested = self._row(data.requests)
         has_room = (self._left >= requested).all(axis=1) & (self._left >= 0).all(axis=1)
-        for index in np.flatnonzero(has_room).tolist():
+        rejects = self._rejects.setdefault(_read_by_nodes(data.pod.spec), np.zeros(len(self.nodes), dtype=np.bool_))
+        for index in np.flatnonzero(has_room & ~rejects).tolist():
             node = self.nodes[index]
-            requirements = node.accept(data, topologies)
+            rejects[index] = not node.may_accept(data)
+            requirements = None if rejects[index] else node.accept(data, topologies)
             if requirements is not None:
                 node.add(data, requirements, topologies)
                 self._left[index] -= requested
+                for others in self._rejects.values():
+                    others[index] = False
                 return True
         return False
 
@@ -184,6 +195,13 @@ class ExistingNodes:
     def pods_by_node(self) -> Mapping[str, tuple[str, ...]]:
         """Node or claim to the pods that were added."""
         return {node.state.name: tuple(node.pods) for node in self.nodes if node.pods}
+
+
+def _read_by_nodes(spec: PodSpec) -> bytes:
+    """Return what `_ExistingNode.may_accept` reads of a pod."""
+    return _ENCODE(
+        (spec.tolerations, spec.node_selector, None if spec.affinity is None else spec.affinity.node_affinity)
+    )
 
 
 def _units(name: str, amount: Amount) -> int:

@@ -11,6 +11,7 @@ from functools import cached_property
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.grouping import group_pairs
 from kschedx.kube.devices import (
     EXTENDED_RESOURCE_CLAIM,
     DeviceClass,
@@ -29,6 +30,9 @@ from kschedx.snapshot.columns import Derived, Memo
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 """The prefix of the resource that every DeviceClass provides, before the class's name."""
+
+
+_SLICES_BY_NODE = Memo[Mapping[str, Sequence[ResourceSlice]]]()
 
 
 class Devices(Struct, frozen=True, kw_only=True, dict=True):
@@ -84,6 +88,14 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         requests = [container.resources.requests for container in (*spec.init_containers, *spec.containers)]
         requests += [spec.resources.requests] if spec.resources is not None else []
         return any(name in classes for some in (*requests, spec.overhead) for name in some)
+
+    @property
+    def slices_by_node(self) -> Mapping[str, Sequence[ResourceSlice]]:
+        """The slices of single nodes, by the node's name."""
+        return _SLICES_BY_NODE.of(
+            self.derived_from_slices,
+            lambda: group_pairs((each.spec.node_name, each) for each in self.slices if each.spec.node_name),
+        )
 
     @cached_property
     def node_by_pool(self) -> Mapping[str, str] | None:
