@@ -230,6 +230,7 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     "PodsLeftOut": {"subject": "shop/deploy/web", "pods": 3},
     "NotObserved": {"subject": "shop/deploy/web", "kind": "Deployment"},
     "ObjectState": {"subject": "shop/pvc/data", "does": "is pending until a pod uses it"},
+    "WithoutNode": {"subject": "nodepool/general", "does": "adds no node: it is not ready"},
     "NotRead": {"unknown": "the priority of high", "because": ""},
     "NoScheduler": {"scheduler": "batch-scheduler", "profiles": ()},
     "Contradicted": {"message": ""},

@@ -15,6 +15,7 @@ import typer
 from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
+    from kschedx.kube.kinds import ResourceKind
     from kschedx.snapshot.snapshot import Snapshot
 
 _LARGEST = 100 << 20  # bytes of a snapshot; with a larger one, completion would take more than a second
@@ -79,6 +80,9 @@ def _matching_names(incomplete: str, names: Iterable[str]) -> list[str]:
 
 def _objects(context: typer.Context, *keys: str) -> Iterator[tuple[str, str]]:
     """Yield kind and name of the objects of these kinds, in the namespace of the command line."""
+    from kschedx.kube.kinds import name_of
+    from kschedx.simulate.object_changes import objects_of
+
     if not context.params.get("snapshot"):
         yield from ((key, metadata.name) for key, metadata in _live(context, keys))
         return
@@ -91,6 +95,16 @@ def _objects(context: typer.Context, *keys: str) -> Iterator[tuple[str, str]]:
     yield from ((kind, name) for kind, space, name in snapshot.workloads if space == namespace)
     yield from (("Node", name) for name in snapshot.cluster.names)
     yield from (("Namespace", name) for name in {*snapshot.namespaces, *snapshot.pods.namespaces.values})
+    for kind in _subjects():
+        stored = map(name_of, objects_of(snapshot, kind))
+        yield from ((kind.key, name) for space, name in stored if not space or space == namespace)
+
+
+def _subjects() -> list[ResourceKind]:
+    """Return the kinds of objects that `why` explains although they create no pods."""
+    from kschedx.kube.kinds import KINDS
+
+    return [kind for kind in KINDS.values() if kind.is_subject]
 
 
 def _live(context: typer.Context, keys: Iterable[str]) -> Iterator[tuple[str, _Metadata]]:
@@ -101,24 +115,32 @@ def _live(context: typer.Context, keys: Iterable[str]) -> Iterator[tuple[str, _M
     from kschedx.sources.live.lists import LIMIT, path_of
 
     typed = {name: value for name in _CONNECTION if (value := context.params.get(name))}
-    with contextlib.suppress(KschedxError, msgspec.DecodeError):
+    try:
         server, _, namespace = connect(Connection(**typed, request_timeout=_TIMEOUT))
-        namespace = context.params.get("namespace") or namespace
-        for key in keys:
-            path = path_of(KINDS[key], KINDS[key].versions[0], namespace if key != "Namespace" else "")
+    except KschedxError:
+        return
+    namespace = context.params.get("namespace") or namespace
+    for key in keys:
+        path = path_of(KINDS[key], KINDS[key].versions[0], namespace if KINDS[key].is_namespaced else "")
+        with contextlib.suppress(KschedxError, msgspec.DecodeError):  # a cluster may not serve the kind
             body = server.get(path, {"limit": str(LIMIT)}, accept=_METADATA)
             yield from ((key, item.metadata) for item in msgspec.json.decode(body, type=_List).items)
 
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:
-    """Return `pod/NAME` for every pod, and the workloads, of the namespace; `node/NAME`; pods by the begun name."""
+    """Return `pod/NAME` for every pod, and the workloads, of the namespace; `node/NAME`; pods by the begun name; and
+    objects that create no pods, such as `pvc/NAME`, by their begun kind."""
     from kschedx.kube.workloads import SHORT_NAMES
 
     short: dict[str, str] = {"Pod": "pod", "Node": "node"}
     for abbreviation, kind in SHORT_NAMES.items():
         short.setdefault(kind, abbreviation)
     written, slash, _ = incomplete.partition("/")
-    keys = [key for key in _TARGETS if short[key] == written or (not slash and short[key].startswith(written))]
+    others = {kind.key: next(iter((*kind.short_names, kind.name.lower()))) for kind in _subjects() if written}
+    short |= others
+    keys = [
+        key for key in (*_TARGETS, *others) if short[key] == written or (not slash and short[key].startswith(written))
+    ]
     keys += ["Pod"] if written and not slash and "Pod" not in keys else []
     known = [(key, name) for key, name in _objects(context, *keys) if key in short]
     bare = (name for key, name in known if key == "Pod" and written and not slash)

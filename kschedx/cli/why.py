@@ -88,7 +88,8 @@ Examples:
   kschedx why deploy/web --scale deploy/web=20 --drain node-7
 
 TARGET is a pod (pod/NAME, pod NAME, or NAME), a workload (deploy/NAME, sts/NAME, ds/NAME, job/NAME, ..., also
-NAMESPACE/deploy/NAME), a node (node/NAME), an object on which pods depend (pvc/NAME, pdb/NAME, hpa/NAME, ns/NAME), or
+NAMESPACE/deploy/NAME), a node (node/NAME), what provides nodes (nodepool/NAME, nodeclaim/NAME, machine/NAME,
+machinedeployment/NAME, machineset/NAME), an object on which pods depend (pvc/NAME, pdb/NAME, hpa/NAME, ns/NAME), or
 manifests: a file, a folder, or - for standard input. Files count as if they were applied. A running pod is explained as
 if it were scheduled now.
 
@@ -125,7 +126,6 @@ def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], Load
     from kschedx.cli.why_pod import explain_target, explanation_report
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests
-    from kschedx.inquiry.objects import explain_object
     from kschedx.inquiry.target import named_namespace, named_node
     from kschedx.loading import refuse_without_nodes
     from kschedx.simulate.object_changes import object_reference
@@ -160,9 +160,12 @@ def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], Load
         return why_node(snapshot, setup, node_name)
     if len(names) == 1 and not wanted.files and (namespace := named_namespace(snapshot, names[0])):
         return _explain_namespace(replace(question, namespace=namespace), wanted, reached, setup)
-    reference = object_reference(names[0], reached.namespace) if len(names) == 1 else None
-    if reference is not None and (answer := explain_object(snapshot, setup, reference)) is not None:
-        return Answer(explanation_report(answer, (), Place(), all_nodes=False), answer.exit_code)
+    reference = object_reference(names[0], reached.namespace, snapshot) if len(names) == 1 else None
+    if reference is not None and reference.kind.is_subject:
+        from kschedx.inquiry.objects import explain_object
+
+        if (answer := explain_object(snapshot, setup, reference, question.autoscaling)) is not None:
+            return Answer(explanation_report(answer, (), Place(), all_nodes=False), answer.exit_code)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
     pods = _find_targets(question, wanted, written, clusters, reached.namespace)

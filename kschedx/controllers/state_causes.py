@@ -32,7 +32,12 @@ def own_event(lifecycle: states.Lifecycle) -> str:
     match lifecycle:
         case states.WaitingForKubelet(event=event):
             return event
-        case states.Contradicted(message=event) | states.NotBound(message=event) | states.NotRead(message=event):
+        case (
+            states.Contradicted(message=event)
+            | states.NotBound(message=event)
+            | states.NotRead(message=event)
+            | states.WithoutNode(message=event)
+        ):
             return event
         case _:
             return ""
@@ -287,8 +292,7 @@ def _start(pod: states.WaitingForKubelet) -> Iterator[str]:
 
 def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
     """Yield why a pod or workload is deleted, and what blocks the deletion."""
-    if pod.why:
-        yield pod.why
+    yield from filter(None, (pod.why, *pod.facts))
     if pod.node and pod.is_node_lost:
         yield f"no kubelet answers for node {pod.node}, so the deletion is not confirmed"
     if _DEPENDENTS_FIRST in pod.finalizers:

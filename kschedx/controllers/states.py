@@ -65,6 +65,7 @@ class BeingDeleted(StateFacts, frozen=True, kw_only=True):
     why: str = ""  # who evicted it, according to its condition DisruptionTarget
     until: str = ""  # when its grace period ends
     down: str = ""  # why the controller behind its finalizers does not run
+    facts: tuple[str, ...] = ()  # what its deletion waits for
 
 
 class Finished(StateFacts, frozen=True, kw_only=True):
@@ -161,6 +162,7 @@ class Suspended(StateFacts, frozen=True, kw_only=True):
     inactive: str = ""  # its Workload, if that is deactivated, so that Kueue ignores it
     owner: str = ""  # the owner that is suspended, such as `JobSet train`
     may_be_of_kueue: bool = False  # whether Kueue may have suspended it, which has no queue
+    is_dispatched: bool = False  # whether MultiKueue runs its pods in a worker cluster
 
     @property
     def by(self) -> str:
@@ -460,11 +462,17 @@ class NotObserved(StateFacts, frozen=True, kw_only=True):
 
 
 class ObjectState(StateFacts, frozen=True, kw_only=True):
-    """A PersistentVolumeClaim that no pending pod uses, or a PodDisruptionBudget."""
+    """An object that creates no pods, such as a PersistentVolumeClaim that no pending pod uses, or a budget."""
 
     does: str  # `is bound to volume pv-1`, `is pending until a pod uses it`, `allows 1 eviction`
     facts: tuple[str, ...] = ()  # its pods, and the expansion of a claim
     node: str = ""  # a node whose drain the budget stops
+
+
+class WithoutNode(ObjectState, frozen=True, kw_only=True):
+    """A NodePool that adds no node, or a NodeClaim or machine without a ready node."""
+
+    message: str = ""  # the autoscaler's event about it
 
 
 class NotRead(StateFacts, frozen=True, kw_only=True):
@@ -622,6 +630,7 @@ Lifecycle: TypeAlias = (
     | PodsLeftOut
     | NotObserved
     | ObjectState
+    | WithoutNode
     | NotRead
     | NoScheduler
     | Contradicted
@@ -721,6 +730,7 @@ STATES: tuple[StateRow, ...] = (
     _row(_OPEN, "undecided", "{s.subject} is undecided: the dump does not hold its pods", PodsLeftOut),
     _row(_NOT, "without new pods", "{s.subject} gets no new pods: {s.why}", NotObserved),
     _row(_FITS, "without a pending pod", "{s.subject} {s.does}", ObjectState),
+    _row(_NOT, "without a node", "{s.subject} {s.does}", WithoutNode),
     _row(_OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known", NotRead),
     _row(_OPEN, "undecided", "{s.subject}: {s.known}", NoScheduler),
     _row(
@@ -745,21 +755,8 @@ _BY_NAME = {row.name: row for row in STATES}
 
 def decision_name(outcome: Outcome | None) -> str:
     """Return the name of the row of an outcome about which nothing more is known."""
-    from kschedx.framework.cycle import Outcome
-
-    match outcome:
-        case Outcome.SCHEDULED:
-            return "Schedulable"
-        case Outcome.UNSCHEDULABLE:
-            return "Unschedulable"
-        case Outcome.GATED:
-            return "Gated"
-        case Outcome.ERROR:
-            return "Error"
-        case None | Outcome.UNDECIDED:
-            return "Undecided"
-        case _:
-            assert_never(outcome)
+    name = "Undecided" if outcome is None else outcome.value
+    return "Schedulable" if name == "Scheduled" else name
 
 
 def row_of(facts: Lifecycle) -> StateRow:

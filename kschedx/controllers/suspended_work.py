@@ -70,8 +70,10 @@ def held_by_kueue(
         ended = workloads[0].condition("Evicted")
         message = "" if ended is None else ended.message
         return replace(state, waits="is deactivated in Kueue", inactive=workloads[0].metadata.name, message=message)
+    from kschedx.kueue.multikueue import is_dispatched
     from kschedx.kueue.verdict import decision_of
 
+    state = replace(state, is_dispatched=is_dispatched(snapshot, workloads[0]))
     verdict = decision_of(snapshot, workloads[0].key)
     condition = workloads[0].condition("QuotaReserved")
     message = condition.message if condition is not None and condition.status != "True" else ""
@@ -80,6 +82,8 @@ def held_by_kueue(
         awaited = f"admission check {checks[0].name}" if checks else "admission"
         waits = f"has quota in Kueue and waits for {awaited}"
         if (admitted := workloads[0].condition("Admitted")) is not None and admitted.status == "True":
+            cluster = workloads[0].status.cluster_name
             waits = "is admitted by Kueue, which has not resumed it"
+            waits = f"runs in worker cluster {cluster}, to which MultiKueue dispatched it" if cluster else waits
         return replace(state, message=checks[0].message if checks else "", waits=waits)
     return replace(state, message=message, waits="" if verdict is None else verdict.state_text)

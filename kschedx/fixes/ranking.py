@@ -111,10 +111,14 @@ class TriedFix(Struct, frozen=True, kw_only=True):
         """Return `tolerate dedicated=gpu:NoSchedule, uncordon node-4`; for a partial fix, also what it leaves."""
         own = [step for step in self.steps if not isinstance(step, s.NextAttempt)]
         steps = sorted(own or self.steps, key=lambda step: isinstance(step, s.AwaitController | s.AwaitTermination))
-        text = ", ".join(step.title for step in steps)
+        return self.qualified(", ".join(step.title for step in steps))
+
+    def qualified(self, text: str) -> str:
+        """Return a title with what may still decide: objects that the dump lacks, other components, or plugins."""
         deciding = (*self.deciding, *(("the extender",) if self.extender_decides else ()))
         if kinds := [KINDS[name].several for name in deciding if name in KINDS]:
-            text = f"{text}, if {' and '.join(kinds)} allow it (not in the dump)"
+            condition = " and if" if ", if " in text else ", if"
+            text = f"{text}{condition} {' and '.join(kinds)} allow it (not in the dump)"
             deciding = tuple(name for name in deciding if name not in KINDS)
         if deciding:
             return f"{text}, then {' and '.join(deciding)} {'decides' if len(deciding) == 1 else 'decide'}"
@@ -413,11 +417,11 @@ def _rare_architecture(situation: Situation) -> str:
     return column.values[codes.pop()] or "" if len(codes) == 1 and usual not in codes else ""
 
 
-def fix_by(autoscaler: str, situation: Situation, cycle: Cycle) -> TriedFix | None:
-    """Return a fix whose node an autoscaler adds; None if it remains open whether the pod fits."""
+def fix_by(autoscaler: str, situation: Situation, cycle: Cycle) -> TriedFix:
+    """Return a fix whose node an autoscaler adds; it is partial if it remains open whether the pod fits."""
     fix = _fix(situation, cycle)
     changes = (replace(change, by=autoscaler) if change.target.kind == "Node" else change for change in fix.changes)
-    return replace(fix, changes=tuple(changes)) if fix.certainty is FixCertainty.VERIFIED else None
+    return replace(fix, changes=tuple(changes))
 
 
 def _deciding_plugins(situation: Situation, cycle: Cycle) -> tuple[Unevaluated, ...]:

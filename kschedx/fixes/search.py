@@ -85,8 +85,7 @@ def find_fix_by_autoscaler(
             proposal = apply_step(step, base, start.snapshot)
             situation = try_proposal(scheduler, cycle.profile, proposal, cycle.refused, daemons)
             if step.node.name in situation.feasible:
-                fix = fix_by(autoscaler, situation, cycle)
-                return None if fix is None else (fix, situation)
+                return fix_by(autoscaler, situation, cycle), situation
     except UndecidableError:
         pass
     return None

@@ -64,6 +64,8 @@ def kueue_state_text(kueue: model.Kueue, place: str = "") -> str:
             return f"{waits} ({where}{place})"
         case model.WorkloadState.CHECKING:
             return f"has quota reserved in Kueue ({where}) and waits for {_checks(kueue)}"
+        case model.WorkloadState.ADMITTED if kueue.cluster:
+            return f"runs in worker cluster {kueue.cluster}, to which MultiKueue dispatched its Workload"
         case model.WorkloadState.ADMITTED:
             return "is admitted by Kueue, but Kueue has not removed its gate"
         case model.WorkloadState.FINISHED:
@@ -88,6 +90,8 @@ def _checks(kueue: model.Kueue) -> str:
 
 
 def _even_then(kueue: model.Kueue) -> str:
+    if kueue.is_dispatched:
+        return "" if kueue.cluster else "; once admitted its pods run in a worker cluster"
     if kueue.fits_nowhere:
         return "; once admitted it fits no node"
     nodes = {node for fit in kueue.fits for node in fit.feasible}

@@ -24,6 +24,7 @@ from kschedx.kube import kueue as api
 from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.kueue import (
     RESOURCE_FLAVOR,
+    AdmissionCheck,
     ClusterQueue,
     Cohort,
     LocalQueue,
@@ -36,6 +37,7 @@ from kschedx.kube.names import PODS
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import Pod
 from kschedx.kueue.flavors import flavor_mismatch
+from kschedx.kueue.multikueue import is_dispatched, unusable_workers, workers_of
 from kschedx.kueue.quota import QueueNode, Requests, add_requests
 from kschedx.kueue.run import AdmissionRun
 from kschedx.kueue.settings import settings_of
@@ -154,6 +156,8 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         cohorts=cohorts,
         circle=cohorts if node is not None and node.has_cycle else (),
         cluster=workload.status.cluster_name or "",
+        is_dispatched=is_dispatched(snapshot, workload),
+        workers=tuple(_unusable_workers(snapshot, workload)),
         priority=workload.priority,
         said=tuple(_workload_conditions(workload, local, cluster_queue, state)),
         checks=tuple(
@@ -172,7 +176,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         if workload.key in order and not kueue.is_by_usage:
             position = order.index(workload.key)
             kueue = replace(kueue, position=position + 1, ahead=tuple(order[:position]))
-    if state in (WorkloadState.WAITING, WorkloadState.STOPPED, WorkloadState.CHECKING):
+    if state in (WorkloadState.WAITING, WorkloadState.STOPPED, WorkloadState.CHECKING) or kueue.workers:
         now = timestamp(snapshot.source.taken)
         kueue = replace(
             kueue,
@@ -181,7 +185,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         )
     if state is WorkloadState.NO_QUEUE and local is None:
         return _without_queue(snapshot, pod.metadata.namespace, kueue)
-    if state in (WorkloadState.FINISHED, WorkloadState.NO_QUEUE):
+    if state in (WorkloadState.FINISHED, WorkloadState.NO_QUEUE) or kueue.is_dispatched:
         return kueue
     return replace(kueue, fits=tuple(_flavor_fits(snapshot, pod, workload, cluster_queue, attempt)))
 
@@ -316,6 +320,16 @@ def _state(
         return WorkloadState.DEACTIVATED
     is_inactive = local.spec.is_stopped or not run.readiness[queue.metadata.name].is_active
     return WorkloadState.STOPPED if is_inactive else WorkloadState.WAITING
+
+
+def _unusable_workers(snapshot: Snapshot, workload: Workload) -> Iterator[str]:
+    """Yield the worker clusters that cannot run a Workload: the one that runs it, or those of its checks."""
+    names = {check.name for check in workload.status.admission_checks if check.state != "Ready"}
+    checks = [check for check in snapshot.of(AdmissionCheck) if check.metadata.name in names]
+    clusters = [name for check in checks for name in workers_of(snapshot, check)]
+    of_workload = filter(None, (workload.status.cluster_name,))
+    for worker in unusable_workers(snapshot, dict.fromkeys((*of_workload, *clusters))):
+        yield f"{worker.name} {worker.why}"
 
 
 _EXPLAINING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsReady", "Finished")

@@ -132,6 +132,10 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     """The cohorts, if they form a cycle: Kueue then admits nothing to their queues."""
     cluster: str = ""
     """The cluster to which MultiKueue sent the Workload."""
+    is_dispatched: bool = False
+    """Whether MultiKueue dispatches it, so that its pods run in a worker cluster."""
+    workers: tuple[str, ...] = ()
+    """The worker clusters of MultiKueue that cannot run it: `w1 is not active (ClientConnectionFailed): timeout`."""
     priority: int = 0
     said: tuple[Condition, ...] = ()
     """The conditions that explain the state: those of the Workload, then those of its queues."""

@@ -281,7 +281,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @cached_property
     def no_fix(self) -> str:
         """Why there is no fix; empty if there is a complete fix, or nothing to fix."""
-        if self.becomes is Outcome.SCHEDULED or self.lifecycle is not None:
+        of_worker = self.holding.kueue is not None and self.holding.kueue.is_dispatched
+        if self.becomes is Outcome.SCHEDULED or self.lifecycle is not None or of_worker:
             return ""
         from kschedx.fixes import FixCertainty, why_no_fix
         from kschedx.words import headline

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
-from kschedx.fixes import find_fix_by_autoscaler
+from kschedx.fixes import FixCertainty, find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import FixGroup, PodStep
 from kschedx.framework.cycle import Cycle
@@ -161,6 +161,8 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
         if tried is None:
             return replace(autoscaler_fix(title, group=group), helps=helps)
         fix, then = tried
+        if fix.certainty is not FixCertainty.VERIFIED:
+            return replace(autoscaler_fix(fix.qualified(title), group=group), helps=helps)
         answer_fix = Fix.of(fix, self.owner, own, stored_in=self.stored_in, title=title)
         return replace(
             answer_fix,

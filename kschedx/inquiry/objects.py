@@ -4,6 +4,7 @@ a target."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,19 @@ from msgspec.structs import replace
 
 from kschedx.controllers import states
 from kschedx.controllers.disruption_budgets import budgets_of
+from kschedx.controllers.pod_autoscaling import kept_by, not_scaled
 from kschedx.controllers.pod_lifecycle import namespace_lifecycle
+from kschedx.controllers.workloads import Workload
+from kschedx.errors import InputError
 from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.explain.cycle_notes import claim_expansions
 from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle
+from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion
+from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, remedies_of
+from kschedx.inquiry.target import find_target
 from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject, ScaleTarget
+from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
 from kschedx.kube.selectors import Operator, compile_selector
 from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget
@@ -27,6 +34,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
 
 if TYPE_CHECKING:
+    from kschedx.inquiry.autoscalers import AutoscalingOptions
     from kschedx.inquiry.fix import Fix
 
 
@@ -39,24 +47,23 @@ def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanatio
     return answer_with_fixes(subject, setup, lifecycle)
 
 
-def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> Explanation | None:
-    """Return the state of a PersistentVolumeClaim, a PodDisruptionBudget, or an autoscaler whose target does not exist;
-    None for other kinds, for an object that does not exist, and for a claim about which a pod shows more."""
-    find = _STATES.get(reference.kind.name)
-    lifecycle = None if find is None else find(snapshot, reference)
-    if lifecycle is None:
-        return None
+def explain_object(
+    snapshot: Snapshot, setup: Setup, reference: NamedObject, autoscaling: AutoscalingOptions | None = None
+) -> Explanation | None:
+    """Return the state of an object without pods of its own: a PersistentVolumeClaim, a PodDisruptionBudget, an
+    autoscaler whose target does not exist, or an object behind nodes; None for other kinds, for an object that does not
+    exist, and for a claim about which a pod shows more."""
+    find = ANSWERS.get(reference.kind.key)
     pod = Pod(metadata=ObjectMeta(name=reference.name, namespace=reference.namespace))
     subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
-    if isinstance(lifecycle, states.NotBound):
-        return answer_with_fixes(subject, setup, lifecycle)
-    if reference.kind.name in _AUTOSCALERS:
-        return answer_without_cycle(subject, setup, lifecycle, partial(_target_fixes, snapshot, reference))
-    node = lifecycle.node if isinstance(lifecycle, states.ObjectState) else ""
-    return answer_without_cycle(subject, setup, lifecycle, partial(_fixes, subject, setup, node) if node else None)
+    asked = ObjectQuestion(subject=subject, setup=setup, reference=reference, autoscaling=autoscaling)
+    answer = None if find is None else find(asked)
+    if answer is None:
+        return None
+    return answer_without_cycle(subject, setup, answer.state, lambda: tuple(answer.fixes()))
 
 
-def _fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
+def _budget_fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
     """Return what lets the drain of a node with one of the budget's pods end; each was tried with the drain."""
     from kschedx.explain.advice import FixGroup  # needed only for a budget in the way
     from kschedx.inquiry.fix import Fix
@@ -91,8 +98,9 @@ def _other_targets(snapshot: Snapshot, kind: str, namespace: str) -> list[str]:
     return sorted(name for key, space, name in snapshot.workloads if (key, space) == (kind, namespace))
 
 
-def _target_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectState | None:
-    """Return the state of an autoscaler whose target does not exist; None for any other."""
+def _explain_autoscaler(asked: ObjectQuestion) -> ObjectAnswer | None:
+    """Return the state of an autoscaler whose target does not exist or is not read; None for any other."""
+    snapshot, reference = asked.snapshot, asked.reference
     item, namespace = _autoscaler(snapshot, reference), reference.namespace
     if item is None:
         return None
@@ -100,15 +108,45 @@ def _target_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectSt
     is_there = (target.kind, namespace, target.name) in snapshot.workloads
     failed = (each for each in item.status.conditions if each.status == "False" and "not found" in (each.message or ""))
     report = next((each.message or "" for each in failed), "")
-    source = snapshot.source
-    is_known = bool(report) or source.is_complete(target.kind, namespace) or bool(source.kinds.get(target.kind))
-    if is_there or target.kind in _AUTOSCALERS or not is_known:
+    others = _other_targets(snapshot, target.kind, namespace)
+    is_missing = bool(report or others) or snapshot.source.is_complete(target.kind, namespace)
+    if is_there or target.kind in _AUTOSCALERS or (not is_missing and _has_pods(snapshot, namespace, target)):
         return None
-    near = nearest_name(target.name, _other_targets(snapshot, target.kind, namespace))
+    subject = f"{namespace}/{short}/{reference.name}"
+    if not is_missing:
+        return ObjectAnswer(state=_autoscaler_state(snapshot, item, subject))
+    near = nearest_name(target.name, others)
     does = f"scales nothing: there is no {target.kind} {target.name} in namespace {namespace}"
     does += f" (did you mean {near}?)" if near else ""
-    subject = f"{namespace}/{short}/{reference.name}"
-    return states.ObjectState(subject=subject, does=does, facts=(report,) if report else ())
+    state = states.ObjectState(subject=subject, does=does, facts=(report,) if report else ())
+    return ObjectAnswer(state=state, fixes=partial(_target_fixes, snapshot, reference))
+
+
+def _has_pods(snapshot: Snapshot, namespace: str, target: ScaleTarget) -> bool:
+    """Return whether pods or a custom resource show the target of an autoscaler."""
+    with suppress(InputError):
+        find_target(snapshot, f"{namespace}/{target.kind.lower()}/{target.name}")
+        return True
+    return False
+
+
+def _autoscaler_state(
+    snapshot: Snapshot, item: HorizontalPodAutoscaler | ScaledObject, subject: str
+) -> states.Lifecycle:
+    """Return the state of an autoscaler whose target is not read, as its own conditions report it."""
+    target, namespace = item.spec.scale_target_ref, item.metadata.namespace
+    named, workload = f"{target.kind} {target.name}", Workload(target.kind, namespace, target.name)
+    most = item.spec.max_replicas if isinstance(item, HorizontalPodAutoscaler) else None
+    if (held := not_scaled(snapshot, workload, most or 0)) is not None:
+        facts = tuple(filter(None, (held.message,)))
+        return states.ObjectState(subject=subject, does=f"{held.why}: {named} keeps its replicas", facts=facts)
+    if kept := kept_by(snapshot, workload):
+        return states.ObjectState(subject=subject, does=f"leaves {named} at its replicas", facts=(kept,))
+    if item.status.conditions:
+        return states.ObjectState(subject=subject, does=f"scales {named}, of which no pod is known")
+    because = f"the dump holds no {target.kind} of namespace {namespace}"
+    command = add_to_dump(target.kind) if target.kind in KINDS else ""
+    return states.NotRead(subject=subject, unknown=f"its target {named}", because=because, command=command)
 
 
 def _target_fixes(snapshot: Snapshot, reference: NamedObject) -> tuple[Fix, ...]:
@@ -130,6 +168,14 @@ def _target_fixes(snapshot: Snapshot, reference: NamedObject) -> tuple[Fix, ...]
 def _budget(snapshot: Snapshot, namespace: str, name: str) -> PodDisruptionBudget:
     named = namespace, name
     return next(it for it in snapshot.disruption_budgets if (it.metadata.namespace, it.metadata.name) == named)
+
+
+def _explain_budget(asked: ObjectQuestion) -> ObjectAnswer | None:
+    """Return how many evictions a budget allows, with what lets the drain of a node with one of its pods end."""
+    if (state := _budget_state(asked.snapshot, asked.reference)) is None:
+        return None
+    fixes = partial(_budget_fixes, asked.subject, asked.setup, state.node) if state.node else tuple
+    return ObjectAnswer(state=state, fixes=fixes)
 
 
 def _budget_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectState | None:
@@ -171,6 +217,13 @@ def _unmatched_labels(snapshot: Snapshot, namespace: str, name: str) -> Iterator
     if lacking and not unmet and selector.selectable:
         nearest = min(lacking, key=lambda row: (len(lacking[row]), pods.key(row)))
         yield f"no pod meets all of {selector}: {pods.key(nearest)} lacks {', '.join(map(str, lacking[nearest]))}"
+
+
+def _explain_claim(asked: ObjectQuestion) -> ObjectAnswer | None:
+    if (state := _claim_state(asked.snapshot, asked.reference)) is None:
+        return None
+    is_repaired = isinstance(state, states.NotBound)
+    return ObjectAnswer(state=state, fixes=remedies_of(asked.subject, asked.setup, state) if is_repaired else tuple)
 
 
 def _claim_state(snapshot: Snapshot, reference: NamedObject) -> states.Lifecycle | None:
@@ -222,8 +275,42 @@ def _claim_state(snapshot: Snapshot, reference: NamedObject) -> states.Lifecycle
     return lifecycle
 
 
-_STATES: Mapping[str, Callable[[Snapshot, NamedObject], states.Lifecycle | None]] = {
-    "PersistentVolumeClaim": _claim_state,
-    "PodDisruptionBudget": _budget_state,
-    **dict.fromkeys(_AUTOSCALERS, _target_state),
+# Objects behind nodes, which few clusters have and few questions are about.
+
+
+def _explain_karpenter(asked: ObjectQuestion) -> ObjectAnswer | None:
+    from kschedx.inquiry.karpenter_objects import explain_node_claim, explain_node_pool
+
+    return explain_node_pool(asked) or explain_node_claim(asked)
+
+
+def _explain_machine(asked: ObjectQuestion) -> ObjectAnswer | None:
+    from kschedx.inquiry.machine_objects import explain_machine
+
+    return explain_machine(asked)
+
+
+def _explain_scalable(asked: ObjectQuestion) -> ObjectAnswer | None:
+    from kschedx.inquiry.machine_objects import explain_scalable
+
+    return explain_scalable(asked)
+
+
+ANSWERS: Mapping[str, Callable[[ObjectQuestion], ObjectAnswer | None]] = {
+    "PersistentVolumeClaim": _explain_claim,
+    "PodDisruptionBudget": _explain_budget,
+    "HorizontalPodAutoscaler": _explain_autoscaler,
+    "ScaledObject.keda.sh": _explain_autoscaler,
+    **dict.fromkeys(("NodePool.karpenter.sh", "NodeClaim.karpenter.sh"), _explain_karpenter),
+    **dict.fromkeys(("Machine.cluster.x-k8s.io", "Machine.machine.openshift.io"), _explain_machine),
+    **dict.fromkeys(
+        (
+            "MachineDeployment.cluster.x-k8s.io",
+            "MachineSet.cluster.x-k8s.io",
+            "MachinePool.cluster.x-k8s.io",
+            "MachineSet.machine.openshift.io",
+        ),
+        _explain_scalable,
+    ),
 }
+"""By kind, the answer about an object without pods of its own."""

@@ -134,7 +134,7 @@ def explain(
         lifecycle = state if is_known else None
     if lifecycle is None:
         return explanation
-    return replace(explanation, lifecycle=lifecycle, remedies=_remedies_of(subject, setup, lifecycle))
+    return replace(explanation, lifecycle=lifecycle, remedies=remedies_of(subject, setup, lifecycle))
 
 
 def _not_read_state(subject: str, error: NotReadError, message: str = "") -> states.NotRead:
@@ -153,10 +153,10 @@ def find_fixes(explanation: Explanation) -> Iterator[Fix]:
 
 def answer_with_fixes(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) -> Explanation:
     """Return the answer about a pod of the cluster that goes through no scheduling cycle, with fixes for its state."""
-    return answer_without_cycle(subject, setup, lifecycle, _remedies_of(subject, setup, lifecycle))
+    return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
 
 
-def _remedies_of(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) -> Callable[[], tuple[Fix, ...]]:
+def remedies_of(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) -> Callable[[], tuple[Fix, ...]]:
     """Return a function that tries the fixes for a pod of the cluster."""
 
     def fixes() -> tuple[Fix, ...]:

@@ -33,9 +33,10 @@ from kschedx.inquiry.node_scaling import (
     is_of_limits,
     reported_by_karpenter,
 )
-from kschedx.karpenter.catalogue import unready_text
+from kschedx.karpenter.catalogue import unmet_requirements, unready_text
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict, matching_types
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
+from kschedx.karpenter.node_claims import pool_requirements
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
 from kschedx.karpenter.requirements import (
@@ -58,6 +59,7 @@ from kschedx.kube.autoscalers import (
     NODE_POOL,
     NODE_POOL_API,
     NodeClaim,
+    NodeClaimTemplate,
     NodePool,
     NodeSelectorRequirementWithMinValues,
 )
@@ -166,7 +168,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             fix
             for pool, message in self.reports.items()
             if not (pool in raised and is_of_limits(message))
-            for fix in reported_by_karpenter(message, pool, self._limits_text(pool))
+            for fix in reported_by_karpenter(message, pool, limits_text(self.autoscaler, pool))
         ]
         if provisioning.pool:
             yield from reported
@@ -192,7 +194,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 reported = []
             if with_changes_of_pod or remedy.makes_room:
                 fix = trial.remedy_fix(remedy, f"of {remedy.place}")
-                fix = fix if remedy.changed is None else _with_pool(fix, karpenter, remedy.changed)
+                fix = fix if remedy.changed is None else with_pool(fix, karpenter, remedy.changed)
                 yield replace(fix, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
         if not provisioning.pool:
             yield from reported
@@ -204,20 +206,11 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         requested = {name for each in amounts for name in (*each.requests, *each.limits)}
         return bool(after - before) and after - before <= requested
 
-    def _limits_text(self, name: str) -> str:
-        """Return `cpu 4 of 35 in use` for the limits of a NodePool, according to its status; without one, `cpu 35`."""
-        pool = next((pool for pool in self.autoscaler.pools if pool.name == name), None)
-        limits = {} if pool is None else pool.spec.limits
-        used = {} if pool is None else pool.status.resources
-        parts = {resource: f"{used[resource]} of " if resource in used else "" for resource in sorted(limits)}
-        text = ", ".join(f"{resource} {part}{limits[resource]}" for resource, part in parts.items())
-        return f"{text} in use" if any(parts.values()) else text
-
     def _limit_for_others(self, name: str) -> Iterator[str]:
         """Yield the limits of a NodePool that keep it from adding nodes for all pending pods."""
         refused = (pool.rejection for failure in self.autoscaler.own.failures.values() for pool in failure.pools)
         if any(isinstance(it, LimitReached | NodeLimitReached) and it.pool == name for it in refused):
-            yield f"its limit allows no node for the others: {self._limits_text(name)}"
+            yield f"its limit allows no node for the others: {limits_text(self.autoscaler, name)}"
 
     def _other_types(self) -> Iterator[Fix]:
         """Yield untried fixes of NodePools whose instance types do not suffice: other types or zones, none of which the
@@ -270,7 +263,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         for verdict in self.decision.pools if not self.decision.pool else ():
             if isinstance(verdict.rejection, LimitReached) and not verdict.known and verdict.name not in raised:
                 plural = "limits" if len(verdict.rejection.limits) > 1 else "limit"
-                text = self._limits_text(verdict.name)
+                text = limits_text(self.autoscaler, verdict.name)
                 yield autoscaler_fix(f"raise the {plural} of NodePool {verdict.name}{text and f' ({text})'}")
 
     def _claims_under_way(self, trial: NodeTrial) -> Iterator[Fix]:
@@ -302,17 +295,21 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         karpenter, names, deleted = self.autoscaler, dict[tuple[str, str], list[str]](), list[str]()
         for skipped in karpenter.skipped if not self.decision.pool and not self.decision.existing else ():
             pool, conditions = skipped.pool, (NodeCondition(type="Ready", status="True"),)
+            unmet = unmet_requirements(karpenter.snapshot, pool)
             usable = replace(
                 pool,
-                spec=replace(pool.spec, replicas=None),
+                spec=replace(pool.spec, replicas=None, template=_without_requirements(pool, unmet)),
                 status=replace(pool.status, conditions=conditions),
                 metadata=replace(pool.metadata, deletion_timestamp=None),
             )
-            if skipped.why not in ("not-ready", "deleting", "static"):
+            if skipped.why == "no-types" and not unmet:
                 continue
             then = karpenter.with_pools({pool.name: usable}).explain(self.pod)
             is_open = then is not None and pool.name in then.open_pools and skipped.why != "static"
             if then is not None and (then.pool == pool.name or is_open):
+                if skipped.why == "no-types":
+                    yield from requirement_fixes(pool, unmet)
+                    continue
                 if pool.metadata.deletion_timestamp:
                     deleted.append(pool.name)
                     continue
@@ -335,7 +332,33 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             yield autoscaler_fix(f"create a NodePool to replace {list_names(deleted, 2)}, which {verb} being deleted")
 
 
-def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
+def requirement_fixes(pool: NodePool, unmet: Collection[str]) -> Iterator[Fix]:
+    """Yield corrections of a NodePool whose requirements of these keys no instance type can meet."""
+    keys = f" ({list_names(unmet, 2)})" if unmet else ""
+    yield autoscaler_fix(f"correct the requirements of NodePool {pool.name}{keys}")
+    wanted, reference = pool_requirements(pool).requirement(ZONE), pool.spec.template.spec.node_class_ref
+    if [*unmet] == [ZONE] and wanted.operator == "In":
+        where = list_names(sorted(wanted.values), 2, conjunction="or")
+        yield autoscaler_fix(f"add a subnet in {where} to {reference.kind} {reference.name}")
+
+
+def _without_requirements(pool: NodePool, keys: Collection[str]) -> NodeClaimTemplate:
+    template = pool.spec.template
+    kept = tuple(it for it in template.spec.requirements if LabelRequirement.of(it.key, "Exists").key not in keys)
+    return with_spec(template, requirements=kept)
+
+
+def limits_text(karpenter: Karpenter, name: str) -> str:
+    """Return `cpu 4 of 35 in use` for the limits of a NodePool, according to its status; without one, `cpu 35`."""
+    pool = next((pool for pool in karpenter.pools if pool.name == name), None)
+    limits = {} if pool is None else pool.spec.limits
+    used = {} if pool is None else pool.status.resources
+    parts = {resource: f"{used[resource]} of " if resource in used else "" for resource in sorted(limits)}
+    text = ", ".join(f"{resource} {part}{limits[resource]}" for resource, part in parts.items())
+    return f"{text} in use" if any(parts.values()) else text
+
+
+def with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
     """Return the fix with the change of the NodePool, and whether its nodes drift."""
     before = next(pool for pool in karpenter.pools if pool.name == changed.name)
     change = Change(target=Target(NODE_POOL_API, "NodePool", changed.name), patch=tuple(pool_patch(before, changed)))

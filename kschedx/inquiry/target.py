@@ -34,13 +34,13 @@ from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, Scale
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_pod
 from kschedx.kube.documents import Json
-from kschedx.kube.kinds import ResourceKind, kind_of
+from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, KaiPodGroup, VolcanoPodGroup
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.patterns import lazy_pattern
-from kschedx.simulate.object_changes import NamedObject, object_reference
+from kschedx.simulate.object_changes import NamedObject, find_object, object_reference
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.pods import PodTable, group_name
 from kschedx.snapshot.snapshot import Snapshot
@@ -308,7 +308,7 @@ def pod_of_workload(workload: kueue.Workload) -> PodInQuestion:
         labels={**pod_set.template.metadata.labels, **belonging, kueue.PODSET_LABEL: pod_set.name},
     )
     gate = PodSchedulingGate(name=kueue.ADMISSION_GATE)
-    gates = () if workload.has("Admitted") else (gate,)
+    gates = () if workload.has("Admitted") and not workload.status.cluster_name else (gate,)
     pod = Pod(metadata=metadata, spec=replace(pod_set.template.spec, scheduling_gates=gates))
     return PodInQuestion(manifest={"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)})
 
@@ -467,7 +467,7 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     not_created = _stateful_set_of(snapshot, *((name, space) if slash else (target, namespace)))
     if not_created is not None:
         return [not_created]
-    if not is_namespace and (reference := object_reference(target, namespace)) is not None:
+    if not is_namespace and (reference := object_reference(target, namespace, snapshot)) is not None:
         return [_user_of(snapshot, reference)]
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
         if kind := _unread_kind(snapshot, space):
@@ -501,13 +501,13 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
     """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for a claim
     without pods. Raises `InputError` for other kinds."""
     if reference.kind.name != "PersistentVolumeClaim":
-        if reference.kind.name == "PodDisruptionBudget":
-            names = [(budget.metadata.namespace, budget.metadata.name) for budget in snapshot.disruption_budgets]
-            if (reference.namespace, reference.name) in names:
-                raise InputError(f"{reference} has no pods of its own", hint="ask about it alone")
-            near = nearest(reference.name, (name for namespace, name in names if namespace == reference.namespace))
-            raise InputError(f"there is no {reference}", hint=near)
-        hint = "`kschedx why` explains pods, workloads, nodes, namespaces, claims, and budgets"
+        from kschedx.fixes.phrases import join_phrases  # needed only for an error
+
+        find_object(snapshot, reference)
+        if reference.kind.is_subject:
+            raise InputError(f"{reference} has no pods of its own", hint="ask about it alone")
+        kinds = join_phrases(dict.fromkeys(kind.several for kind in KINDS.values() if kind.is_subject))
+        hint = f"`kschedx why` explains pods, workloads, nodes, namespaces, {kinds}"
         raise InputError(f"{reference} has no pods", hint=hint)
     rows = snapshot.pods.rows_with_claim(f"{reference.namespace}/{reference.name}")
     if not rows:

@@ -73,6 +73,7 @@ from kschedx.kube.quantity import ResourceList
 from kschedx.kube.types import Labels
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import list_names
 
 _KIND = "InstanceTypes"
 _T = TypeVar("_T")
@@ -507,7 +508,7 @@ _OF_RESERVATIONS = frozenset({RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTE
 def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | None) -> KnownTypes:
     """Return the types of the catalogue, or the types of existing nodes. The latter are complete only if the pool
     requires no others."""
-    node_class = _class_of(snapshot, pool)
+    node_class = node_class_of(snapshot, pool)
     zones = node_class.zones if node_class is not None else ()
     places = zones or tuple(sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone}))
     group = pool.spec.template.spec.node_class_ref.api_group
@@ -520,6 +521,8 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
         requirement = pool_requirements(pool).requirement(INSTANCE_TYPE)
         has_others = requirement.operator != "In" or requirement.values - {known_type.name for known_type in types}
         are_all = bool(zones) and not has_others
+    if unmet_requirements(snapshot, pool):
+        types, are_all = (), True
     types = overlaid(types, pool, effective_overlays(snapshot.of(NodeOverlay)), well_known(group))
     return KnownTypes(
         zones=places,
@@ -530,7 +533,29 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     )
 
 
-def _class_of(snapshot: Snapshot, pool: NodePool) -> NodeClass | None:
+_OF_EVERY_TYPE = (ARCH, OS, INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
+
+
+def unmet_requirements(snapshot: Snapshot, pool: NodePool) -> dict[str, str]:
+    """Return the keys of a pool's own requirements that no instance type can meet, and why: they exclude each other, or
+    the node class has no subnet in a required zone."""
+    requirements, node_class = pool_requirements(pool), node_class_of(snapshot, pool)
+    zones = () if node_class is None else node_class.zones
+    reference = pool.spec.template.spec.node_class_ref
+    unmet: dict[str, str] = {}
+    for key in _OF_EVERY_TYPE:
+        requirement = requirements.requirement(key)
+        if requirement.operator == "DoesNotExist":
+            unmet[key] = f"its requirements of {key} exclude each other"
+        elif key == ZONE and zones and not any(map(requirement.has, zones)):
+            wanted = list_names(sorted(requirement.values), 3, conjunction="or")
+            subnets = f"{reference.kind} {reference.name} has subnets in {list_names(zones, 3, conjunction='and')} only"
+            negation = "not " if requirement.is_complement else ""
+            unmet[key] = f"it requires {key} {negation}{wanted}, and {subnets}"
+    return unmet
+
+
+def node_class_of(snapshot: Snapshot, pool: NodePool) -> NodeClass | None:
     reference = pool.spec.template.spec.node_class_ref
     record = NODE_CLASSES.get((reference.api_group, reference.kind))
     if record is None:
@@ -538,9 +563,9 @@ def _class_of(snapshot: Snapshot, pool: NodePool) -> NodeClass | None:
     return next((node_class for node_class in snapshot.of(record) if node_class.metadata.name == reference.name), None)
 
 
-def _class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[TimedCondition, ...]:
+def node_class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[TimedCondition, ...]:
     """Return the conditions of a pool's node class that are not true; `Ready` only if no other gives the reason."""
-    node_class = _class_of(snapshot, pool)
+    node_class = node_class_of(snapshot, pool)
     conditions = node_class.status.conditions if node_class is not None else ()
     faults = tuple(condition for condition in conditions if condition.status != "True")
     return tuple(fault for fault in faults if fault.type != "Ready") or faults
@@ -551,11 +576,11 @@ def unready_text(snapshot: Snapshot, pool: NodePool) -> str:
     SubnetsReady=False (SubnetsNotFound): no subnet matches`."""
     said, kind = pool.unready_condition, pool.spec.template.spec.node_class_ref.kind
     text = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
-    faults = (f"{kind} {_condition(fault)}" for fault in _class_faults(snapshot, pool))
+    faults = (f"{kind} {condition_text(fault)}" for fault in node_class_faults(snapshot, pool))
     return "; ".join(filter(None, (text, *faults)))
 
 
-def _condition(condition: TimedCondition) -> str:
+def condition_text(condition: TimedCondition) -> str:
     """Return `SubnetsReady=False (SubnetsNotFound): no subnet matches`, with the whole message."""
     reason = f" ({condition.reason})" if condition.reason else ""
     return f"{condition.type}={condition.status}{reason}{f': {condition.message}' if condition.message else ''}"

@@ -199,12 +199,14 @@ class _MachineTemplate(Struct, frozen=True, kw_only=True):
 
 class _ScalableSpec(Struct, frozen=True, kw_only=True):
     replicas: int | None = None
+    paused: bool = False
     template: _MachineTemplate = _MachineTemplate()
 
 
 class _ScalableStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     ready_replicas: int | None = None
     """Machines whose nodes are ready; None if it is not reported."""
+    conditions: tuple[Condition, ...] = ()
 
 
 class Scalable(KubernetesObject, frozen=True, kw_only=True):
@@ -218,6 +220,12 @@ class Scalable(KubernetesObject, frozen=True, kw_only=True):
         """The annotation with the maximum up to which an autoscaler scales it, and that; None without a valid one."""
         values = ((key, parse_int64(self.metadata.annotations.get(key, ""))) for key in MAX_SIZES)
         return next(((key, most) for key, most in values if most is not None), None)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What its controller reports as failing."""
+        untrue = (condition_of(self.status.conditions, kind, "False") for kind in _STAGES_OF_SCALABLE)
+        return tuple(it.message for it in untrue if it is not None and it.message)
 
     @property
     def missing_nodes(self) -> int:
@@ -242,38 +250,52 @@ class OpenShiftMachineSet(Scalable, frozen=True, kw_only=True):
     pass
 
 
-class _OpenShiftMachineStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    error_message: str = ""
-
-
-class OpenShiftMachine(KubernetesObject, frozen=True, kw_only=True):
-    """A machine of a MachineSet, whose name begins with that of the set."""
-
-    status: _OpenShiftMachineStatus = _OpenShiftMachineStatus()
-
-    @property
-    def failure(self) -> str:
-        """Why it has no node; empty if that is not reported."""
-        return self.status.error_message
-
-    @property
-    def scalables(self) -> tuple[str, ...]:
-        """The names of what created it."""
-        return (self.metadata.name.rpartition("-")[0],)
-
-
 class _MachineCondition(Condition, frozen=True, kw_only=True):
-    severity: str = ""  # of v1beta1: Error, Warning, or Info while the machine is created
+    severity: str = ""  # of v1beta1: Error, Warning, or Info while the machine is created or deleted
+
+    @property
+    def is_in_progress(self) -> bool:
+        """Whether it only waits for what comes before. Conditions of v1beta2 have no severity."""
+        if self.severity:
+            return self.severity == "Info"
+        lines = self.message.splitlines()
+        is_of_stage = bool(lines) and all(map(_WAITS.search, lines))
+        return self.reason.startswith("WaitingFor") or self.reason == "NotProvisioned" or is_of_stage
+
+
+_WAITS = lazy_pattern(r"status\.initialization\.|[Ww]aiting for ")
+"""In lines of a condition of v1beta2 about a machine that is created (core/reconcilers/machine of Cluster API)."""
+_STAGES_OF_SCALABLE = ("InfrastructureReady", "BootstrapConfigReady", "BootstrapReady", "MachinesCreated")
+_STAGES_OF_MACHINE = (
+    *("InfrastructureReady", "BootstrapReady", "BootstrapConfigReady", "InstanceExists"),
+    *("HealthCheckSucceeded", "NodeHealthy", "Ready"),
+)
+_STAGES_OF_DELETION = (
+    *("PreDrainDeleteHookSucceeded", "DrainingSucceeded", "VolumeDetachSucceeded", "PreTerminateDeleteHookSucceeded"),
+    *("Drainable", "Drained", "Terminable"),
+)
+"""Conditions that are False while the deletion of a machine waits."""
+_SCALABLE_LABELS = (f"{CLUSTER_API_GROUP}/deployment-name", f"{CLUSTER_API_GROUP}/set-name")
+
+
+class _NodeReference(Struct, frozen=True, kw_only=True):
+    name: str = ""
 
 
 class _MachineStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     failure_message: str = ""
-    node_ref: Mapping[str, object] | None = None
+    error_message: str = ""  # on OpenShift
+    node_ref: _NodeReference | None = None
+    phase: str = ""
     conditions: tuple[_MachineCondition, ...] = ()
+
+    @property
+    def node(self) -> str:
+        return self.node_ref.name if self.node_ref is not None else ""
 
 
 class Machine(KubernetesObject, frozen=True, kw_only=True):
-    """A machine of Cluster API."""
+    """A machine of Cluster API, or of OpenShift."""
 
     status: _MachineStatus = _MachineStatus()
 
@@ -282,10 +304,26 @@ class Machine(KubernetesObject, frozen=True, kw_only=True):
         """Why it has no node: what its infrastructure reports first; empty if that is not reported."""
         if self.status.node_ref or self.metadata.deletion_timestamp:
             return ""
-        failed = [condition for condition in self.status.conditions if condition.severity != "Info"]
-        untrue = (condition_of(failed, kind, "False") for kind in _STAGES_OF_MACHINE)
-        reported = (condition.message for condition in untrue if condition is not None)
-        return self.status.failure_message or next(filter(None, reported), "")
+        failed = (condition.message for condition in self._untrue if not condition.is_in_progress)
+        return self.status.failure_message or self.status.error_message or next(filter(None, failed), "")
+
+    @property
+    def progress(self) -> str:
+        """What it waits for while it is created; empty if that is not reported."""
+        return next(filter(None, (it.message for it in self._untrue if it.is_in_progress)), "")
+
+    @property
+    def _untrue(self) -> Iterator[_MachineCondition]:
+        untrue = (condition_of(self.status.conditions, kind, "False", "Unknown") for kind in _STAGES_OF_MACHINE)
+        return (condition for condition in untrue if condition is not None)
+
+    @property
+    def deletion(self) -> tuple[str, ...]:
+        """What its deletion waits for, as its conditions report it."""
+        conditions = self.status.conditions
+        untrue = (condition_of(conditions, kind, "False") for kind in _STAGES_OF_DELETION)
+        each = (condition_of(conditions, "Deleting", "True"), *untrue)
+        return tuple(line for it in each if it is not None for line in it.message.splitlines())
 
     @property
     def scalables(self) -> tuple[str, ...]:
@@ -293,8 +331,12 @@ class Machine(KubernetesObject, frozen=True, kw_only=True):
         return tuple(self.metadata.labels.get(key, "") for key in _SCALABLE_LABELS)
 
 
-_STAGES_OF_MACHINE = ("InfrastructureReady", "BootstrapReady", "BootstrapConfigReady", "Ready")
-_SCALABLE_LABELS = (f"{CLUSTER_API_GROUP}/deployment-name", f"{CLUSTER_API_GROUP}/set-name")
+class OpenShiftMachine(Machine, frozen=True, kw_only=True):
+    """A machine of a MachineSet, whose name begins with that of the set."""
+
+    @property
+    def scalables(self) -> tuple[str, ...]:
+        return (self.metadata.name.rpartition("-")[0],)
 
 
 RECORDS: dict[str, tuple[type[Scalable], ...]] = {
@@ -405,6 +447,8 @@ NODE_POOL_API = f"{KARPENTER_GROUP}/v1"
 CAPACITY_TYPE = f"{KARPENTER_GROUP}/capacity-type"
 REGISTERED = f"{KARPENTER_GROUP}/registered"
 INITIALIZED = f"{KARPENTER_GROUP}/initialized"
+TERMINATION_TIMESTAMP = f"{KARPENTER_GROUP}/nodeclaim-termination-timestamp"
+"""The annotation with the time at which Karpenter deletes all pods of a node in deletion."""
 
 
 class NodeSelectorRequirementWithMinValues(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -432,15 +476,12 @@ class _NodeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()
     node_class_ref: NodeClassReference = NodeClassReference()
     termination_grace_period: str | None = None
-
-
-class _NodeClaimTemplateSpec(_NodeClaimSpec, frozen=True, kw_only=True):
     expire_after: str | None = None
 
 
-class _NodeClaimTemplate(Struct, frozen=True, kw_only=True):
+class NodeClaimTemplate(Struct, frozen=True, kw_only=True):
     metadata: _LabelsMeta = _LabelsMeta()
-    spec: _NodeClaimTemplateSpec = _NodeClaimTemplateSpec()
+    spec: _NodeClaimSpec = _NodeClaimSpec()
 
 
 BALANCED = "Balanced"
@@ -464,7 +505,7 @@ class _Disruption(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class _NodePoolSpec(Struct, frozen=True, kw_only=True):
-    template: _NodeClaimTemplate = _NodeClaimTemplate()
+    template: NodeClaimTemplate = NodeClaimTemplate()
     disruption: _Disruption = _Disruption()
     limits: ResourceList = {}
     weight: Int32 | None = None

@@ -66,6 +66,8 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     """Names, in any namespace, that are also read from files but never requested."""
     is_on_demand: bool = False
     """Whether only some commands list it, because scheduling does not need it."""
+    is_subject: bool = False
+    """Whether `kschedx why` explains such an object, although it creates no pods."""
 
     def __post_init__(self) -> None:
         if not self.plural:
@@ -127,7 +129,7 @@ _kai = partial(ResourceKind, group=other_schedulers.KAI, is_optional=True, addon
 _koordinator = partial(ResourceKind, versions=("v1alpha1",), is_optional=True, addon="Koordinator")
 _machines = partial(
     ResourceKind, group=autoscalers.CLUSTER_API_GROUP, versions=("v1beta2", "v1beta1"), is_optional=True,
-    addon="Cluster API", leaves="the shape of a new node in a node group without nodes",
+    addon="Cluster API", leaves="the shape of a new node in a node group without nodes", is_subject=True,
 )  # fmt: skip
 _karpenter = partial(
     ResourceKind, group=autoscalers.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
@@ -183,7 +185,7 @@ _ROWS = (
     ),
     ResourceKind(
         name="PersistentVolumeClaim", short_names=("pvc",), is_numerous=True, record=storage.PersistentVolumeClaim,
-        read_by=_VOLUMES, leaves="what the pod's claims request",
+        read_by=_VOLUMES, leaves="what the pod's claims request", is_subject=True,
     ),
     _storage(
         name="StorageClass", short_names=("sc",), record=storage.StorageClass, read_by=("VolumeBinding",),
@@ -210,16 +212,16 @@ _ROWS = (
     ),
     ResourceKind(
         name="HorizontalPodAutoscaler", short_names=("hpa",), group="autoscaling", versions=("v2", "v1"),
-        record=autoscalers.HorizontalPodAutoscaler,
+        record=autoscalers.HorizontalPodAutoscaler, is_subject=True,
     ),
     ResourceKind(
         name="ScaledObject", short_names=("so",), group=autoscalers.KEDA_GROUP, versions=("v1alpha1",),
-        is_optional=True, record=autoscalers.ScaledObject, addon="KEDA",
+        is_optional=True, record=autoscalers.ScaledObject, addon="KEDA", is_subject=True,
     ),
     ResourceKind(
         name="PodDisruptionBudget", short_names=("pdb",), group="policy", versions=_SINCE_BETA,
         record=types.PodDisruptionBudget, read_by=("DefaultPreemption",),
-        leaves="which pods PodDisruptionBudgets protect",
+        leaves="which pods PodDisruptionBudgets protect", is_subject=True,
     ),
     ResourceKind(
         name="PriorityClass", short_names=("pc",), group="scheduling.k8s.io", versions=_SINCE_BETA, is_namespaced=False,
@@ -299,6 +301,8 @@ _ROWS = (
         name="AdmissionCheck", is_namespaced=False, record=kueue.AdmissionCheck,
         leaves="which of Kueue's queues are active",
     ),
+    _kueue(name="MultiKueueConfig", is_namespaced=False, record=kueue.MultiKueueConfig),
+    _kueue(name="MultiKueueCluster", is_namespaced=False, record=kueue.MultiKueueCluster),
     _kueue(
         name="Topology", versions=("v1beta2", "v1beta1", "v1", "v1alpha1"), is_namespaced=False, record=kueue.Topology,
         leaves="how Kueue places pods in a topology",
@@ -334,17 +338,19 @@ _ROWS = (
         name="PodMigrationJob", group=other_schedulers.KOORDINATOR, is_namespaced=False,
         record=other_schedulers.PodMigrationJob, leaves="whether Koordinator moves a pod",
     ),
-    _machines(name="MachineDeployment", record=autoscalers.MachineDeployment),
-    _machines(name="MachineSet", record=autoscalers.MachineSet),
-    _machines(name="MachinePool", record=autoscalers.MachinePool),
-    _machines(name="Machine", record=autoscalers.Machine, leaves="why a machine has no node"),
+    _machines(name="MachineDeployment", short_names=("md",), record=autoscalers.MachineDeployment),
+    _machines(name="MachineSet", short_names=("ms",), record=autoscalers.MachineSet),
+    _machines(name="MachinePool", short_names=("mp",), record=autoscalers.MachinePool),
+    _machines(
+        name="Machine", short_names=("ma",), record=autoscalers.Machine, leaves="why a machine has no node"
+    ),
     _machines(
         name="MachineSet", group=autoscalers.OPENSHIFT_GROUP, versions=("v1beta1",),
         record=autoscalers.OpenShiftMachineSet,
     ),
     ResourceKind(
         name="Machine", group=autoscalers.OPENSHIFT_GROUP, versions=("v1beta1",), is_optional=True,
-        record=autoscalers.OpenShiftMachine, addon="OpenShift", leaves="why a machine has no node",
+        record=autoscalers.OpenShiftMachine, addon="OpenShift", leaves="why a machine has no node", is_subject=True,
     ),
     ResourceKind(
         name="Plan", group=maintenance.UPGRADE_GROUP, is_optional=True, record=maintenance.UpgradePlan,
@@ -356,9 +362,12 @@ _ROWS = (
         is_optional=True, record=maintenance.NodeMaintenance, addon="Node Maintenance Operator",
         leaves="which nodes are under maintenance",
     ),
-    _karpenter(name="NodePool", record=autoscalers.NodePool, leaves="which nodes Karpenter may add"),
     _karpenter(
-        name="NodeClaim", is_numerous=True, record=autoscalers.NodeClaim, leaves="which nodes Karpenter is launching"
+        name="NodePool", record=autoscalers.NodePool, leaves="which nodes Karpenter may add", is_subject=True
+    ),
+    _karpenter(
+        name="NodeClaim", is_numerous=True, record=autoscalers.NodeClaim, leaves="which nodes Karpenter is launching",
+        is_subject=True,
     ),
     _karpenter(
         name="NodeOverlay", versions=("v1alpha1",), record=autoscalers.NodeOverlay,

@@ -441,8 +441,14 @@ class ResourceFlavor(KubernetesObject, frozen=True, kw_only=True):
     spec: _ResourceFlavorSpec = _ResourceFlavorSpec()
 
 
+class _CheckParameters(Struct, frozen=True, kw_only=True, rename="camel"):
+    kind: str = ""
+    name: str = ""
+
+
 class _AdmissionCheckSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     controller_name: str = ""
+    parameters: _CheckParameters | None = None
 
 
 class _AdmissionCheckStatus(Struct, frozen=True, kw_only=True):
@@ -456,6 +462,22 @@ class AdmissionCheck(KubernetesObject, frozen=True, kw_only=True):
     @property
     def is_active(self) -> bool:
         return condition_of(self.status.conditions, "Active", "True") is not None
+
+
+class _MultiKueueConfigSpec(Struct, frozen=True, kw_only=True):
+    clusters: tuple[str, ...] = ()
+
+
+class MultiKueueConfig(KubernetesObject, frozen=True, kw_only=True):
+    """The worker clusters of an AdmissionCheck, in the order of preference."""
+
+    spec: _MultiKueueConfigSpec = _MultiKueueConfigSpec()
+
+
+class MultiKueueCluster(KubernetesObject, frozen=True, kw_only=True):
+    """A worker cluster; its condition Active says whether Kueue is connected to it."""
+
+    status: _AdmissionCheckStatus = _AdmissionCheckStatus()
 
 
 class _TopologyLevel(Struct, frozen=True, kw_only=True, rename="camel"):

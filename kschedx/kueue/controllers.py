@@ -23,10 +23,12 @@ from kschedx.kube.kueue import (
     ResourceFlavor,
     Workload,
 )
+from kschedx.kueue.multikueue import repairs_of_workers
 from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for_admission, checks_of, timestamp
 from kschedx.patterns import lazy_pattern
+from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
 _INADMISSIBLE = "Inadmissible"
@@ -63,6 +65,7 @@ _NOT_FOUND = lazy_pattern(r'(?P<kind>[A-Z]\w+)(?:\.[\w.-]+)? "(?P<name>[^"]+)" n
 
 
 def readiness(
+    snapshot: Snapshot,
     queue: ClusterQueue,
     flavors: Mapping[str, ResourceFlavor],
     checks: Mapping[str, AdmissionCheck],
@@ -78,7 +81,7 @@ def readiness(
     provisioning = [name for name, check in known.items() if check.spec.controller_name == PROVISIONING]
     per_flavor = [name for name in multikueue if wanted[name] != frozenset(used)]
     causes = []
-    why, repairs = "", tuple(repair for name in inactive for repair in _repairs(known[name]))
+    why, repairs = "", tuple(repair for name in inactive for repair in _repairs(snapshot, known[name]))
     if queue.spec.is_stopped:
         causes.append(("Stopped", "is stopped"))
         why = f"has stopPolicy {queue.spec.stop_policy}"
@@ -120,8 +123,11 @@ def _names_missing(kind: str, names: Sequence[str]) -> str:
     return f"names {kind} {list_names(names, 3, conjunction='and')}, which {does} not exist"
 
 
-def _repairs(check: AdmissionCheck) -> Iterator[str]:
-    """Yield what makes an inactive AdmissionCheck active, as its condition reports it."""
+def _repairs(snapshot: Snapshot, check: AdmissionCheck) -> Iterator[str]:
+    """Yield what makes an inactive AdmissionCheck active, as its worker clusters or its condition report it."""
+    if workers := tuple(repairs_of_workers(snapshot, check)):
+        yield from workers
+        return
     condition, name = condition_of(check.status.conditions, "Active"), check.metadata.name
     if condition is None:
         yield f"run {check.spec.controller_name}, the controller of AdmissionCheck {name}"

@@ -111,7 +111,7 @@ class AdmissionRun:
         """Whether no queue has a head, the cycles repeat, or the scheduler stopped."""
         self.has_stopped = False
         """Whether it waits for the pods of admitted Workloads to be ready, and evaluates nothing else."""
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._memory = memory or Memory()
         queues = {queue.metadata.name: queue for queue in snapshot.of(ClusterQueue)}
         self._local_queues = {
@@ -130,7 +130,7 @@ class AdmissionRun:
             checks = {name: AdmissionCheck(metadata=ObjectMeta(name=name), status=status) for name in names} | checks
         topologies = self._topologies(flavors)
         self.readiness = {
-            name: readiness(queue, flavors, checks, topologies, settings) for name, queue in queues.items()
+            name: readiness(snapshot, queue, flavors, checks, topologies, settings) for name, queue in queues.items()
         }
         active = [name for name, ready in self.readiness.items() if ready.is_active]
         tree = QuotaTree.of(list(queues.values()), snapshot.of(Cohort), active)
@@ -191,11 +191,11 @@ class AdmissionRun:
     def _topologies(self, flavors: Mapping[str, ResourceFlavor]) -> dict[str, FlavorTopology]:
         if not self.settings.enabled("TopologyAwareScheduling"):
             return {}
-        known = {topology.metadata.name: topology for topology in self._snapshot.of(Topology)}
+        known = {topology.metadata.name: topology for topology in self.snapshot.of(Topology)}
         used = {name: known.get(flavor.spec.topology_name or "") for name, flavor in flavors.items()}
         if not any(used.values()):
             return {}
-        nodes = self._snapshot.cluster.nodes
+        nodes = self.snapshot.cluster.nodes
         other_pods = self._other_pods()
         return {
             name: FlavorTopology(
@@ -210,7 +210,7 @@ class AdmissionRun:
         if self._memory.other_pods is not None:
             return self._memory.other_pods
         taken = self._memory.other_pods = {}
-        pods = self._snapshot.pods
+        pods = self.snapshot.pods
         running = ~pods.finished
         named = pods.node_names.where(bool)
         for row in np.flatnonzero(running & named):
@@ -263,12 +263,12 @@ class AdmissionRun:
             return NAMESPACE_MISMATCH
         if error := invalid_resources(workload):
             return f"resources validation failed: {error}"
-        if error := outside_limit_ranges(workload, self._snapshot.limit_ranges.get(namespace, ())):
+        if error := outside_limit_ranges(workload, self.snapshot.limit_ranges.get(namespace, ())):
             return f"resources didn't satisfy LimitRange constraints: {error}"
         return ""
 
     def _is_selected(self, queue: str, namespace: str) -> bool:
-        labels = self._snapshot.namespaces.get(namespace, {"kubernetes.io/metadata.name": namespace})
+        labels = self.snapshot.namespaces.get(namespace, {"kubernetes.io/metadata.name": namespace})
         return self._selectors[queue].matches(labels)
 
     def bypass_reason(self, job: Job) -> str | None:

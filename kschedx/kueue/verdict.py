@@ -22,6 +22,7 @@ from kschedx.kueue.controllers import PREEMPTED
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
 from kschedx.kueue.first_decisions import FirstDecisions
 from kschedx.kueue.flavors import Shortage, selector_conflict, untolerated_taint
+from kschedx.kueue.multikueue import repairs_of_workers, unusable_workers
 from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.quota import (
     QUOTA_FIELDS,
@@ -270,7 +271,8 @@ def _verdict(decisions: FirstDecisions, key: str) -> Verdict:
         checks = tuple(check.name for check in job.checks if check.state != READY)
         return replace(verdict, wait=Wait.CHECKS, checks=checks, repairs=tuple(_unready_checks(run, job, checks)))
     if job.state != "Pending":
-        return verdict
+        workers = filter(None, (job.workload.status.cluster_name,))
+        return replace(verdict, repairs=tuple(it.repair for it in unusable_workers(run.snapshot, workers)))
     verdict = replace(verdict, preempted_by=_preemptor(run, job))
     requeue_state = job.workload.status.requeue_state if job.is_in_backoff else None
     decision, run = decisions.of(key)
@@ -294,8 +296,9 @@ def _verdict(decisions: FirstDecisions, key: str) -> Verdict:
 
 def _unready_checks(run: AdmissionRun, job: Job, checks: Collection[str]) -> Iterator[str]:
     """Yield where to look for what admission checks wait for."""
-    for name in checks:
-        if name in run.cache.checks and run.cache.checks[name].spec.controller_name == PROVISIONING:
+    for check in (run.cache.checks[name] for name in checks if name in run.cache.checks):
+        yield from repairs_of_workers(run.snapshot, check, job.key)
+        if check.spec.controller_name == PROVISIONING:
             yield f"check the ProvisioningRequest of Workload {job.key}, for which cluster-autoscaler adds nodes"
 
 

@@ -61,6 +61,8 @@ def _kueue(kueue: model.Kueue, known: Collection[str], *, wide: bool) -> Iterato
         yield Fact(label="cohorts", items=("they form a cycle: Kueue admits nothing below them",))
     if kueue.cluster:
         yield Fact(label="runs in", items=(f"the cluster {kueue.cluster}, where MultiKueue sent it",))
+    for worker in kueue.workers[:_SHOWN]:
+        yield Fact(label="worker", items=(worker,))
     reported = (*kueue.said, *kueue.checks)
     conditions = group_pairs((condition.message, _condition_name(condition)) for condition in reported)
     for message, names in conditions.items():

@@ -49,7 +49,7 @@ _TONES = {
 
 
 def state_tone(lifecycle: states.Lifecycle) -> Tone:
-    if isinstance(lifecycle, _WAITING) and not isinstance(lifecycle, states.BoundToMissingNode):
+    if type(lifecycle) in _WAITING:
         return Tone.HELD
     return _TONES[states.row_of(lifecycle).exit_code]
 
@@ -60,7 +60,8 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
     if isinstance(lifecycle, states.Contradicted | states.NotBound):
         lead = "; according to the dump "
     then = ""
-    if lifecycle.is_open and explanation.is_run:
+    is_elsewhere = isinstance(lifecycle, states.Suspended) and lifecycle.is_dispatched
+    if lifecycle.is_open and explanation.is_run and not is_elsewhere:
         whose = "it" if lifecycle.subject == explanation.cycle.pod.key else "its pod"
         then = f"{lead}{then_text(explanation.diagnosis, rank_nodes(explanation.cycle, 1), whose)}"
     is_quoted = isinstance(lifecycle, states.NotBound | states.NoScheduler)
@@ -90,6 +91,8 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
 def _lifecycle_notes(lifecycle: states.Lifecycle, *, is_run: bool) -> tuple[str, ...]:
     """Return how to find out more, and who ends the state."""
     if isinstance(lifecycle, states.Suspended) and (lifecycle.queue or lifecycle.waits):
+        if lifecycle.is_dispatched:
+            return ("MultiKueue runs its pods in a worker cluster: it stays suspended here",)
         return ("Kueue sets spec.suspend to false when it admits the Workload",)
     if isinstance(lifecycle, states.NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)

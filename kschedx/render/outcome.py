@@ -212,7 +212,8 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
         unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unevaluated
     )
     if holding is not None and taken and (phrase := holder_text(holding, key)):
-        is_open = cycle.outcome is Outcome.GATED and holding.kueue is not None and not holding.kueue.fits
+        kueue = holding.kueue
+        is_open = cycle.outcome is Outcome.GATED and kueue is not None and not (kueue.fits or kueue.is_dispatched)
         return f"{phrase}; once admitted {then_text(diagnosis, ranking)}" if is_open else phrase
     if holding is not None and holding.scheduler is not None:
         key = f"if kube-scheduler decided instead of {holding.scheduler.title}, {key}"

@@ -20,7 +20,7 @@ from kschedx.autoscaler.scale_down import (
     UtilizationResult,
 )
 from kschedx.autoscaler.status import NodeGroupStatus
-from kschedx.fixes.phrases import budgets_by_drain
+from kschedx.fixes.phrases import budgets_by_drain, open_pool_budget, unguard_pod
 from kschedx.inquiry.scale_down import NodeRemovals
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
 from kschedx.karpenter.disruption import BLOCKED, Balance, NodeDisruption
@@ -573,9 +573,7 @@ def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
     left = disruption.obstacles[1:]
     seen = f"then {left[0].text}" if left else "nothing else blocks the node"
     if disruption.guarded:
-        namespace, _, name = disruption.guarded.partition("/")
-        title = f"remove {DO_NOT_DISRUPT} from {disruption.guarded} and its template, or wait until it ends"
-        command = shell_command(f"kubectl annotate pod {{}} -n {{}} {DO_NOT_DISRUPT}-", name, namespace)
+        title, command = unguard_pod(disruption.guarded)
         yield FixView(title=title, seen=seen, commands=(command,))
     elif disruption.is_guarded:
         command = shell_command(f"kubectl annotate node {{}} {DO_NOT_DISRUPT}-", disruption.node)
@@ -585,11 +583,8 @@ def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
 
 
 def _budget_fix(disruption: NodeDisruption, place: int) -> FixView:
-    """Return the fix for a budget that is 0: it allows one node, the simplest number that is not a share of an unknown
-    size."""
-    patch = [{"op": "replace", "path": f"/spec/disruption/budgets/{place}/nodes", "value": "1"}]
-    command = shell_command("kubectl patch nodepool {} --type json -p {}", disruption.pool, patch)
-    title = f"allow 1 node in disruption budget {place + 1} of NodePool {disruption.pool}"
+    """Return the fix for a budget that is 0."""
+    title, command = open_pool_budget(disruption.pool, place)
     left = [obstacle.text for obstacle in disruption.obstacles if obstacle.reason != BLOCKED]
     return FixView(title=title, seen=f"then {left[0]}" if left else "not tried", commands=(command,))
 

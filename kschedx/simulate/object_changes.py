@@ -26,6 +26,7 @@ from kschedx.explain.setup import with_claims_of_templates
 from kschedx.kube.decoding import Manifest, decode, manifest, map_at, new_manifest
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
+from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.scalars import json_number
@@ -305,7 +306,7 @@ def stored_object(snapshot: Snapshot, written: Manifest) -> Struct | None:
     if kind is None or kind.record is None:
         return None
     name = name_of(decode(msgspec.json.encode(written), kind.record))
-    return next((record for record in _all(snapshot, kind) if name_of(record) == name), None)
+    return next((record for record in objects_of(snapshot, kind) if name_of(record) == name), None)
 
 
 class NamedObject(Struct, frozen=True, kw_only=True):
@@ -319,21 +320,26 @@ class NamedObject(Struct, frozen=True, kw_only=True):
         return f'{self.kind.name} "{self.name}"' + (f' in namespace "{self.namespace}"' if self.namespace else "")
 
 
-def object_reference(target: str, namespace: str) -> NamedObject | None:
+def object_reference(target: str, namespace: str, snapshot: Snapshot | None = None) -> NamedObject | None:
     """Return the object `pdb/web`, in the namespace of the question, or `shop/pdb/web`; None if its kind is not one of
-    these."""
+    these. If several groups have a kind of the name, it is the first that has the object in the snapshot, or else the
+    first."""
     parts = target.split("/")
     within = parts.pop(0) if len(parts) == 3 else namespace
-    kind = _kind(parts[0].lower()) if len(parts) == 2 else None
-    if kind is None:
-        return None
-    return NamedObject(kind=kind, namespace=within if kind.is_namespaced else "", name=parts[1])
+    kinds = _kinds(parts[0].lower()) if len(parts) == 2 else ()
+    named = [NamedObject(kind=kind, namespace=within if kind.is_namespaced else "", name=parts[1]) for kind in kinds]
+    stored = [it for it in named if snapshot is not None and _is_stored(snapshot, it)] if len(named) > 1 else ()
+    return next(iter((*stored, *named)), None)
+
+
+def _is_stored(snapshot: Snapshot, reference: NamedObject) -> bool:
+    return any(name_of(it) == (reference.namespace, reference.name) for it in objects_of(snapshot, reference.kind))
 
 
 def delete_object(snapshot: Snapshot, reference: NamedObject) -> Snapshot:
     """Return the cluster without the object. Raises `InputError` for an object that does not exist, and one that the
     API server keeps while it is used."""
-    record = _find_object(snapshot, reference)
+    record = find_object(snapshot, reference)
     user = _user(snapshot, record)
     if user:
         raise InputError(f"{reference} stays as long as it is used: {user}")
@@ -342,7 +348,7 @@ def delete_object(snapshot: Snapshot, reference: NamedObject) -> Snapshot:
 
 def set_object_fields(snapshot: Snapshot, reference: NamedObject, fields: Fields) -> Snapshot:
     """Return the cluster with fields of the object set in one update. Raises `InputError`."""
-    before = _find_object(snapshot, reference)
+    before = find_object(snapshot, reference)
     written = manifest(reference.kind.api_version, reference.kind.name, before)
     _require_object(written, with_values(written, fields))
     after = with_fields(before, fields)
@@ -363,18 +369,17 @@ def set_object_fields(snapshot: Snapshot, reference: NamedObject, fields: Fields
     return with_object(snapshot, after)
 
 
-def _kind(word: str) -> ResourceKind | None:
-    """Return the kind with kubectl's name for it; with its group if several kinds have the name."""
+def _kinds(word: str) -> Iterator[ResourceKind]:
+    """Yield the kinds with kubectl's name for them, which may have the group."""
     for kind in KINDS.values():
         if kind.record is None or kind.template or kind.key in ("Pod", "Node"):
             continue
         name = kind.name.lower()
         if word in (name, kind.plural, kind.resource, f"{name}.{kind.group}", *kind.short_names):
-            return kind
-    return None
+            yield kind
 
 
-def _all(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Struct]:
+def objects_of(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Struct]:
     """Return the current objects of a kind: claims and volumes may have been bound since they were read."""
     if kind.record is PersistentVolumeClaim:
         return snapshot.storage.claims.values()
@@ -385,14 +390,17 @@ def _all(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Struct]:
     return () if kind.record is None else snapshot.of(kind.record)
 
 
-def _find_object(snapshot: Snapshot, reference: NamedObject) -> Struct:
-    known = {name_of(it): it for it in _all(snapshot, reference.kind)}
+def find_object(snapshot: Snapshot, reference: NamedObject) -> Struct:
+    """Return an object. Raises `InputError`, with the nearest name, if it does not exist."""
+    known = {name_of(it): it for it in objects_of(snapshot, reference.kind)}
     if (reference.namespace, reference.name) in known:
         return known[reference.namespace, reference.name]
     here = [name for namespace, name in known if namespace == reference.namespace]
     elsewhere = sorted(namespace for namespace, name in known if name == reference.name)
     hint = f"there is one in namespace {elsewhere[0]}" if elsewhere else nearest(reference.name, here)
-    raise InputError(f"no {reference}", hint=hint)
+    if not known and snapshot.source.may_lack(reference.kind.key):
+        hint = f"the dump holds none: {add_to_dump(reference.kind.key)}"
+    raise InputError(f"there is no {reference}", hint=hint)
 
 
 def _user(snapshot: Snapshot, record: object) -> str:

@@ -102,9 +102,11 @@ def test_targets_are_the_pods_and_workloads_of_the_namespace(tmp_path: Path, off
         "kind": "Deployment",
         "metadata": {"name": "web", "namespace": "shop"},
     }
-    cluster = write(tmp_path, node("a"), pod("web-0", namespace="shop"), pod("web-1"), deployment)
+    of_karpenter: Manifest = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "general"}}
+    cluster = write(tmp_path, node("a"), pod("web-0", namespace="shop"), pod("web-1"), deployment, of_karpenter)
     assert offered("why", "-s", str(cluster), "-n", "shop", "") == ["deploy/web", "node/a", "pod/web-0"]
     assert offered("why", "-s", str(cluster), "pod/") == ["pod/web-1"]
+    assert offered("why", "-s", str(cluster), "no") == ["node/a", "nodepool/general"]
 
 
 def test_a_name_that_a_shell_might_run_is_not_completed(tmp_path: Path, offered: Offered) -> None:

@@ -295,7 +295,10 @@ def budget(name: str, **labels: str) -> Manifest:
         ("pdb/none", 0, "no pod in namespace shop has app=none\n"),
         ("pdb/near", 0, "no pod in namespace shop has app=dbb (did you mean app=db?)"),
         ("pdb/web", 2, 'there is no PodDisruptionBudget "web" in namespace "shop"'),
-        ("quota/team", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, claims, and budgets"),
+        ("hpa/web", 2, 'there is no HorizontalPodAutoscaler "web" in namespace "shop"'),
+        ("nodepool/general", 2, 'there is no NodePool "general"'),
+        ("quota/team", 2, 'there is no ResourceQuota "team" in namespace "shop"'),
+        ("sc/disks", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, PersistentVolumeClaims, "),
     ],
 )
 def test_a_claim_is_answered_by_its_pods(target: str, code: int, text: str, tmp_path: Path) -> None:

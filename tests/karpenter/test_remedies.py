@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import kschedx
 from kschedx.inquiry.pool_scaling import PoolScaling
+from tests.cli.manifests import write
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, pod, pool
 
 TYPE = "node.kubernetes.io/instance-type"
@@ -180,6 +183,16 @@ def test_a_pool_whose_nodes_do_not_register_is_repaired_first() -> None:
         "repair how nodes of NodePool general join the cluster",
         "wait for Karpenter: it adds a node to NodePool general, if the cloud has capacity",
     ]
+
+
+def test_a_volume_that_the_dump_lacks_may_decide_about_the_new_node(tmp_path: Path) -> None:
+    pending = pod(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    stored = node()
+    stored["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    snapshot = kschedx.load(write(tmp_path, pool(), node_class("eu-1a"), stored, pending))
+    title = "wait for Karpenter: it adds a node to NodePool general, if the cloud has capacity"
+    expected = f"{title} and if PersistentVolumeClaims allow it (not in the dump)"
+    assert expected in [fix.title for fix in kschedx.explain(snapshot, "default/web").fixes]
 
 
 @pytest.mark.parametrize("is_known", [True, False])

@@ -1,0 +1,307 @@
+"""Why a NodePool adds no node, and why a NodeClaim has none: the state, its causes, and the fixes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import at
+from tests.cli.manifests import changed
+from tests.inquiry.objects import answer_of
+from tests.karpenter.test_cluster import READY, ZONE, Json, node, node_class, pod, pool
+
+ARCH, TYPE = "kubernetes.io/arch", "node.kubernetes.io/instance-type"
+CLAIM_STAGES = ("Launched", "Registered", "Initialized")
+ID = "aws:///eu-1a/i-0abc"
+POOL = pool("general", {"key": TYPE, "operator": "In", "values": ["m6i.xlarge"]})
+DELETED: Json = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+BUDGET: Json = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "db", "namespace": "default"},
+    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}},
+}
+EC2 = node_class("eu-1a")
+
+
+def condition(kind: str, status: str, reason: str = "", message: str = "") -> Json:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def unready(*conditions: Json, name: str = "default") -> Json:
+    stored = changed(POOL, "spec.template.spec.nodeClassRef.name", name)
+    ready = condition("Ready", "False", "UnhealthyDependents", "NodeClassReady=False")
+    kept = [it for it in READY if it["type"] not in {"Ready", *(other["type"] for other in conditions)}]
+    return {**stored, "status": {"conditions": [*kept, *conditions, ready]}}
+
+
+def claim(*conditions: Json, stages: int = 0, name: str = "general-x", **metadata: Any) -> Json:
+    """Return a NodeClaim that has reached this number of stages."""
+    reached = [condition(kind, "True") for kind in CLAIM_STAGES[:stages]]
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": name, "labels": {"karpenter.sh/nodepool": "general", TYPE: "m6i.xlarge"}, **metadata},
+        "spec": {},
+        "status": {"conditions": [*reached, *conditions], **({"providerID": ID} if stages else {})},
+    }
+
+
+def machine(**spec: Any) -> Json:
+    """Return the node of the NodeClaim."""
+    made = {**node(), "spec": {"providerID": ID, **spec}}
+    return changed(made, "metadata.name", "ip-1")
+
+
+def running(name: str = "db-0", **metadata: Any) -> Json:
+    made = pod(nodeName="ip-1")
+    return {**made, "metadata": {**at(made, "metadata"), "name": name, **metadata}, "status": {"phase": "Running"}}
+
+
+def no_capacity(name: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": name},
+        "reason": "InsufficientCapacityError",
+        "message": "UnfulfillableCapacity: none left",
+        "source": {"component": "karpenter"},
+    }
+
+
+FULL = [node(), changed(claim(stages=3), "status.providerID", "aws:///one")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "code", "does", "cause", "fix"),
+    [
+        ([POOL, EC2], 0, "adds no node: no pod is pending", "it has 0 nodes", ""),
+        ([POOL, EC2, *FULL, pod()], 0, "adds 1 node for 1 pending pod", "if the cloud has capacity: default/web", ""),
+        (
+            [
+                unready(
+                    condition("NodeClassReady", "False", "NodeClassNotFound", "NodeClass not found"), name="defalt"
+                ),
+                EC2,
+            ],
+            1,
+            "adds no node: it is not ready",
+            "there is no EC2NodeClass defalt (did you mean default?)",
+            "set nodeClassRef.name of NodePool general to default instead of defalt",
+        ),
+        (
+            [
+                unready(condition("NodeClassReady", "False", "SubnetsNotFound", "none")),
+                {**EC2, "status": {"conditions": [condition("SubnetsReady", "False", "SubnetsNotFound", "no match")]}},
+            ],
+            1,
+            "adds no node: it is not ready",
+            "EC2NodeClass default: SubnetsReady=False (SubnetsNotFound): no match",
+            "repair EC2NodeClass default: SubnetsReady=False (SubnetsNotFound): no match",
+        ),
+        (
+            [unready(condition("ValidationSucceeded", "False", "NodePoolValidationFailed", "label x is restricted"))],
+            1,
+            "adds no node: it is not ready",
+            "ValidationSucceeded=False (NodePoolValidationFailed): label x is restricted",
+            "correct NodePool general: label x is restricted",
+        ),
+        (
+            [changed(POOL, "metadata.deletionTimestamp", "2026-01-01T00:00:00Z"), *FULL],
+            1,
+            "is being deleted",
+            "Karpenter drains its 1 node and adds no others to it",
+            "create a NodePool to replace general",
+        ),
+        (
+            [{**POOL, "spec": {**POOL["spec"], "replicas": 2}}, EC2, *FULL],
+            1,
+            "lacks 1 of its 2 nodes",
+            "it is static: pending pods do not change its 2 replicas",
+            "",
+        ),
+        (
+            [{**POOL, "spec": {**POOL["spec"], "limits": {"cpu": "4"}}}, EC2, *FULL, pod()],
+            1,
+            "adds no node: its limit leaves no room for another node",
+            "default/web: limit reached: 4 of 4 cpu in use",
+            "raise the limit of NodePool general from 4 to 8 cpu",
+        ),
+        (
+            [
+                pool("general", *({"key": ARCH, "operator": "In", "values": [it]} for it in ("amd64", "arm64"))),
+                EC2,
+                pod(),
+            ],
+            1,
+            "adds no node: no instance type meets all of its requirements",
+            f"its requirements of {ARCH} exclude each other",
+            f"correct the requirements of NodePool general ({ARCH})",
+        ),
+        (
+            [pool("general", {"key": ZONE, "operator": "In", "values": ["eu-1c"]}), EC2, pod()],
+            1,
+            "adds no node: no instance type meets all of its requirements",
+            f"it requires {ZONE} eu-1c, and EC2NodeClass default has subnets in eu-1a only",
+            "add a subnet in eu-1c to EC2NodeClass default",
+        ),
+        (
+            [pool(), EC2, pod()],
+            3,
+            "is undecided: whether an instance type fits 1 pending pod is not known",
+            "default/web: none of its instance types is known here",
+            "",
+        ),
+        (
+            [POOL, EC2, *FULL, pod(), no_capacity("general-abcde")],
+            1,
+            "adds no node: the cloud has no capacity for it",
+            "it has 1 node",
+            "let NodePool general use other instance types, zones, or capacity types",
+        ),
+        (
+            [POOL, {**POOL, "metadata": {"name": "spot"}, "spec": {**POOL["spec"], "weight": 9}}, EC2, *FULL, pod()],
+            0,
+            "adds no node: the pending pods get nodes of NodePool spot",
+            "Karpenter tries spot first: its weight is 9, that of general is 0",
+            "",
+        ),
+        (
+            [POOL, EC2, pod(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])],
+            3,
+            "is undecided: which pods need its nodes is not known",
+            "the dump holds no PersistentVolumeClaims and PersistentVolumes",
+            "",
+        ),
+        (
+            [POOL, EC2, claim(condition("Launched", "Unknown", "LaunchFailed", "not authorized")), pod()],
+            1,
+            "adds no node: Karpenter waits until a NodeClaim is launched",
+            "NodeClaim general-x has no node: its instance is not launched",
+            "repair what keeps NodeClaim general-x from launching: not authorized",
+        ),
+    ],
+)
+def test_a_node_pool_is_answered_by_what_karpenter_checks_first(
+    objects: list[Json], code: int, does: str, cause: str, fix: str
+) -> None:
+    answer = answer_of("nodepool/general", *objects)
+    assert answer.headline.startswith(f"nodepool/general {does}")
+    assert (answer.code, cause) == (code, next((it for it in answer.causes if it == cause), answer.causes))
+    assert any(title.startswith(fix) for title in answer.fixes) if fix else not answer.fixes
+
+
+LAUNCHED = condition("Registered", "Unknown", "NodeNotFound", "Node not registered with cluster")
+TAINT: Json = {"key": "node.cilium.io/agent-not-ready", "value": "true", "effect": "NoExecute"}
+LEAVING = changed(
+    machine(taints=[{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]),
+    "metadata.deletionTimestamp",
+    "2026-01-01T00:00:00Z",
+)
+DRIFTED = condition("Drifted", "True", "AMIDrift", "AMIDrift")
+GUARD = {"karpenter.sh/do-not-disrupt": "true"}
+
+
+@pytest.mark.parametrize(
+    ("objects", "code", "does", "cause", "fix"),
+    [
+        (
+            [claim(condition("Launched", "Unknown", "LaunchFailed", "not authorized"))],
+            1,
+            "has no node: its instance is not launched",
+            "Launched=Unknown (LaunchFailed): not authorized",
+            "repair what keeps NodeClaim general-x from launching: not authorized",
+        ),
+        (
+            [claim(), no_capacity("general-x")],
+            1,
+            "has no node: its instance is not launched",
+            "Karpenter deletes it if it is not launched after 5 minutes, and creates another",
+            "let NodePool general use other instance types, zones, or capacity types",
+        ),
+        (
+            [claim(LAUNCHED, stages=1)],
+            1,
+            "has no node: its instance has not joined the cluster",
+            "Registered=Unknown (NodeNotFound): Node not registered with cluster",
+            "find out why the kubelet of i-0abc does not join",
+        ),
+        (
+            [
+                claim(condition("Registered", "False", "MultipleNodesFound", "matched multiple nodes"), stages=1),
+                machine(),
+            ],
+            1,
+            "has no node: its instance has not joined the cluster",
+            "Registered=False (MultipleNodesFound): matched multiple nodes",
+            "delete the node of an earlier name",
+        ),
+        (
+            [
+                claim(condition("Initialized", "Unknown", "StartupTaintsExist", "it exists"), stages=2),
+                machine(taints=[TAINT]),
+            ],
+            1,
+            "has node ip-1, which is not initialized: it exists",
+            "until then, Karpenter expects pods on it, but neither consolidates nor replaces it",
+            "repair the agent of node.cilium.io on ip-1",
+        ),
+        (
+            [claim(condition("Initialized", "Unknown", "ResourceNotRegistered", "no gpu"), stages=2), machine()],
+            1,
+            "has node ip-1, which is not initialized: no gpu",
+            "until then, Karpenter expects pods on it, but neither consolidates nor replaces it",
+            "repair what registers it: no gpu",
+        ),
+        ([claim(stages=3)], 1, "has no node: its node does not exist", None, "delete NodeClaim general-x"),
+        ([claim(stages=3), machine()], 0, "has node ip-1", None, ""),
+        (
+            [claim(DRIFTED, stages=3), machine(), POOL],
+            0,
+            "has node ip-1, and is drifted (AMIDrift)",
+            "Karpenter replaces it as the disruption budgets of its NodePool permit",
+            "",
+        ),
+        (
+            [claim(DRIFTED, stages=3), machine(), POOL, running(annotations=GUARD)],
+            0,
+            "has node ip-1, and is drifted (AMIDrift)",
+            'Karpenter does not replace it: Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=default/db-0)',
+            "remove karpenter.sh/do-not-disrupt from default/db-0",
+        ),
+        (
+            [claim(stages=3, **DELETED), LEAVING, running(labels={"app": "db"}), BUDGET],
+            1,
+            "is being deleted",
+            "no terminationGracePeriod ends this",
+            "let PDB default/db allow a disruption",
+        ),
+        (
+            [claim(stages=3, **DELETED), LEAVING, running(annotations=GUARD)],
+            1,
+            "is being deleted",
+            "karpenter.sh/do-not-disrupt keeps default/db-0 from being evicted",
+            "remove karpenter.sh/do-not-disrupt from default/db-0",
+        ),
+        (
+            [
+                claim(*(condition(it, "True") for it in ("Drained", "InstanceTerminating")), stages=3, **DELETED),
+                LEAVING,
+            ],
+            1,
+            "is being deleted",
+            "its node is drained, and the cloud terminates its instance",
+            "",
+        ),
+    ],
+)
+def test_a_node_claim_is_answered_by_its_stage(
+    objects: list[Json], code: int, does: str, cause: str | None, fix: str
+) -> None:
+    answer = answer_of("nodeclaim/general-x", *objects)
+    assert answer.headline.startswith(f"nodeclaim/general-x {does}")
+    assert answer.code == code
+    assert cause in answer.causes if cause else not answer.causes
+    assert any(title.startswith(fix) for title in answer.fixes) if fix else not answer.fixes
