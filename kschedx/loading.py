@@ -23,7 +23,7 @@ from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import MissingCause, Snapshot, Source
 from kschedx.sources.compression import SizeBudget
 from kschedx.sources.dumps import Dump, LeftOut, See, ignore
-from kschedx.sources.files import raise_error, read
+from kschedx.sources.files import read
 from kschedx.sources.lists import Batch
 from kschedx.sources.manifests import HEAD, Refuse
 
@@ -101,7 +101,7 @@ def _reports_no_nodes(snapshot: Snapshot) -> bool:
     return NO_NODES in {*(condition.message for condition in conditions), *(event.message for event in events)}
 
 
-def batches(path: str, see: See, refuse: Refuse = raise_error) -> Iterator[Batch]:
+def batches(path: str, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
     """Yield the batches of `sources.files.read`, and report the progress of reading."""
     report_progress(Phase.READING, of=path)
     size, done, budget = _size(path), 0, SizeBudget(path)

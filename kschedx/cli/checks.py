@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.cli.streams import print_note
 from kschedx.controllers.states import ExitCode
-from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError, system_reason
+from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
 from kschedx.explain.causes import PodAnswer, decisive
 from kschedx.explain.difference import Summary
 from kschedx.framework.config.advice import Advice
@@ -123,12 +123,10 @@ class Baseline:
     @classmethod
     def read(cls, path: str) -> Baseline:
         """Read the file. Raises `InputError`."""
-        from kschedx.sources.compression import read_file
+        from kschedx.sources.compression import read_content
 
         try:
-            sarif = msgspec.json.decode(read_file(path), type=_Sarif)
-        except OSError as error:
-            raise InputError(system_reason(error), place=Place(source=path)) from None
+            sarif = msgspec.json.decode(read_content(path), type=_Sarif)
         except msgspec.MsgspecError:
             hint = "write one with -o sarif"
             raise InputError("--baseline: this is not a SARIF file", place=Place(source=path), hint=hint) from None

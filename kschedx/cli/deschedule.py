@@ -110,7 +110,7 @@ def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> P
 
 def _read(path: str, question: Question) -> bytes:
     """Return the policy's bytes. Raises `InputError`."""
-    from kschedx.cli.files import read_content
+    from kschedx.sources.compression import read_content
     from kschedx.sources.files import standard_input
 
     if path.startswith(_LIVE) and not Path(path).exists():
@@ -124,9 +124,6 @@ def _read(path: str, question: Question) -> bytes:
 
 def _config_map(connection: Connection, namespace: str, name: str) -> bytes:
     """Return a ConfigMap of the live cluster as JSON. Raises `InputError`."""
-
-    from kschedx.errors import InputError, Place
-
     server, source, _ = connect(connection)
     place = Place(source=source, object=f"ConfigMap {namespace}/{name}")
     try:

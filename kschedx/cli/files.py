@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kschedx.cli.streams import print_note_if_file
-from kschedx.errors import ConfigError, InputError, Place, nearest, system_reason
+from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.sources import yaml as yaml_text
-from kschedx.sources.compression import STDOUT, compression_of, read_file, write
+from kschedx.sources.compression import STDOUT, compression_of, read_content, write
 from kschedx.sources.configurations import find_configuration, placed_error, read_configuration, zero_weights
 
 if TYPE_CHECKING:
@@ -21,21 +21,11 @@ if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
 
-def read_content(path: str) -> bytes:
-    """Return the content of a file that is no cluster. Raises `InputError`, also for one of more than 1 GiB."""
-    try:
-        return read_file(path)
-    except OSError as error:
-        raise InputError(system_reason(error), place=Place(source=path)) from None
-
-
 def single_document(path: str) -> object:
     """Return the content of a YAML or JSON file. Raises `InputError`."""
-    place, text = Place(source=path), read_content(path)
-    loaded = [yaml_text.load(part, source=path) for part in yaml_text.split(text, source=path)]
-    documents = [document.value for document in loaded if document is not None]
+    documents = [document.value for document in yaml_text.load_all(read_content(path), source=path)]
     if len(documents) != 1:
-        raise InputError(f"one document is expected, not {len(documents)}", place=place)
+        raise InputError(f"one document is expected, not {len(documents)}", place=Place(source=path))
     return documents[0]
 
 

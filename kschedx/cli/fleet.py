@@ -162,7 +162,7 @@ def _members(
 
 
 def _path_members(path: str, kubeconfig: str | None) -> Iterator[_Member]:
-    from kschedx.cli.files import read_content
+    from kschedx.sources.compression import read_content
 
     place = Path(path)
     if not place.exists():
@@ -326,7 +326,7 @@ def _resume(path: str | None, question: Sequence[str]) -> dict[str, ClusterAnswe
     """Return the answered rows of an earlier run of this question. Raises `InputError`."""
     if path is None or not Path(path).is_file():  # a device or pipe has no earlier rows, and no end
         return {}
-    from kschedx.cli.files import read_content
+    from kschedx.sources.compression import read_content
 
     rows: dict[str, ClusterAnswerDocument] = {}
     for number, line in enumerate(read_content(path).splitlines(), start=1):

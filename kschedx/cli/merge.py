@@ -7,7 +7,7 @@ import typer
 
 from kschedx.cli.options import Command, argument
 from kschedx.cli.output import ExitCode
-from kschedx.errors import InputError, Place, system_reason
+from kschedx.errors import InputError, Place
 
 COMMAND = Command(
     "Merge the parts of one answer",
@@ -35,6 +35,7 @@ def merge(
     from kschedx.render.manifests import to_json
     from kschedx.sources.compression import read_file
     from kschedx.sources.lists import explain_malformed
+    from kschedx.sources.tree import unreadable
 
     parts = []
     for file in files:
@@ -42,7 +43,7 @@ def merge(
         try:
             text = read_file(file)
         except OSError as error:
-            raise InputError(f"cannot be read: {system_reason(error)}", place=place) from None
+            raise unreadable(file, error) from None
         try:
             document = msgspec.json.decode(text)
         except RecursionError:

@@ -394,9 +394,9 @@ def policy_in(text: bytes, source: str) -> WrittenPolicy:
     Raises `InputError` if there is none, or more than one.
     """
     policies = [
-        WrittenPolicy(value=policy, document=number, below=below)
-        for number, document in _documents(text, source)
-        for below, policy in _policies_in(document, source)
+        WrittenPolicy(value=policy, document=document.number, below=below)
+        for document in yaml.load_all(text, source=source)
+        for below, policy in _policies_in(document.value, source)
     ]
     if len(policies) == 1:
         return policies[0]
@@ -419,21 +419,17 @@ def measures_usage(written: Mapping[str, object]) -> bool:
     return KUBERNETES_METRICS in named
 
 
-def _documents(text: bytes, source: str) -> Iterator[tuple[int, Mapping[str, object]]]:
-    for part in yaml.split(text, source=source):
-        read = yaml.load(part, source=source)
-        if read is not None and isinstance(read.value, Mapping):
-            yield part.number, read.value
-
-
-def _policies_in(document: Mapping[str, object], source: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _policies_in(document: object, source: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield policies with the field that holds each. Values of the chart can also be below its name, or in a
     HelmRelease."""
+    if not isinstance(document, Mapping):
+        return
     data = document.get("data")
     if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
         for key, text in data.items():
-            held = (item for _, item in _documents(str(text).encode(), f"{source}: data[{key}]"))
-            yield from ((f"data[{key}]", item) for item in held if item.get("kind") == KIND)
+            held = yaml.load_all(str(text).encode(), source=f"{source}: data[{key}]")
+            written = (item.value for item in held if isinstance(item.value, Mapping))
+            yield from ((f"data[{key}]", policy) for policy in written if policy.get("kind") == KIND)
         return
     spec = document.get("spec")
     in_release = spec.get("values") if isinstance(spec, Mapping) else None

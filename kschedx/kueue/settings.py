@@ -222,8 +222,7 @@ def _configurations(document: object, source: str) -> Iterator[Mapping[str, obje
     if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
         for key, text in data.items():
             place = f"{source}: data[{key}]"
-            for part in yaml.split(str(text).encode(), source=place):
-                read = yaml.load(part, source=place)
-                yield from _configurations(None if read is None else read.value, place)
+            for read in yaml.load_all(str(text).encode(), source=place):
+                yield from _configurations(read.value, place)
     elif document.get("kind") == "Configuration":
         yield document

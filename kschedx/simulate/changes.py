@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.validation import validate_written_node
-from kschedx.errors import InputError, Place, nearest, system_reason
+from kschedx.errors import InputError, Place, nearest
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.selectors import required_node_affinity
@@ -153,16 +153,9 @@ def _parse_typed(verb: str, value: str, read: Read) -> Iterator[SimulatedChange]
 def _lists(path: str) -> Iterator[list[object]]:
     """Yield the lists in a YAML or JSON file; JSON text is valid YAML."""
     from kschedx.sources import yaml as yaml_text
-    from kschedx.sources.compression import read_file
+    from kschedx.sources.compression import read_content
 
-    try:
-        text = read_file(path)
-    except OSError as error:
-        raise InputError(system_reason(error), place=Place(source=path)) from None
-    for part in yaml_text.split(text, source=path):
-        document = yaml_text.load(part, source=path)
-        if document is None:
-            continue
+    for document in yaml_text.load_all(read_content(path), source=path):
         if not isinstance(document.value, list):
             place = Place(source=path, line=document.line)
             raise InputError("expected a list of changes, such as `- scale: deploy/web=10`", place=place)

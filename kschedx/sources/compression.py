@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError, Place, system_reason
 
 # Bytes that are read once, from first to last.
 
@@ -275,6 +275,14 @@ def read_file(path: str | Path) -> bytes:
     if len(content) > _LARGEST_WHOLE:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     return content
+
+
+def read_content(path: str) -> bytes:
+    """Return the content of a file that is no cluster. Raises `InputError`, also for one of more than 1 GiB."""
+    try:
+        return read_file(path)
+    except OSError as error:
+        raise InputError(system_reason(error), place=Place(source=path)) from None
 
 
 def compression_of(path: str) -> str:

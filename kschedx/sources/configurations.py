@@ -157,10 +157,11 @@ def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
     documents: list[tuple[dict[str, object], Place]] = []
     with suppress(InputError, OSError):
         if path != STDIN and Path(path).is_file() and Path(path).stat().st_size <= _MOST_BYTES:
-            for part in yaml_text.split(Path(path).read_bytes(), source=path):
-                document = yaml_text.load(part, source=path)
-                if document is not None and isinstance(document.value, dict):
-                    documents.append((dict(document.value), Place(source=path, document=part.number)))
+            documents.extend(
+                (dict(document.value), Place(source=path, document=document.number))
+                for document in yaml_text.load_all(Path(path).read_bytes(), source=path)
+                if isinstance(document.value, dict)
+            )
     return documents
 
 
@@ -191,13 +192,12 @@ def _config_files(value: object) -> Iterator[str]:
 
 def _parse(text: str, place: Place) -> Iterator[_Json]:
     """Yield the documents in a ConfigMap's value. Lines are those of the value."""
-    for part in yaml_text.split(text.encode(), source=""):
-        try:
-            document = yaml_text.load(part, source="")
-        except InputError as error:
-            raise ConfigError(error.message, place=error.place, hint=error.hint).at(place) from None
-        if document is not None and isinstance(document.value, dict):
-            yield document.value
+    try:
+        for document in yaml_text.load_all(text.encode(), source=""):
+            if isinstance(document.value, dict):
+                yield document.value
+    except InputError as error:
+        raise ConfigError(error.message, place=error.place, hint=error.hint).at(place) from None
 
 
 def _is_configuration(document: _Json) -> bool:

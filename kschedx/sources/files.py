@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 import msgspec
 
-from kschedx.errors import InputError, Place, nearest
+from kschedx.errors import InputError, Place
 from kschedx.progress import Phase, report_progress
 from kschedx.sources import compression as compressed
 from kschedx.sources import manifests as foreign
@@ -19,25 +19,15 @@ from kschedx.sources.dumps import LeftOut, See, ignore
 from kschedx.sources.lists import Batch, ItemError
 from kschedx.sources.manifests import HEAD, Refuse, UnpackedFile, holds_nothing
 from kschedx.sources.manifests import read as read_text
-from kschedx.sources.tree import SUFFIXES, Folder, Tar, Tree, Zip, is_output, is_tar, is_zip, unreadable
+from kschedx.sources.tree import SUFFIXES, Folder, Tar, Tree, Zip, is_output, is_tar, is_zip, nearest_beside, unreadable
 
 STDIN = "-"
 _MOST_KEPT = 512 << 20
 """Bytes of an archive from a pipe, which is kept because it is read twice."""
 
 
-def raise_error(error: InputError) -> None:
-    """Raise the error of an unreadable file in a folder or an archive, as `read` does by default."""
-    raise error
-
-
-def _lenient(refuse: Refuse) -> Refuse | None:
-    """Return `refuse`, or None if the first error ends the reading."""
-    return None if refuse is raise_error else refuse
-
-
 def read(
-    path: str, see: See = ignore, refuse: Refuse = raise_error, budget: SizeBudget | None = None
+    path: str, see: See = ignore, refuse: Refuse | None = None, budget: SizeBudget | None = None
 ) -> Iterator[Batch]:
     """Yield the Kubernetes objects of a file, a folder, an archive, or standard input ("-"). Any of it may be
     compressed.
@@ -46,9 +36,9 @@ def read(
     the files that hold what scheduling reads. `see` is called with each dump, and with every other file that holds no
     Kubernetes objects.
 
-    Raises InputError with the place for unreadable input, also midway. If `refuse` does not raise the error of a file
-    in a folder or an archive, the rest of that file is skipped, and the other files are read. `budget` counts the bytes
-    of a file that are read.
+    Raises InputError with the place for unreadable input, also midway. With `refuse`, which is called with the error of
+    a file in a folder or an archive, the rest of that file is skipped, and the other files are read. `budget` counts
+    the bytes of a file that are read.
     """
     budget = budget or SizeBudget(path)
     if path == STDIN:
@@ -61,7 +51,7 @@ def read(
 
 def read_stream(file: BinaryIO, source: str) -> Iterator[Batch]:
     """Yield the Kubernetes objects of an open file, which errors call `source`."""
-    yield from _require_batches(_input(file, source, None, ignore, raise_error, SizeBudget(source)), source)
+    yield from _require_batches(_input(file, source, None, ignore, None, SizeBudget(source)), source)
 
 
 def standard_input() -> BinaryIO:
@@ -78,11 +68,10 @@ def no_such_file(source: str) -> InputError:
     """Return the error with the nearest name beside the first part of the path that does not exist."""
     path = Path(source)
     missing = next((part for part in (path, *path.parents) if part.parent.exists()), path)
-    beside = [entry.name for entry in missing.parent.iterdir()] if missing.parent.is_dir() else []
-    return InputError("no such file or folder", place=Place(source=source), hint=nearest(missing.name, beside))
+    return InputError("no such file or folder", place=Place(source=source), hint=nearest_beside(missing))
 
 
-def _file(path: Path, see: See, refuse: Refuse, budget: SizeBudget) -> Iterator[Batch]:
+def _file(path: Path, see: See, refuse: Refuse | None, budget: SizeBudget) -> Iterator[Batch]:
     source = str(path)
     try:
         with path.open("rb", buffering=0) as file:
@@ -106,7 +95,7 @@ def _require_batches(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
 
 
 def _input(
-    file: BinaryIO, source: str, path: Path | None, see: See, refuse: Refuse, budget: SizeBudget
+    file: BinaryIO, source: str, path: Path | None, see: See, refuse: Refuse | None, budget: SizeBudget
 ) -> Iterator[Batch]:
     """Yield the objects of a file, which may be an archive."""
     again = _Again(file, budget)
@@ -124,10 +113,10 @@ def _input(
     else:
         again.forget()
         text = UnpackedFile(head=head, rest=content, source=source, path=None if packed else path)
-        yield from read_text(text, see, _lenient(refuse))
+        yield from read_text(text, see, refuse)
 
 
-def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget | None) -> Iterator[Batch]:
+def _tree(tree: Tree, source: str, see: See, refuse: Refuse | None, budget: SizeBudget | None) -> Iterator[Batch]:
     """Yield the objects of a folder or an archive; `budget` is the archive's."""
     from kschedx.sources.dumps.layouts import plan as plan_of
 
@@ -153,7 +142,7 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget 
                 path=member.path if content is file else None,
                 kind=plan.wanted[member.name],
             )
-            for batch in read_text(text, see, _lenient(refuse)):
+            for batch in read_text(text, see, refuse):
                 yield batch
         except InputError as error:
             is_other = batch is None and (
@@ -161,9 +150,13 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget 
             )
             if is_other and (not isinstance(error, ItemError) or error.index is None):
                 left_out.append((member.name, error))
+            elif refuse is None:
+                raise
             else:
                 refuse(error)
         except OSError as error:
+            if refuse is None:
+                raise unreadable(member.source, error) from None
             refuse(unreadable(member.source, error))
         else:
             if batch is None:

@@ -15,6 +15,7 @@ from kschedx.kube.snapshot_header import SnapshotHeader, parse_list_header
 from kschedx.patterns import lazy_pattern
 from kschedx.sources.compression import Readable
 from kschedx.sources.lists import (
+    RAW,
     RAWS,
     Batch,
     ChunkOrigin,
@@ -39,7 +40,7 @@ from kschedx.sources.lists import (
 
 # A window on a long JSON text: what was read of a file, but not processed yet.
 
-_ENDING_SPACE = lazy_pattern(rb"\s*")
+_SPACE = lazy_pattern(rb"\s*")
 _DOCUMENT_MARK = lazy_pattern(rb"---[ \t\r]*(?:\n|\Z)")
 """The separator between documents of a YAML file, if each of them is JSON."""
 
@@ -98,7 +99,7 @@ class _JsonText:
     def skip_space(self) -> bool:
         """Skip white space, and return whether anything else is left."""
         while True:
-            match = _ENDING_SPACE.match(self.text, self.at)
+            match = _SPACE.match(self.text, self.at)
             assert match is not None
             self.at = match.end()
             if self.at < len(self.text):
@@ -146,8 +147,6 @@ _LISTS = "lists can be of any size, as `kubectl get -o json` and `kschedx snapsh
 
 _ITEMS = lazy_pattern(rb'"items"\s*:\s*\[(\s*)\{')
 _ARRAY = lazy_pattern(rb"\[(\s*)\{")
-_SPACE = lazy_pattern(rb"\s*")
-_RAW = msgspec.json.Decoder(msgspec.Raw)
 
 
 class _ListHead(Struct, frozen=True, kw_only=True):
@@ -233,7 +232,7 @@ class JsonStream:
             rest = self._window.rest
             text = b"".join((opened, rest)) if opened else rest
             try:
-                _RAW.decode(text)
+                RAW.decode(text)
             except (msgspec.DecodeError, RecursionError) as error:
                 trailing = trailing_at(error)
                 if trailing is not None:
@@ -366,7 +365,7 @@ class JsonStream:
         """Return the length of the JSON value at the beginning of `text`, if something follows it; None if more text is
         needed."""
         try:
-            _RAW.decode(text)
+            RAW.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
             trailing = trailing_at(error)
             if trailing is not None:
@@ -384,7 +383,7 @@ class JsonStream:
         opened = b"[0,"
         text = b"".join((opened, self._window.rest))
         try:
-            _RAW.decode(text)
+            RAW.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
             raise self._syntax_error(error, text, opened) from None
         raise AssertionError("the caller has found an error")

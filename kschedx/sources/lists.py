@@ -258,8 +258,6 @@ def _no_kind(index: int | None, raw: Raw | bytes = b"") -> ItemError:
     return error
 
 
-# The output of every source: a JSON array of Kubernetes objects, the place of each, and errors in one.
-
 # Errors in a JSON text, in words that a reader of the file understands.
 
 _BYTE = lazy_pattern(r" \(byte (\d+)\)$")
@@ -393,8 +391,8 @@ _NEAR = 16 << 20
 """Bytes; an item of a chunk is searched this far from the chunk's beginning."""
 _BLOCK = 1 << 20
 _BETWEEN_ITEMS = lazy_pattern(rb"[\s,]*")
-_RAW = msgspec.json.Decoder(msgspec.Raw)
-_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+RAW = msgspec.json.Decoder(msgspec.Raw)
+RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class LineCounter:
@@ -436,7 +434,7 @@ class LineCounter:
 def length_of_first(text: memoryview) -> int:
     """Return the length of the JSON value at the beginning of `text`. Raises ValueError unless something follows it."""
     try:
-        _RAW.decode(text)
+        RAW.decode(text)
     except msgspec.DecodeError as error:
         trailing = trailing_at(error)
         if trailing is not None:
@@ -450,7 +448,7 @@ def lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, in
         return {}
     text = bytes(document)
     listed = msgspec.json.decode(text, type=_Items) if text[:1] == b"{" else None
-    raws = _RAWS.decode(text if listed is None else listed.items or listed.Items)
+    raws = RAWS.decode(text if listed is None else listed.items or listed.Items)
     lines, end, counted, line = {}, 0, 0, first
     for index, raw in enumerate(raws):
         item = bytes(raw)
@@ -468,7 +466,8 @@ class _Items(msgspec.Struct):
 
 _T = TypeVar("_T")
 
-RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+
+# The output of every source: a JSON array of Kubernetes objects, and the place of each.
 
 
 class Origin(Protocol):

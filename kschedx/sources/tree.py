@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from msgspec import Struct
 
-from kschedx.errors import InputError, Place, system_reason
+from kschedx.errors import InputError, Place, nearest, system_reason
 from kschedx.patterns import lazy_pattern
 from kschedx.sources import compression as compressed
 from kschedx.sources.compression import Readable, SizeBudget, Stream
@@ -73,6 +73,12 @@ def is_output(name: str) -> bool:
 def unreadable(source: str, error: OSError) -> InputError:
     """Return the operating system's error as an InputError."""
     return InputError(f"cannot be read: {system_reason(error)}", place=Place(source=source))
+
+
+def nearest_beside(missing: Path) -> str:
+    """Return the hint with the nearest name in the folder of a missing file."""
+    beside = [entry.name for entry in missing.parent.iterdir()] if missing.parent.is_dir() else []
+    return nearest(missing.name, beside)
 
 
 class Folder:

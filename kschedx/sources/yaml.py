@@ -176,19 +176,21 @@ class DocumentText(Struct, frozen=True, kw_only=True):
 
 class YamlDocument(Struct, frozen=True, kw_only=True):
     value: Value
+    number: int
+    """That of its text."""
     line: int
     """The line of its first key."""
     item_lines: tuple[int, ...]
     """The lines at which its `items` begin, or its elements if it is a sequence."""
 
 
-def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[DocumentText]:
+def split(text: bytes, *, source: str) -> Iterator[DocumentText]:
     """Yield the documents between the `---` lines, except empty ones.
 
     As in kubectl, only a comment may follow `---` on its line (k8s.io/apimachinery/pkg/util/yaml/decoder.go).
     """
     text = text.removeprefix(b"\xef\xbb\xbf")
-    number, start, line = 0, 0, first_line
+    number, start, line = 0, 0, 1
     # searching for a text first is many times as fast, and most files have neither
     separators = _SEPARATOR.finditer(text) if b"---" in text else ()
     for separator in itertools.chain(separators, (None,)):
@@ -236,6 +238,11 @@ def load(document: DocumentText, *, source: str) -> YamlDocument | None:
         what = str(error).splitlines()[0]
         position = getattr(error, "position", 0)
         reader.fail(f"not valid YAML: {what}", line=document.text[:position].count(b"\n"))
+
+
+def load_all(text: bytes, *, source: str) -> Iterator[YamlDocument]:
+    """Yield the documents that are neither empty nor null. Raises InputError with the line."""
+    return filter(None, (load(document, source=source) for document in split(text, source=source)))
 
 
 def value_in(text: str) -> Value:
@@ -335,6 +342,7 @@ class _Reader:
         first = self._document.line
         return YamlDocument(
             value=self._result,
+            number=self._document.number,
             line=first + self._line,
             item_lines=tuple(first + line for line in self._item_lines),
         )

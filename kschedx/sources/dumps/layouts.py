@@ -663,7 +663,7 @@ def as_list(kind: str, items: bytes) -> bytes:
 
 
 def _from_yaml(text: bytes, source: str) -> bytes:
-    from kschedx.sources.yaml import load, split
+    from kschedx.sources.yaml import load_all
 
-    documents = [value for part in split(text, source=source) if (value := load(part, source=source))]
+    documents = [*load_all(text, source=source)]
     return msgspec.json.encode(documents[0].value if len(documents) == 1 else None)

@@ -26,12 +26,13 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, Place, nearest, system_reason
+from kschedx.errors import InputError, Place, system_reason
 from kschedx.kube.escaping import Url
 from kschedx.patterns import lazy_pattern
 from kschedx.progress import Phase, report_progress
 from kschedx.sources.compression import read_file
 from kschedx.sources.live.kubeconfig import ContextChoice, ExecPlugin, KubeconfigCluster, KubeconfigUser, NamedEntry
+from kschedx.sources.tree import nearest_beside
 
 if TYPE_CHECKING:
     import urllib3
@@ -548,9 +549,7 @@ def _content(data: str, path: str, field: str, place: Place) -> bytes | None:
 
 def _file(path: str, where: Place) -> bytes:
     if not Path(path).is_file():
-        folder = Path(path).parent
-        beside = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-        raise InputError(f'no file "{path}"', place=where, hint=nearest(Path(path).name, beside))
+        raise InputError(f'no file "{path}"', place=where, hint=nearest_beside(Path(path)))
     try:
         return read_file(path)
     except OSError as error:

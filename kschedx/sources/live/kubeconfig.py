@@ -14,8 +14,9 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, Place, nearest, system_reason
+from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.decoding import decode
+from kschedx.sources.tree import nearest_beside, unreadable
 
 _LARGEST = 10 << 20
 """Bytes."""
@@ -189,8 +190,7 @@ def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
     if explicit:
         files = [Path(explicit)]
         if not files[0].exists():
-            beside = [path.name for path in files[0].parent.iterdir()] if files[0].parent.is_dir() else []
-            raise InputError("no such file", place=Place(source=explicit), hint=nearest(files[0].name, beside))
+            raise InputError("no such file", place=Place(source=explicit), hint=nearest_beside(files[0]))
     else:
         files = [path for path in _files(environment) if path.exists()]
     documents = [(path, _read(path)) for path in files]
@@ -235,12 +235,10 @@ def _read(path: Path) -> _Document:
         with path.open("rb") as file:
             text = file.read(_LARGEST + 1)
     except OSError as error:
-        message = f"cannot be read: {system_reason(error)}"
-        raise InputError(message, place=Place(source=source)) from None
+        raise unreadable(source, error) from None
     if len(text) > _LARGEST:
         raise InputError("too large for a kubeconfig", place=Place(source=source))
-    documents = [yaml_text.load(document, source=source) for document in yaml_text.split(text, source=source)]
-    values = [document.value for document in documents if document is not None]
+    values = [document.value for document in yaml_text.load_all(text, source=source)]
     if not values:
         return _Document()
     if len(values) > 1 or not isinstance(values[0], dict):

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import ResourceKind
 from kschedx.patterns import lazy_pattern
-from kschedx.sources.lists import RAWS, Batch, explain_malformed, flatten, invalid_utf8_at
+from kschedx.sources.lists import RAW, RAWS, Batch, explain_malformed, flatten, invalid_utf8_at
 from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
 
 _T = TypeVar("_T")
@@ -134,7 +134,7 @@ class ListPage:
     def with_kinds(self) -> Batch:
         """Return the same objects, each with its kind."""
         head = msgspec.json.encode({"kind": f"{self.resource.name}List", "apiVersion": self.api_version})
-        items = self.batch.decode(_ANY)
+        items = self.batch.decode(RAW)
         text = b"".join((head[:-1], b',"items":', items, b"}"))
         with Place(source=self.origin.server + self.origin.path):
             flat = flatten(text)
@@ -149,7 +149,6 @@ class ListRestarted:
     kind: str
 
 
-_ANY = msgspec.json.Decoder(Raw)
 _PAGE = msgspec.json.Decoder(_Body)
 
 
