@@ -252,7 +252,9 @@ def _why_lost(volume: VolumeCandidate, claim: str, phase: str) -> str:
     reserved = f"is {state}: it still has the claimRef of an earlier claim of that name"
     why = {
         "access-modes": f"has the access modes {volume.detail}",
-        "bound-to-another-claim": reserved if volume.detail == claim else f"is bound to claim {volume.detail}",
+        "bound-to-another-claim": reserved
+        if volume.detail == claim
+        else f"is {'reserved for' if phase == 'Available' else 'bound to'} claim {volume.detail}",
         "released": reserved if volume.detail == claim else f"is Released: its claim {volume.detail} is deleted",
         "selector": f"is not selected by the claim: its labels are {volume.detail or '<none>'}",
         "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",

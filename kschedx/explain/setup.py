@@ -69,12 +69,16 @@ GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
 
 
 def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:
-    """Return the feature gates that must be on, because kube-scheduler reports about PodGroups."""
+    """Return the feature gates that must be on, because kube-scheduler reports about PodGroups, or drivers publish
+    devices."""
+    release = resolve(version)
     conditions = (condition for group in snapshot.pod_groups.values() for condition in group.status.conditions)
-    if not any(condition.type in GROUP_CONDITIONS for condition in conditions):
-        return {}
-    known = specs(resolve(version).version)
-    return {name: True for name in ("GenericWorkload", "GangScheduling") if name in known}
+    is_of_groups = any(condition.type in GROUP_CONDITIONS for condition in conditions)
+    names = ("GenericWorkload", "GangScheduling") if is_of_groups else ()
+    if snapshot.devices.slices and not release.enabled("DynamicResourceAllocation"):
+        names += ("DynamicResourceAllocation",)
+    known = specs(release.version)
+    return {name: True for name in names if name in known}
 
 
 def _release_note(snapshot: Snapshot, requested: str | None) -> Note | None:

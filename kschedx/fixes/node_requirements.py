@@ -372,6 +372,8 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
         return False
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):
         return True
+    if any(toleration.key == taint.key for toleration in pod.spec.tolerations):
+        return False  # of another value or effect: the pod is meant for such nodes
     offered = node.status.allocatable.get(taint.key, "0") != "0"
     return offered and not requested.get(taint.key) and not _selects_pool(pod, node)
 

@@ -132,7 +132,9 @@ class TriedFix(Struct, frozen=True, kw_only=True):
     @property
     def costs(self) -> tuple[str, ...]:
         """Return the effects of a fix on other pods, one phrase each."""
-        costs = [cost for step in self.steps for cost in step.costs]
+        is_released = any(isinstance(step, s.ReleaseVolume) for step in self.steps)  # then no data is lost
+        steps = (step for step in self.steps if not (is_released and isinstance(step, s.RecreateClaim)))
+        costs = [cost for step in steps for cost in step.costs]
         if self.architecture:
             costs.append(f"check that its image runs on {self.architecture}: most nodes have another architecture")
         return tuple(dict.fromkeys((*costs, *self._costs_of_pods())))

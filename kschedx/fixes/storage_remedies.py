@@ -162,7 +162,8 @@ def _more_storage(
 
 
 def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
-    """Yield volumes that were bound to deleted claims and fit this claim; if it names a volume, only that one."""
+    """Yield volumes that were bound to deleted claims and fit this claim, or are reserved for a claim of its name in
+    another namespace; if it names a volume, only that one."""
     storage, named = snapshot.storage, claim.spec.volume_name
     for volume in storage.volumes_of(claim.storage_class):
         holder = volume.spec.claim_ref
@@ -172,10 +173,15 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
         there = storage.claims.get(key)
         if there is not None and (not holder.uid or there.metadata.uid == holder.uid):
             continue
-        if not holder.uid and volume.status.phase == "Available":
-            continue  # reserved for a claim to come
-        free = _unbound_volume(volume)
-        if _fits(claim, free):
+        if volume.status.phase == "Bound" and volume.spec.persistent_volume_reclaim_policy == "Delete" and there:
+            continue  # its claim is being deleted, and the volume with it
+        free, is_reserved = _unbound_volume(volume), not holder.uid and volume.status.phase == "Available"
+        if is_reserved and holder.name != claim.name:
+            continue  # for a claim to come
+        if _fits(claim, free) and is_reserved:
+            reference = replace(holder, namespace=claim.metadata.namespace)
+            yield s.ReleaseVolume(volume=with_spec(volume, claim_ref=reference), holder=key, reserved_for=claim.key)
+        elif _fits(claim, free):
             is_failed, is_same = volume.status.phase == "Failed", key == claim.key
             yield s.ReleaseVolume(volume=free, holder=key, has_same_name=is_same, is_failed=is_failed)
 
@@ -191,6 +197,20 @@ def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
         return bool(search.fitting_volumes)
     except SearchError:
         return False
+
+
+def volume_of_other_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+    """Return the free volume that the claim would be bound to but for its class, if its driver refuses its access
+    modes, there is only one, and no class provisions such volumes."""
+    storage, report = snapshot.storage, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
+    if report is None or not re.search(_OF_ACCESS_MODES, report.message, re.IGNORECASE):
+        return None
+    static = (volume for volume in storage.volumes.values() if volume.spec.storage_class_name not in storage.classes)
+    free = [volume for volume in static if volume.spec.claim_ref is None]
+    fitting = [
+        volume for volume in free if _fits(with_spec(claim, storage_class_name=volume.spec.storage_class_name), volume)
+    ]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
@@ -652,8 +672,9 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
 
 
 _OF_DATA_SOURCE = r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)"
+_OF_ACCESS_MODES = r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes"
 _PROVISIONING = (
-    (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
+    (_OF_ACCESS_MODES,
      "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),
     (r"no topology key found on CSINode (?P<name>\S+)",
      "run the node plugin of {driver} on {name}, where it is not registered"),

@@ -31,7 +31,7 @@ from kschedx.explain.setup import stored_subject
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import REJECTIONS, advice_for
-from kschedx.fixes.storage_remedies import provisioner_repair
+from kschedx.fixes.storage_remedies import provisioner_repair, volume_of_other_class
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.assigned_pod_remedies import AssignedPodRemedies, repair_fix
 from kschedx.inquiry.explanation import Explanation
@@ -205,6 +205,9 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
                 yield None if failed is None else Fix.untried(failed.advice)
             case states.NotBound(claim=key, provisioner=driver) if key:
                 driver, claim = driver or "the storage driver", self.snapshot.storage.claims[key]
+                if (volume := volume_of_other_class(self.snapshot, claim)) is not None:
+                    named = f'storageClassName "{volume.spec.storage_class_name}", as volume {volume.name} has it'
+                    yield Fix.untried(f"delete and recreate claim {key} with {named}")
                 yield Fix.untried(provisioner_repair(self.snapshot, claim, driver))
             case states.WaitingForKubelet():
                 if (owner := template_owner(self.snapshot, self.pod)) is not None:

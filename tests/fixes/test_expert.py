@@ -286,6 +286,12 @@ def test_a_taint_named_after_the_requested_resource() -> None:
     limits = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     first, *_ = titles_of(gpu, pod("me", containers=[{"name": "main", "resources": limits}]))
     assert first == "tolerate example.com/gpu=present:NoSchedule"
+    tolerations = [{"key": "example.com/gpu", "value": "true", "effect": "NoSchedule"}]
+    for its, is_meant in ((tolerations, True), ([], False)):
+        tolerated = "tolerate example.com/gpu=present:NoSchedule" in " ".join(
+            titles_of(gpu, pod("me", tolerations=its))
+        )
+        assert tolerated is is_meant
     for key, value, taint in (
         ("kubernetes.io/arch", "arm64", "kubernetes.io/arch=arm64:NoSchedule"),
         ("kubernetes.io/os", "windows", "node.kubernetes.io/os=windows:NoSchedule"),

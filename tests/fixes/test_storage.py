@@ -108,6 +108,14 @@ def titles(*objects: Manifest) -> list[str]:
             [claim("data"), storage_class(), volume("kept", claim_ref="other", uid="", phase="Available")],
             ["create a volume of 10Gi ReadWriteOnce of class waits for claim default/data"],
         ),
+        # a volume that is reserved for a claim of this name in another namespace
+        (
+            [
+                *(claim("data"), storage_class()),
+                volume("kept", phase="Available", claimRef={"namespace": "prod", "name": "data"}),
+            ],
+            ["reserve volume kept for claim default/data instead of prod/data, which does not exist"],
+        ),
         # a volume that is kept for a claim that is gone, its own of before first
         (
             [claim("data"), storage_class(), volume("kept", claim_ref="data", uid="before", phase="Released")],
@@ -493,6 +501,16 @@ def test_the_data_of_a_claim_that_is_recreated(policy: str, host: str, fate: str
     snapshot = kschedx.Snapshot.from_objects([here, user, storage_class(provisioner=DRIVER), going, kept])
     [fix] = kschedx.explain(snapshot, "default/me").fixes
     assert (fix.title, fix.costs) == ("delete and recreate claim default/data", (fate,))
+
+
+@pytest.mark.parametrize(("policy", "is_kept"), [("Retain", True), ("Delete", False)])
+def test_the_volume_of_a_claim_in_deletion_is_released_if_it_stays(policy: str, *, is_kept: bool) -> None:
+    going = claim("data", volume="v", storage_class="now", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    bound = volume("v", claim_ref="data", storage_class="now", csi=True, persistentVolumeReclaimPolicy=policy)
+    objects = [node("a"), ME, storage_class("now", waits=False, provisioner=DRIVER), going, bound]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
+    released = [fix for fix in fixes if "release volume v" in fix.title]
+    assert [fix.costs for fix in released] == ([()] if is_kept else [])
 
 
 def test_a_claim_in_use_is_not_recreated_for_another_pod() -> None:

@@ -2905,6 +2905,24 @@ def test_a_report_of_a_provisioner_has_its_fix(tmp_path: Path, report: str, fix:
     assert f"fix       {fix}" in result.out
 
 
+@pytest.mark.parametrize(("modes", "is_meant"), [("ReadWriteMany", True), ("ReadWriteOnce", False)])
+def test_a_claim_that_got_a_default_class_is_meant_for_a_free_volume(
+    tmp_path: Path, modes: str, *, is_meant: bool
+) -> None:
+    spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "d"}}
+    claim["metadata"] |= {"namespace": "default"}
+    claim |= {"spec": {**spec, "storageClassName": "late"}}
+    late: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}}
+    late |= {"provisioner": "disk.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
+    free: Manifest = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "share"}}
+    free |= {"spec": {"accessModes": [modes], "capacity": {"storage": "5Gi"}, "storageClassName": ""}}
+    free |= {"status": {"phase": "Available"}}
+    refused = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", "MULTI_NODE_MULTI_WRITER not supported")
+    out = why(tmp_path, "pod/x", claim, late, free, refused, pod("x", spec=USING)).out
+    assert ('delete and recreate claim default/d with storageClassName "", as volume share has it' in out) is is_meant
+
+
 def test_a_claim_with_a_missing_attributes_class_gets_no_volume_where_its_pod_fits(tmp_path: Path) -> None:
     spec = {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "d", "namespace": "default"}
@@ -3223,7 +3241,7 @@ def test_a_request_is_lowered_at_its_origin(tmp_path: Path, annotations: Manifes
                 "accessModes": ["ReadWriteOnce"],
                 "claimRef": {"namespace": "other", "name": "d"},
             },
-            "volume v, which claim default/d names, is bound to claim other/d",
+            "volume v, which claim default/d names, is reserved for claim other/d",
         ),
     ],
 )

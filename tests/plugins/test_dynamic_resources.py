@@ -702,7 +702,11 @@ def test_versions_with_another_allocator_are_undecided() -> None:
     pod = Snapshot.from_objects(objects)
     with pytest.raises(UndecidableError, match=r"requests devices \(gpu\): how kube-scheduler 1\.33 allocated them"):
         explain_pod(pod, "default/me", kube_version="1.33", feature_gates={"DynamicResourceAllocation": True})
-    assert explain_pod(pod, "default/me", kube_version="1.33").cycle.outcome is Outcome.SCHEDULED
+    with pytest.raises(UndecidableError, match=r"--kube-version 1\.34"):  # the driver's ResourceSlices show the gate
+        explain_pod(pod, "default/me", kube_version="1.33")
+    off = explain_pod(pod, "default/me", kube_version="1.33", feature_gates={"DynamicResourceAllocation": False})
+    without_slices = explain_pod(Snapshot.from_objects(objects[:-1]), "default/me", kube_version="1.33")
+    assert off.cycle.outcome is without_slices.cycle.outcome is Outcome.SCHEDULED
 
 
 def test_an_allocation_with_an_invalid_node_selector() -> None:

@@ -162,17 +162,21 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
     _group = FixGroup.CLUSTER
     volume: PersistentVolume  # the volume after the change
     holder: str  # the claim that it was bound to
-    has_same_name: bool  # whether that claim had the same name: it was recreated
+    has_same_name: bool = False  # whether that claim had the same name: it was recreated
     is_failed: bool = False  # whether the volume's deletion has failed, so that its data may be gone
+    reserved_for: str = ""  # the claim for which it is reserved instead, which is in another namespace than `holder`
     claim: PersistentVolumeClaim | None = None
     """The claim bound to the volume, if the volume controller binds it before the pod is scheduled."""
 
     @property
     def cost(self) -> Cost:
-        return Cost.REPAIR if self.has_same_name else Cost.AROUND
+        return Cost.REPAIR if self.has_same_name or self.reserved_for else Cost.AROUND
 
     @property
     def title(self) -> str:
+        if self.reserved_for:
+            instead = f"instead of {self.holder}, which does not exist"
+            return f"reserve volume {self.volume.name} for claim {self.reserved_for} {instead}"
         earlier = "earlier " if self.has_same_name else ""
         title = f"release volume {self.volume.name}, whose {earlier}claim {self.holder} is deleted"
         return f"{title}, if its data still exists" if self.is_failed else f"{title}; its data stays"
@@ -181,7 +185,8 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
         return proposal.with_objects(self.volume, *([] if self.claim is None else [self.claim]))
 
     def commands(self) -> tuple[str, ...]:
-        return (shell_command("kubectl patch pv {} -p {}", self.volume.name, {"spec": {"claimRef": None}}),)
+        reference = {"namespace": self.reserved_for.partition("/")[0]} if self.reserved_for else None
+        return (shell_command("kubectl patch pv {} -p {}", self.volume.name, {"spec": {"claimRef": reference}}),)
 
 
 # --- devices

@@ -189,7 +189,7 @@ class DynamicResources(
             claims = ", ".join(claim.name for claim in pod.spec.resource_claims)
             raise UndecidableError(
                 f"Pod {pod.key} requests devices ({claims}): how kube-scheduler {release.version} allocated them, "
-                "behind the gate DynamicResourceAllocation, is not known here; from 1.34 on it is"
+                "behind the gate DynamicResourceAllocation, is not known here; --kube-version 1.34 answers as 1.34 does"
             )
 
     def _extended_resources(self, pod: Pod) -> Mapping[str, int]:
