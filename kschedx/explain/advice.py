@@ -21,6 +21,8 @@ class Advice(Struct, frozen=True, kw_only=True):
     """An untried fix for an operator."""
 
     title: str
+    node: str = ""  # a node that the fix repairs and that, if it is cordoned, has to be uncordoned as well
+    why: str = ""  # what follows the title and the uncordoning
     changes: tuple[Change, ...] = ()
     commands: tuple[str, ...] = ()
     group: FixGroup | None = None  # None for the group of the changed objects

@@ -17,7 +17,7 @@ from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.names import (
     ARCH_LABELS,
     INSTANCE_TYPE,
@@ -59,15 +59,6 @@ class DevicePluginDown(RootCause, frozen=True, kw_only=True):
     pod: str = ""  # the plugin's pod, `namespace/name`; empty if the node has none
     finds_nothing: bool = False  # whether the pod runs, and the node has none of the resource
     repair: str = ""  # what lets the node publish its devices; empty if that is not known
-    node: str = ""  # the node of `pod`, if no node is known to have the hardware
-
-
-class PluginWithoutDevices(RootCause, frozen=True, kw_only=True):
-    """A device plugin that runs on a node and registers nothing there. The node may lack the hardware."""
-
-    pod: str  # `namespace/name`
-    node: str
-    resource: str
 
 
 # Nodes with the labels of some hardware that do not offer its device plugin's resource.
@@ -341,13 +332,20 @@ def _plugins_failing_everywhere(
             and down.pod
             and not down.finds_nothing
         ):
-            yield replace(down, text=down.text.removeprefix("its "), node=node)
+            advice = Advice(
+                title=f"repair {down.pod}",
+                node=node,
+                why=f", if {node} has the device",
+                commands=(why_command(down.pod),),
+                group=FixGroup.CLUSTER,
+            )
+            yield replace(down, text=down.text.removeprefix("its "), advice=(advice,))
             return
 
 
 def idle_plugins(
     snapshot: Snapshot, finding: InsufficientResource, hints: Iterable[HardwareHint]
-) -> Iterator[PluginWithoutDevices]:
+) -> Iterator[RootCause]:
     """Yield the first device plugin that runs, if no node has the resource, and no label names the hardware."""
     resource, pods = finding.resource, snapshot.pods
     capacities = (node.status.capacity.get(resource, "0") for node in snapshot.cluster.nodes)
@@ -357,7 +355,9 @@ def idle_plugins(
     for row in rows[:1]:
         key, node = pods.key(row), pods.node_names[row]
         text = f"device plugin {key} runs on {node}{_more_nodes_text(len(rows))}, and registers no {resource}"
-        yield PluginWithoutDevices(text=text, pod=key, node=node, resource=resource)
+        repair, why = f"if {node} has devices for {resource}, repair its driver or container runtime", "registers none"
+        advice = Advice(title=repair, node=node, why=f": its device plugin {why}", group=FixGroup.CAPACITY)
+        yield RootCause(text=text, advice=(advice,))
 
 
 def _is_plugin(name: str, resource: str) -> bool:

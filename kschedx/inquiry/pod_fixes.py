@@ -15,10 +15,6 @@ from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.claim_causes import SharedClaim
-from kschedx.explain.hardware import (
-    DevicePluginDown,
-    PluginWithoutDevices,
-)
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.pod_selectors import (
     MatchingPodCordoned,
@@ -63,7 +59,7 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, remove_field, with_spec
-from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
+from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.kube.kubectl import delete_pod, merge_patch, pod_logs, scale_workload
 from kschedx.kube.kueue import QUEUE_LABEL, ResourceFlavor
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -451,20 +447,15 @@ class PodFixes:
                     continue
                 case SharedClaim(claim=claim, is_of_node=is_of_node):
                     yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, "" if is_of_node else claim)
-                case DevicePluginDown(pod=plugin, node=node) if node:
-                    title = f"repair {plugin}{self._uncordoning(node)}, if {node} has the device"
-                    yield Fix.untried(title, commands=(why_command(plugin),), of_group=FixGroup.CLUSTER)
                 case DriverNotRegistered(driver=driver, node=node):
                     agents = agents_down(self.cycle.snapshot, node)
                     down = f" ({list_names(agents, 2)})" if agents else ""
                     repair = f"repair the node plugin of {driver} on {node}{down}, which then registers it"
                     yield Fix.untried(f"{repair}{self._uncordoning(node)}", by_default=FixGroup.CLUSTER)
-                case PluginWithoutDevices(node=node, resource=resource):
-                    repair = f"if {node} has devices for {resource}, repair its driver or container runtime"
-                    title = f"{repair}{self._uncordoning(node)}: its device plugin registers none"
-                    yield Fix.untried(title, of_group=FixGroup.CAPACITY)
                 case _:
-                    yield from map(Fix.of_advice, cause.advice)
+                    for advice in cause.advice:
+                        title = f"{advice.title}{self._uncordoning(advice.node)}{advice.why}"
+                        yield Fix.of_advice(replace(advice, title=title))
 
     def _uncordoning(self, name: str) -> str:
         """Return `, and uncordon gpu-1` for a cordoned node, without which an untried repair does not help."""
