@@ -32,12 +32,11 @@ from kschedx.controllers.rollouts import Rollout
 from kschedx.controllers.stateful_set import AdmittedPods, RefusedReplicas, admit_pods
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place
-from kschedx.explain.admission import QuotaLedger, charged_object, enforcing_namespaces
+from kschedx.explain.admission import QuotaLedger, charged_object, enforcing_namespaces, quotas_of
 from kschedx.explain.setup import Setup
 from kschedx.grouping import group_pairs
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import with_spec
-from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import (
     GENERATION_OF_TEMPLATE,
@@ -731,15 +730,15 @@ class Manager:
             self.refused[workload] = refused
 
     def _is_ruled(self, pods: Iterable[Pod]) -> bool:
-        snapshot = self._cluster.snapshot
-        ruled = {quota.metadata.namespace for quota in snapshot.of(ResourceQuota)}
-        ruled |= {*snapshot.limit_ranges, *enforcing_namespaces(snapshot, self._setup.release)}
-        return bool(ruled) and any(pod.metadata.namespace in ruled for pod in pods)
+        snapshot, quotas = self._cluster.snapshot, quotas_of(self._cluster.snapshot)
+        ruled = {*snapshot.limit_ranges, *enforcing_namespaces(snapshot, self._setup.release)}
+        spaces = {pod.metadata.namespace for pod in pods} if ruled or quotas else set()
+        return not spaces.isdisjoint(ruled) or any(quota.covers(space) for quota in quotas for space in spaces)
 
     def delete_pod(self, row: int) -> None:
         """Delete a pod; quotas stop counting it."""
         snapshot = self._cluster.snapshot
-        if snapshot.of(ResourceQuota):
+        if quotas_of(snapshot):
             quotas = QuotaLedger(snapshot, self._setup.release)
             quotas.give(self._cluster.pods[row])
             self._cluster.put(quotas.apply_to(snapshot))
@@ -755,7 +754,7 @@ class Manager:
     def _are_objects_admitted(self, workload: Workload, manifest: Manifest, wanted: int) -> bool:
         """Whether quotas admit a new workload and the ReplicaSet of a Deployment; they count what they admit."""
         snapshot = self._cluster.snapshot
-        if not any(quota.metadata.namespace == workload.namespace for quota in snapshot.of(ResourceQuota)):
+        if not any(quota.covers(workload.namespace) for quota in quotas_of(snapshot)):
             return True
         quotas = QuotaLedger(snapshot, self._setup.release)
         refusal = quotas.take(charged_object(workload.kind, workload.namespace, workload.name))

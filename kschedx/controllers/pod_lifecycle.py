@@ -36,7 +36,7 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kubectl import dump_objects
 from kschedx.kube.other_schedulers import OpenShiftScheduler
-from kschedx.kube.resources import ResourceQuota
+from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota
 from kschedx.kube.scalars import earlier
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, stay_seconds
@@ -216,6 +216,8 @@ def quota_kinds(snapshot: Snapshot, namespace: str, message: str) -> tuple[str, 
     """Return the kinds of the quota that a recorded refusal may name. OpenShift refuses with the same words for a
     ClusterResourceQuota (pkg/admission/quota/clusterresourcequota of openshift/apiserver-library-go)."""
     match = _QUOTA.search(message)
+    if match is not None and any(quota.name == match["quota"] for quota in snapshot.of(ClusterResourceQuota)):
+        return (CLUSTER_RESOURCE_QUOTA,)
     known = quota_names(snapshot, namespace)
     if match is None or match["quota"] in (None, *known) or not _is_openshift(snapshot):
         return (_RESOURCE_QUOTA,)

@@ -14,9 +14,8 @@ from kschedx.apiserver.resource_quota import claim_not_created, create_error_tex
 from kschedx.controllers.deployment import NoRollout, NoRolloutReason, StatefulSetUpdate, strategy_of
 from kschedx.controllers.states import NotRead
 from kschedx.controllers.workloads import Workload, first_ordinal, wanted_replicas
-from kschedx.explain.admission import QuotaLedger
+from kschedx.explain.admission import QuotaLedger, quotas_of
 from kschedx.kube.decoding import Manifest, map_at
-from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim, own_claims
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, REVISION_HASH
@@ -183,7 +182,7 @@ def admit_pods(
 ) -> AdmittedPods:
     """Return the admitted pods, which the quotas count from now on. `snapshot` has the claims of the pods, `known` are
     the claims from before."""
-    if isinstance(pods, PodCopies) and pods and not snapshot.of(ResourceQuota):
+    if isinstance(pods, PodCopies) and pods and not quotas_of(snapshot):
         words = quotas.take(pods[0])  # the result for one pod without claims holds for all
         refusal = "" if words is None else create_error_text(pods[0], words)
         return AdmittedPods(

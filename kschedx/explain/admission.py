@@ -55,7 +55,8 @@ from kschedx.kube.decoding import Manifest, decode, encode, is_stored
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import OF_OPENSHIFT
-from kschedx.kube.resources import ResourceQuota
+from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota, SharedQuota
+from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import FINISHED, Namespace, ObjectMeta, Pod, ServiceAccount
 from kschedx.kube.typos import nearest_name, variables_hint
@@ -178,8 +179,56 @@ def _refused_by_quota(snapshot: Snapshot, new: New, release: Release) -> str | N
             if refusal is not None:
                 return forbidden_text(new, refusal)
     on = release.gates.get(_POD_LEVEL, False)
-    quotas = _quotas(snapshot, new.metadata.namespace, on)
-    return quota_refusal(new, quotas, pod_level_resources=on) if quotas else None
+    own = [quota for quota in quotas_of(snapshot) if quota.covers(new.metadata.namespace)]
+    quotas = _counted(snapshot, own, on)
+    refusals = (
+        quota_refusal(new, group, pod_level_resources=on)
+        for is_shared in (False, True)  # the plugin for ClusterResourceQuotas is the last one
+        if (group := [quota for quota in quotas if isinstance(quota, SharedQuota) is is_shared])
+    )
+    return next(filter(None, refusals), None)
+
+
+def quotas_of(snapshot: Snapshot) -> tuple[ResourceQuota, ...]:
+    """Return all ResourceQuotas, and ClusterResourceQuotas as quotas of the namespaces that they select."""
+    return (*snapshot.of(ResourceQuota), *_shared_quotas(snapshot))
+
+
+def _shared_quotas(snapshot: Snapshot) -> Iterator[SharedQuota]:
+    """Yield the ClusterResourceQuotas, with their current usage if it was counted before. Upstream:
+    pkg/admission/quota/clusterresourcequota and pkg/quota/clusterquotamapping of openshift/apiserver-library-go."""
+    counted = {quota.metadata.name: quota for quota in snapshot.of(SharedQuota)}
+    for quota in snapshot.of(ClusterResourceQuota):
+        known = counted.get(quota.metadata.name)
+        if known is not None and known.spec == quota.spec.quota:
+            yield known
+            continue
+        yield SharedQuota(
+            metadata=quota.metadata,
+            spec=quota.spec.quota,
+            status=quota.status.total,
+            namespaces=frozenset(_selected_namespaces(snapshot, quota)),
+        )
+
+
+def _selected_namespaces(snapshot: Snapshot, quota: ClusterResourceQuota) -> Iterator[str]:
+    """Yield the namespaces that a ClusterResourceQuota selects, and those in its status that the snapshot lacks."""
+    selector = compile_selector(quota.spec.selector.labels or LabelSelector())
+    annotations = {space.metadata.name: space.metadata.annotations for space in snapshot.of(Namespace)}
+    for name, labels in snapshot.namespaces.items():
+        if selector.matches(labels) and quota.spec.selector.annotations.items() <= annotations.get(name, {}).items():
+            yield name
+    yield from (each.namespace for each in quota.status.namespaces if each.namespace not in snapshot.namespaces)
+
+
+def with_quotas(snapshot: Snapshot, quotas: Iterable[ResourceQuota]) -> Snapshot:
+    """Return the snapshot with the usage of these quotas, which are all."""
+    every = tuple(quotas)
+    shared = [quota for quota in every if isinstance(quota, SharedQuota)]
+    if shared:
+        snapshot = snapshot.with_records(SharedQuota, shared)
+    own = [quota for quota in every if not isinstance(quota, SharedQuota)]
+    return snapshot.with_records(ResourceQuota, own) if own else snapshot
 
 
 class QuotaLedger:
@@ -189,13 +238,11 @@ class QuotaLedger:
         """The objects of the snapshot are counted."""
         self._release = release
         self._pod_level = release.gates.get(_POD_LEVEL, False)
-        quotas = _counted(snapshot, snapshot.of(ResourceQuota), self._pod_level)
-        self._snapshot = snapshot.with_records(ResourceQuota, quotas) if quotas else snapshot
+        self._snapshot = with_quotas(snapshot, _counted(snapshot, quotas_of(snapshot), self._pod_level))
 
     def apply_to(self, snapshot: Snapshot) -> Snapshot:
         """Return another snapshot of the cluster with the current quota usage."""
-        quotas = self._snapshot.of(ResourceQuota)
-        return snapshot.with_records(ResourceQuota, quotas) if quotas else snapshot
+        return with_quotas(snapshot, quotas_of(self._snapshot))
 
     def take(self, new: New) -> str | None:
         """Count an object, or return why it is refused, in the API server's words. For a pod whose controller exists,
@@ -217,15 +264,11 @@ class QuotaLedger:
         self._change(gone, release_usage)
 
     def _change(self, item: New, by: _Change) -> None:
-        quotas = self._snapshot.of(ResourceQuota)
-        if quotas:
-            changed = (
-                by(quota, item, pod_level_resources=self._pod_level)
-                if quota.metadata.namespace == item.metadata.namespace
-                else quota
-                for quota in quotas
-            )
-            self._snapshot = self._snapshot.with_records(ResourceQuota, changed)
+        changed = (
+            by(quota, item, pod_level_resources=self._pod_level) if quota.covers(item.metadata.namespace) else quota
+            for quota in quotas_of(self._snapshot)
+        )
+        self._snapshot = with_quotas(self._snapshot, changed)
 
 
 def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
@@ -274,9 +317,9 @@ def with_allowed(
     """Return the `applied` cluster whose quotas count the claims and workloads that are `new`, and why each of these is
     refused. Refused objects are removed."""
     namespaces = {item.metadata.namespace for item in new}
-    ruled = {quota.metadata.namespace for quota in applied.of(ResourceQuota)} | {*applied.limit_ranges}
-    ruled |= applied.terminating_namespaces
-    if namespaces.isdisjoint(ruled):
+    ruled = {*applied.limit_ranges} | applied.terminating_namespaces
+    quotas = quotas_of(applied)
+    if namespaces.isdisjoint(ruled) and not any(quota.covers(name) for quota in quotas for name in namespaces):
         return applied, (None,) * len(new)
     without = replace(applied.storage, claims=before.storage.claims)
     ledger = QuotaLedger(replace(applied, workloads=before.workloads, storage=without), release)
@@ -293,19 +336,18 @@ def with_allowed(
     return held, refusals
 
 
-def _quotas(snapshot: Snapshot, namespace: str, on: bool) -> tuple[ResourceQuota, ...]:
-    own = [quota for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace]
-    return _counted(snapshot, own, on)
-
-
 def _counted(snapshot: Snapshot, quotas: Sequence[ResourceQuota], on: bool) -> tuple[ResourceQuota, ...]:
     """Count the usage of quotas without a status."""
     return tuple(
-        quota
-        if quota.status.hard
-        else with_status(quota, _objects(snapshot, quota.metadata.namespace), pod_level_resources=on)
+        quota if quota.status.hard else with_status(quota, _counted_objects(snapshot, quota), pod_level_resources=on)
         for quota in quotas
     )
+
+
+def _counted_objects(snapshot: Snapshot, quota: ResourceQuota) -> Iterator[New]:
+    namespaces = quota.namespaces if isinstance(quota, SharedQuota) else (quota.metadata.namespace,)
+    for namespace in sorted(namespaces):
+        yield from _objects(snapshot, namespace)
 
 
 def _objects(snapshot: Snapshot, namespace: str) -> Iterator[New]:

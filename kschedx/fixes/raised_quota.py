@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +12,7 @@ from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, quota_kind
 from kschedx.kube.documents import Change, Target, merged_fields
 from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.quantity import Quantity, parse_quantity
-from kschedx.kube.resources import ResourceQuota, ScopedResourceSelectorRequirement
+from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota, ScopedResourceSelectorRequirement
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -51,7 +52,11 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
     if CLUSTER_RESOURCE_QUOTA in kinds:
         patch = {"spec": {"quota": {"hard": hard}}}
         command = merge_patch("clusterresourcequota", "", name, patch) if len(kinds) == 1 else ""
-        return RaisedQuota(title=f"{phrase} in {' or '.join(kinds)} {name}", command=command, snapshot=snapshot)
+        return RaisedQuota(
+            title=f"{phrase} in {' or '.join(kinds)} {name}",
+            command=command,
+            snapshot=_with_larger(snapshot, name, hard),
+        )
     target = Target(api_version="v1", kind="ResourceQuota", namespace=namespace, name=name)
     if own is not None:
         larger = replace(
@@ -67,6 +72,20 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
         changes=(target.patched(*merged_fields("/spec/hard", hard)),),
         snapshot=snapshot,
     )
+
+
+def _with_larger(snapshot: Snapshot, name: str, hard: Mapping[str, str]) -> Snapshot:
+    """Return the cluster with a larger ClusterResourceQuota of this name, if it is read."""
+
+    def larger(quota: ClusterResourceQuota) -> ClusterResourceQuota:
+        spec, total = quota.spec, quota.status.total
+        spec = replace(spec, quota=replace(spec.quota, hard={**spec.quota.hard, **hard}))
+        total = replace(total, hard={**total.hard, **hard}) if total.hard else total
+        return replace(quota, spec=spec, status=replace(quota.status, total=total))
+
+    quotas = snapshot.of(ClusterResourceQuota)
+    changed = (larger(quota) if quota.metadata.name == name else quota for quota in quotas)
+    return snapshot.with_records(ClusterResourceQuota, changed) if quotas else snapshot
 
 
 def _scope_text(scope: ScopedResourceSelectorRequirement) -> str:

@@ -11,7 +11,7 @@ from kschedx.controllers import states, workloads
 from kschedx.controllers.daemon_set import compares_taints
 from kschedx.controllers.stateful_set import admit_pods
 from kschedx.errors import InputError, Place
-from kschedx.explain.admission import QuotaLedger
+from kschedx.explain.admission import QuotaLedger, quotas_of
 from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocument
@@ -23,7 +23,7 @@ from kschedx.inquiry.node_usage import NodeUsage
 from kschedx.inquiry.pod import find_fixes
 from kschedx.kube.documents import Document, Json, document
 from kschedx.kube.names import CPU, MEMORY, PODS
-from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request
+from kschedx.kube.resources import node_allocatable, pod_request
 from kschedx.kube.types import Pod
 from kschedx.progress import Phase, report_progress
 from kschedx.results import Shown
@@ -276,7 +276,7 @@ def _explain(simulator: Simulator, setup: Setup, row: int) -> Explanation:
 def _most_pods(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:
     """Return more pods than fit on all nodes and one more, by the checks of NodeResourcesFit. With a quota, only the
     nodes' limits on the number of pods count, because the quota refuses first."""
-    has_quota = any(quota.metadata.namespace == pod.metadata.namespace for quota in snapshot.of(ResourceQuota))
+    has_quota = any(quota.covers(pod.metadata.namespace) for quota in quotas_of(snapshot))
     is_compared = "NodeResourcesFit" in setup.profile_of(pod).points.get("filter", ()) and not has_quota
     fresh = pod_request(pod.spec, type(pod.status)(), request_options(setup.release))  # a copy was never resized
     needed = fresh.amounts if is_compared else {}

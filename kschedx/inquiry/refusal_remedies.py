@@ -32,7 +32,7 @@ from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.stateful_set import over_quota
 from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
 from kschedx.errors import InputError, NotAdmittedError, UndecidableError, closest
-from kschedx.explain.admission import enforced_standard, service_accounts
+from kschedx.explain.admission import enforced_standard, quotas_of, service_accounts
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.hardware import admin_access
 from kschedx.explain.setup import Subject
@@ -48,7 +48,6 @@ from kschedx.kube.documents import Change, Target, pointer, remove_field, set_fi
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.quantity import Quantity, parse_quantity
-from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import toleration_text
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.typos import nearest_name
@@ -449,9 +448,8 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
                     yield f"/spec/{kind}/{index}", str(item.get("name")), item
 
     def _exceeded_quota_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
-        named = self._namespace, match["quota"]
-        quotas = self.snapshot.of(ResourceQuota)
-        own = [quota for quota in quotas if (quota.metadata.namespace, quota.metadata.name) == named]
+        named = (quota for quota in quotas_of(self.snapshot) if quota.metadata.name == match["quota"])
+        own = [quota for quota in named if quota.covers(self._namespace)]
         scopes = {scope.scope_name for quota in own for scope in quota.scopes}
         if "BestEffort" in scopes:
             first = next(iter(list_at(self.manifest, "spec", "containers")), {})

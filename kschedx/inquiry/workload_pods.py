@@ -23,7 +23,7 @@ from kschedx.controllers.rollouts import Rollout
 from kschedx.controllers.stateful_set import admit_pods, without_claims
 from kschedx.controllers.workloads import Workload, member_rows
 from kschedx.errors import NotAdmittedError, Place
-from kschedx.explain.admission import QuotaLedger
+from kschedx.explain.admission import QuotaLedger, quotas_of
 from kschedx.explain.causes import NodeIfFirst
 from kschedx.explain.notes import AFTER_CHANGES, Note
 from kschedx.explain.setup import Setup, Subject, claim_refusal_note
@@ -41,7 +41,6 @@ from kschedx.inquiry.what_if import simulate
 from kschedx.kube.custom_resources import TemplatePodCount
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import with_spec
-from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import kind_and_group
@@ -494,7 +493,7 @@ class ManifestQuestions:
         known = {workload: manifest for workload, manifest in stored if manifest is not None}
         self._simulator = Simulator(snapshot, setup, SimulationOptions(needs_volumes=False), known=known)
         self._simulator.first_row = len(snapshot.pods)
-        if snapshot.of(ResourceQuota):
+        if quotas_of(snapshot):
             self._simulator.put(QuotaLedger(snapshot, setup.release).apply_to(snapshot))
         self.groups: list[ReplicaGroup] = []
         self._standing: dict[Workload, workloads.StandingPods] = {}

@@ -238,6 +238,10 @@ _ROWS = (
         leaves="whether a ResourceQuota refuses a new pod",
     ),
     ResourceKind(
+        name="ClusterResourceQuota", group=resources.QUOTA_GROUP, is_namespaced=False, is_optional=True,
+        record=resources.ClusterResourceQuota, addon="OpenShift",
+    ),
+    ResourceKind(
         name="RuntimeClass", group="node.k8s.io", versions=_SINCE_BETA, is_namespaced=False, record=types.RuntimeClass,
         leaves="what a RuntimeClass adds to its pods",
     ),

@@ -14,7 +14,16 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resource
 from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, resource_amount, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
-from kschedx.kube.types import Container, ContainerStatus, KubernetesObject, PodSpec, PodStatus, ResourceRequirements
+from kschedx.kube.selectors import LabelSelector
+from kschedx.kube.types import (
+    Container,
+    ContainerStatus,
+    KubernetesObject,
+    Labels,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
 
 # The assumed requests of a pod on a node until 1.31 (calculateResource in pkg/scheduler/framework/types.go).
 
@@ -462,6 +471,49 @@ class ResourceQuota(KubernetesObject, frozen=True, kw_only=True):
         for name in self.spec.scopes:
             yield ScopedResourceSelectorRequirement(scope_name=name, operator="Exists")
         yield from self.spec.scope_selector.match_expressions if self.spec.scope_selector is not None else ()
+
+    def covers(self, namespace: str) -> bool:
+        return self.metadata.namespace == namespace
+
+
+class SharedQuota(ResourceQuota, frozen=True, kw_only=True):
+    """A ClusterResourceQuota as a quota of all namespaces that it selects."""
+
+    namespaces: frozenset[str] = frozenset()
+
+    def covers(self, namespace: str) -> bool:
+        return namespace in self.namespaces
+
+
+QUOTA_GROUP = "quota.openshift.io"
+
+
+class _ClusterQuotaSelector(Struct, frozen=True, kw_only=True):
+    """Both parts have to match a namespace; an absent part matches all."""
+
+    labels: LabelSelector | None = None
+    annotations: Labels = {}
+
+
+class _ClusterQuotaSpec(Struct, frozen=True, kw_only=True):
+    selector: _ClusterQuotaSelector = _ClusterQuotaSelector()
+    quota: _ResourceQuotaSpec = _ResourceQuotaSpec()
+
+
+class _NamespaceUsage(Struct, frozen=True, kw_only=True):
+    namespace: str = ""
+
+
+class _ClusterQuotaStatus(Struct, frozen=True, kw_only=True):
+    total: ResourceQuotaStatus = ResourceQuotaStatus()
+    namespaces: tuple[_NamespaceUsage, ...] = ()
+
+
+class ClusterResourceQuota(KubernetesObject, frozen=True, kw_only=True):
+    """OpenShift's quota of several namespaces (quota/v1 of openshift/api)."""
+
+    spec: _ClusterQuotaSpec = _ClusterQuotaSpec()
+    status: _ClusterQuotaStatus = _ClusterQuotaStatus()
 
 
 # The quality-of-service class of a pod (ComputePodQOS in pkg/apis/core/v1/helper/qos).

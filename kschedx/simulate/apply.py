@@ -20,12 +20,11 @@ from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads
 from kschedx.controllers.workload_lifecycle import creates_no_pods
 from kschedx.controllers.workloads import Workload, is_controlled, loss_reason, replica_sets_of, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place, nearest
-from kschedx.explain.admission import QuotaLedger, charged_object, require_served
+from kschedx.explain.admission import QuotaLedger, charged_object, quotas_of, require_served
 from kschedx.explain.setup import admit
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document
-from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, stay_seconds
 from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint, controller_of
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
@@ -475,7 +474,7 @@ class ClusterChanges:
                 new.clear()
             cluster = self.snapshot
 
-        has_quotas = bool(cluster.of(ResourceQuota))
+        has_quotas = bool(quotas_of(cluster))
         for manifest, place in manifests:
             workload = workloads.workload_of(manifest)
             if has_quotas or workload.key in new:
@@ -533,12 +532,12 @@ class ClusterChanges:
 
     def _count_quotas(self) -> None:
         """Update quotas without a status, before new pods and claims that may be refused."""
-        if self.snapshot.of(ResourceQuota):
+        if quotas_of(self.snapshot):
             self._simulator.put(QuotaLedger(self.snapshot, self._setup.release).apply_to(self.snapshot))
 
     def _count(self, pods: Sequence[Pod], *, came: bool) -> None:
         """Let quotas count admitted pods, or stop counting deleted ones."""
-        if pods and bool(self.snapshot.of(ResourceQuota)):
+        if pods and bool(quotas_of(self.snapshot)):
             quotas = QuotaLedger(self.snapshot, self._setup.release)
             for pod in pods:
                 if came:
@@ -549,7 +548,7 @@ class ClusterChanges:
 
     def _discount(self, workload: Workload) -> None:
         """Let quotas stop counting a workload."""
-        if self.snapshot.of(ResourceQuota):
+        if quotas_of(self.snapshot):
             quotas = QuotaLedger(self.snapshot, self._setup.release)
             quotas.give(charged_object(workload.kind, workload.namespace, workload.name))
             self._simulator.put(quotas.apply_to(self.snapshot))
