@@ -74,7 +74,7 @@ def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bo
     release = resolve(version)
     conditions = (condition for group in snapshot.pod_groups.values() for condition in group.status.conditions)
     is_of_groups = any(condition.type in GROUP_CONDITIONS for condition in conditions)
-    names = ("GenericWorkload", "GangScheduling") if is_of_groups else ()
+    names: tuple[str, ...] = ("GenericWorkload", "GangScheduling") if is_of_groups else ()
     if snapshot.devices.slices and not release.enabled("DynamicResourceAllocation"):
         names += ("DynamicResourceAllocation",)
     known = specs(release.version)
