@@ -105,7 +105,7 @@ def find_targets(snapshot: Snapshot, target: str, namespace: str = "default") ->
     """
     referred = _parse_reference(target, namespace)
     if "." in target.rpartition("/")[0]:  # job.batch.volcano.sh/NAME is not a Job of Kubernetes
-        custom = [*_stored_custom_resources(snapshot, target, namespace)]
+        custom = [*_stored_custom_resources(snapshot, _Reference.parsed(target, namespace))]
         referred = None if custom else referred
     if referred is not None:
         return [_named_object(snapshot, *referred)]
@@ -118,12 +118,26 @@ def referred_kind(target: str) -> str | None:
     return None if referred is None else referred[0]
 
 
-def _split(target: str, namespace: str) -> tuple[str, str, str, str]:
-    """Return namespace, word for the kind, group, and name in `NAMESPACE/jobset.jobset.x-k8s.io/NAME`, of which only
-    word and name are required."""
-    *space, kind, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
-    word, _, group = kind.lower().partition(".")
-    return space[0] if space else namespace, word, group, name
+class _Reference(Struct, frozen=True, kw_only=True):
+    """The object that a target names by its kind."""
+
+    namespace: str
+    word: str  # for its kind, such as `jobset` or `jobsets`; empty if the target has no kind
+    group: str = ""  # the start of its API group
+    name: str
+
+    @classmethod
+    def parsed(cls, target: str, namespace: str) -> _Reference:
+        """Return the object of `NAMESPACE/jobset.jobset.x-k8s.io/NAME`, of which only word and name are required."""
+        *space, kind, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+        word, _, group = kind.lower().partition(".")
+        return cls(namespace=space[0] if space else namespace, word=word, group=group, name=name)
+
+    def is_named(self, kind: str, namespace: str, name: str) -> bool:
+        return (namespace, name) == (self.namespace, self.name) and self.word in _words_for(kind)
+
+    def is_among(self, owners: Iterable[OwnerReference]) -> bool:
+        return any(self.is_named(owner.kind, self.namespace, owner.name) for owner in owners)
 
 
 def _pending_or_last(pods: PodTable, rows: Sequence[int]) -> Sequence[PodInQuestion]:
@@ -134,9 +148,9 @@ def _pending_or_last(pods: PodTable, rows: Sequence[int]) -> Sequence[PodInQuest
 
 def _parse_reference(target: str, namespace: str) -> tuple[str, str, str] | None:
     """Return the kind, namespace, and name in `pod/NAME`, `deploy/NAME`, or `NAMESPACE/deploy/NAME`."""
-    namespace, word, _, name = _split(target, namespace)
-    kind = SHORT_NAMES.get(word)
-    return None if kind is None or target.startswith(("/", ".", "~")) else (kind, namespace, name)
+    meant = _Reference.parsed(target, namespace)
+    kind = SHORT_NAMES.get(meant.word)
+    return None if kind is None or target.startswith(("/", ".", "~")) else (kind, meant.namespace, meant.name)
 
 
 def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> PodInQuestion:
@@ -265,19 +279,14 @@ def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
     return {**stored, **{name: workload for name, workload in of_pods.items() if workload.kind != "Pod"}}
 
 
-def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> PodInQuestion | None:
+def _held_by_kueue(snapshot: Snapshot, meant: _Reference) -> PodInQuestion | None:
     """Return a pod of `jobset/NAME` or `workload/NAME` that Kueue suspends: one of the first pod set, with Kueue's
     scheduling gate."""
-    namespace, word, _, name = _split(target, namespace)
     for workload in snapshot.of(kueue.Workload):
-        names = {
-            ("workload", workload.metadata.name),
-            ("workloads", workload.metadata.name),
-            ("wl", workload.metadata.name),
-        }
-        for owner in workload.metadata.owner_references:
-            names |= {(owner.kind.lower(), owner.name), (f"{owner.kind.lower()}s", owner.name)}
-        if workload.metadata.namespace == namespace and (word, name) in names and workload.spec.pod_sets:
+        metadata = workload.metadata
+        is_meant = meant.is_named("Workload", metadata.namespace, metadata.name)
+        is_owned = metadata.namespace == meant.namespace and meant.is_among(metadata.owner_references)
+        if (is_meant or is_owned) and workload.spec.pod_sets:
             return pod_of_workload(workload)
     return None
 
@@ -290,8 +299,8 @@ def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tu
         is_done = workload.has("Admitted") or workload.has("Finished")
         if owner is None or is_done or not workload.spec.pod_sets or within not in (None, namespace):
             continue
-        target = f"{namespace}/{owner.kind}/{owner.name}"
-        if owner.kind not in (*MAKING_PODS, "Pod") and not _custom_resource_rows(snapshot, target, namespace):
+        own = _Reference(namespace=namespace, word=owner.kind.lower(), name=owner.name)
+        if owner.kind not in (*MAKING_PODS, "Pod") and not _custom_resource_rows(snapshot, own):
             number = sum(pod_set.count for pod_set in workload.spec.pod_sets)
             yield pod_of_workload(workload), f"{owner.kind} {owner.name}", number
 
@@ -313,47 +322,42 @@ def pod_of_workload(workload: kueue.Workload) -> PodInQuestion:
     return PodInQuestion(manifest={"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)})
 
 
-def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> PodInQuestion | None:
+def _scaled_by(snapshot: Snapshot, meant: _Reference) -> PodInQuestion | None:
     """Return the object that `hpa/NAME` or `scaledobject/NAME` scales."""
-    namespace, word, _, name = _split(target, namespace)
     every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
     for item in (*every, *snapshot.of(ScaledObject)):
-        is_named = (item.metadata.namespace, item.metadata.name) == (namespace, name)
-        if is_named and word in _words_for(type(item).__name__):
+        if meant.is_named(type(item).__name__, item.metadata.namespace, item.metadata.name):
             scaled = item.spec.scale_target_ref
-            whose = f"{type(item).__name__} {namespace}/{name} scales {scaled.kind} {scaled.name}"
+            whose = f"{type(item).__name__} {meant.namespace}/{meant.name} scales {scaled.kind} {scaled.name}"
             if scaled.kind in (HorizontalPodAutoscaler.__name__, ScaledObject.__name__):
                 raise InputError(f"{whose}, which has no pods of its own")
             try:
-                return find_target(snapshot, f"{namespace}/{scaled.kind.lower()}/{scaled.name}")
+                return find_target(snapshot, f"{meant.namespace}/{scaled.kind.lower()}/{scaled.name}")
             except InputError as error:
                 raise InputError(f"{whose}: {error}") from None
     return None
 
 
-def _custom_resource_rows(snapshot: Snapshot, target: str, namespace: str) -> list[int]:
+def _custom_resource_rows(snapshot: Snapshot, meant: _Reference) -> list[int]:
     """Return the rows of the pods that `jobset/NAME` or `lws/NAME` owns, directly or through a workload."""
-    namespace, word, _, name = _split(target, namespace)
     pods = snapshot.pods
     owned: dict[tuple[OwnerReference, ...], bool] = {}
     rows = []
     for row in range(len(pods)):
-        if pods.namespaces[row] == namespace and (owners := pods.owners[row]):
+        if pods.namespaces[row] == meant.namespace and (owners := pods.owners[row]):
             if owners not in owned:
-                chain = (*owners, *_owners_of(snapshot, namespace, owners))
-                owned[owners] = any(owner.name == name and word in _words_for(owner.kind) for owner in chain)
+                owned[owners] = meant.is_among((*owners, *_owners_of(snapshot, meant.namespace, owners)))
             if owned[owners]:
                 rows.append(row)
     return rows
 
 
-def _of_group(snapshot: Snapshot, target: str, namespace: str) -> Sequence[PodInQuestion]:
+def _of_group(snapshot: Snapshot, meant: _Reference) -> Sequence[PodInQuestion]:
     """Return a pod of `podgroup/NAME`: the first pending one, else the last; without pods, those of the custom resource
     for which its scheduler created the group. Raises `InputError` if there are none."""
-    namespace, word, _, name = _split(target, namespace)
-    if word not in _words_for("PodGroup"):
+    if meant.word not in _words_for("PodGroup"):
         return []
-    pods = snapshot.pods
+    pods, namespace, name = snapshot.pods, meant.namespace, meant.name
     marked = pods.labels.where(lambda labels: name in _group_marks(labels))
     marked |= pods.annotations.where(lambda annotations: name in _group_marks(annotations))
     marked |= pods.specs.where(
@@ -367,7 +371,8 @@ def _of_group(snapshot: Snapshot, target: str, namespace: str) -> Sequence[PodIn
         owner = metadata.controller
         if owner is not None and (metadata.namespace, metadata.name) == (namespace, name):
             group = owner.api_version.rpartition("/")[0]
-            if own := [*_stored_custom_resources(snapshot, f"{owner.kind}.{group}/{owner.name}".lower(), namespace)]:
+            maker = _Reference(namespace=namespace, word=owner.kind.lower(), group=group, name=owner.name)
+            if own := [*_stored_custom_resources(snapshot, maker)]:
                 return own
     raise InputError(f'no pod of a PodGroup "{name}" in namespace "{namespace}"')
 
@@ -402,6 +407,7 @@ _CALLED = {
     "FlinkDeployment": ("flinkdep",),
     "Elasticsearch": ("es",),
     "CloneSet": ("clone",),
+    "Workload": ("wl",),
 }
 """Short names of the CustomResourceDefinitions that are not the kind's capital letters."""
 
@@ -411,28 +417,23 @@ def _words_for(kind: str) -> tuple[str, ...]:
     return kind.lower(), f"{kind.lower()}s", "".join(filter(str.isupper, kind)).lower(), *_CALLED.get(kind, ())
 
 
-def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) -> Iterator[PodInQuestion]:
+def _stored_custom_resources(snapshot: Snapshot, meant: _Reference) -> Iterator[PodInQuestion]:
     """Yield a pod for each template of the custom resource in `jobset/NAME` or `jobsets.jobset.x-k8s.io/NAME`."""
-    namespace, word, group, name = _split(target, namespace)
-    for (key, there, called), raw in snapshot.custom_resources.items():
-        kind, _, its_group = key.partition(".")
-        is_meant = word in _words_for(kind) and its_group.startswith(group)
-        if is_meant and (there, called) == (namespace, name):
+    for (key, namespace, name), raw in snapshot.custom_resources.items():
+        kind, _, group = key.partition(".")
+        if group.startswith(meant.group) and meant.is_named(kind, namespace, name):
             manifest = with_referenced_template(snapshot, msgspec.json.decode(raw))
             written, state = written_from_custom_resource(manifest), workload_lifecycle(snapshot, manifest)
             yield from written if state is None or state.is_open else islice(written, 1)
             return
 
 
-def _refused_replicas(snapshot: Snapshot, target: str, namespace: str) -> Iterator[PodInQuestion]:
+def _refused_replicas(snapshot: Snapshot, meant: _Reference) -> Iterator[PodInQuestion]:
     """Yield the pod of each ReplicaSet of a custom resource, such as a Rollout's, whose pods the API server refuses."""
-    namespace, word, _, name = _split(target, namespace)
     for (kind, space, _), raw in snapshot.workloads.items():
-        if kind == "ReplicaSet" and space == namespace:
-            owners = stored_metadata(raw).owner_references
-            is_meant = any(owner.name == name and word in _words_for(owner.kind) for owner in owners)
-            manifest = msgspec.json.decode(raw) if is_meant else {}
-            if is_meant and isinstance(workload_lifecycle(snapshot, manifest), Refused):
+        if kind == "ReplicaSet" and space == meant.namespace and meant.is_among(stored_metadata(raw).owner_references):
+            manifest = msgspec.json.decode(raw)
+            if isinstance(workload_lifecycle(snapshot, manifest), Refused):
                 yield written_from(snapshot, manifest)
 
 
@@ -445,21 +446,22 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
         row = _single_row(snapshot, name if slash else target, space if slash else namespace)
     if row is not None:
         return [PodInQuestion.of_cluster(snapshot.pods[row])]
-    custom = [*_stored_custom_resources(snapshot, target, namespace)]
-    if rows := _custom_resource_rows(snapshot, target, namespace):
+    referred = _Reference.parsed(target, namespace)
+    custom = [*_stored_custom_resources(snapshot, referred)]
+    if rows := _custom_resource_rows(snapshot, referred):
         created = _pending_or_last(snapshot.pods, rows)
         lifecycle = workload_lifecycle(snapshot, custom[0].workload or {}) if custom else None
         if all(pod.stored is not None and pod.stored.spec.node_name for pod in created):
             if isinstance(lifecycle, Paused):
                 return custom
-            return [*_refused_replicas(snapshot, target, namespace)] or created
+            return [*_refused_replicas(snapshot, referred)] or created
         count = custom[0].count if lifecycle is None and len(custom) == len(created) == 1 else None
         # the answer about the resource counts its other pods; one beyond them belongs to an update
         return custom if count is not None and len(rows) <= (count.number or 0) else created
-    if of_group := _of_group(snapshot, target, namespace):
+    if of_group := _of_group(snapshot, referred):
         return of_group
     for find in (_held_by_kueue, _scaled_by):
-        if (found := find(snapshot, target, namespace)) is not None:
+        if (found := find(snapshot, referred)) is not None:
             return [found]
     is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
     if custom:
