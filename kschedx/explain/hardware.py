@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,16 +28,18 @@ from kschedx.kube.names import (
     is_native_resource,
 )
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
-from kschedx.kube.resources import RequestOptions, container_requests
+from kschedx.kube.resources import RequestOptions, container_requests, pod_request
+from kschedx.kube.scalars import parse_int64
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
-from kschedx.kube.types import Node, Pod
+from kschedx.kube.types import Node, Pod, PodSpec
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import pinned_to, selects_node
 from kschedx.patterns import lazy_pattern
-from kschedx.snapshot.columns import Memo
+from kschedx.snapshot.columns import ClusterRow, Memo
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import CLAIM_REFUSED
 from kschedx.snapshot.nodes import ClusterNodes
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -537,6 +540,96 @@ def admin_access(namespace: str) -> Advice:
     label = f"{ADMIN_ACCESS_LABEL}=true"
     command = shell_command(f"kubectl label namespace {{}} {label}", namespace)
     return Advice(title=f"label namespace {namespace} {label}", commands=(command,))
+
+
+# Devices that are all in use: other MIG profiles with free devices, and TPU slices, which GKE creates whole.
+
+_PROFILE_SIZE = lazy_pattern(r"mig-(\d+)g\.(\d+)gb")
+
+
+def _profile_size(resource: str) -> tuple[int, ...]:
+    """Return the compute slices and the memory of a MIG profile, `mig-3g.20gb`."""
+    match = _PROFILE_SIZE.search(resource)
+    return (int(match[1]), int(match[2])) if match else ()
+
+
+def idle_profiles(
+    snapshot: Snapshot, options: RequestOptions, finding: InsufficientResource, rows: Iterable[ClusterRow]
+) -> Iterator[RootCause]:
+    """Yield the nodes of these rows whose MIG profile is used up and that have free devices of another profile. A
+    larger one also runs the pod."""
+    if not finding.resource.startswith(_MIG_PROFILES) or finding.offered_nowhere:
+        return
+    for row in rows:
+        node, pods = snapshot.cluster.nodes[row], snapshot.pods
+        offered = {name: resource_amount(name, it) for name, it in node.status.allocatable.items()}
+        free = Counter({name: it for name, it in offered.items() if name.startswith(_MIG_PROFILES)})
+        if not free[finding.resource]:
+            continue
+        for item in pods.on_node(row).tolist():
+            free.subtract(pod_request(pods.specs[item], pods.statuses[item], options).amounts)
+        others = {name: free[name] for name in sorted(offered) if name.startswith(_MIG_PROFILES) and free[name] > 0}
+        if others.pop(finding.resource, 0) == 0 and others:
+            listed = list_names((f"{it:,} {name}" for name, it in others.items()), 3, conjunction="and")
+            larger = [name for name in others if _profile_size(name) > _profile_size(finding.resource)]
+            title = f"request {larger[0]} instead, which is larger and free on {node.name}" if larger else ""
+            yield root_cause(f"{node.name} has {listed} free", title)
+            return
+
+
+TPU, _TPU_TOPOLOGY, _GKE_POOL = "google.com/tpu", "cloud.google.com/gke-tpu-topology", "cloud.google.com/gke-nodepool"
+
+
+def hosts_of_slice(node: Node) -> int:
+    """Return the number of nodes in the TPU slice of a node on GKE; 0 if it has no TPUs."""
+    if _TPU_TOPOLOGY not in node.metadata.labels:
+        return 0
+    sizes = [parse_int64(size) for size in node.metadata.labels[_TPU_TOPOLOGY].split("x")]
+    chips = resource_amount(TPU, node.status.allocatable.get(TPU, "0"))
+    return math.prod(size or 0 for size in sizes) // chips if chips > 0 else 0
+
+
+def slice_pool(node: Node) -> str:
+    """Return the node pool of a TPU slice of several nodes, which is the slice; empty for other nodes."""
+    return node.metadata.labels.get(_GKE_POOL, "") if hosts_of_slice(node) > 1 else ""
+
+
+def is_of_existing_slice(snapshot: Snapshot, node: Node) -> bool:
+    """Return whether a new node has the label of a node pool that is a TPU slice, which cannot grow."""
+    pool = node.metadata.labels.get(_GKE_POOL, "")
+    return bool(pool) and any(slice_pool(other) == pool for other in snapshot.cluster.nodes)
+
+
+def used_slices(
+    snapshot: Snapshot, pod: Pod, finding: InsufficientResource, rows: Iterable[ClusterRow]
+) -> Iterator[RootCause]:
+    """Yield the TPU slices of these nodes with the workloads that use them."""
+    if finding.resource != TPU:
+        return
+    nodes, pods = snapshot.cluster.nodes, snapshot.pods
+    by_pool = group_pairs((pool, row) for row in rows if (pool := slice_pool(nodes[row])))
+    for pool, members in [*by_pool.items()][:_MOST_SLICES]:
+        using = [item for row in members for item in pods.on_node(row).tolist() if _uses(pods.specs[item], TPU)]
+        users = dict.fromkeys(_user_text(pods, item) for item in using)
+        topology = nodes[members[0]].metadata.labels[_TPU_TOPOLOGY]
+        if users:
+            by = list_names(users, 2, conjunction="and")
+            title = f"create another TPU node pool, and select it instead of {pool}, which cannot grow"
+            is_selected = pod.spec.node_selector.get(_GKE_POOL) == pool
+            text = f"TPU slice {pool} ({topology}, {count(len(members), 'node')}) is used by {by}"
+            yield root_cause(text, title if is_selected else "", group=FixGroup.CAPACITY)
+
+
+_MOST_SLICES = 2
+
+
+def _uses(spec: PodSpec, resource: str) -> bool:
+    return any(resource in {**each.resources.limits, **each.resources.requests} for each in spec.containers)
+
+
+def _user_text(pods: PodTable, row: int) -> str:
+    owner = next((owner for owner in pods.owners[row] if owner.controller), None)
+    return f"{owner.kind} {pods.namespaces[row]}/{owner.name}" if owner is not None else f"pod {pods.key(row)}"
 
 
 _TEMPLATE_MISSING = lazy_pattern(r"resourceclaimtemplate\S* \"[^\"]+\" not found")

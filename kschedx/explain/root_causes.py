@@ -18,6 +18,7 @@ from kschedx.explain.hardware import (
     counted_by_extender,
     device_claim_refusal,
     idle_plugins,
+    idle_profiles,
     incomplete_pool,
     is_of_hami,
     lost_labels,
@@ -28,6 +29,7 @@ from kschedx.explain.hardware import (
     taint_rules,
     unhealthy,
     unpublished_devices,
+    used_slices,
 )
 from kschedx.explain.pod_selectors import (
     absent_matches,
@@ -534,12 +536,15 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
         name = f"RuntimeClass {pod.spec.runtime_class_name}" if pod.spec.runtime_class_name else "spec.overhead"
         yield RootCause(text=f"{name} adds {amount} {finding.resource} to the requests")
     names = diagnosis.cycle.all_nodes.cluster.names
-    at = {names[row] for row in _rejected_nodes(diagnosis, f.InsufficientResource)}
+    rejected = [*_rejected_nodes(diagnosis, f.InsufficientResource)]
+    at = {names[row] for row in rejected}
     yield from (
         pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
     )
     yield from _unfinished_resizes(diagnosis, finding)
     yield from partitioned_resources(snapshot, pod, finding)
+    yield from idle_profiles(snapshot, diagnosis.cycle.all_nodes.options, finding, rejected)
+    yield from used_slices(snapshot, pod, finding, rejected)
     yield from other_vendor_causes(snapshot, finding)
     yield from _unmapped_classes(diagnosis.cycle, finding)
     yield from unhealthy(snapshot, finding)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx import findings as f
-from kschedx.explain.hardware import driver_of
+from kschedx.explain.hardware import driver_of, hosts_of_slice, is_of_existing_slice, slice_pool
 from kschedx.explain.node_groups import NodeGroup, account_of
 from kschedx.explain.root_causes import lacks_cluster_autoscaler
 from kschedx.findings.constraints import CORDON_TAINT
@@ -50,7 +50,15 @@ from kschedx.kube.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kschedx.kube.names import ARCH_LABELS, HOSTNAME, INSTANCE_TYPE_LABELS, ZONE, first_label, is_extended_resource
+from kschedx.kube.names import (
+    ARCH_LABELS,
+    HOSTNAME,
+    INSTANCE_TYPE_LABELS,
+    POOL_LABELS,
+    ZONE,
+    first_label,
+    is_extended_resource,
+)
 from kschedx.kube.quantity import Unit, format_quantity, parse_quantity, resource_amount
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
@@ -371,6 +379,8 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
     """Return a copy of the node under a new name, without its annotations, instance, times, and current faults."""
     name, named = _free_name(f"{node.name}-new", situation), situation.snapshot.cluster.is_named_by
     labels = {key: name if named(key) else value for key, value in node.metadata.labels.items()} | {HOSTNAME: name}
+    if pool := slice_pool(node):  # a slice cannot grow: another one is another node pool
+        labels |= {key: f"{pool}-new" for key in POOL_LABELS if labels.get(key) == pool}
     conditions = tuple(
         replace(condition, last_transition_time=None, reason="", message="") for condition in node.status.conditions
     )
@@ -384,6 +394,7 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
     scalable = _scalable(node, situation.snapshot)
     return s.AddNode(
         node=new,
+        number=max(hosts_of_slice(node), 1),
         model=node.name,
         taken=situation.daemon_requests(new),
         scalable="" if scalable is None else f"{scalable[0]} {scalable[1].key}",
@@ -455,7 +466,9 @@ def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     if any(_never_attaches(group.exemplar.findings) for group in situation.groups):
         attaching = situation.snapshot.storage.csi_nodes
         steps = (step for step in _copies(situation) if step.model in attaching)
-    yield from (step for step in steps if situation.leaves_ports(step.node))
+    for step in steps:
+        if situation.leaves_ports(step.node) and not is_of_existing_slice(situation.snapshot, step.node):
+            yield step
 
 
 def _copies(situation: Situation) -> Iterator[s.AddNode]:

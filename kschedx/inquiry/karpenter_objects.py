@@ -457,6 +457,9 @@ class _ClaimAnswer:
             obstacles = disruption.obstacles if disruption is not None and disruption.is_blocked else ()
             facts += [f"Karpenter does not replace it: {obstacle.text}" for obstacle in obstacles[:1]]
             facts += [] if obstacles else ["Karpenter replaces it as the disruption budgets of its NodePool permit"]
+        pools = {pool.name for pool in self._snapshot.of(NodePool)}
+        if pools and self._pool and self._pool not in pools:
+            facts.append(f"its NodePool {self._pool} does not exist: Karpenter does not replace or consolidate it")
         if self._expires:
             facts.append(self._expires)
         is_kept = drifted is not None and disruption is not None and disruption.is_blocked
@@ -545,6 +548,9 @@ def _disruption_fixes(disruption: NodeDisruption) -> Iterator[Fix]:
     if disruption.guarded:
         title, command = unguard_pod(disruption.guarded)
         yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
+    elif disruption.is_guarded:
+        command = shell_command(f"kubectl annotate node {{}} {DO_NOT_DISRUPT}-", disruption.node)
+        yield autoscaler_fix(f"remove {DO_NOT_DISRUPT} from node {disruption.node}", command)
     if disruption.protected:
         title, command = budgets_by_drain(disruption.node, disruption.protected)
         yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)

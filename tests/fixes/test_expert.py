@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import kschedx
+from kschedx.explain.root_causes import root_causes
 from tests.builders import Manifest, at, autoscaler_status, disruption_budget, node, pod
 from tests.command import kschedx as command
 from tests.storage_builders import DRIVER, claim, in_term, volume
@@ -997,6 +998,54 @@ def test_a_tpu_slice_of_several_hosts_is_created_whole(topology: str, title: str
     containers = [{"name": "main", "resources": requests}]
     titles = titles_of(full, pod("other", on="n", containers=containers), pod("me", containers=containers))
     assert title in titles
+
+
+POOL = "cloud.google.com/gke-nodepool"
+
+
+@pytest.mark.parametrize(
+    ("selector", "title"),
+    [
+        ({}, "add another TPU node pool of topology 2x4, which is created whole: 2 nodes like n0"),
+        ({POOL: "tpu-a"}, "create another TPU node pool, and select it instead of tpu-a, which cannot grow"),
+    ],
+)
+def test_a_full_tpu_slice_names_its_user_and_cannot_grow(selector: dict[str, str], title: str) -> None:
+    labels = {"cloud.google.com/gke-tpu-topology": "2x4", POOL: "tpu-a"}
+    offered = {"cpu": "8", "memory": "32Gi", "pods": "10", "google.com/tpu": "4"}
+    nodes = [node(f"n{number}", labels=labels, allocatable=offered) for number in range(2)]
+    requests = {"limits": {"google.com/tpu": "4"}, "requests": {"google.com/tpu": "4"}}
+    containers = [{"name": "main", "resources": requests}]
+    owner = [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "t", "controller": True}]
+    users = [pod(f"t{number}", on=f"n{number}", containers=containers) for number in range(2)]
+    users = [{**user, "metadata": {**at(user, "metadata"), "ownerReferences": owner}} for user in users]
+    pending = pod("me", containers=containers, nodeSelector=selector)
+    result = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, *users, pending]), "default/me")
+    titles = [fix.title for fix in result.fixes]
+    assert titles[0] == title
+    assert not any(POOL in other for other in titles)
+    causes = [cause.text for cause in root_causes(result.diagnosis)]
+    assert "TPU slice tpu-a (2x4, 2 nodes) is used by Job default/train" in causes
+
+
+@pytest.mark.parametrize(
+    ("full", "free", "title"),
+    [
+        ("mig-1g.5gb", "mig-3g.20gb", "request nvidia.com/mig-3g.20gb instead, which is larger and free on n"),
+        ("mig-3g.20gb", "mig-1g.5gb", ""),
+        ("gpu", "mig-1g.5gb", ""),
+    ],
+)
+def test_a_used_up_mig_profile_names_free_devices_of_others(full: str, free: str, title: str) -> None:
+    profiles = {f"nvidia.com/{full}": "1", f"nvidia.com/{free}": "2"}
+    partitioned = node("n", allocatable={"cpu": "8", "memory": "32Gi", "pods": "10", **profiles})
+    devices = {f"nvidia.com/{full}": "1"}
+    containers = [{"name": "main", "resources": {"limits": devices, "requests": devices}}]
+    objects = [partitioned, pod("other", on="n", containers=containers), pod("me", containers=containers)]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    texts = [cause.text for cause in root_causes(result.diagnosis)]
+    assert (f"n has 2 nvidia.com/{free} free" in texts) is (full != "gpu")
+    assert any(fix.title == title for fix in result.fixes) is bool(title)
 
 
 MAX_SIZE = "cluster-api-autoscaler-node-group-max-size"

@@ -24,7 +24,11 @@ def quota(selector: Manifest, used: str = "2", *, is_synced: bool = True) -> Man
     status = {**total, "namespaces": [{"namespace": "unread"}]}
     metadata = {"name": "team"}
     spec = {"selector": selector, "quota": {"hard": hard}}
-    return {"apiVersion": "quota.openshift.io/v1", "kind": "ClusterResourceQuota", "metadata": metadata} | {
+    api = "quota.openshift.io/v1"
+    return {
+        "apiVersion": api,
+        "kind": "ClusterResourceQuota",
+        "metadata": metadata,
         "spec": spec,
         "status": status,
     }
@@ -68,7 +72,7 @@ def test_a_cluster_quota_covers_the_namespaces_that_it_selects(
 
 def test_a_cluster_quota_without_a_status_counts_all_its_namespaces(tmp_path: Path) -> None:
     named = [namespace("shop", team="a"), namespace("other", team="a")]
-    held = [
+    held: list[Manifest] = [
         {
             "apiVersion": "v1",
             "kind": "Pod",

@@ -272,6 +272,20 @@ GUARD = {"karpenter.sh/do-not-disrupt": "true"}
             "remove karpenter.sh/do-not-disrupt from default/db-0",
         ),
         (
+            [claim(DRIFTED, stages=3), changed(machine(), "metadata.annotations", GUARD), POOL],
+            0,
+            "has node ip-1, and is drifted (AMIDrift)",
+            'Karpenter does not replace it: Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation',
+            "remove karpenter.sh/do-not-disrupt from node ip-1",
+        ),
+        (
+            [claim(stages=3), machine(), changed(POOL, "metadata.name", "other")],
+            0,
+            "has node ip-1",
+            "its NodePool general does not exist: Karpenter does not replace or consolidate it",
+            "",
+        ),
+        (
             [claim(stages=3, **DELETED), LEAVING, running(labels={"app": "db"}), BUDGET],
             1,
             "is being deleted",

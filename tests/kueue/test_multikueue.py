@@ -86,7 +86,12 @@ def dispatched(*conditions: Json, check: Json = PENDING, **status: Any) -> Json:
 def test_a_dispatched_workload_names_the_worker_clusters_that_cannot_run_it(
     objects: list[Json], headline: str, facts: list[str], fixes: list[str], tmp_path: Path
 ) -> None:
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "8"}}}
+    node: Json = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": "8"}},
+    }
     result = kschedx("why", "workload/train", "-n", "ml", "-s", write(tmp_path, *objects, node), "-o", "wide")
     shown = " ".join(result.out.split())
     assert headline in shown

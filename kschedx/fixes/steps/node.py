@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -10,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.explain.advice import FixGroup
-from kschedx.explain.hardware import DevicePluginDown
+from kschedx.explain.hardware import DevicePluginDown, hosts_of_slice
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes.phrases import amount_text, join_names, join_phrases, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, FixStep, Proposal
@@ -21,7 +20,6 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.maintenance import MAINTENANCE_TAINTS
 from kschedx.kube.names import EPHEMERAL_STORAGE, HOSTNAME, REGION_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity, resource_amount
-from kschedx.kube.scalars import parse_int64
 from kschedx.kube.storage import CSINode
 from kschedx.kube.tolerations import TO_BE_DELETED
 from kschedx.kube.types import LOST_TAINTS, Node, Taint
@@ -344,7 +342,6 @@ class OfferDevices(FixStep, frozen=True, kw_only=True):
 DOMAIN_OF_ITS_OWN = "new"  # the value of a label for a new node in a domain without nodes
 
 
-_TPU = "google.com/tpu"
 _TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 """The chips of a slice in each dimension, `2x4`. A node pool with several nodes is one slice."""
 
@@ -401,7 +398,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
                 return f"repair machine {self.failure}"
             waits = "the node" if number == 1 else f"{number:,} nodes"
             return f"repair or wait for {waits} that {self.scalable} lacks: {self._ready}"
-        if self.model and (hosts := self._hosts_of_slice()) > 1:
+        if self.model and (hosts := hosts_of_slice(self.node)) > 1:
             pools = "another TPU node pool" if number <= hosts else f"{-(-number // hosts):,} more TPU node pools"
             topology = self.node.metadata.labels[_TPU_TOPOLOGY]
             return f"add {pools} of topology {topology}, which is created whole: {hosts:,} nodes like {self.model}"
@@ -412,12 +409,6 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         if offers := [*self._offers(), *self._devices()]:
             phrases.append(f"{'with' if number == 1 else 'each with'} {join_phrases(offers)}")
         return " ".join(phrases) + self._daemons()
-
-    def _hosts_of_slice(self) -> int:
-        """Return the number of nodes in the TPU slice of a node like this one on GKE; 0 if it has no TPUs."""
-        sizes = [parse_int64(size) for size in self.node.metadata.labels.get(_TPU_TOPOLOGY, "").split("x")]
-        chips = resource_amount(_TPU, self.node.status.allocatable.get(_TPU, "0"))
-        return math.prod(size or 0 for size in sizes) // chips if chips > 0 else 0
 
     def _scaled(self, number: int) -> str:
         """Return what makes `scalable` create these nodes: its autoscaler does so up to its maximum."""
