@@ -7,13 +7,14 @@ default_preemption.go, MoreImportantPod in pkg/scheduler/util/utils.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct
 
 from kschedx.errors import InputError
+from kschedx.grouping import group_pairs
 from kschedx.kube.go_sort import LONGEST_INSERTION, sort_slice
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.selectors import Selector, compile_selector
@@ -277,10 +278,10 @@ def budget_coverage(snapshot: Snapshot, *, empty_counts: bool = False) -> Budget
 def _budget_coverage(snapshot: Snapshot, empty_counts: bool) -> BudgetCoverage:
     pods, budgets = snapshot.pods, snapshot.disruption_budgets
     covered = [np.zeros(0, dtype=np.int64)]
+    by_label = _PodsByLabel(pods)
     for budget in budgets:
-        inside = pods.rows_in_namespaces(budget.metadata.namespace.__eq__)
         selector = budget_selector(budget, empty_counts=empty_counts)
-        own = covered[0] if selector is None else inside[pods.labels.take(inside).where(partial(covers, selector))]
+        own = covered[0] if selector is None else by_label.covered(selector, budget.metadata.namespace)
         if counted := budget.status.disrupted_pods:  # the API server has already counted these
             own = own[np.array([pods.names[row] not in counted for row in own.tolist()], dtype=np.bool_)]
         covered.append(own)
@@ -289,6 +290,28 @@ def _budget_coverage(snapshot: Snapshot, empty_counts: bool) -> BudgetCoverage:
     order, start = rows_by_group(rows, len(pods))
     allowed = np.array([budget.status.disruptions_allowed or 0 for budget in budgets], dtype=np.int64)
     return BudgetCoverage(allowed=allowed, budgets=numbers[order], start=start)
+
+
+class _PodsByLabel:
+    """Finds the pods that a budget covers. Most selectors name a label that few pods have, so that the others are not
+    compared: there may be thousands of budgets."""
+
+    def __init__(self, pods: PodTable) -> None:
+        self._labels = pods.labels.values
+        labels = ((label, code) for code, labels in enumerate(self._labels) for label in labels.items())
+        self._codes = group_pairs(labels)
+        self._order, self._start = rows_by_group(pods.labels.codes, len(self._labels))
+        self._namespaces = pods.namespaces.codes
+        self._codes_of_namespace = group_pairs((name, code) for code, name in enumerate(pods.namespaces.values))
+
+    def covered(self, selector: Selector, namespace: str) -> IntArray:
+        """Return the rows of the pods, ascending."""
+        named = selector.one_of_labels
+        some = [code for label in named for code in self._codes.get(label, ())] if named else range(len(self._labels))
+        codes = [code for code in some if covers(selector, self._labels[code])]
+        parts = [self._order[self._start[code] : self._start[code + 1]] for code in codes]
+        rows = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *parts]))
+        return rows[np.isin(self._namespaces[rows], self._codes_of_namespace.get(namespace, []))]
 
 
 def covers(selector: Selector, labels: dict[str, str]) -> bool:

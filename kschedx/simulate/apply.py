@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
+from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
 from kschedx.controllers.workload_lifecycle import creates_no_pods
@@ -437,6 +438,8 @@ class ClusterChanges:
         if creates_no_pods(self.snapshot, manifest):
             self._manager.keep_manifest(workload, manifest)
         else:
+            if known is None:
+                self.snapshot = with_adopted_pods(self.snapshot, workload, manifest)
             self._manager.apply(manifest)
 
     def _row(self, workload: Workload) -> int:

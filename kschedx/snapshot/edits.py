@@ -13,7 +13,7 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import R, name_of
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus
-from kschedx.kube.types import FINISHED, Labels, Node, Pod, PodSpec, PodStatus
+from kschedx.kube.types import FINISHED, Labels, Node, OwnerReference, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodCopies, PodTable, longer
@@ -103,6 +103,14 @@ def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]
     started = {PodTable.started: old.started}  # the only derived column that is slow to compute
     pods = replace(old, uids=uids, specs=specs, statuses=statuses, derived=started, _requests=requests)
     return replace(snapshot, pods=pods, _tables={})
+
+
+def with_controller(snapshot: Snapshot, rows: Iterable[int], controller: OwnerReference) -> Snapshot:
+    """The cluster in which a controller has adopted pods."""
+    owners = snapshot.pods.owners.copy()
+    for row in rows:
+        owners.put(row, (*owners[row], controller))
+    return replace(snapshot, pods=replace(snapshot.pods, owners=owners, derived={}), _tables={})
 
 
 def with_only_pods(snapshot: Snapshot, rows: IntArray) -> Snapshot:

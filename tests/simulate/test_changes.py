@@ -17,7 +17,8 @@ from kschedx.kube.decoding import map_at
 from kschedx.simulate.changes import SimulatedChange, parse_changes
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import at, node, pod
+from tests.builders import Manifest, at, node, pod
+from tests.command import kschedx as command
 from tests.simulate.clusters import deployment, nodes, shop
 
 
@@ -333,3 +334,31 @@ def test_settings_of_one_object_are_one_update(order: int) -> None:
     [container] = written["spec"]["template"]["spec"]["containers"]
     assert container["resources"] == {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "500m"}}
     assert len(changed.by_hand.effects) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "owners", "created"),
+    [
+        ("ReplicaSet", "orphan", [], 2),
+        ("ReplicaSet", "orphan", [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": True}], 3),
+        ("StatefulSet", "web-1", [], 2),
+        ("StatefulSet", "orphan", [], 3),
+    ],
+    ids=["an orphan", "a pod of another controller", "a pod of the name", "a pod of another name"],
+)
+def test_a_new_workload_adopts_pods_without_a_controller(
+    kind: str, name: str, owners: list[Manifest], created: int, tmp_path: Path
+) -> None:
+    labels, containers = {"app": "web"}, [{"name": "c", "image": "web:1"}]
+    metadata = {"name": name, "namespace": "default", "labels": labels, "ownerReferences": owners}
+    running = pod(name, on="a", metadata=metadata, containers=containers, status={"phase": "Running"})
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template, "podManagementPolicy": "Parallel"}
+    made = {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": spec}
+    if kind == "ReplicaSet":
+        del spec["podManagementPolicy"]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("a"), running]}))
+    (tmp_path / "web.json").write_text(json.dumps(made))
+    result = command("simulate", "--apply", "web.json", "-s", "cluster.json", "-o", "json", cwd=tmp_path)
+    [workload] = [item for item in json.loads(result.out)["workloads"] if item["name"] == "web"]
+    assert (workload["pods"], len(workload["placed"])) == (3, created)
