@@ -123,9 +123,9 @@ def why(wanted: WhyArguments, *, question: Question) -> Answer | int:
 
 def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], LoadedCluster]) -> Answer | int:
     """Answer about many pods, a node, several pods, or one."""
-    from kschedx.cli.why_pod import explain_target, explanation_report
+    from kschedx.cli.why_pod import explain_target, explanation_report, fix_report
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
-    from kschedx.inquiry.manifests import Manifests
+    from kschedx.inquiry.manifests import Manifests, PodInQuestion
     from kschedx.inquiry.target import named_namespace, named_node
     from kschedx.loading import refuse_without_nodes
     from kschedx.simulate.object_changes import object_reference
@@ -165,6 +165,9 @@ def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], Load
         from kschedx.inquiry.objects import explain_object
 
         if (answer := explain_object(snapshot, setup, reference, question.autoscaling)) is not None:
+            if wanted.fix is not None:
+                subject = PodInQuestion.of_cluster(answer.cycle.pod)
+                return Answer(fix_report(answer, answer.fixes, wanted.fix, subject, snapshot), answer.exit_code)
             return Answer(explanation_report(answer, (), Place(), all_nodes=False), answer.exit_code)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []

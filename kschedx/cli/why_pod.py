@@ -143,7 +143,7 @@ def explain_target(
         show(Why(answer, typed_change(question, setup)), answer.cycle.all_nodes.cluster.names)
         return answer.exit_code
     if wanted.fix is not None:
-        return Answer(_fix_report(answer, answer.fixes, wanted.fix, pod, clusters.before), answer.exit_code)
+        return Answer(fix_report(answer, answer.fixes, wanted.fix, pod, clusters.before), answer.exit_code)
     report = explanation_report(answer, shown, pod.place, all_nodes=wanted.nodes == "all")
     if wanted.watch and pod.stored is not None:
         write(report, wanted.output)
@@ -216,7 +216,7 @@ def _daemon_set_answer(
 ) -> Answer:
     node = answer.node
     if wanted.fix is not None:
-        report = _fix_report(answer.explanation, answer.fixes, wanted.fix, target, before)
+        report = fix_report(answer.explanation, answer.fixes, wanted.fix, target, before)
         return Answer(report, _exit_code_of(answer.outcome))
     nodes = answer.answer_on(node).chosen_nodes if node else answer.runs
     report = Report.of(answer, names=lambda: [f"node/{name}" for name in nodes])
@@ -300,7 +300,7 @@ def _edit(change: str) -> Edit:
     return Edit(change, single_document(change) if Path(change).is_file() else None)
 
 
-def _fix_report(
+def fix_report(
     explanation: Explanation, fixes: Sequence[Fix], number: int, pod: PodInQuestion, before: Snapshot
 ) -> Report:
     from kschedx.cli.fix_output import report

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.builders import at
-from tests.cli.manifests import changed
+from tests.cli.manifests import changed, write
+from tests.command import kschedx
 from tests.inquiry.objects import answer_of
 from tests.karpenter.test_cluster import READY, ZONE, Json, node, node_class, pod, pool
 
@@ -319,3 +321,11 @@ def test_a_node_claim_is_answered_by_its_stage(
     assert answer.code == code
     assert cause in answer.causes if cause else not answer.causes
     assert any(title.startswith(fix) for title in answer.fixes) if fix else not answer.fixes
+
+
+def test_a_fix_of_a_node_pool_is_printed_to_be_applied(tmp_path: Path) -> None:
+    limited = {**POOL, "spec": {**POOL["spec"], "limits": {"cpu": "4"}}}
+    cluster = write(tmp_path, limited, EC2, *FULL, pod())
+    result = kschedx("why", "nodepool/general", "-s", cluster, "--fix", "1", "-o", "patch")
+    command = """kubectl patch nodepool.karpenter.sh general --type=merge --patch='{"spec":{"limits":{"cpu":"8"}}}'"""
+    assert (result.out.strip(), result.err) == (command, "")
