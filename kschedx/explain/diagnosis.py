@@ -75,8 +75,14 @@ def label_hint(
 
 def _unknown_key(key: str, cluster: ClusterNodes, *, search: bool) -> LabelHint:
     counts = Counter(name for node in cluster.nodes for name in node.metadata.labels) if search else Counter()
-    nearest = _nearest((key,), list(counts))
+    nearest = _nearest((key,), [name for name in counts if _has_similar_end(key, name)])
     return LabelHint(key=key, values=(), nearest=nearest, nearest_count=counts[nearest] if nearest else 0, in_use=())
+
+
+def _has_similar_end(key: str, other: str) -> bool:
+    """Whether the keys are similar without their prefixes: many labels have `kubernetes.io/` alone in common."""
+    ends = key.rpartition("/")[2], other.rpartition("/")[2]
+    return ends[0].startswith(ends[1]) or ends[1].startswith(ends[0]) or bool(_nearest(ends[:1], [ends[1]]))
 
 
 def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:

@@ -236,7 +236,8 @@ def _virtual(cycle: Cycle) -> Iterator[RootCause]:
     else:
         name, nodes = "", list(cluster.nodes)
     for key, label, provider in _VIRTUAL_NODES:
-        if not nodes or any(node.metadata.labels.get(key) != label for node in nodes):
+        is_kept_off = not cluster.nodes and key in cycle.pod.metadata.annotations  # and Fargate creates the nodes
+        if not (nodes or is_kept_off) or any(node.metadata.labels.get(key) != label for node in nodes):
             continue
         if name and owner is not None:
             text = f"{name} is a node of {provider}, which runs no pods of DaemonSets"
@@ -247,7 +248,7 @@ def _virtual(cycle: Cycle) -> Iterator[RootCause]:
             continue  # a profile has selected the pod: its webhook sets this name
         text = f"{provider} creates each node for a pod that it selects, and it has not selected this pod"
         if written != label:
-            text = f"its annotation {key}={written} keeps it off {provider}, which has all nodes"
+            text = f"its annotation {key}={written} keeps it off {provider}{', which has all nodes' if nodes else ''}"
         of_fargate = _fargate_advice(key if written != label else "", cycle.pod.metadata.namespace)
         group = FixGroup.CLUSTER if written == label else FixGroup.WORKLOAD
         yield root_cause(text, of_fargate if provider == _EKS_FARGATE else "", by_default=group)

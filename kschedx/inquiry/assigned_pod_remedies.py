@@ -163,11 +163,12 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         return rows is not None and all(is_ready(self.snapshot.pods[row]) for row in rows)
 
     def _has_devices(self, node: str) -> bool:
-        """Return whether a node has as many devices allocatable as the pod requests."""
+        """Return whether a node has as many devices allocatable as the pod requests, if it requests some."""
         row = self.snapshot.cluster.index.get(node)
         allocatable = {} if row is None else self.snapshot.cluster.nodes[row].status.allocatable
         wanted = {name: quantity for name, quantity in container_requests(self.pod.spec).items() if "/" in name}
-        return all(value(str(allocatable.get(name, 0))) >= quantity.value() for name, quantity in wanted.items())
+        has = (value(str(allocatable.get(name, 0))) >= quantity.value() for name, quantity in wanted.items())
+        return bool(wanted) and all(has)
 
     def _deletion_fix(self, title: str) -> Fix:
         return Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))

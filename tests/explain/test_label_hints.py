@@ -36,6 +36,21 @@ def test_the_nearest_label_in_use(
     assert (None if result is None else (result.nearest, result.nearest_count)) == nearest
 
 
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("failure-domain.beta.kubernetes.io/zone", ""),  # a prefix alone is no likeness
+        ("kubernetes.io/arc", "beta.kubernetes.io/arch"),
+        ("beta.kubernetes.io/arch-type", "beta.kubernetes.io/arch"),
+    ],
+)
+def test_a_key_with_another_end_is_not_near(key: str, nearest: str) -> None:
+    labels = {"beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux"}
+    result = label_hint(key, "Exists", (), Snapshot.from_objects([node("n", labels=labels)]).cluster)
+    assert result is not None
+    assert result.nearest == nearest
+
+
 def test_a_used_key_has_its_values_by_frequency() -> None:
     result = label_hint("disktype", "In", ("tape",), CLUSTER)
     assert result is not None

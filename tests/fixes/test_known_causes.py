@@ -847,6 +847,13 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             id="a toleration that the Spark operator does not add",
         ),
         pytest.param(
+            [pod("me", metadata={"annotations": {FARGATE: "ec2"}})],
+            f"its annotation {FARGATE}=ec2 keeps it off EKS Fargate",
+            f"remove annotation {FARGATE} from the pod's template, "
+            "if a Fargate profile selects namespace default and its labels",
+            id="a pod that is kept off EKS Fargate before it has created a node",
+        ),
+        pytest.param(
             [node("a", labels={FARGATE: "fargate"}, taints=[f"{FARGATE}=fargate:NoSchedule"]), asking("me")],
             "EKS Fargate creates each node for a pod that it selects, and it has not selected this pod",
             "create a Fargate profile that selects namespace default and the pod's labels, and recreate the pod",
