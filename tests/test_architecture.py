@@ -341,6 +341,7 @@ FIX_TEXTS = (
             "node_remedies",
             "owners",
             "phrases",
+            "provisioning",
             "raised_quota",
             "ranking",
             "remedies",

@@ -31,7 +31,8 @@ from kschedx.explain.setup import stored_subject
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import REJECTIONS, advice_for
-from kschedx.fixes.storage_remedies import provisioner_repair, volume_of_other_class
+from kschedx.fixes.provisioning import provisioner_repair
+from kschedx.fixes.storage_remedies import volume_of_other_class
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.assigned_pod_remedies import AssignedPodRemedies, repair_fix
 from kschedx.inquiry.explanation import Explanation

@@ -2910,8 +2910,8 @@ def test_a_claim_that_got_a_default_class_is_meant_for_a_free_volume(
     tmp_path: Path, modes: str, *, is_meant: bool
 ) -> None:
     spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
-    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "d"}}
-    claim["metadata"] |= {"namespace": "default"}
+    metadata = {"name": "d", "namespace": "default"}
+    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
     claim |= {"spec": {**spec, "storageClassName": "late"}}
     late: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}}
     late |= {"provisioner": "disk.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
