@@ -265,13 +265,11 @@ class _PoolAnswer:
             unknown = f"whether an instance type fits {count(len(verdicts), 'pending pod')}"
             state = states.NotRead(subject=self._subject, unknown=unknown, because="; ".join(facts[:_MOST]))
             return ObjectAnswer(state=state)
-        because = f"it accepts none of {count(len(verdicts), 'pending pod')}"
+        number = len(verdicts)
+        because = "it does not accept the pending pod" if number == 1 else f"it accepts none of {number:,} pending pods"
         if of_limits:
-            because = (
-                "its limits leave no room for another node"
-                if len(self._pool.spec.limits) > 1
-                else ("its limit leaves no room for another node")
-            )
+            limits = "limits leave" if len(self._pool.spec.limits) > 1 else "limit leaves"
+            because = f"its {limits} no room for another node"
         answer = self._no_node(because, (*facts[:_MOST], *self._standing))
         fixes = partial(self._remedies, karpenter, firsts, is_of_limits=of_limits)
         return ObjectAnswer(state=answer.state, fixes=fixes)
