@@ -19,6 +19,7 @@ from kschedx.apiserver.admission import is_best_effort
 from kschedx.kube.devices import AllocationMode, ResourceClaim
 from kschedx.kube.names import (
     CPU,
+    EPHEMERAL_STORAGE,
     MEMORY,
     is_extended_resource,
     is_hugepages,
@@ -37,8 +38,7 @@ from kschedx.kube.resources import (
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import ObjectMeta, Pod, PodSpec
 
-_EPHEMERAL_STORAGE = "ephemeral-storage"
-_COMPUTE = (CPU, MEMORY, _EPHEMERAL_STORAGE)
+_COMPUTE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OF_PODS = frozenset(
     ("pods", "count/pods", *_COMPUTE, *(f"{side}.{name}" for side in ("requests", "limits") for name in _COMPUTE))
 )

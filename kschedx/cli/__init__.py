@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-_COMPLETER = "kubectl_complete-kschedx"
-"""`kschedx.cli.completion.COMPLETER`: completes a command line instead of running one."""
+COMPLETER = "kubectl_complete-kschedx"
+"""The program that kubectl runs to complete a command line (`kschedx.cli.completion`)."""
 COMPLETE = "_KSCHEDX_COMPLETE"  # the variable that a shell sets to complete a command line
 
 
@@ -21,7 +21,7 @@ def main() -> None:
     from kschedx.cli.streams import OutputError, ending_in_order, guard
 
     guard()
-    if sys.argv[1:] == ["--version"] and not sys.argv[0].endswith(_COMPLETER):
+    if sys.argv[1:] == ["--version"] and not sys.argv[0].endswith(COMPLETER):
         # scripts and prompts often ask for the version: nothing else is loaded for it
         from kschedx import __version__
 
@@ -38,7 +38,7 @@ def main() -> None:
 
     from kschedx.cli import progress
 
-    is_completion = COMPLETE in os.environ or sys.argv[0].endswith(_COMPLETER)  # the user types at the terminal
+    is_completion = COMPLETE in os.environ or sys.argv[0].endswith(COMPLETER)  # the user types at the terminal
 
     # numpy would start a thread for each processor, for linear algebra that kschedx does not use
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

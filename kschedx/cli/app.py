@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from kschedx import __version__
-from kschedx.cli import COMPLETE
+from kschedx.cli import COMPLETE, COMPLETER
 from kschedx.cli import completion as kubectl
 from kschedx.cli.help import COMMANDS, HelpCommand, HelpGroup
 from kschedx.cli.options import Command
@@ -145,7 +145,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _run_own() -> object:
     """Run the command line of this process, or return what its shell requests."""
-    if kubectl.called_as(sys.argv[0]) == kubectl.COMPLETER:
+    if kubectl.called_as(sys.argv[0]) == COMPLETER:
         for line in kubectl.candidates(program(), sys.argv[1:]):
             typer.echo(line)
         return ExitCode.SCHEDULABLE

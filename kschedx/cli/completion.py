@@ -245,7 +245,6 @@ def documents(incomplete: str) -> list[str]:
 # kschedx under another name (pkg/cmd/plugin/plugin_completion.go in kubectl).
 
 PLUGIN = "kubectl-kschedx"
-COMPLETER = "kubectl_complete-kschedx"
 
 _NO_FILES = ":4"  # cobra's ShellCompDirectiveNoFileComp, which kubectl reads from the last line
 

@@ -14,6 +14,7 @@ from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kschedx.inquiry.node import PriceOf
     from kschedx.karpenter.catalogue import InstanceTypes
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -77,20 +78,22 @@ def prices_by_node(path: str | None, snapshot: Snapshot) -> Callable[[str], floa
     `InputError`."""
     from kschedx.kube.autoscalers import CAPACITY_TYPE
 
-    prices = {} if path is None else prices_of(path)
+    price_of = None if path is None else prices_of(path)
 
     def price(name: str) -> float | None:
         labels = snapshot.cluster.nodes[snapshot.cluster.index[name]].metadata.labels
         bought = labels.get(CAPACITY_TYPE, "on-demand")
-        return prices.get((first_label(labels, INSTANCE_TYPE_LABELS), first_label(labels, ZONE_LABELS), bought))
+        place = first_label(labels, INSTANCE_TYPE_LABELS), first_label(labels, ZONE_LABELS)
+        return None if price_of is None else price_of(*place, bought)
 
     return price
 
 
-def prices_of(path: str) -> dict[tuple[str, str, str], float | None]:
-    """Return instance type, zone, and capacity type to the price per hour. Raises `InputError`."""
-    return {
+def prices_of(path: str) -> PriceOf:
+    """Return the prices per hour of a catalog. Raises `InputError`."""
+    prices: dict[tuple[str, str, str], float | None] = {
         (instance_type.name, offering.zone, offering.capacity_type): offering.price
         for instance_type in read(path).instance_types
         for offering in instance_type.offerings
     }
+    return lambda name, zone, bought: prices.get((name, zone, bought))

@@ -23,7 +23,7 @@ from kschedx.wording import count, visible
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
-    from kschedx.inquiry.node import NodeRow, PriceOf
+    from kschedx.inquiry.node import NodeRow
     from kschedx.snapshot.snapshot import Snapshot
 
 _COLUMNS = ("name", "status", "zone", "pool", "type", "price", "pods", "free")  # the values of `Sort`
@@ -67,10 +67,11 @@ def nodes(
     *,
     question: Question,
 ) -> Answer | int:
+    from kschedx.cli.instance_types import prices_of
     from kschedx.inquiry.node import Sort, node_rows, sorted_rows
 
     labels = None if selector is None else parse_label_query(selector)
-    price_of = None if instance_types is None else _prices(instance_types)
+    price_of = None if instance_types is None else prices_of(instance_types)
 
     def look() -> tuple[Snapshot, tuple[NodeRow, ...]]:
         snapshot = question.read_to_decide().snapshot
@@ -85,14 +86,6 @@ def nodes(
     if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:
         print_note(f"no node has the labels {selector}")
     return Answer.of(_report(snapshot, rows, sort), any(row.is_open for row in rows))
-
-
-def _prices(path: str) -> PriceOf:
-    """Return the prices of a file. Raises `InputError`."""
-    from kschedx.cli.instance_types import prices_of
-
-    prices = prices_of(path)
-    return lambda name, zone, bought: prices.get((name, zone, bought))
 
 
 def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: int, sort: str, *, wide: bool) -> int:

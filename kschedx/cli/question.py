@@ -28,7 +28,6 @@ from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import AutoscalerOptions
-    from kschedx.cli.checks import Baseline
     from kschedx.controllers.workloads import Workload
     from kschedx.explain.notes import Note
     from kschedx.explain.setup import Setup
@@ -340,7 +339,11 @@ def asks(
             of_connection = {name: typed.pop(name) for name in CONNECTION if name in typed}
             baseline = typed.pop("baseline", None)
             question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
-            known = None if baseline is None else _baseline(baseline)
+            known = None
+            if baseline is not None:
+                from kschedx.cli.checks import Baseline
+
+                known = Baseline.read(baseline)
             passed: dict[str, object] = values
             if record is not None:
                 passed = {"wanted": record(**{name: it for name, it in values.items() if it is not None})}
@@ -378,12 +381,6 @@ def _fields_of(record: type[Struct] | None, own: Mapping[str, object]) -> Iterat
         if item.name in own:
             default = inspect.Parameter.empty if item.required else None if item.default is NODEFAULT else item.default
             yield _keyword(item.name, default, item.type)
-
-
-def _baseline(path: str) -> Baseline:
-    from kschedx.cli.checks import Baseline
-
-    return Baseline.read(path)
 
 
 ORDER: ContextVar[tuple[str, ...]] = ContextVar("order", default=())

@@ -108,7 +108,13 @@ class _SnapshotArguments(Struct, frozen=True, kw_only=True):
     @property
     def config_output(self) -> str:
         """The name of the anonymized configuration; empty if none is written. Raises `InputError`."""
-        return _config_output(self.output) if self.anonymize and self.config is not None else ""
+        from kschedx.sources.compression import STDOUT
+
+        if not self.anonymize or self.config is None:
+            return ""
+        if self.output == STDOUT:
+            raise InputError("--config is written next to the file that -o names; - names no file")
+        return f"{self.name.rpartition('.')[0]}-scheduler.yaml"
 
     def check(self) -> None:
         """Raise `InputError` for options that cannot be combined."""
@@ -202,15 +208,6 @@ _WITHOUT_CONFIG = (
 )
 
 
-def _config_output(output: str) -> str:
-    """Return the name of the configuration that belongs to a file."""
-    from kschedx.sources.compression import STDOUT, compression_of
-
-    if output == STDOUT:
-        raise InputError("--config is written next to the file that -o names; - names no file")
-    return f"{output.removesuffix(compression_of(output)).rpartition('.')[0]}-scheduler.yaml"
-
-
 def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bool) -> None:
     """Raise `InputError` for options that cannot be combined."""
     if extenders not in (None, "record"):
@@ -240,14 +237,10 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
 
 
 def _is_same_file(text: str, other: str) -> bool:
-    return text == other or Path(text).absolute() == Path(other).absolute() or _are_same_file(Path(text), Path(other))
-
-
-def _are_same_file(path: Path, other: Path) -> bool:
-    try:
-        return path.samefile(other)
-    except OSError:  # one does not exist yet
-        return False
+    path, other_path = Path(text), Path(other)
+    with suppress(OSError):  # one does not exist yet
+        return path.samefile(other_path)
+    return path.absolute() == other_path.absolute()
 
 
 def _print_summary(output: str, counts: str, source: Source) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, Command, OptionGroup, argument, flag, value
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, print_open_counts
+from kschedx.cli.streams import print_note
 from kschedx.errors import InputError
-from kschedx.wording import count, visible
+from kschedx.wording import count
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
@@ -104,9 +103,7 @@ def _failures(
     failures = each_failure(snapshot, key)
     left = len(snapshot.cluster.nodes) - sum(len(failure.nodes) for failure in failures)
     if left:
-        typer.echo(
-            visible(f"note: {count(left, 'node')} without a {key} {'does' if left == 1 else 'do'} not fail"), err=True
-        )
+        print_note(f"{count(left, 'node')} without a {key} {'does' if left == 1 else 'do'} not fail")
     return failures
 
 

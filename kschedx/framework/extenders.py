@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol, assert_never
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
@@ -32,15 +32,12 @@ class ExtenderVerb(StrEnum):
 
 def path_of(extender: Extender, verb: ExtenderVerb) -> str:
     """Return the verb as it is configured; empty if the extender does not support it."""
-    match verb:
-        case ExtenderVerb.FILTER:
-            return extender.filter_verb
-        case ExtenderVerb.PRIORITIZE:
-            return extender.prioritize_verb
-        case ExtenderVerb.PREEMPT:
-            return extender.preempt_verb
-        case _:
-            assert_never(verb)
+    verbs = {
+        ExtenderVerb.FILTER: extender.filter_verb,
+        ExtenderVerb.PRIORITIZE: extender.prioritize_verb,
+        ExtenderVerb.PREEMPT: extender.preempt_verb,
+    }
+    return verbs[verb]
 
 
 class ExtenderRequest(Struct, frozen=True, kw_only=True):

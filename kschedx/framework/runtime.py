@@ -231,25 +231,21 @@ class Framework:
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
         """Add pods to their nodes and call every PreFilter plugin, which updates `state`."""
-        for plugin in self.plugins("preFilter", PreFilterPlugin):
-            if plugin.name not in state.skip_filter:
-                try:
-                    plugin.add_pods(state, pod, nodes, change)
-                except NotPreparedError as missing:
-                    raise NotPreparedError(f'running AddPod on PreFilter plugin "{plugin.name}": {missing}') from None
+        self._update(state, "AddPod", lambda plugin: plugin.add_pods(state, pod, nodes, change))
         return nodes.add_pods(change)
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
         """Remove pods from their nodes and call every PreFilter plugin, which updates `state`."""
+        self._update(state, "RemovePod", lambda plugin: plugin.remove_pods(state, pod, nodes, change))
+        return nodes.remove_pods(change)
+
+    def _update(self, state: CycleState, step: str, run: Callable[[PreFilterPlugin], None]) -> None:
         for plugin in self.plugins("preFilter", PreFilterPlugin):
             if plugin.name not in state.skip_filter:
                 try:
-                    plugin.remove_pods(state, pod, nodes, change)
+                    run(plugin)
                 except NotPreparedError as missing:
-                    raise NotPreparedError(
-                        f'running RemovePod on PreFilter plugin "{plugin.name}": {missing}'
-                    ) from None
-        return nodes.remove_pods(change)
+                    raise NotPreparedError(f'running {step} on PreFilter plugin "{plugin.name}": {missing}') from None
 
     def run_post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status

@@ -51,7 +51,7 @@ class _CustomKind(Struct, frozen=True, kw_only=True):
     """The containers that the controller adds to the pod of the template at a path."""
 
 
-class Stop(Struct, frozen=True, kw_only=True):
+class _Stop(Struct, frozen=True, kw_only=True):
     """A field that stops a custom resource, whose operator then creates no pods."""
 
     path: tuple[str, ...]
@@ -81,10 +81,10 @@ class Stop(Struct, frozen=True, kw_only=True):
         return value if is_met and value in (self.values or (value,)) else None
 
 
-def stop_of(manifest: _Fields) -> Stop | None:
+def stop_of(manifest: _Fields) -> _Stop | None:
     """Return the field that stops the custom resource, or None."""
     kind, version = str(manifest.get("kind")), str(manifest.get("apiVersion") or "")
-    stops = STOPS.get((version.rpartition("/")[0], kind), ())
+    stops = _STOPS.get((version.rpartition("/")[0], kind), ())
     return next((stop for stop in stops if stop.value_in(manifest) is not None), None)
 
 
@@ -138,13 +138,11 @@ def _items(value: object, path: str) -> Iterator[tuple[str, _Fields]]:
 # --- kinds with pod templates
 
 
-def _template_with_replicas(
-    template: str = "spec.template", replicas: str = "spec.replicas", default: int = 1
-) -> _Counts:
-    """A template with a number of pods beside it."""
+def _template_with_replicas(template: str = "spec.template", default: int = 1) -> _Counts:
+    """A template, whose pods are `spec.replicas`."""
 
     def counts(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
-        yield template, _number(manifest, replicas, default)
+        yield template, _number(manifest, "spec.replicas", default)
 
     return counts
 
@@ -156,22 +154,26 @@ def _runner_set(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     yield "spec.template", None if is_stored else _number(manifest, "spec.minRunners", 0) or None
 
 
-def _groups(path: str, replicas: str = "replicas", template: str = "template", default: int = 1) -> _Counts:
+def _groups(path: str) -> _Counts:
     """A list or map of groups, each with a template and a number of pods."""
 
     def counts(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
         for where, group in _items(manifest, path):
-            yield f"{where}.{template}", _number(group, replicas, default)
+            yield f"{where}.template", _number(group, "replicas", 1)
 
     return counts
 
 
+def _pods_of_job(job: object) -> int:
+    """Return how many pods of a Job run at a time."""
+    parallelism = _number(job, "spec.parallelism", 1)
+    return min(parallelism, _number(job, "spec.completions", parallelism))
+
+
 def _job_set(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     for where, group in _items(manifest, "spec.replicatedJobs"):
-        job = _fields_at(group, "template.spec")
-        parallelism = _number(job, "parallelism", 1)
-        at_a_time = min(parallelism, _number(job, "completions", parallelism))
-        yield f"{where}.template.spec.template", _number(group, "replicas", 1) * at_a_time
+        pods = _number(group, "replicas", 1) * _pods_of_job(group.get("template"))
+        yield f"{where}.template.spec.template", pods
 
 
 def _app_wrapper(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
@@ -214,8 +216,7 @@ def _own(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     if kind == "Pod":
         yield "", 1
     elif (kind, group) == ("Job", "batch"):
-        parallelism = _number(manifest, "spec.parallelism", 1)
-        yield "spec.template", min(parallelism, _number(manifest, "spec.completions", parallelism))
+        yield "spec.template", _pods_of_job(manifest)
     elif group == "apps" and kind != "DaemonSet":
         yield "spec.template", _number(manifest, "spec.replicas", 1)
     elif custom is not None and custom.counts is not None:
@@ -700,19 +701,19 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {
     ("agones.dev", "Fleet"): _CustomKind(counts=_template_with_replicas("spec.template.spec.template", default=0)),
 }
 
-STOPS: Mapping[tuple[str, str], tuple[Stop, ...]] = {
+_STOPS: Mapping[tuple[str, str], tuple[_Stop, ...]] = {
     ("kubevirt.io", "VirtualMachine"): (
-        Stop(path=("spec", "running"), values=(False,), started=True),
-        Stop(path=("spec", "runStrategy"), values=("Halted",), started="Always"),
-        Stop(path=("spec", "runStrategy"), values=("Manual", "RerunOnFailure"), started="Always", status="Stopped"),
+        _Stop(path=("spec", "running"), values=(False,), started=True),
+        _Stop(path=("spec", "runStrategy"), values=("Halted",), started="Always"),
+        _Stop(path=("spec", "runStrategy"), values=("Manual", "RerunOnFailure"), started="Always", status="Stopped"),
     ),
-    ("tekton.dev", "PipelineRun"): (Stop(path=("spec", "status"), values=("PipelineRunPending",)),),
-    ("kubeflow.org", "Notebook"): (Stop(path=("metadata", "annotations", "kubeflow-resource-stopped")),),
+    ("tekton.dev", "PipelineRun"): (_Stop(path=("spec", "status"), values=("PipelineRunPending",)),),
+    ("kubeflow.org", "Notebook"): (_Stop(path=("metadata", "annotations", "kubeflow-resource-stopped")),),
     ("postgresql.cnpg.io", "Cluster"): (
-        Stop(path=("metadata", "annotations", "cnpg.io/hibernation"), values=("on",), started="off"),
+        _Stop(path=("metadata", "annotations", "cnpg.io/hibernation"), values=("on",), started="off"),
     ),
     ("serving.kserve.io", "InferenceService"): (
-        Stop(path=("metadata", "annotations", "serving.kserve.io/stop"), values=("true",), started="false"),
+        _Stop(path=("metadata", "annotations", "serving.kserve.io/stop"), values=("true",), started="false"),
     ),
 }
 """Kinds to the fields that stop them."""

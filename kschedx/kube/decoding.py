@@ -251,7 +251,9 @@ def path(given: object, what: str) -> str:
     return file_path
 
 
-def gates(given: object, what: str = "feature_gates") -> dict[str, bool]:
+def gates(given: object) -> dict[str, bool]:
+    """Return a Python argument `feature_gates`. Raises `InputError` for other types."""
+    what = "feature_gates"
     if not isinstance(given, Mapping):
         raise InputError(f"expected a mapping of names to booleans, found {_a(given)}", place=Place(object=what))
     for name, is_on in given.items():

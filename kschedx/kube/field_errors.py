@@ -35,8 +35,8 @@ def not_found_error(field: str, shown: str, detail: str = "") -> InputError:
     return _field_error(field, f"Not found: {shown}: {detail}" if detail else f"Not found: {shown}")
 
 
-def duplicate(field: str, shown: str, detail: str = "") -> InputError:
-    return _field_error(field, f"Duplicate value: {shown}: {detail}" if detail else f"Duplicate value: {shown}")
+def duplicate(field: str, shown: str) -> InputError:
+    return _field_error(field, f"Duplicate value: {shown}")
 
 
 def not_supported_error(field: str, shown: str, supported: Iterable[str]) -> InputError:

@@ -649,11 +649,11 @@ def _document_of(assignment: PodSetAssignment, count: int) -> PodSetDocument:
 # --- whole runs
 
 
-def cycles_of(run: AdmissionRun, most_cycles: int = _MOST_CYCLES) -> Iterator[AdmissionCycle]:
+def cycles_of(run: AdmissionRun) -> Iterator[AdmissionCycle]:
     """Yield cycles until no queue has a head or a state repeats; a repetition of the last cycle is left out."""
     seen = {run.state()}
     last: AdmissionCycle | None = None
-    for number in range(most_cycles):
+    for number in range(_MOST_CYCLES):
         report_progress(Phase.ADMITTING, number, noun="cycles")
         cycle = run.cycle()
         if cycle is None:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kschedx.cli.completion import COMPLETER, PLUGIN, program_name
+from kschedx.cli import COMPLETER
+from kschedx.cli.completion import PLUGIN, program_name
 from tests.builders import node
 from tests.command import ROOT, kschedx
 from tests.test_project import PYPROJECT

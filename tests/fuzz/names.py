@@ -25,8 +25,8 @@ import mcp.types
 import pydantic
 from markdown_it import MarkdownIt
 
-from kschedx.cli.mcp.server import BOUNDS, Answers, Context, Detail, KnownClusters
-from kschedx.cli.mcp.tools import TOOLS, ToolCall, answer
+from kschedx.cli.mcp.server import BOUNDS, Answers, Context, KnownClusters
+from kschedx.cli.mcp.tools import TOOLS, Detail, ToolCall, answer
 from kschedx.cli.worker import CapturedAnswer, capture
 from kschedx.kube.escaping import is_hidden
 from kschedx.progress import ProgressStep

@@ -19,8 +19,8 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from kschedx.cli.connection import Connection
-from kschedx.cli.mcp.server import BOUNDS, Answers, Detail, KnownClusters, _result, server
-from kschedx.cli.mcp.tools import TOOLS, Truncation, bound, size, tool
+from kschedx.cli.mcp.server import BOUNDS, Answers, KnownClusters, _result, server
+from kschedx.cli.mcp.tools import TOOLS, Detail, Truncation, bound, size, tool
 from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.progress import Phase, ProgressStep, report_progress
 from tests.command import ROOT, kschedx

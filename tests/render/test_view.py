@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.cli.app import run
-from kschedx.cli.mcp.server import Detail, _result
-from kschedx.cli.mcp.tools import apply_detail, tool
+from kschedx.cli.mcp.server import _result
+from kschedx.cli.mcp.tools import Detail, apply_detail, tool
 from kschedx.cli.output import Answer, Report, answer_to
 from kschedx.cli.worker import capture
 from kschedx.explain.setup import Setup

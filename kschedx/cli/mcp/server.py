@@ -8,7 +8,6 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from msgspec.structs import replace
 
 from kschedx import __version__
 from kschedx.cli.connection import Connection
-from kschedx.cli.mcp.tools import FULL, MOST, SUMMARY, TOOLS, Tool, ToolCall, answer, bound, manifest_path, size, tool
+from kschedx.cli.mcp.tools import MOST, TOOLS, Detail, Tool, ToolCall, answer, bound, manifest_path, size, tool
 from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
 from kschedx.cli.worker import CapturedAnswer, Worker
@@ -103,14 +102,6 @@ _MOST_FILES = 100  # files of a folder in the list of clusters
 
 
 # The tools over the Model Context Protocol, with its Python SDK: standard input and output, or HTTP on the loopback.
-
-
-class Detail(StrEnum):
-    """How much of an answer an assistant gets."""
-
-    SUMMARY = SUMMARY
-    NODES = "nodes"
-    FULL = FULL
 
 
 class _Bounds(Struct, frozen=True):

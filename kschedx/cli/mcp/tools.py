@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,15 @@ from kschedx.sources.tree import SUFFIXES
 _FEWEST = 3  # entries left in a map or list that is cut
 _MOST_FIELDS = 40  # the most fields that an object has
 _LEAST = 100  # bytes of an entry, assumed for a document that is too large
-SUMMARY = "summary"  # the detail without a document
-FULL = "full"  # the detail with the screen of `-o wide`
 MOST = 60_000  # bytes of a document in any answer
+
+
+class Detail(StrEnum):
+    """How much of an answer an assistant gets."""
+
+    SUMMARY = "summary"  # no document
+    NODES = "nodes"
+    FULL = "full"  # the screen of `-o wide`
 
 
 class Truncation(Struct, frozen=True, kw_only=True):
@@ -485,7 +492,7 @@ def answer(question: ToolCall) -> Answer | int:
     answers = tool(question.tool).answer
     assert answers is not None, "the server answers by itself"
     result = answers(question.question, question.arguments, question.folder)
-    return result if isinstance(result, int) else apply_detail(result, question.arguments.get("detail", SUMMARY))
+    return result if isinstance(result, int) else apply_detail(result, question.arguments.get("detail", Detail.SUMMARY))
 
 
 def apply_detail(result: Answer, detail: str) -> Answer:
@@ -494,7 +501,7 @@ def apply_detail(result: Answer, detail: str) -> Answer:
     report = result.report
 
     def shown() -> Mapping[str, object]:
-        if detail == SUMMARY:
+        if detail == Detail.SUMMARY:
             return {"document": {}, "leftOut": ()}
         if report.sample is None:
             document, left_out = bound(report.document(), MOST)
@@ -503,7 +510,7 @@ def apply_detail(result: Answer, detail: str) -> Answer:
             document, left_out = bound(part, MOST, (Truncation(path="/items", kept=0, of=count),))
         return {"document": document, "leftOut": left_out}
 
-    is_full = detail == FULL
+    is_full = detail == Detail.FULL
     return replace(
         result, report=replace(report, document=shown, screen=lambda width, _: report.screen(width, is_full))
     )
