@@ -73,7 +73,7 @@ class _PodSecurityContext(_SharedContext, frozen=True, kw_only=True, rename="cam
     sysctls: tuple[_Sysctl, ...] = ()
 
 
-class SecurityContext(_SharedContext, frozen=True, kw_only=True, rename="camel"):
+class _SecurityContext(_SharedContext, frozen=True, kw_only=True, rename="camel"):
     capabilities: _Capabilities | None = None
     privileged: bool | None = None
     read_only_root_filesystem: bool | None = None
@@ -105,7 +105,7 @@ class _SecuredContainer(Struct, frozen=True, kw_only=True, rename="camel"):
     """A container of any kind, with the fields that Pod Security reads besides its ports."""
 
     name: str = ""
-    security_context: SecurityContext | None = None
+    security_context: _SecurityContext | None = None
     liveness_probe: _Handler | None = None
     readiness_probe: _Handler | None = None
     startup_probe: _Handler | None = None
@@ -163,7 +163,7 @@ _LOCALHOST = "localhost/"
 
 class _JudgedContainer(Struct, frozen=True, kw_only=True):
     name: str
-    context: SecurityContext
+    context: _SecurityContext
     host_ports: frozenset[int]
     hosts: frozenset[str]
 
@@ -215,7 +215,7 @@ def _pair_containers(
         ports = containers[index].ports if index < len(containers) else ()
         yield _JudgedContainer(
             name=container.name,
-            context=container.security_context or SecurityContext(),
+            context=container.security_context or _SecurityContext(),
             host_ports=frozenset(port.host_port for port in ports if port.host_port),
             hosts=container.hosts,
         )

@@ -232,7 +232,7 @@ def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArr
         order[low:high] = loaded[low:high][_unstable_order(importance[low:high].tobytes())]
 
 
-class BudgetCoverage(Struct, frozen=True, kw_only=True):
+class _BudgetCoverage(Struct, frozen=True, kw_only=True):
     """The disruption budgets that cover each pod, without those whose status has counted the pod's disruption."""
 
     allowed: IntArray
@@ -266,16 +266,16 @@ class BudgetCoverage(Struct, frozen=True, kw_only=True):
         return violating
 
 
-_COVERAGE = Memo[BudgetCoverage]()
+_COVERAGE = Memo[_BudgetCoverage]()
 
 
-def budget_coverage(snapshot: Snapshot, *, empty_counts: bool = False) -> BudgetCoverage:
+def budget_coverage(snapshot: Snapshot, *, empty_counts: bool = False) -> _BudgetCoverage:
     """Return the coverage of the snapshot's budgets, computed once. With `empty_counts`, an empty selector covers every
     pod of the namespace."""
     return _COVERAGE.of(snapshot.derived, lambda: _budget_coverage(snapshot, empty_counts), empty_counts)
 
 
-def _budget_coverage(snapshot: Snapshot, empty_counts: bool) -> BudgetCoverage:
+def _budget_coverage(snapshot: Snapshot, empty_counts: bool) -> _BudgetCoverage:
     pods, budgets = snapshot.pods, snapshot.disruption_budgets
     covered = [np.zeros(0, dtype=np.int64)]
     by_label = _PodsByLabel(pods)
@@ -289,7 +289,7 @@ def _budget_coverage(snapshot: Snapshot, empty_counts: bool) -> BudgetCoverage:
     numbers = np.repeat(np.arange(len(budgets)), [len(own) for own in covered[1:]])
     order, start = rows_by_group(rows, len(pods))
     allowed = np.array([budget.status.disruptions_allowed or 0 for budget in budgets], dtype=np.int64)
-    return BudgetCoverage(allowed=allowed, budgets=numbers[order], start=start)
+    return _BudgetCoverage(allowed=allowed, budgets=numbers[order], start=start)
 
 
 class _PodsByLabel:

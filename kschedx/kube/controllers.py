@@ -26,7 +26,7 @@ class _Ordinals(Struct, frozen=True):
     start: Int32 = 0
 
 
-class RollingUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
+class _RollingUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
     max_surge: Int32 | str | None = None
     max_unavailable: Int32 | str | None = None
     partition: Int32 = 0
@@ -35,7 +35,7 @@ class RollingUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class _Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
     type: str = ""
-    rolling_update: RollingUpdate = RollingUpdate()
+    rolling_update: _RollingUpdate = _RollingUpdate()
 
 
 class _ControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):

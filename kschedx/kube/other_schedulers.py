@@ -80,7 +80,7 @@ class _ZoneCost(Struct, frozen=True, kw_only=True):
     distance: int = field(default=0, name="value")
 
 
-class Zone(Struct, frozen=True, kw_only=True):
+class _Zone(Struct, frozen=True, kw_only=True):
     numa: str = field(default="", name="name")
     zone_type: str = field(default="", name="type")
     resources: tuple[_ZoneResource, ...] = ()
@@ -92,7 +92,7 @@ class NodeResourceTopology(KubernetesObject, frozen=True, kw_only=True, rename="
 
     topology_policies: tuple[str, ...] = ()
     attributes: tuple[_Attribute, ...] = ()
-    zones: tuple[Zone, ...] = ()
+    zones: tuple[_Zone, ...] = ()
 
 
 # The state of other schedulers' pods: pod groups, queues, quotas, and reservations. Volcano

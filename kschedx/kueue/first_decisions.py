@@ -14,7 +14,7 @@ from kschedx.kueue.workloads import Job
 _MOST_CYCLES = 2_000
 
 
-class FirstDecision(Struct, frozen=True, kw_only=True):
+class _FirstDecision(Struct, frozen=True, kw_only=True):
     head: QueueHead | None = None
     equal_to: str = ""
     """The equal Workload that was decided in its place."""
@@ -38,7 +38,7 @@ class FirstDecisions:
             self._orders[name] = [job.key for job in queue.everyone]
         return self._orders[name]
 
-    def of(self, key: str) -> tuple[FirstDecision, AdmissionRun]:
+    def of(self, key: str) -> tuple[_FirstDecision, AdmissionRun]:
         """Return the first decision about a Workload, and a run that has made it."""
         watched = self.begun.related_queues(self.begun.jobs[key])
         names = tuple(watched)
@@ -55,11 +55,11 @@ class _SharedRun:
 
     def __init__(self, run: AdmissionRun) -> None:
         self.run = run
-        self._known: dict[str, FirstDecision] = {}
+        self._known: dict[str, _FirstDecision] = {}
         self._cycles = 0
         self._is_over = False
 
-    def decision(self, key: str) -> FirstDecision:
+    def decision(self, key: str) -> _FirstDecision:
         while key not in self._known and not self._is_over:
             cycle = self.run.cycle() if self._cycles < _MOST_CYCLES else None
             self._cycles += 1
@@ -67,20 +67,20 @@ class _SharedRun:
                 self._is_over = True
             else:
                 self._record(cycle)
-        return self._known.get(key) or FirstDecision(has_stopped=self.run.has_stopped)
+        return self._known.get(key) or _FirstDecision(has_stopped=self.run.has_stopped)
 
     def _record(self, cycle: AdmissionCycle) -> None:
         stopped, shapes = self.run.has_stopped, dict[bytes, str]()
         for key, head in cycle.heads.items():
             if head.outcome != "Skipped":
-                self._known.setdefault(key, FirstDecision(head=head, has_stopped=stopped))
+                self._known.setdefault(key, _FirstDecision(head=head, has_stopped=stopped))
             if (shape := self.run.jobs[key].shape) is not None:
                 shapes.setdefault(shape, key)
         for queue in self._queues_with(shapes):
             for job in queue.parked.values():
                 key = self._key_of_equal(job, queue, shapes)
                 if key and job.key not in self._known:
-                    self._known[job.key] = FirstDecision(head=cycle.heads[key], equal_to=key, has_stopped=stopped)
+                    self._known[job.key] = _FirstDecision(head=cycle.heads[key], equal_to=key, has_stopped=stopped)
 
     def _queues_with(self, shapes: Collection[bytes]) -> list[WorkloadQueue]:
         """Return the queues that set Workloads of these shapes aside together."""

@@ -96,7 +96,7 @@ class _WaitForPodsReady(Struct, frozen=True, kw_only=True, rename="camel"):
     requeuing_strategy: _RequeuingStrategy = _RequeuingStrategy()
 
 
-class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
+class _Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
     """The part of `config.kueue.x-k8s.io` that admission reads."""
 
     api_version: str = ""
@@ -113,7 +113,7 @@ class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class KueueSettings(Struct, frozen=True, kw_only=True):
-    configuration: Configuration = Configuration()
+    configuration: _Configuration = _Configuration()
     gates: Mapping[str, bool] = field(default_factory=lambda: dict(_GATES))
 
     def enabled(self, gate: str) -> bool:
@@ -164,7 +164,7 @@ class KueueSettings(Struct, frozen=True, kw_only=True):
 def _resolve(config: Mapping[str, object] | None) -> KueueSettings:
     """Raises `InputError` for an invalid configuration; unknown gates are ignored."""
     try:
-        configuration = msgspec.convert(config or {}, Configuration, strict=False)
+        configuration = msgspec.convert(config or {}, _Configuration, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"Kueue configuration: {error}") from None
     known = {name: on for name, on in configuration.feature_gates.items() if name in _GATES}

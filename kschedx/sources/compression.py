@@ -54,10 +54,10 @@ class JoinedStream(Stream):
 
 # Compressed data, recognized by its first bytes, as a stream that needs bounded memory.
 
-FREE = 256 << 20
+_FREE = 256 << 20
 """Bytes that compressed data may always unpack to."""
 _RATIO = 200
-"""Above FREE, the maximum ratio of unpacked to compressed size.
+"""Above _FREE, the maximum ratio of unpacked to compressed size.
 
 A cluster's JSON compresses to a 20th, and to a 110th if pods differ only in names and uids, since their uids alone are
 a 200th. gzip can unpack to 1,000 times its size, the other formats to 10,000 times and more.
@@ -88,7 +88,7 @@ class SizeBudget:
     def spend(self, size: int) -> None:
         """Count unpacked bytes. Raises InputError if they exceed the budget."""
         self._unpacked += size
-        if self._unpacked > FREE and self._unpacked > _RATIO * self.packed:
+        if self._unpacked > _FREE and self._unpacked > _RATIO * self.packed:
             message = f"unpacks to more than {_RATIO} times its size"
             raise InputError(message, place=Place(source=self._source), hint="unpack it yourself if that is right")
 

@@ -96,7 +96,7 @@ def _name(key: str) -> str:
 
 # Nested lists: `kind: List`, and typed ones (`PodList`), whose items do not repeat their kind.
 
-MAX_NESTING = 20
+_MAX_NESTING = 20
 """Real lists have at most two levels."""
 
 
@@ -196,8 +196,8 @@ def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
 
 
 def _flat(raws: list[Raw], of: Peek, index: int | None = None, depth: int = 1) -> Iterator[tuple[Raw | bytes, int]]:
-    if depth > MAX_NESTING:
-        raise InputError(f"lists nested more than {MAX_NESTING} deep")
+    if depth > _MAX_NESTING:
+        raise InputError(f"lists nested more than {_MAX_NESTING} deep")
     for number, raw in enumerate(raws):
         outermost = number if index is None else index
         item = _peek(raw, index=outermost)

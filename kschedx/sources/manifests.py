@@ -93,7 +93,7 @@ HEAD = 64 << 10
 """Bytes by which a file is recognized."""
 _LOG_LINES = lazy_pattern(rb"\A(?:\xef\xbb\xbf)?(?:(?:[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: ).*+\n)++")
 """kubectl's own log and warnings, if its standard error was redirected into the file."""
-MAX_TEXT = 512 << 20
+_MAX_TEXT = 512 << 20
 """Bytes of a text that is read as a whole: YAML, and text that only begins like JSON."""
 _SAYS_ITS_KIND = lazy_pattern(rb'\{\s*"(?:kind|apiVersion)"')
 _JSON_START = lazy_pattern(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
@@ -179,13 +179,13 @@ def _read_all(text: UnpackedFile) -> bytes:
 
 
 def _all_of(file: Readable, source: str) -> bytes:
-    """Return the rest of a file. Raises InputError if it exceeds MAX_TEXT."""
+    """Return the rest of a file. Raises InputError if it exceeds _MAX_TEXT."""
     blocks, size = [], 0
     while block := file.read(1 << 20):
         blocks.append(block)
         size += len(block)
-        if size > MAX_TEXT:
-            message = f"a text of more than {MAX_TEXT >> 20} MB that cannot be read in pieces"
+        if size > _MAX_TEXT:
+            message = f"a text of more than {_MAX_TEXT >> 20} MB that cannot be read in pieces"
             raise InputError(
                 message, place=Place(source=source), hint="lists in JSON may be longer: kubectl get -o json"
             )

@@ -128,7 +128,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 # The names in an archive, and their errors.
 
-MAX_MEMBERS = 200_000
+_MAX_MEMBERS = 200_000
 _FOLDER = "a folder"
 _LINK = "a link, not a file"
 _DEVICE = "a device, not a file"
@@ -147,8 +147,8 @@ class _MemberNames:
         """Add a member. `kind` is its type, empty for a file. Raises InputError for a name that leads out of the
         archive."""
         self._count += 1
-        if self._count > MAX_MEMBERS:
-            raise InputError(f"holds more than {MAX_MEMBERS:,} files", place=Place(source=self._source))
+        if self._count > _MAX_MEMBERS:
+            raise InputError(f"holds more than {_MAX_MEMBERS:,} files", place=Place(source=self._source))
         name = _tidy(written)
         if written.startswith(("/", "\\")) or ".." in name.split("/") or "\0" in written:
             place = Place(source=f"{self._source}: {written}")

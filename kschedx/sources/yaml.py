@@ -153,7 +153,7 @@ Value = Scalar | list["Value"] | dict[str, "Value"]
 _MAX_DEPTH = 200
 MAX_DOCUMENT = 8 << 20
 """Bytes: libyaml reads a megabyte per second, and an API server stores objects of less than 2 MB."""
-MAX_REPEATED = 32 << 20
+_MAX_REPEATED = 32 << 20
 """Characters that aliases expand to."""
 
 # the lookbehind comes last, so that the search for the dashes is fast
@@ -393,8 +393,8 @@ class _Reader:
         self._alias_nodes += anchor.nodes
         self._characters += anchor.length
         self._alias_characters += anchor.length
-        if self._alias_characters > MAX_REPEATED:
-            self.fail(f"aliases repeat more than {MAX_REPEATED >> 20} MB", line=line)
+        if self._alias_characters > _MAX_REPEATED:
+            self.fail(f"aliases repeat more than {_MAX_REPEATED >> 20} MB", line=line)
         if self._alias_nodes > 100 and self._nodes > 1000 and self._alias_nodes > self._nodes * self._alias_share():
             self.fail("aliases repeat too much of the document", line=line)
         return anchor.value

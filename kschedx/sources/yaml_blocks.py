@@ -281,7 +281,7 @@ def _unfold(inline: bytes, below: bytes, outer: int) -> bytes:
 
 # Documents, and lists that are cut between their items.
 
-PIECE = 1 << 20
+_PIECE = 1 << 20
 
 _LIST = lazy_pattern(rb"^(?:kind: \w*List|items:)", re.MULTILINE)
 _ITEMS = lazy_pattern(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
@@ -406,11 +406,11 @@ class _Pieces(Struct, frozen=True, kw_only=True):
         return cls(head=head, start=match.start(1), end=end, dash=dash)
 
     def cut(self, text: bytes) -> Iterator[tuple[int, ...]]:
-        """Yield pieces of about `PIECE` bytes, as the offset of each item and that of the end."""
+        """Yield pieces of about `_PIECE` bytes, as the offset of each item and that of the end."""
         starts = [self.start]
         while starts[-1] < self.end:
             following = text.find(self.dash, starts[-1], self.end) + 1 or self.end
-            if following - starts[0] > PIECE and len(starts) > 1:
+            if following - starts[0] > _PIECE and len(starts) > 1:
                 yield tuple(starts)
                 del starts[:-1]
             starts.append(following)
@@ -418,7 +418,7 @@ class _Pieces(Struct, frozen=True, kw_only=True):
 
 
 def _list(document: DocumentText, pieces: _Pieces, source: str, blocks: _Blocks) -> Iterator[Batch]:
-    """Yield the items of a long list, about `PIECE` bytes at a time."""
+    """Yield the items of a long list, about `_PIECE` bytes at a time."""
     text = document.text
     spot = Spot(document=document.number, line=document.line)
     line, counted, done = document.line, 0, 0

@@ -302,7 +302,7 @@ def test_an_invalid_variable_of_a_login_plugin_is_an_error(name: str, tmp_path: 
 
 def test_a_login_plugin_has_a_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its children are ended as well, even if they keep its output open."""
-    monkeypatch.setattr(credentials, "LOGIN_TIMEOUT", 0.5)
+    monkeypatch.setattr(credentials, "_LOGIN_TIMEOUT", 0.5)
     child = tmp_path / "child"
     user = plugin(tmp_path, f"sleep 60 & echo $! > {child}; wait")
     config = kubeconfig(tmp_path, "https://127.0.0.1:1", user=user)
@@ -382,7 +382,7 @@ def test_a_list_that_expires_midway_is_read_again(api: FakeApiServer, url: str, 
 
 def test_a_list_that_always_expires_is_an_error(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.faults.append(lambda request: failure(410, "too old") if "continue" in request.query else None)
-    assert f"expired {lists.MAX_RESTARTS + 1} times" in error(why(tmp_path, url))
+    assert f"expired {lists._MAX_RESTARTS + 1} times" in error(why(tmp_path, url))
 
 
 def test_a_busy_server_is_retried_after_its_delay(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -474,7 +474,7 @@ def test_a_list_with_one_object_per_page_is_read(api: FakeApiServer, url: str, t
 
 
 def test_a_list_has_a_timeout(api: FakeApiServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(lists, "_MAX_SECONDS", 0.1)
     annotations = b'{"a":"' + b"x" * 9000 + b'"}'
     api.faults.append(endless(b'{"metadata":{"name":"p-%d","namespace":"shop","annotations":' + annotations + b"}}"))
     line = error(why(tmp_path, url, "web-0", "--request-timeout", "200ms"))
@@ -511,7 +511,7 @@ def test_a_silent_server_has_a_timeout(path: str, reply: Reply, api: FakeApiServ
 def test_an_endless_answer_is_cut_off(
     api: FakeApiServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "MAX_PAGE", 8 << 20)
+    monkeypatch.setattr(client, "_MAX_PAGE", 8 << 20)
     api.fail("/pods", trickle(0), forever=True)
     assert "/api/v1/pods: more than 8 MB in one response" in error(why(tmp_path, url))
 
@@ -519,8 +519,8 @@ def test_an_endless_answer_is_cut_off(
 def test_a_page_that_is_too_large_is_read_in_smaller_ones(
     api: FakeApiServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "MAX_PAGE", 100_000)
-    monkeypatch.setattr(lists, "SMALL_LIMIT", 2)
+    monkeypatch.setattr(client, "_MAX_PAGE", 100_000)
+    monkeypatch.setattr(lists, "_SMALL_LIMIT", 2)
     api.page_size = 500
     api.replace([NODE, POD, *(changed(other, "metadata.annotations", {"big": "x" * 20_000}) for other in OTHERS)])
     result = why(tmp_path, url)

@@ -82,7 +82,7 @@ def json_pieces(data: bytes) -> None:
 
 def yaml_readers(data: bytes) -> None:
     """The fast reader of YAML equals the exact one, and JSON of the objects is read to the same objects."""
-    with patch.object(yaml_blocks, "PIECE", 60):
+    with patch.object(yaml_blocks, "_PIECE", 60):
         fast = _yaml(data)
     with patch.object(yaml_blocks, "_document", lambda document, source, _: yaml_blocks._exactly(document, source)):
         exact = _yaml(data)

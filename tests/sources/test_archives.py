@@ -271,8 +271,8 @@ def test_a_broken_zip_archive(break_it: Callable[[bytes], bytes], message: str) 
 
 @pytest.fixture
 def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compressed, "FREE", 1 << 20)
-    monkeypatch.setattr(names, "MAX_MEMBERS", 100)
+    monkeypatch.setattr(compressed, "_FREE", 1 << 20)
+    monkeypatch.setattr(names, "_MAX_MEMBERS", 100)
 
 
 BLANKS = b" " * (8 << 20)

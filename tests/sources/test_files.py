@@ -282,7 +282,7 @@ def test_a_broken_file_in_a_folder_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_text_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifests, "MAX_TEXT", 3 << 20)
+    monkeypatch.setattr(manifests, "_MAX_TEXT", 3 << 20)
     fits, longer = (f"# {'x' * size}\nkind: Pod\n" for size in (2 << 20, 4 << 20))
     write("fits.yaml", fits)
     write("longer.yaml", longer)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kschedx.errors import InputError
-from kschedx.sources.lists import MAX_NESTING, flatten
+from kschedx.sources.lists import _MAX_NESTING, flatten
 
 POD = {"apiVersion": "v1", "kind": "Pod"}
 
@@ -63,8 +63,8 @@ def test_errors(document: Any, message: str) -> None:
 
 def test_depth_is_limited() -> None:
     document: dict[str, Any] = POD
-    for _ in range(MAX_NESTING + 1):
+    for _ in range(_MAX_NESTING + 1):
         document = {"kind": "List", "items": [document]}
-    with pytest.raises(InputError, match=f"lists nested more than {MAX_NESTING} deep"):
+    with pytest.raises(InputError, match=f"lists nested more than {_MAX_NESTING} deep"):
         flatten(json.dumps(document).encode())
     assert flatten(json.dumps(document["items"][0]).encode()).indexes == (0,)

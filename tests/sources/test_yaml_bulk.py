@@ -34,7 +34,7 @@ def read_all(text: str | bytes) -> Found:
 def both(text: str | bytes) -> tuple[Found, Found]:
     """Return the results of reading by blocks, in small pieces, and by PyYAML alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(yaml_blocks, "PIECE", 200)
+        patch.setattr(yaml_blocks, "_PIECE", 200)
         fast = read_all(text)
         patch.setattr(yaml_blocks, "_document", lambda document, source, _: yaml_blocks._exactly(document, source))
         return fast, read_all(text)
@@ -295,7 +295,7 @@ ITEM = "- kind: Pod\n  metadata: {name: a}\n"
 def test_an_error_in_a_list_that_is_too_long_to_be_read_at_once(
     monkeypatch: pytest.MonkeyPatch, item: str, problem: str
 ) -> None:
-    monkeypatch.setattr(yaml_blocks, "PIECE", 1000)
+    monkeypatch.setattr(yaml_blocks, "_PIECE", 1000)
     monkeypatch.setattr(yaml_blocks, "MAX_DOCUMENT", 2000)
     objects_read = read_all("kind: List\nitems:\n" + ITEM * 100 + item + ITEM * 100)
     assert isinstance(objects_read, str)

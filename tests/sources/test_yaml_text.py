@@ -157,7 +157,7 @@ def test_attacks_are_refused_quickly(text: str, expected: str) -> None:
 )
 def test_repeated_aliases_of_a_long_text_are_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     assert value(text)
-    monkeypatch.setattr(yaml_text, "MAX_REPEATED", 900_000)
+    monkeypatch.setattr(yaml_text, "_MAX_REPEATED", 900_000)
     assert "aliases repeat more than" in message(text)
 
 

@@ -25,7 +25,7 @@ from kschedx.sources.live.kubeconfig import KubeconfigUser, NamedEntry
 
 _T = TypeVar("_T")
 
-MAX_PAGE = 64 << 20
+_MAX_PAGE = 64 << 20
 """Bytes of a response; five hundred pods have ten million."""
 GRACE = 2.0
 """Seconds by which a request may be late before it is abandoned."""
@@ -49,7 +49,7 @@ class RefusedError(InputError):
 
 
 class TooLargeError(InputError):
-    """A response is larger than MAX_PAGE."""
+    """A response is larger than _MAX_PAGE."""
 
 
 class _DroppedError(InputError):
@@ -188,9 +188,9 @@ class ApiServer:
         while part := response.read1(_READ):
             parts.append(part)
             size += len(part)
-            if size > MAX_PAGE:
+            if size > _MAX_PAGE:
                 response.close()
-                raise TooLargeError(f"more than {MAX_PAGE >> 20} MB in one response", place=place)
+                raise TooLargeError(f"more than {_MAX_PAGE >> 20} MB in one response", place=place)
             if time.monotonic() > deadline or self.stopped.is_set():
                 response.close()
                 raise self.late(place)

@@ -435,8 +435,8 @@ def _pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urll
 # A secret is sent only to its server, over an encrypted connection, and no error shows it. Upstream:
 # k8s.io/client-go/tools/clientcmd and rest.
 
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-LOGIN_TIMEOUT = 60.0
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_LOGIN_TIMEOUT = 60.0
 """Seconds that a login plugin or an identity provider may take."""
 _TOKEN_LASTS = 60.0
 """Seconds after which a token's file is read again, since its owner renews it."""
@@ -456,11 +456,11 @@ class Access(Struct, frozen=True, kw_only=True):
 def service_account_access(environment: Mapping[str, str]) -> Access:
     """Return the access of a pod's own service account. Raises `InputError` outside of a pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "")
-    token, authority = SERVICE_ACCOUNT / "token", SERVICE_ACCOUNT / "ca.crt"
+    token, authority = _SERVICE_ACCOUNT / "token", _SERVICE_ACCOUNT / "ca.crt"
     if not (host and port and token.is_file() and authority.is_file()):
         hint = "name a kubeconfig with --kubeconfig or KUBECONFIG, or a dump with --snapshot"
         raise InputError("no cluster is configured", hint=hint)
-    place = Place(source=str(SERVICE_ACCOUNT))
+    place = Place(source=str(_SERVICE_ACCOUNT))
     url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     cluster = KubeconfigCluster(server=url, certificate_authority=str(authority))
     return Access(
@@ -473,7 +473,7 @@ def service_account_access(environment: Mapping[str, str]) -> Access:
 def own_namespace() -> str:
     """Return the namespace of the pod in which this process runs."""
     try:
-        return (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip() or "default"
+        return (_SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip() or "default"
     except (OSError, UnicodeDecodeError):
         return "default"
 
@@ -581,7 +581,7 @@ def _log_in(user: NamedEntry[KubeconfigUser], cluster: KubeconfigCluster, contex
         return _basic(f"{entry.username}:{entry.password}")
     if entry.exec is not None:
         at = _field_place(place, "exec")
-        credential = _run(entry.exec, cluster, at, timeout=LOGIN_TIMEOUT)
+        credential = _run(entry.exec, cluster, at, timeout=_LOGIN_TIMEOUT)
         if credential.client_certificate_data:
             load_certificate(
                 context, credential.client_certificate_data.encode(), credential.client_key_data.encode(), at
@@ -637,7 +637,7 @@ _REMOVED = {
 def _provider_authorization(name: str, config: Mapping[str, str], place: Place) -> Callable[[], str]:
     if name != "oidc":
         raise InputError(f'there is no auth-provider "{name}"', place=place, hint=_REMOVED.get(name, "oidc is one"))
-    return _bearer(_id_token(config, place, timeout=LOGIN_TIMEOUT), place)
+    return _bearer(_id_token(config, place, timeout=_LOGIN_TIMEOUT), place)
 
 
 def load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes, place: Place) -> None:

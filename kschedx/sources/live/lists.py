@@ -22,19 +22,19 @@ _T = TypeVar("_T")
 
 LIMIT = 500
 """Objects per page, as in kubectl."""
-SMALL_LIMIT = 25
+_SMALL_LIMIT = 25
 """Objects per page if a page of LIMIT is too large."""
-PIECE = 400 << 10
+_PIECE = 400 << 10
 """Bytes: a hundred pods."""
-MAX_RESTARTS = 5
+_MAX_RESTARTS = 5
 """How often a list is read again if it expires midway."""
 _MAX_PAGES = 10_000
 """Pages of one list: a server that returns more may never end."""
 _MAX_SHORT = 100
 """Consecutive pages that are nearly empty but not the last: a server fills a page before it begins another."""
 _SHORT = 2500
-"""A page with fewer bytes is nearly empty: SMALL_LIMIT objects need more."""
-MAX_SECONDS = 900.0
+"""A page with fewer bytes is nearly empty: _SMALL_LIMIT objects need more."""
+_MAX_SECONDS = 900.0
 """The maximum time for one list, or ten times that of a request if that is longer."""
 
 _HEAD = lazy_pattern(rb'[^\[\]]{0,4096}?"items"\s*:\s*(\[)')
@@ -111,7 +111,7 @@ class ListPage:
             is_whole = True
             batch.items = b"[" + b",".join(self.batch.decode(RAWS)[done:]) + b"]"
 
-        while between is not None and (cut := between.search(items, start + PIECE)):
+        while between is not None and (cut := between.search(items, start + _PIECE)):
             is_whole, end = False, cut.start() + 1
             piece = self._piece(items[start:end], done, settle)
             yield piece
@@ -158,7 +158,7 @@ def pages(server: ApiServer, resource: ResourceKind, namespace: str = "") -> Ite
     Raises `RefusedError` if the server refuses (404: for every version of the kind), and `InputError` for an invalid
     list, and for one that does not end or expires repeatedly.
     """
-    for restarts in range(MAX_RESTARTS + 1):
+    for restarts in range(_MAX_RESTARTS + 1):
         try:
             for only in resource.only or ("",):
                 yield from _list_pages(server, resource, namespace, only)
@@ -166,10 +166,10 @@ def pages(server: ApiServer, resource: ResourceKind, namespace: str = "") -> Ite
         except RefusedError as refused:
             if refused.status != 410:
                 raise
-            if restarts == MAX_RESTARTS:
+            if restarts == _MAX_RESTARTS:
                 place = Place(source=server.url, object=resource.resource)
                 hint = "the server's versions expire before it answers"
-                message = f"the list expired {MAX_RESTARTS + 1} times before it was read"
+                message = f"the list expired {_MAX_RESTARTS + 1} times before it was read"
                 raise InputError(message, place=place, hint=hint) from None
         yield ListRestarted(kind=resource.key)
 
@@ -191,7 +191,7 @@ def _query_of(kind: ResourceKind, namespace: str, only: str = "") -> dict[str, s
 
 def _list_pages(server: ApiServer, resource: ResourceKind, namespace: str, only: str) -> Iterator[ListPage]:
     """Yield the pages of a list from its beginning, at one resourceVersion."""
-    deadline = time.monotonic() + max(MAX_SECONDS, 10 * server.timeout)
+    deadline = time.monotonic() + max(_MAX_SECONDS, 10 * server.timeout)
     path, body = _first(server, resource, namespace, only)
     token, short = "", 0
     for number in range(1, _MAX_PAGES + 1):
@@ -223,7 +223,7 @@ def _get_sized(server: ApiServer, path: str, query: dict[str, str]) -> bytes:
     try:
         return server.get(path, {"limit": str(LIMIT), **query})
     except TooLargeError:
-        return server.get(path, {"limit": str(SMALL_LIMIT), **query})
+        return server.get(path, {"limit": str(_SMALL_LIMIT), **query})
 
 
 def _page(body: bytes, resource: ResourceKind, origin: _PageOrigin) -> tuple[ListPage, str]:

@@ -181,7 +181,7 @@ def test_a_user_may_say_whom_to_impersonate() -> None:
 
 
 def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credentials, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setattr(credentials, "_SERVICE_ACCOUNT", tmp_path)
     environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(InputError, match="no cluster is configured"):
         service_account_access(environment)

@@ -64,12 +64,12 @@ OBJECT = st.fixed_dictionaries(
 @given(st.lists(OBJECT, max_size=9), st.integers(0, 200), st.sampled_from(["", ',"more":[7]']))
 def test_the_pieces_are_the_page(objects: list[Any], size: int, more: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lists, "PIECE", size)
+        patch.setattr(lists, "_PIECE", size)
         assert read(page_of(body_of(objects, more))) == objects
 
 
 def test_a_page_is_cut_between_its_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "PIECE", 100)
+    monkeypatch.setattr(lists, "_PIECE", 100)
     objects = [{"metadata": {"name": f"web-{number}"}} for number in range(20)]
     items = list(page_of(body_of(objects)).pieces())
     assert 3 < len(items) < 10
@@ -77,7 +77,7 @@ def test_a_page_is_cut_between_its_objects(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_piece_that_is_no_json_is_told_as_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists, "PIECE", 10)
+    monkeypatch.setattr(lists, "_PIECE", 10)
     objects = [{"metadata": {"name": f"web-{number}"}} for number in range(5)]
     broken = body_of(objects).replace(b'"web-3"', b'"web-3')
     with pytest.raises(InputError, match=r"http://here/api/v1/pods.*: not valid JSON"):
