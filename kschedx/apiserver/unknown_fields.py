@@ -14,12 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
+from msgspec import Struct
+
 from kschedx.errors import InputError, Place, join_fields
 from kschedx.kube.decoding import is_stored
 
 FIELDS = Path(__file__).with_name("fields.json")
 
-_Json: TypeAlias = dict[str, Any]
 _Steps: TypeAlias = tuple[str | int, ...]
 
 _WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
@@ -43,7 +45,7 @@ _FEW = 4
 
 def unknown_fields(manifest: Mapping[str, object]) -> list[InputError]:
     """Return the errors of a manifest's fields, in their order; none for an unknown kind."""
-    root = _kinds().get(f"{manifest.get('apiVersion')} {manifest.get('kind')}")
+    root = _api().kinds.get(f"{manifest.get('apiVersion')} {manifest.get('kind')}")
     return [] if root is None or is_stored(manifest) else list(_faults(manifest, f"#{root}", (), root))
 
 
@@ -61,7 +63,7 @@ def _faults(value: object, kind: Any, steps: _Steps, root: str) -> Iterator[Inpu
             for key, element in value.items():
                 yield from _faults(element, item, (*steps, key), root)
         case str() if kind.startswith("#") and isinstance(value, Mapping):
-            fields = _fields(kind[1:])
+            fields = _api().types[kind[1:]]
             for name in fields:
                 if name in value:
                     yield from _faults(value[name], fields[name], (*steps, name), root)
@@ -97,21 +99,18 @@ def _mistyped(expected: str, value: object, steps: _Steps) -> InputError:
     return InputError(f"expected {expected}, found {found}", place=Place(field=_field_of(steps)), hint=hint)
 
 
-@cache
-def _file() -> _Json:
-    loaded: _Json = json.loads(FIELDS.read_text(encoding="utf-8"))
-    return loaded
+class _ApiFields(Struct):
+    """The content of fields.json."""
 
-
-def _kinds() -> Mapping[str, str]:
+    kinds: dict[str, str]
     """`apps/v1 Deployment` to the name of its type."""
-    kinds: Mapping[str, str] = _file()["kinds"]
-    return kinds
+    types: dict[str, dict[str, Any]]
+    """The fields of each type."""
 
 
-def _fields(name: str) -> Mapping[str, Any]:
-    fields: Mapping[str, Any] = _file()["types"][name]
-    return fields
+@cache
+def _api() -> _ApiFields:
+    return msgspec.json.decode(FIELDS.read_bytes(), type=_ApiFields)
 
 
 def _below(value: Any) -> str:
@@ -161,7 +160,7 @@ def _places(root: str, name: str) -> Iterator[tuple[_Steps, str]]:
     waiting: list[tuple[_Steps, str]] = [((), root)]
     while waiting:
         at, kind = waiting.pop(0)
-        fields = _fields(kind)
+        fields = _api().types[kind]
         spelled = next((field for field in fields if field.lower() == name.lower()), "")
         if spelled:
             yield at, spelled

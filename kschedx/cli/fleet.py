@@ -478,7 +478,5 @@ def _write_parquet(rows: Sequence[ClusterAnswerDocument], path: str) -> None:
         "taken": [row.taken for row in rows],
         "document": [None if row.document is None else msgspec.json.encode(row.document).decode() for row in rows],
     }
-    try:
+    with _named_in_errors(path):
         pyarrow.parquet.write_table(pyarrow.table(columns), Path(path))
-    except OSError as error:
-        raise InputError(f"cannot be written: {system_reason(error)}", place=Place(source=path)) from None

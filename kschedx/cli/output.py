@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx import __version__
+from kschedx.cli.completion import words
 from kschedx.cli.streams import OutputError
 from kschedx.controllers.states import ExitCode as ExitCode
 from kschedx.errors import (
@@ -218,10 +219,9 @@ def option(*formats: Format, text: str) -> object:
             raise typer.BadParameter(f'found "{typed}", allowed are {allowed}')
         return Format(typed)
 
-    def offered(incomplete: str) -> list[str]:
-        return [name for name in formats if name.startswith(incomplete)]
-
-    info = typer.Option("--output", "-o", metavar="|".join(formats), parser=parsed, autocompletion=offered, help=text)
+    info = typer.Option(
+        "--output", "-o", metavar="|".join(formats), parser=parsed, autocompletion=words(*formats), help=text
+    )
     return Annotated[Format | None, info]
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.cli.output import Answer, Format, Report, write
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, print_note_if_file
-from kschedx.controllers.states import ExitCode as ExitCode
+from kschedx.controllers.states import decision_name, row_named
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, Place
 from kschedx.kube.types import Pod
 
@@ -214,30 +214,18 @@ def inquiry_of(question: Question, wanted: WhyArguments, clusters: Clusters, set
 def _daemon_set_answer(
     answer: DaemonSetAnswer, target: PodInQuestion, wanted: WhyArguments, before: Snapshot
 ) -> Answer:
-    node = answer.node
+    node, code = answer.node, row_named(decision_name(answer.outcome)).exit_code
     if wanted.fix is not None:
-        report = fix_report(answer.explanation, answer.fixes, wanted.fix, target, before)
-        return Answer(report, _exit_code_of(answer.outcome))
+        return Answer(fix_report(answer.explanation, answer.fixes, wanted.fix, target, before), code)
     nodes = answer.answer_on(node).chosen_nodes if node else answer.runs
     report = Report.of(answer, names=lambda: [f"node/{name}" for name in nodes])
     if wanted.nodes:
         report = replace(report, screen=partial(_whole, report))
-    return Answer(replace(report, checks=lambda: [_check(answer, target)]), _exit_code_of(answer.outcome))
+    return Answer(replace(report, checks=lambda: [_check(answer, target)]), code)
 
 
 def _whole(report: Report, width: int, wide: bool) -> Sequence[StyledLine]:
     return report.screen(width, True)
-
-
-def _exit_code_of(outcome: str) -> ExitCode:
-    """Return the exit code of a pod's `framework.cycle.Outcome`; only decided outcomes have the codes 0 and 1."""
-    match outcome:
-        case "Scheduled":
-            return ExitCode.SCHEDULABLE
-        case "Undecided":
-            return ExitCode.UNDECIDED
-        case _:
-            return ExitCode.UNSCHEDULABLE
 
 
 def _check(answer: DaemonSetAnswer, target: PodInQuestion) -> Check:

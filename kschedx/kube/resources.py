@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum, StrEnum, unique
 from functools import lru_cache
 from typing import TypeVar
@@ -349,7 +349,7 @@ def _claims(spec: PodSpec, status: PodStatus, options: RequestOptions) -> _Claim
         except InputError as error:
             raise error.at(Place(field=f"spec.initContainers[{index}].resources.requests")) from None
         init_containers.append((container.name, restartable, requests))
-    whole = _round_amounts if options.rounded_by_container else _exactly
+    whole: Callable[[Exact], Exact] = _round_amounts if options.rounded_by_container else dict
     overhead = _amounts_in_field(spec.overhead, "spec.overhead") if spec.overhead else {}
     if options.overhead_in_whole_cpus and CPU in overhead:
         overhead[CPU] = -(-overhead[CPU] // _NANO) * 10**6
@@ -404,10 +404,8 @@ def _is_resize_infeasible(status: PodStatus) -> bool:
 
 
 def _amounts_in_field(resources: ResourceList, field: str) -> Exact:
-    try:
+    with Place(field=field):
         return exact_amounts(resources)
-    except InputError as error:
-        raise error.at(Place(field=field)) from None
 
 
 def _add(total: dict[str, _Amount], more: Mapping[str, _Amount]) -> None:
@@ -420,10 +418,6 @@ def _raise_to(total: dict[str, _Amount], floor: Mapping[str, _Amount]) -> None:
     for name, amount in floor.items():
         if name not in total or amount > total[name]:
             total[name] = amount
-
-
-def _exactly(amounts: Exact) -> Exact:
-    return amounts
 
 
 def _round_amounts(amounts: Exact) -> Exact:

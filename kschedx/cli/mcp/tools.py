@@ -27,7 +27,6 @@ from kschedx.cli.survive import survive
 from kschedx.cli.why import why
 from kschedx.cli.why_pod import WhyArguments
 from kschedx.errors import InputError, nearest
-from kschedx.patterns import lazy_pattern
 from kschedx.sources.tree import SUFFIXES
 
 _FEWEST = 3  # entries left in a map or list that is cut
@@ -151,8 +150,8 @@ _Arguments = Mapping[str, Any]
 _TEXT: dict[str, object] = {"type": "string", "maxLength": 4096}
 _NAMES: dict[str, object] = {"type": "array", "items": _TEXT, "maxItems": 100}
 
-_NAME = lazy_pattern(r"[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
-_REFERENCE = lazy_pattern(r"[A-Za-z.]+/[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?"
+_REFERENCE = rf"[A-Za-z.]+/{_NAME}"
 
 
 class Tool(Struct, frozen=True, kw_only=True):
@@ -171,12 +170,16 @@ class Tool(Struct, frozen=True, kw_only=True):
     if the server answers by itself."""
 
 
+def _checked(key: str, value: object, pattern: str, allowed: str) -> str:
+    """Return the value of an argument. Raises `InputError` for one of another form."""
+    if not isinstance(value, str) or not re.fullmatch(pattern, value):
+        raise InputError(f"{key}: found {value!r}, allowed {allowed}")
+    return value
+
+
 def _name(arguments: _Arguments, key: str) -> str:
     """Return an argument that is a plain name. Raises `InputError`."""
-    value = arguments.get(key)
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise InputError(f"{key}: found {value!r}, allowed is a name")
-    return value
+    return _checked(key, arguments.get(key), _NAME, "is a name")
 
 
 def _apply_arguments(question: Question, arguments: _Arguments) -> Question:
@@ -203,17 +206,13 @@ def _target(arguments: _Arguments, folder: Path) -> str:
         raise InputError("pass either target, as pod/NAME or deploy/NAME, or manifest, as YAML")
     if manifest is not None:
         return _manifest(arguments, folder)
-    if not isinstance(target, str) or not _REFERENCE.fullmatch(target) or target.endswith(SUFFIXES):
+    if not isinstance(target, str) or not re.fullmatch(_REFERENCE, target) or target.endswith(SUFFIXES):
         raise InputError(f"target: found {target!r}, allowed are pod/NAME, deploy/NAME, sts/NAME and the like")
     return target
 
 
 def _nodes_in(arguments: _Arguments) -> list[str]:
-    nodes: list[str] = arguments.get("nodes") or []
-    for node in nodes:
-        if not re.fullmatch(_NODE.pattern, node):
-            raise InputError(f"nodes: found {node!r}, allowed is {_NODE.allowed}")
-    return nodes
+    return [_checked("nodes", node, _NODE.pattern, f"is {_NODE.allowed}") for node in arguments.get("nodes") or []]
 
 
 _POD = {
@@ -261,10 +260,8 @@ def _diff_profiles(question: Question, arguments: _Arguments, folder: Path) -> A
 def _simulate(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     what_if = [] if arguments.get("manifest") is None else [("apply", _manifest(arguments, folder))]
     for key, change in _CHANGES.items():
-        for value in arguments.get(key) or ():
-            if not re.fullmatch(change.pattern, value):
-                raise InputError(f"{key}: found {value!r}, allowed is {change.allowed}")
-            what_if.append((key, value))
+        values = arguments.get(key) or ()
+        what_if += [(key, _checked(key, value, change.pattern, f"is {change.allowed}")) for value in values]
     return simulate(question=replace(_apply_arguments(question, arguments), what_if=what_if))
 
 
@@ -307,18 +304,16 @@ def _scale_down(question: Question, arguments: _Arguments, folder: Path) -> Answ
 def _survive(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     targets, each = arguments.get("targets") or [], arguments.get("each")
     for target in targets:
-        if not re.fullmatch(rf"{_ONE_LABEL}(={_ONE_NAME})?", target):
-            raise InputError(f"targets: found {target!r}, allowed are a node's name, zone=NAME, and LABEL=VALUE")
-    if each is not None and not re.fullmatch(_ONE_LABEL, each):
-        raise InputError(f"each: found {each!r}, allowed are zone, nodepool, node, and a label")
+        pattern = rf"{_ONE_LABEL}(={_ONE_NAME})?"
+        _checked("targets", target, pattern, "are a node's name, zone=NAME, and LABEL=VALUE")
+    if each is not None:
+        _checked("each", each, _ONE_LABEL, "are zone, nodepool, node, and a label")
     return survive(targets, each, arguments.get("busiest"), not arguments.get("drain"), question=question)
 
 
 def _nodes(question: Question, arguments: _Arguments, folder: Path) -> Answer | int:
-    column = arguments.get("sort", "name")
-    if not re.fullmatch(_ONE_LABEL, column):
-        raise InputError(f"sort: found {column!r}, allowed are free, pods, zone, and a resource")
-    return nodes(sort=column, question=question)
+    allowed = "are free, pods, zone, and a resource"
+    return nodes(sort=_checked("sort", arguments.get("sort", "name"), _ONE_LABEL, allowed), question=question)
 
 
 def _reason(question: Question, arguments: _Arguments, folder: Path) -> Answer:
