@@ -28,14 +28,13 @@ from kschedx.kube.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kschedx.kube.names import is_hugepages, is_overcommit_allowed, is_pod_level_resource
+from kschedx.kube.names import DEFAULT_SCHEDULER, is_hugepages, is_overcommit_allowed, is_pod_level_resource
 from kschedx.kube.quantity import MILLI, ResourceList, Written, parse_quantity
 from kschedx.kube.resources import container_limits, container_requests, nano_units
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import LabelSelector, LabelSelectorRequirement
 
 DEFAULT_NAMESPACE = "default"
-DEFAULT_SCHEDULER = "default-scheduler"
 GRACE_PERIOD = 30
 """Seconds."""
 _METADATA_NAME_LABEL = "kubernetes.io/metadata.name"

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers import states
 from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.workloads import (
@@ -35,6 +34,7 @@ from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kubectl import dump_objects
+from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota
 from kschedx.kube.scalars import earlier

@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.explain.hardware import VENDOR_LABELS
 from kschedx.explain.node_groups import account
 from kschedx.explain.notes import RunsAlready
@@ -18,7 +17,7 @@ from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import ranks
 from kschedx.framework.status import Candidate, Code
 from kschedx.kube.autoscalers import MIRROR
-from kschedx.kube.names import HOSTNAME, ZONE_LABELS, first_label
+from kschedx.kube.names import DEFAULT_SCHEDULER, HOSTNAME, ZONE_LABELS, first_label
 from kschedx.kube.selectors import CompiledTerm, compile_node_selector, compile_preferred_terms, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodAffinityTerm

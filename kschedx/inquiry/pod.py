@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
+from kschedx.apiserver.defaulting import default_pod
 from kschedx.apiserver.pod_security import KubeletFields
 from kschedx.controllers import states
 from kschedx.controllers.kubelet_rejections import failed_before, job_deadline, next_rejected, rejected_pods
@@ -73,6 +73,7 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
 from kschedx.kube.documents import Json
+from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.other_schedulers import OF_PROVIDERS, POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Pod

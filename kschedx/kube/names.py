@@ -105,6 +105,8 @@ def label_value_errors(value: str) -> Iterator[str]:
         )
 
 
+DEFAULT_SCHEDULER = "default-scheduler"
+
 # The meaning of a resource's name.
 
 CPU = "cpu"

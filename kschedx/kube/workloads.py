@@ -15,7 +15,13 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.quantity import parse_quantity
-from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, required_node_affinity
+from kschedx.kube.selectors import (
+    NODE_NAME_FIELD,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    required_node_affinity,
+)
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated
 from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodSpec
 
@@ -528,8 +534,6 @@ def _pod(
 # A DaemonSet's pods and their nodes, by the rules of its controller: pkg/controller/daemon/daemon_controller.go and
 # util/daemonset_util.go.
 
-_NAME = "metadata.name"
-
 
 def runs_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
     """Return whether a pod is created for the node (NodeShouldRunDaemonPod): by its name, affinity, and taints, not by
@@ -556,7 +560,7 @@ def _is_kept_out(spec: PodSpec, node: Node, effects: tuple[str, ...], *, compari
 
 def pin_to_node(pod: Pod, node: str) -> Pod:
     """ReplaceDaemonSetPodNodeNameNodeAffinity: replace every required term with the node's name."""
-    term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key=_NAME, operator="In", values=(node,)),))
+    term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,)),))
     affinity = pod.spec.affinity or Affinity()
     own = affinity.node_affinity or NodeAffinity()
     required = NodeSelector(node_selector_terms=(term,))
@@ -569,7 +573,7 @@ def pinned_to(spec: PodSpec) -> str:
     required = spec.required_node_affinity
     for term in required.node_selector_terms if required is not None else ():
         for field in term.match_fields:
-            if field.key == _NAME and field.operator == "In" and len(field.values) == 1:
+            if field.key == NODE_NAME_FIELD and field.operator == "In" and len(field.values) == 1:
                 return field.values[0]
     return ""
 

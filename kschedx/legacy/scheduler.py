@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import ClaimBeingDeleted, ClaimNotFound
 from kschedx.framework.config import Profile, SchedulerConfig
-from kschedx.framework.config.decoding import DEFAULT_SCHEDULER_NAME
 from kschedx.framework.cycle import Cycle, Outcome, PreFilterOutcome, PreFilterStep, Scores
 from kschedx.framework.interface import CycleState, PostFilterResult
 from kschedx.framework.preemption import (
@@ -32,6 +31,7 @@ from kschedx.framework.schedule import NO_NODES
 from kschedx.framework.scheduler import FilteredNodes, filter_nodes
 from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts, error
 from kschedx.framework.victims import budget_selector, covers, potential_victims
+from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.scalars import MAX_INT64
 from kschedx.kube.storage import not_found_text
 from kschedx.kube.types import Pod, PodDisruptionBudget
@@ -611,7 +611,7 @@ def _profile(policy: SchedulingPolicy, era: Era) -> Profile:
         "priorities": tuple(policy.priorities),
     }
     return Profile(
-        scheduler_name=DEFAULT_SCHEDULER_NAME,
+        scheduler_name=DEFAULT_SCHEDULER,
         percentage_of_nodes_to_score=era.percentage_of_nodes_to_score,
         points=points,
         enabled=points,

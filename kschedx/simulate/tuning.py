@@ -22,13 +22,13 @@ from msgspec.structs import replace
 from kschedx.errors import ConfigError
 from kschedx.explain.setup import Setup
 from kschedx.framework.args import PodTopologySpreadArgs
-from kschedx.framework.config.decoding import DEFAULT_SCHEDULER_NAME, Profile
+from kschedx.framework.config.decoding import Profile
 from kschedx.framework.config.origins import expand_config
 from kschedx.framework.interface import ScorePlugin
 from kschedx.framework.registry import plugin_class
 from kschedx.kube.decoding import maps_at
 from kschedx.kube.documents import Document, document, part_of
-from kschedx.kube.names import CPU, MEMORY
+from kschedx.kube.names import CPU, DEFAULT_SCHEDULER, MEMORY
 from kschedx.kube.types import controller_of
 from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
@@ -455,7 +455,7 @@ def _is_tunable(name: str) -> bool:
 def _profile_in(document: dict[str, object], scheduler_name: str) -> dict[str, object]:
     """Return the profile of that name, which may be modified. A configuration without profiles gets the default one."""
     profiles = document.setdefault("profiles", [{"schedulerName": scheduler_name}])
-    its = (item for item in maps_at(profiles) if item.get("schedulerName", DEFAULT_SCHEDULER_NAME) == scheduler_name)
+    its = (item for item in maps_at(profiles) if item.get("schedulerName", DEFAULT_SCHEDULER) == scheduler_name)
     return next(its)
 
 

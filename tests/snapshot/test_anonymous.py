@@ -28,12 +28,12 @@ from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
 from kschedx.fixes.node_remedies import SET_BY_ADMINISTRATORS, SET_BY_COMPONENTS
 from kschedx.fixes.node_requirements import AGENT_NOT_READY, REMOVED_BY
 from kschedx.fixes.node_requirements import KEPT as KEPT_TAINTS
-from kschedx.framework.config.decoding import DEFAULT_SCHEDULER_NAME
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.kube import storage, types
 from kschedx.kube import types as pod_volumes
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import (
+    DEFAULT_SCHEDULER,
     REGION,
     ZONE,
     dns_label_errors,
@@ -293,7 +293,7 @@ KNOWN = {
     *("Progressing", "ProgressDeadlineExceeded", "OnDelete", "ScalingActive", "ScalingLimited", "SyncFailed"),
     *(plugin.name for plugin in PLUGINS),
     KARPENTER,
-    DEFAULT_SCHEDULER_NAME,
+    DEFAULT_SCHEDULER,
 }
 
 

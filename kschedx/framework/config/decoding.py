@@ -251,7 +251,6 @@ def _step(key: object) -> str:
 KIND = "KubeSchedulerConfiguration"
 POLICY = "Policy"
 """The configuration kind of schedulers before the framework."""
-DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 
 class LeaderElection(Struct, frozen=True, kw_only=True, rename="camel"):

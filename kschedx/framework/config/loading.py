@@ -33,7 +33,6 @@ from kschedx.framework.args import (
     VolumeBindingArgs,
 )
 from kschedx.framework.config.decoding import (
-    DEFAULT_SCHEDULER_NAME,
     KIND,
     POLICY,
     ConfigurationDocument,
@@ -59,7 +58,7 @@ from kschedx.kube.field_errors import (
     not_supported_error,
     required_error,
 )
-from kschedx.kube.names import is_extended_resource, label_key_errors
+from kschedx.kube.names import DEFAULT_SCHEDULER, is_extended_resource, label_key_errors
 from kschedx.kube.scalars import Duration
 from kschedx.kube.selectors import compile_node_selector, compile_preferred_terms
 from kschedx.kube.types import TopologySpreadConstraint
@@ -555,7 +554,7 @@ def _draft(
     index: int, profile: ProfileDocument, document: ConfigurationDocument, release: Release, faults: Faults
 ) -> _Draft:
     path = f"profiles[{index}]"
-    default_name = DEFAULT_SCHEDULER_NAME if len(document.profiles) == 1 else ""
+    default_name = DEFAULT_SCHEDULER if len(document.profiles) == 1 else ""
     merged = merge_plugins(profile.plugins, document.api_version, release, f"{path}.plugins")
     enabled = frozenset(entry.name for plugins in merged.values() for entry in plugins.enabled)
     args: dict[str, PluginArgs] = {}
