@@ -103,6 +103,11 @@ def earlier(text: str, seconds: int) -> str:
 def nanoseconds(text: str) -> int:
     """Return nanoseconds since 1970, within int64 and before `LATEST`. Raises `InputError` for anything but RFC
     3339."""
+    return max(-LATEST, min(exact_nanoseconds(text), LATEST - 1))
+
+
+def exact_nanoseconds(text: str) -> int:
+    """As `nanoseconds`, for all years from 1 to 9999."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise InputError(f'"{text}" is not a time such as 2026-01-31T12:00:00Z')
@@ -112,7 +117,7 @@ def nanoseconds(text: str) -> int:
         seconds = int(datetime.fromisoformat(whole + zone).timestamp())
     except (ValueError, OverflowError):
         raise InputError(f'"{text}" is not a time of the calendar') from None
-    return max(-LATEST, min(seconds * _SECOND + int((fraction or "0")[:9].ljust(9, "0")), LATEST - 1))
+    return seconds * _SECOND + int((fraction or "0")[:9].ljust(9, "0"))
 
 
 # Durations in Go's format: `1h15m30.5s` (metav1.Duration, time.ParseDuration).

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.errors import InputError
 from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.kueue import (
     TIMED_EVICTIONS,
@@ -22,7 +23,7 @@ from kschedx.kube.kueue import (
     PodSetAssignment,
     Workload,
 )
-from kschedx.kube.scalars import parse_int64
+from kschedx.kube.scalars import nanoseconds, parse_int64
 from kschedx.kube.types import LimitRange, RuntimeClass
 from kschedx.kueue.quota import (
     FlavorResource,
@@ -52,13 +53,10 @@ READY, PENDING, RETRY, REJECTED = "Ready", "Pending", "Retry", "Rejected"
 
 def timestamp(written: str | None) -> int:
     """Return seconds since 1970; 0 for an invalid time."""
-    if not written:
-        return 0
     try:
-        moment = datetime.fromisoformat(written)
-    except ValueError:
+        return nanoseconds(written or "") // 10**9
+    except InputError:
         return 0
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 class PodSetRequests(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from kschedx.cel import regex
@@ -39,7 +40,9 @@ from kschedx.cel.values import (
     size,
     type_value,
 )
+from kschedx.errors import InputError
 from kschedx.kube.scalars import Duration as Nanoseconds
+from kschedx.kube.scalars import exact_nanoseconds
 from kschedx.patterns import lazy_pattern
 
 # Arithmetic, also on times, and concatenation of strings and lists; a result out of range is a fault. Upstream: the
@@ -148,16 +151,6 @@ def _negate(_: Budget, value: Value) -> Value:
 # Durations and timestamps. Upstream: cel-go's common/types/duration.go and timestamp.go, Go's time.ParseDuration and
 # RFC 3339.
 
-_RFC_3339 = lazy_pattern(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:[.,](\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII)
-
-
-def _duration_from_text(text: str) -> CelDuration | None:
-    """Parse a duration, or return None if it is invalid or too long."""
-    try:
-        return CelDuration(Nanoseconds.parse(text))
-    except ValueError:
-        return None
-
 
 def duration_text(duration: CelDuration) -> str:
     seconds, rest = divmod(abs(duration), 10**9)
@@ -167,16 +160,10 @@ def duration_text(duration: CelDuration) -> str:
 
 def timestamp_from_text(text: str) -> Timestamp | None:
     """Parse a timestamp, or return None if Go does not accept it."""
-    match = _RFC_3339.fullmatch(text)
-    if match is None:
-        return None
     try:
-        whole = datetime.fromisoformat(f"{match[1]}T{match[2]}{match[4]}")
-    except ValueError:
+        return Timestamp(exact_nanoseconds(text))
+    except InputError:
         return None
-    nanoseconds = int((match[3] or "0")[:9].ljust(9, "0"))
-    seconds = (whole - _EPOCH) // timedelta(seconds=1)
-    return Timestamp(seconds * 10**9 + nanoseconds)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -330,8 +317,8 @@ def _to_string(budget: Budget, value: Value) -> Value:
 
 def _to_duration(_: Budget, value: Value) -> Value:
     if isinstance(value, str):
-        duration = _duration_from_text(value)
-        return _conversion_fault(value, DURATION) if duration is None else duration
+        with suppress(ValueError):
+            return CelDuration(Nanoseconds.parse(value))
     # cel-go declares duration(int) but does not implement it
     return _conversion_fault(value, DURATION)
 
