@@ -296,16 +296,8 @@ def _usage(new: New, *, pod_level_resources: bool) -> _QuotaAmounts:
 def _compute(spec: PodSpec, *, pod_level_resources: bool) -> _QuotaAmounts:
     requests, limits = container_requests(spec), container_limits(spec)
     if pod_level_resources and spec.resources is not None:
-        requests |= {
-            name: quantity
-            for name, quantity in parse_resources(spec.resources.requests).items()
-            if is_pod_level_resource(name)
-        }
-        limits |= {
-            name: quantity
-            for name, quantity in parse_resources(spec.resources.limits).items()
-            if is_pod_level_resource(name)
-        }
+        for amounts, of_pod in ((requests, spec.resources.requests), (limits, spec.resources.limits)):
+            amounts |= {name: it for name, it in parse_resources(of_pod).items() if is_pod_level_resource(name)}
     for name, amount in parse_resources(spec.overhead).items():
         requests[name] = requests[name] + amount if name in requests else amount
         if name in limits:

@@ -14,7 +14,6 @@ from kschedx.cli.options import DECIDES, Command, OptionGroup, argument, value
 from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
 from kschedx.errors import require_one_of
-from kschedx.kube import documents
 from kschedx.kube.documents import document
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def show(
 def _profile_document(name: str, release: Release, **fields: object) -> dict[str, object]:
     from kschedx.schemas.commands import ProfileListing
 
-    return documents.document("Profile", ProfileListing, name=name, kubernetes_version=release.version, **fields)
+    return document("Profile", ProfileListing, name=name, kubernetes_version=release.version, **fields)
 
 
 def _show_policy(name: str, release: Release, profile: Profile) -> Answer:

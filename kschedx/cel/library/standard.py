@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from kschedx.cel import regex
-from kschedx.cel.functions import Function, Run, overload, several
+from kschedx.cel.functions import Function, Run, overload, several, single
 from kschedx.cel.types import (
     BOOL,
     DOUBLE,
@@ -440,16 +440,13 @@ def _conversion(to: str, run: Run, *kinds: str) -> Function:
 
 
 STANDARD_FUNCTIONS: tuple[Function, ...] = (
-    Function(name="_&&_", overloads=(overload("logical_and", "(bool, bool) -> bool"),)),
-    Function(name="_||_", overloads=(overload("logical_or", "(bool, bool) -> bool"),)),
-    Function(
-        name="_?_:_",
-        overloads=(overload("conditional", "(bool, A, A) -> A"),),
-    ),
+    single("_&&_", "logical_and", "(bool, bool) -> bool"),
+    single("_||_", "logical_or", "(bool, bool) -> bool"),
+    single("_?_:_", "conditional", "(bool, A, A) -> A"),
     Function(name="!_", overloads=(overload("logical_not", "(bool) -> bool"),), run=_logical_not),
-    Function(name="@not_strictly_false", overloads=(overload("not_strictly_false", "(bool) -> bool"),)),
-    Function(name="_==_", overloads=(overload("equals", "(A, A) -> bool"),)),
-    Function(name="_!=_", overloads=(overload("not_equals", "(A, A) -> bool"),)),
+    single("@not_strictly_false", "not_strictly_false", "(bool) -> bool"),
+    single("_==_", "equals", "(A, A) -> bool"),
+    single("_!=_", "not_equals", "(A, A) -> bool"),
     Function(
         name="_+_",
         overloads=(
