@@ -58,7 +58,7 @@ def test_the_document_and_the_output_of_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("allocatable", "is_named"), [("0", True), ("7", True), ("8", False)])
 def test_devices_that_a_plugin_reports_unhealthy_are_named(tmp_path: Path, allocatable: str, is_named: bool) -> None:
     gpus = node("n", allocatable={"cpu": "4", "pods": "9", "nvidia.com/gpu": allocatable})
-    gpus["status"]["capacity"] = {"cpu": "5", "nvidia.com/gpu": "8"}
+    gpus = changed(gpus, "status.capacity", {"cpu": "5", "nvidia.com/gpu": "8"})
     out = kschedx("why", "node/n", "-s", write(tmp_path, gpus)).out
     assert (f"capacity 8 nvidia.com/gpu, allocatable {allocatable}; its device plugin" in out) is is_named
 

@@ -189,7 +189,7 @@ def test_a_volume_that_the_dump_lacks_may_decide_about_the_new_node(tmp_path: Pa
     pending = pod(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
     stored = node()
     stored["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
-    snapshot = kschedx.load(write(tmp_path, pool(), node_class("eu-1a"), stored, pending))
+    snapshot = kschedx.load(str(write(tmp_path, pool(), node_class("eu-1a"), stored, pending)))
     title = "wait for Karpenter: it adds a node to NodePool general, if the cloud has capacity"
     expected = f"{title} and if PersistentVolumeClaims allow it (not in the dump)"
     assert expected in [fix.title for fix in kschedx.explain(snapshot, "default/web").fixes]

@@ -16,6 +16,7 @@ from kschedx.render.lifecycle import rollout_text
 from kschedx.simulate.changes import parse_changes
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
+from tests.cli.manifests import changed
 from tests.simulate.clusters import deployment, nodes
 
 CPU = "spec.template.spec.containers[main].resources.requests.cpu"
@@ -154,9 +155,9 @@ def test_a_rollout_that_waits_for_a_pod_on_a_lost_node_says_what_to_do_with_the_
     made = stateful(["node-1", "node-2"])
     unready = {"conditions": [{"type": "Ready", "status": "False"}], "phase": "Running"}
     made[2]["status"] = unready
-    two = nodes(("4", "4"))
-    two[1]["status"] = {**two[1]["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}
-    [rolled] = simulated([*two, *made], {"set": f"sts/db:{CPU}=2"}).rolled_out
+    ready, lost = nodes(("4", "4"))
+    lost = changed(lost, "status.conditions", [{"type": "Ready", "status": "Unknown"}])
+    [rolled] = simulated([ready, lost, *made], {"set": f"sts/db:{CPU}=2"}).rolled_out
     waits = "shop/db-1 is not ready; repair node-2, or delete the node if its machine is gone"
     assert waits in rollout_text(rolled)
 
