@@ -5,7 +5,7 @@ Upstream: controllers/nodeclaim/lifecycle, controllers/nodepool, and controllers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
 from kschedx.controllers import states
@@ -15,15 +15,16 @@ from kschedx.fixes.phrases import budgets_by_drain, open_pool_budget, unguard_po
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.inquiry.node import NodeAnswer
-from kschedx.inquiry.node_scaling import NO_CAPACITY, OTHER_TYPES, autoscaler_fix, reported_by_karpenter
+from kschedx.inquiry.node_scaling import NO_CAPACITY, autoscaler_fix, reported_by_karpenter
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion, drain_facts, drain_fixes
 from kschedx.inquiry.pool_scaling import PoolScaling, limits_text, requirement_fixes, with_pool
 from kschedx.karpenter.catalogue import condition_text, node_class_faults, node_class_of, unmet_requirements
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PoolVerdict
 from kschedx.karpenter.disruption import NodeDisruption, disruptions
-from kschedx.karpenter.headlines import pool_headline
+from kschedx.karpenter.headlines import pool_headline, untried_text
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import LimitReached, NodeLimitReached
+from kschedx.karpenter.scheduler import SchedulingFailure
 from kschedx.kube.autoscalers import (
     DO_NOT_DISRUPT,
     NODE_CLASSES,
@@ -102,8 +103,7 @@ class _PoolAnswer:
         nodes = [claim for claim in claims if condition_of(claim.status.conditions, "Initialized", "True")]
         text = limits_text(self._asked.karpenter, self._pool.name) if self._asked.karpenter is not None else ""
         yield f"it has {count(len(nodes), 'node')}{f', limits: {text}' if text else ''}"
-        for claim in [claim for claim in claims if claim not in nodes][:_MOST]:
-            yield f"NodeClaim {claim.name} {_ClaimAnswer(self._asked, claim).does}"
+        yield from self._claim_facts([claim for claim in claims if claim not in nodes])
         fault = condition_of(self._pool.status.conditions, "NodeRegistrationHealthy", "False")
         if fault is not None:
             yield f"its last nodes did not register: {condition_text(fault)}"
@@ -158,9 +158,17 @@ class _PoolAnswer:
         state = states.WithoutNode(subject=self._subject, does=does, facts=(fixed, *self._standing))
         return ObjectAnswer(state=state, fixes=lambda: self._claim_fixes(claims))
 
+    def _claim_facts(self, claims: Sequence[NodeClaim]) -> Iterator[str]:
+        yield from (f"NodeClaim {claim.name} {_ClaimAnswer(self._asked, claim).does}" for claim in claims[:_MOST])
+        if len(claims) > _MOST:
+            yield count(len(claims) - _MOST, "more NodeClaim")
+
     def _claim_fixes(self, claims: Iterable[NodeClaim]) -> Iterator[Fix]:
-        for claim in claims:
-            yield from _ClaimAnswer(self._asked, claim).answer.fixes()
+        """Yield the fixes of claims without an initialized node; of those that wait for the same, of the first."""
+        answers = (_ClaimAnswer(self._asked, claim) for claim in claims)
+        alike = group_pairs((answer.awaited, answer) for answer in answers if answer.awaited)
+        for first, *_ in [*alike.values()][:_MOST]:
+            yield from first.answer.fixes()
 
     @property
     def _decision(self) -> ObjectAnswer:
@@ -234,9 +242,8 @@ class _PoolAnswer:
         """Return that Karpenter decides nothing until the cloud has launched each NodeClaim."""
         names = karpenter.cluster.not_launched
         claims = [claim for claim in self._asked.snapshot.of(NodeClaim) if claim.name in names]
-        facts = (f"NodeClaim {claim.name} {_ClaimAnswer(self._asked, claim).does}" for claim in claims[:_MOST])
-        plural = "NodeClaims are" if len(names) > 1 else "a NodeClaim is"
-        return self._no_node(f"Karpenter waits until {plural} launched", facts, *self._claim_fixes(claims[:1]))
+        facts, plural = self._claim_facts(claims), "NodeClaims are" if len(names) > 1 else "a NodeClaim is"
+        return self._no_node(f"Karpenter waits until {plural} launched", facts, *self._claim_fixes(claims))
 
     def _no_capacity(self) -> RecordedEvent | None:
         """Return Karpenter's event about a NodeClaim of the pool for which the cloud had no capacity."""
@@ -250,23 +257,27 @@ class _PoolAnswer:
     def _rejects(self, karpenter: Karpenter) -> ObjectAnswer:
         """Return why the NodePool accepts none of the pending pods, with changes after which it would."""
         rows, name = karpenter.snapshot.pods.rows, self._pool.name
-        verdicts: dict[str, PoolVerdict] = {}
+        verdicts: dict[str, PoolVerdict | None] = {}
+        groups: dict[str, list[str]] = {}
         for key, failure in karpenter.own.failures.items():
             if key in rows:
                 of_pod = karpenter.verdicts(karpenter.snapshot.pods[rows[key]], failure)
-                verdicts |= dict.fromkeys([key], next(verdict for verdict in of_pod if verdict.name == name))
-        groups = group_pairs((pool_headline(verdict), key) for key, verdict in verdicts.items())
+                verdicts[key] = own = next((verdict for verdict in of_pod if verdict.name == name), None)
+                text = _untried_text(failure, of_pod, karpenter) if own is None else pool_headline(own)
+                groups.setdefault(text, []).append(key)
         facts = [f"{_pods_text(keys)}: {text}" for text, keys in groups.items()]
         firsts = [keys[0] for keys in groups.values()][:_MOST]
-        rejections = [verdict.rejection for verdict in verdicts.values()]
+        rejections = [verdict and verdict.rejection for verdict in verdicts.values()]
         of_limits = all(isinstance(it, LimitReached | NodeLimitReached) for it in rejections)
-        is_open = all(verdict.certainty is LaunchCertainty.UNKNOWN for verdict in verdicts.values())
+        is_open = all(it is not None and it.certainty is LaunchCertainty.UNKNOWN for it in verdicts.values())
         if is_open and not of_limits:
             unknown = f"whether an instance type fits {count(len(verdicts), 'pending pod')}"
             state = states.NotRead(subject=self._subject, unknown=unknown, because="; ".join(facts[:_MOST]))
             return ObjectAnswer(state=state)
         number = len(verdicts)
         because = "it does not accept the pending pod" if number == 1 else f"it accepts none of {number:,} pending pods"
+        if not any(verdicts.values()):
+            because = "Karpenter tries it for no pending pod"
         if of_limits:
             limits = "limits leave" if len(self._pool.spec.limits) > 1 else "limit leaves"
             because = f"its {limits} no room for another node"
@@ -292,6 +303,14 @@ class _PoolAnswer:
             yield autoscaler_fix(
                 f"raise the limits of NodePool {self._pool.name} ({limits_text(karpenter, self._pool.name)})"
             )
+
+
+def _untried_text(failure: SchedulingFailure, others: Iterable[PoolVerdict], karpenter: Karpenter) -> str:
+    """Return why Karpenter does not try a NodePool for a pod: it chose another one first, or it tries none."""
+    first = next(iter(others), None)
+    if first is None:
+        return untried_text(failure.reason, karpenter)
+    return f"Karpenter tries NodePool {first.name} first: {pool_headline(first)}"
 
 
 def _pods_text(keys: list[str]) -> str:
@@ -336,6 +355,14 @@ class _ClaimAnswer:
             if condition_of(conditions, kind, "True")
             else condition_of(conditions, kind) or TimedCondition(type=kind)
         )
+
+    @property
+    def awaited(self) -> tuple[str, ...]:
+        """What it waits for, equal for claims that wait for the same; empty for one with an initialized node."""
+        if self._claim.metadata.deletion_timestamp:
+            return (self._claim.name,)
+        untrue = next(filter(None, map(self._untrue, ("Launched", "Registered", "Initialized"))), None)
+        return () if untrue is None else (untrue.type, untrue.reason, untrue.message)
 
     @property
     def does(self) -> str:
@@ -406,11 +433,12 @@ class _ClaimAnswer:
             event = self._no_capacity
             text = event.message if event is not None else f"{launched.reason} {launched.message}"
             if NO_CAPACITY.search(text):
-                yield autoscaler_fix(f"let NodePool {self._pool} {OTHER_TYPES}: the cloud has no capacity for {named}")
+                yield from reported_by_karpenter(text, self._pool)
             elif launched.message and launched.reason != "AwaitingReconciliation":
                 yield autoscaler_fix(f"repair what keeps {named} from launching: {launched.message}", describe)
             elif down is None:
-                yield autoscaler_fix("wait until Karpenter launches it, or see in its logs why it does not", describe)
+                title = f"wait until Karpenter launches {named}, or see in its logs why it does not"
+                yield autoscaler_fix(title, describe)
         elif registered is not None and registered.reason == "MultipleNodesFound":
             same = [it.name for it in snapshot.cluster.nodes if it.spec.provider_id == claim.status.provider_id]
             which = f": {list_names(same, _MOST)}" if len(same) > 1 else ""

@@ -123,7 +123,7 @@ def explain_scalable(asked: ObjectQuestion) -> ObjectAnswer | None:
     answers = [*_machines(asked, scalable)]
     lacking = [each for each in answers if isinstance(each.answer.state, states.WithoutNode | states.BeingDeleted)]
     facts = [f"machine {each.text}" for each in lacking[:_MOST]]
-    facts += [f"{len(lacking) - _MOST:,} more machines"] if len(lacking) > _MOST else []
+    facts += [count(len(lacking) - _MOST, "more machine")] if len(lacking) > _MOST else []
     facts += scalable.faults
     if scalable.spec.paused:
         facts.append("it is paused: its controller creates and deletes no machine")

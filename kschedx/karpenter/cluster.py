@@ -209,6 +209,7 @@ class PodProvisioning(Struct, frozen=True, kw_only=True):
     is_claim: bool = False
     pools: tuple[PoolVerdict, ...] = ()
     """In the order in which they are tried."""
+    untried: str = ""  # why no pool was tried for the pod
     event: str = ""
     """Karpenter's message, if everything that it depends on is known."""
     by_chance: bool = False
@@ -393,7 +394,9 @@ class Karpenter:
             is_sure = all(pool.certainty is LaunchCertainty.REJECTS for pool in pools)
             is_known = all(pool.text_is_known for pool in pools) and not self._has_skipped_unknown
             event = f"Failed to schedule pod, {failure.text}" if is_sure and is_known else ""
-            return PodProvisioning(looked=looked, pools=pools, event=event, by_chance=result.by_chance)
+            return PodProvisioning(
+                looked=looked, pools=pools, untried=failure.reason, event=event, by_chance=result.by_chance
+            )
         if node is not None:
             return PodProvisioning(
                 looked=looked,

@@ -68,7 +68,7 @@ _FEATURES = DeviceFeatures(
     consumable_capacity=True,
     list_attributes=False,
 )
-_PREFIX = "allocating dynamic resources, "
+OF_DEVICES = "allocating dynamic resources, "  # how messages about claims begin
 _OF_TYPE = "~"
 """The prefix of an instance type's pools, so that they are tried after those of the cluster."""
 _ELSEWHERE = "~"
@@ -261,10 +261,10 @@ class RoundDevices:
         if True in pruned.values():
             name = json.dumps(new[min(at for at, is_pruned in pruned.items() if is_pruned)].metadata.name)
             why = "all instance types pruned, no instance type can satisfy this claim without exceeding the maximum of"
-            text = f"{_PREFIX}validating claim {name}: claim {name}: {why} {MAX_DEVICES_OF_CLAIM} devices"
+            text = f"{OF_DEVICES}validating claim {name}: claim {name}: {why} {MAX_DEVICES_OF_CLAIM} devices"
             return NoDevices(text=text, is_known=not is_unknown)
         if not allocated:
-            return NoDevices(text=f"{_PREFIX}no instance type can satisfy the allocation", is_known=not is_unknown)
+            return NoDevices(text=f"{OF_DEVICES}no instance type can satisfy the allocation", is_known=not is_unknown)
         return ClaimAllocation(node=host_name, requirements=contributed, claims_by_type=allocated)
 
     def _allocated_requirements(
@@ -278,14 +278,14 @@ class RoundDevices:
             return None
         elif placed.is_bound_to_node and placed.node != host_name:
             bound = "claim is bound to a different in-flight NodeClaim"
-            return NoDevices(text=f"{_PREFIX}{bound} (ResourceClaim={claim.key})")
+            return NoDevices(text=f"{OF_DEVICES}{bound} (ResourceClaim={claim.key})")
         else:
             own = Requirements() if placed.is_bound_to_node else placed.requirements
         if requirements.is_compatible(own, allowed):
             return own
         place = "in-memory" if placed is not None else "in-cluster"
         wrong = f"{place} allocation topology is incompatible with NodeClaim requirements"
-        return NoDevices(text=f"{_PREFIX}{wrong} (ResourceClaim={claim.key})")
+        return NoDevices(text=f"{OF_DEVICES}{wrong} (ResourceClaim={claim.key})")
 
     def _search(
         self,
@@ -310,7 +310,7 @@ class RoundDevices:
         try:
             result = search.run()
         except FailureError as error:
-            return NoDevices(text=f"{_PREFIX}{error}")
+            return NoDevices(text=f"{OF_DEVICES}{error}")
         finally:
             for before, after in reversed(swaps):
                 self._change(after, before)

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from kschedx.karpenter.catalogue import unmet_requirements, unready_text
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PoolVerdict, matching_types
-from kschedx.karpenter.devices import NoDevices
+from kschedx.karpenter.devices import OF_DEVICES, NoDevices
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.rejections import (
     CheapestAreTooFew,
@@ -28,7 +28,7 @@ from kschedx.karpenter.requirements import (
     RequirementConflict,
     UnknownLabel,
 )
-from kschedx.karpenter.scheduler import SkippedPool
+from kschedx.karpenter.scheduler import ONLY_DEVICES, SkippedPool
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
@@ -73,10 +73,19 @@ def pool_headline(verdict: PoolVerdict) -> str:
             phrase = ", ".join(_too_few(verdict, too_few))
             return f"Karpenter requests the {most} cheapest instance types only, too few: {phrase}"
         case NoDevices(text=text, is_known=is_known):
-            phrase = text.removeprefix("allocating dynamic resources, ")
+            phrase = text.removeprefix(OF_DEVICES)
             return phrase if is_known else "the devices of its instance types are not known (--instance-types can say)"
         case _:
             assert_never(rejection)
+
+
+def untried_text(reason: str, karpenter: Karpenter) -> str:
+    """Return why Karpenter tries no NodePool for a pod."""
+    if reason == ONLY_DEVICES:
+        return "ResourceClaims are not supported"
+    if not karpenter.templates:
+        return "no NodePool has an instance type that meets its own requirements"
+    return reason.removeprefix(OF_DEVICES)
 
 
 def _conflict(conflict: RequirementConflict, *, is_about_volumes: bool) -> str:

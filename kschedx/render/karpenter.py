@@ -15,7 +15,7 @@ from kschedx.karpenter.cluster import (
     LaunchCertainty,
     PodProvisioning,
 )
-from kschedx.karpenter.headlines import pool_facts, pool_headline, resources_text, skipped_pool_text
+from kschedx.karpenter.headlines import pool_facts, pool_headline, resources_text, skipped_pool_text, untried_text
 from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import (
@@ -68,7 +68,7 @@ def _sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
             return f"adds no node: no known instance type fits the limits of {names}"
         return f"adds no node with the known instance types; other types of {names} may help"
     if not provisioning.pools:
-        return "adds no node: no NodePool has an instance type that meets its own requirements"
+        return f"adds no node: {untried_text(provisioning.untried, karpenter)}"
     is_single = len(provisioning.pools) == 1
     helps = (
         "its only usable NodePool does not help" if is_single else f"none of {len(provisioning.pools)} NodePools helps"

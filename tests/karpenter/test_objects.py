@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from kschedx.karpenter.scheduler import MOST_TYPES
 from tests.builders import at
 from tests.cli.manifests import changed, write
 from tests.command import kschedx
 from tests.inquiry.objects import answer_of
 from tests.karpenter.test_cluster import READY, ZONE, Json, node, node_class, pod, pool
+from tests.karpenter.test_devices import claim as device_claim
+from tests.karpenter.test_instance_type_limit import TWO_FAMILIES, instance_type
 
 ARCH, TYPE = "kubernetes.io/arch", "node.kubernetes.io/instance-type"
 CLAIM_STAGES = ("Launched", "Registered", "Initialized")
@@ -73,6 +76,12 @@ def no_capacity(name: str) -> Json:
     }
 
 
+def of_devices() -> Json:
+    made = pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
+    return changed(made, "spec.containers.0.resources.claims", [{"name": "gpu"}])
+
+
+OF_DEVICES = of_devices()
 FULL = [node(), changed(claim(stages=3), "status.providerID", "aws:///one")]
 
 
@@ -184,6 +193,13 @@ FULL = [node(), changed(claim(stages=3), "status.providerID", "aws:///one")]
             "NodeClaim general-x has no node: its instance is not launched",
             "repair what keeps NodeClaim general-x from launching: not authorized",
         ),
+        (
+            [POOL, EC2, *FULL, OF_DEVICES, device_claim("gpu")],
+            1,
+            "adds no node: Karpenter tries it for no pending pod",
+            "default/web: ResourceClaims are not supported",
+            "",
+        ),
     ],
 )
 def test_a_node_pool_is_answered_by_what_karpenter_checks_first(
@@ -193,6 +209,24 @@ def test_a_node_pool_is_answered_by_what_karpenter_checks_first(
     assert answer.headline.startswith(f"nodepool/general {does}")
     assert (answer.code, cause) == (code, next((it for it in answer.causes if it == cause), answer.causes))
     assert any(title.startswith(fix) for title in answer.fixes) if fix else not answer.fixes
+
+
+def test_a_static_node_pool_repeats_no_fix_for_claims_that_wait_for_the_same() -> None:
+    refused = condition("Launched", "Unknown", "LaunchFailed", "not authorized")
+    claims = [claim(refused, name=f"general-{letter}") for letter in "abcde"]
+    answer = answer_of("nodepool/general", {**POOL, "spec": {**POOL["spec"], "replicas": 6}}, EC2, *FULL, *claims)
+    assert answer.causes[-1] == "2 more NodeClaims"
+    assert answer.fixes == ["repair what keeps NodeClaim general-a from launching: not authorized"]
+
+
+def test_a_node_pool_is_not_tried_after_one_that_fails_at_the_end(tmp_path: Path) -> None:
+    types = [instance_type("dear", "rare", 9.0), *(instance_type(f"t-{i}", "plain", 1.0) for i in range(MOST_TYPES))]
+    catalogue = {"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": types}
+    known = write(tmp_path, catalogue, name="types.yaml")
+    cluster = write(tmp_path, pool("general", TWO_FAMILIES, weight=5), pool("other"), EC2, node(), pod())
+    result = kschedx("why", "nodepool/other", "-s", cluster, "--instance-types", known, columns=200)
+    assert "adds no node: Karpenter tries it for no pending pod" in result.out
+    assert "Karpenter tries NodePool general first: Karpenter requests the 600 cheapest" in result.out
 
 
 LAUNCHED = condition("Registered", "Unknown", "NodeNotFound", "Node not registered with cluster")
@@ -222,6 +256,13 @@ GUARD = {"karpenter.sh/do-not-disrupt": "true"}
             "has no node: its instance is not launched",
             "Karpenter deletes it if it is not launched after 5 minutes, and creates another",
             "let NodePool general use other instance types, zones, or capacity types",
+        ),
+        (
+            [claim(labels={}), no_capacity("general-x")],
+            1,
+            "has no node: its instance is not launched",
+            "Karpenter deletes it if it is not launched after 5 minutes, and creates another",
+            "let a NodePool use other instance types, zones, or capacity types",
         ),
         (
             [claim(LAUNCHED, stages=1)],
