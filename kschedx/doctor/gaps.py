@@ -26,6 +26,8 @@ _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
 _GROUP = "PodGroup"
 _FEW_HAVE = (
     "Cohort.kueue.x-k8s.io",
+    "MultiKueueConfig.kueue.x-k8s.io",
+    "MultiKueueCluster.kueue.x-k8s.io",
     "PodMigrationJob.scheduling.koordinator.sh",
     "Reservation.scheduling.koordinator.sh",
 )
