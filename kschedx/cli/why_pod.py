@@ -168,9 +168,7 @@ def _explain(
             if cluster.cluster.nodes and replace(wanted, nodes=None).is_plain and not inquiry.is_held(pod):
                 return inquiry.explain_daemon_set(pod, (pod,) if wanted.alone else queue)
             if wanted.is_about_node and not inquiry.is_stopped(pod):
-                from kschedx.inquiry.daemon_set import explain_daemon_set
-
-                answer = explain_daemon_set(pod.workload_name, inquiry.admit(pod, cluster), inquiry.setup)
+                answer = inquiry.explain_daemon_set(pod, (pod,))
                 return replace(answer, node=node_names(cluster, wanted.node)[0])
         return inquiry.answer(pod, queue)
     except NotAdmittedError as error:

@@ -14,7 +14,7 @@ from kschedx.controllers.workloads import first_ordinal, ordinal_of
 from kschedx.fixes.changes import PatchError, add_operation, apply_patch
 from kschedx.kube.autoscalers import JOB_SET_NAME
 from kschedx.kube.controllers import stored_metadata
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import map_at, to_plain
 from kschedx.kube.documents import Change, Json, Target, pointer, remove_field
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Container, OwnerReference, Pod, Volume
@@ -306,7 +306,26 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
             own = spec.get("tolerations")
             added = [toleration for toleration in value if toleration not in map(_without_empty_fields, had)]
             value = [*(own if isinstance(own, list) else []), *added]
+        elif path == "/spec/affinity" and isinstance(value, dict):
+            value = _with_own_node_terms(value, pod, spec)
+            if not value:
+                yield remove_field(lead + path)
+                continue
         yield {**item, "path": lead + path} | ({"value": value} if "value" in item else {})
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def _with_own_node_terms(affinity: Json, pod: Pod, spec: Mapping[str, object]) -> Json:
+    """Return the affinity with the required node affinity of the template, unless a fix changes that of the pod: the
+    DaemonSet controller replaces it by the name of the pod's node."""
+    of_node, own = dict(map_at(affinity, "nodeAffinity")), map_at(spec, "affinity", "nodeAffinity")
+    if of_node.get(_REQUIRED) == to_plain(pod.spec.required_node_affinity):
+        of_node.pop(_REQUIRED, None)
+        of_node |= {_REQUIRED: own[_REQUIRED]} if _REQUIRED in own else {}
+    others = {key: value for key, value in affinity.items() if key != "nodeAffinity"}
+    return {**({"nodeAffinity": of_node} if of_node else {}), **others}
 
 
 def _reset_job_selector(owner: Owner, template: dict[str, object], lead: str) -> Iterator[Json]:

@@ -200,13 +200,14 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         clusters, setup = self.clusters, self.setup
         answer = explain_daemon_set(target.workload_name, self.admit(target, clusters.applied), setup)
         is_stored = target.workload is not None and key_of(target.workload) in clusters.before.workloads
-        if len(queue) == 1 and not is_stored:
+        is_alone = len(queue) == 1 and not answer.awaits_own_pods
+        if is_alone and not is_stored:
             return answer
         questions = ManifestQuestions(clusters.before, clusters.applied, setup)
         own = replace(self, admission=None, is_written=False)._gather_queue(questions, queue, target)
         if isinstance(own, ReplicaGroup):
             together = questions.place()
-            answer = together.daemon_set(own) if len(queue) > 1 else answer
+            answer = answer if is_alone else together.daemon_set(own)
             answer = replace(answer, rollout=together.rollout(own))
         return answer
 

@@ -7,7 +7,7 @@ and Predicates in pkg/controller/daemon/daemon_controller.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -37,7 +37,7 @@ from kschedx.kube.tolerations import NO_SCHEDULE
 from kschedx.kube.workloads import pin_to_node, pinned_to
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.results import Shown
-from kschedx.snapshot.columns import each_row
+from kschedx.snapshot.columns import TableRow, each_row
 
 _LEAVES_OUT = plugins_with(Trait.DAEMON_SET_CONTROLLER)
 
@@ -113,10 +113,36 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _feasible(self) -> tuple[str, ...]:
+        return tuple(name for name in self._feasible_alone if name not in self._rejected_by_own)
+
+    @cached_property
+    def _feasible_alone(self) -> Mapping[str, TableRow]:
+        """The nodes on which its pod fits without the pods of the DaemonSet on other nodes, with their rows."""
         cycle = self.explanation.cycle
         if self.diagnosis.stops or cycle.nodes is None or cycle.feasible is None:
-            return ()
-        return tuple(map(cycle.nodes.name, each_row(cycle.feasible)))
+            return {}
+        return {cycle.nodes.name(row): row for row in each_row(cycle.feasible)}
+
+    @property
+    def _concerns_own_pods(self) -> bool:
+        """Whether a rule of its pod may count its pods on other nodes."""
+        spec = self.subject.pod.spec
+        spread = (constraint.when_unsatisfiable == "DoNotSchedule" for constraint in spec.topology_spread_constraints)
+        return bool(spec.required_pod_affinity or spec.required_anti_affinity) or any(spread)
+
+    @property
+    def awaits_own_pods(self) -> bool:
+        """Whether pods that its controller has not created yet may reject each other."""
+        return self._concerns_own_pods and any(
+            name not in self.has_pod and name not in self.awaited for name in self._feasible_alone
+        )
+
+    @cached_property
+    def _rejected_by_own(self) -> Mapping[str, Explanation]:
+        """Nodes whose pending pod is rejected because of pods of the DaemonSet on other nodes, with the answers."""
+        pending = (name for name in self._feasible_alone if name in self.awaited and self._concerns_own_pods)
+        answers = ((name, explain(self.awaited[name], self.setup)) for name in pending)
+        return {name: answer for name, answer in answers if answer.outcome is Outcome.UNSCHEDULABLE}
 
     @cached_property
     def cannot_start(self) -> Mapping[str, str]:
@@ -164,7 +190,21 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         """Nodes for which a pod is created or exists that does not fit, by the plugins that reject it."""
         groups = self.diagnosis.groups
         kept = (self._part(group, is_awaited=True) for group in groups if _is_left_out(group))
-        return (*(group for group in groups if not _is_left_out(group)), *(group for group in kept if group.rows))
+        return (
+            *(group for group in groups if not _is_left_out(group)),
+            *(group for group in kept if group.rows),
+            *self._groups_rejected_by_own(),
+        )
+
+    def _groups_rejected_by_own(self) -> Iterator[NodeGroup]:
+        rejections = [
+            replace(group.exemplar, row=self._feasible_alone[name])
+            for name, answer in self._rejected_by_own.items()
+            for group in answer.diagnosis.groups
+            if group.exemplar.name == name
+        ]
+        for alike in group_pairs((rejection.blockers, rejection) for rejection in rejections).values():
+            yield NodeGroup(rows=tuple(rejection.row for rejection in alike), exemplar=alike[0])
 
     @property
     def first_pending(self) -> Explanation | None:
@@ -208,6 +248,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
             return explain(self.deleted[node], self.setup)
         subject = replace(self.subject, pod=pin_to_node(self.subject.pod, node), first=None)
         answer = explain(self.awaited[node] if node in self._start_failures else subject, self.setup)
+        answer = self._rejected_by_own.get(node, answer)
         runs = node in self.has_pod  # whatever would keep another pod from starting
         return replace(answer, lifecycle=None, remedies=None) if runs else answer
 

@@ -188,6 +188,36 @@ def test_a_manifest_among_others_has_a_pod_per_node(options: tuple[str, ...], tm
     assert re.search(r"infra/agent \(DaemonSet\) × 2 → (runs, cordoned|cordoned, runs) ", result.out)
 
 
+@pytest.mark.parametrize("state", ["new", "stored", "started"])
+def test_its_pods_reject_each_other(state: str, tmp_path: Path) -> None:
+    """One pod per zone: the second one stays pending, as kube-scheduler reports, and no patch ties all to its node."""
+    term = {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "agent"}}}
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    agent = changed(AGENT, "spec.template.spec.affinity", rules)
+    labels = {"topology.kubernetes.io/zone": "eu-1", "disk": "ssd"}
+    nodes = [changed(machine(name), "metadata.labels", {"kubernetes.io/hostname": name, **labels}) for name in "ab"]
+    pods = []
+    for number, name in enumerate(("a", "b") if state == "started" else ()):
+        names = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}]
+        tied = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": names}}}
+        own = changed(changed(OWN, "metadata.name", f"agent-{name}"), "metadata.uid", f"p{number}")
+        own = changed(changed(own, "metadata.ownerReferences", [OWNER]), "metadata.labels", {"app": "agent"})
+        own = changed(changed(own, "spec.affinity", {**rules, **tied}), "spec.nodeName", "a" if name == "a" else "")
+        pods.append(own)
+    written = str(write(tmp_path, agent, name="agent.yaml"))
+    cluster = write(tmp_path, *nodes, *pods, *([] if state == "new" else [changed(agent, "metadata.uid", "1")]))
+    asked = ("why", written if state == "new" else "ds/agent", "-n", "infra", "-s", cluster)
+    result = kschedx(*asked)
+    assert (result.code, result.err) == (1, "")
+    first = "DaemonSet infra/agent fits 1 of 2 eligible nodes; 1 pod stays pending"
+    assert first in result.out
+    assert "make podAntiAffinity term 1 (app=agent) preferred instead of required" in result.out
+    assert kschedx(*asked, "--node", "b").code == 1
+    patch = kschedx(*asked, "--fix", "1", "-o", "patch").out
+    assert "podAntiAffinity" in patch
+    assert "matchFields" not in patch
+
+
 def test_a_daemon_set_without_matching_nodes(tmp_path: Path) -> None:
     cluster = write(tmp_path, machine("a", disk="hdd"), machine("b", disk="hdd"), AGENT)
     result = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
