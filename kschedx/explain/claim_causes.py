@@ -137,31 +137,34 @@ def _unreachable(snapshot: Snapshot, finding: f.VolumeNodeAffinityMismatch) -> I
     """Yield that the node of a volume is gone or has another form of its name, or that its zone has no nodes."""
     cluster = snapshot.cluster
     for requirement in finding.terms[0].requirements if finding.terms else ():
-        is_host = cluster.is_named_by(requirement.key)
-        if requirement.operator != Operator.IN or not (is_host or requirement.key.endswith("/zone")):
+        key, is_host = requirement.key, cluster.is_named_by(requirement.key)
+        if requirement.operator != Operator.IN or not (is_host or key.endswith("/zone")):
             continue
-        known = {*cluster.label(requirement.key).values, *(() if is_host else cluster.label(ZONE).values)}
-        if known & {*requirement.values}:
+        of_terms = (other for term in finding.terms for other in term.requirements if other.key == key)
+        places = tuple(dict.fromkeys(value for other in of_terms for value in other.values if value))
+        known = {*cluster.label(key).values, *(() if is_host else cluster.label(ZONE).values)}
+        if not places or known & {*places}:
             continue
-        by_host = requirement.values if requirement.key == HOSTNAME else ()
+        by_host = places if key == HOSTNAME else ()
         hosts = {value.partition(".")[0] for value in by_host}
         meant = next((value for value in sorted(filter(None, known)) if value.partition(".")[0] in hosts), "")
         if named := next((value for value in by_host if value in cluster.index), ""):  # a name in place of the label
             meant = cluster.label(HOSTNAME)[cluster.index[named]] or ""
         if meant:
             its_node = f"node {named}" if named else "the node"
-            text = f"label {HOSTNAME} of {its_node} is {meant}, not {list_names(requirement.values, 2)}"
+            text = f"label {HOSTNAME} of {its_node} is {meant}, not {list_names(places, 2)}"
             title = f"recreate volume {finding.persistent_volume} with {HOSTNAME} {meant} in its nodeAffinity"
             yield root_cause(text, title, by_default=FixGroup.CLUSTER, leaves_no_node=True)
         else:
-            values = list_names(requirement.values, 2, conjunction="or")
+            values = list_names(places, 2, conjunction="or")
             on_host = f"node {values} does not exist, and the volume is on its disks"
-            yield RootCause(text=on_host if is_host else f"no node is in zone {values}")
+            in_zone = f"no node is in zone {values}" if any(known) else f"no node has label {key}"
+            yield RootCause(text=on_host if is_host else in_zone)
             claim = snapshot.storage.claims.get(finding.claim)
             storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
-            if storage_class is not None and storage_class.provisions_first and not is_host:
+            if storage_class is not None and storage_class.provisions_first and any(known) and not is_host:
                 why = f"class {storage_class.name} binds claims before scheduling (Immediate)"
-                yield RootCause(text=f"{why}: the zone is chosen without regard to nodes")
+                yield RootCause(text=f"{why}: zones are chosen without regard to pods")
 
 
 def _bound_in_one_place(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:

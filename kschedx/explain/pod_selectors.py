@@ -48,7 +48,7 @@ class MatchingPodCordoned(RootCause, frozen=True, kw_only=True):
 
     pod: str
     node: str
-    controller: str  # what recreates it elsewhere: `StatefulSet affinity-assistant`; empty if nothing does
+    controller: str  # what recreates it: `StatefulSet affinity-assistant`; empty if nothing does
 
 
 def more_pods_text(others: int) -> str:
@@ -94,14 +94,14 @@ def _cordoned_match(snapshot: Snapshot, row: int, term: int) -> Iterator[Matchin
     if at is None or not snapshot.cluster.nodes[at].spec.unschedulable:
         return
     key, controller = pods.key(row), controller_of(pods.owners[row])
-    is_recreated = controller is not None and controller.kind not in _NOT_ELSEWHERE
+    is_recreated = controller is not None and controller.kind in _RECREATES and not pods.deletion_timestamps[row]
     by = f"{controller.kind} {controller.name}" if controller is not None and is_recreated else ""
     text = f"podAffinity term {term} selects only {key}, on cordoned node {name}"
     yield MatchingPodCordoned(text=text, pod=key, node=name, controller=by)
 
 
-_NOT_ELSEWHERE = ("DaemonSet", "Node", "Job")
-"""Kinds whose pod is not moved by deleting it: it stays with its node, or its work is lost."""
+_RECREATES = ("ReplicaSet", "StatefulSet", "ReplicationController")
+"""Kinds that create an equal pod for a deleted one. Pods of others stay with their node, or lose their work."""
 
 
 def _requires(pod: Pod, other: Pod) -> bool:

@@ -236,14 +236,15 @@ def _virtual(cycle: Cycle) -> Iterator[RootCause]:
     else:
         name, nodes = "", list(cluster.nodes)
     for key, label, provider in _VIRTUAL_NODES:
-        is_kept_off = not cluster.nodes and key in cycle.pod.metadata.annotations  # and Fargate creates the nodes
+        annotations = cycle.pod.metadata.annotations if provider == _EKS_FARGATE else {}
+        is_kept_off = not cluster.nodes and key in annotations  # and Fargate creates the nodes
         if not (nodes or is_kept_off) or any(node.metadata.labels.get(key) != label for node in nodes):
             continue
         if name and owner is not None:
             text = f"{name} is a node of {provider}, which runs no pods of DaemonSets"
             yield root_cause(text, off_virtual_nodes(owner.name, key, label, provider), leaves_no_node=True)
             continue
-        written = cycle.pod.metadata.annotations.get(key, label)
+        written = annotations.get(key, label)
         if written == label and cycle.pod.spec.scheduler_name == FARGATE_SCHEDULER:
             continue  # a profile has selected the pod: its webhook sets this name
         text = f"{provider} creates each node for a pod that it selects, and it has not selected this pod"

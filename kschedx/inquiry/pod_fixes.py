@@ -13,6 +13,7 @@ from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas
+from kschedx.errors import UndecidableError
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.claim_causes import SharedClaim
 from kschedx.explain.node_groups import NodeGroup
@@ -29,6 +30,7 @@ from kschedx.explain.root_causes import (
     root_causes,
     superseding,
 )
+from kschedx.explain.setup import unassign
 from kschedx.findings import HostPortConflict, InsufficientResource, PodAntiAffinityConflict, TooManyPods
 from kschedx.fixes import FixCertainty, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
@@ -97,8 +99,11 @@ class PodFixes:
             yield activation(*kueue.workload.split("/"))
         if kueue is not None and (kueue.namespaces_of_queue or kueue.reports_no_queue):
             create = f"create LocalQueue {kueue.queue} in namespace {self.cycle.pod.metadata.namespace}"
-            like = f", as {list_names(kueue.namespaces_of_queue, _MOST_QUEUES)} has it"
-            yield Fix.untried(f"{create}{like if kueue.namespaces_of_queue else ''}", of_group=FixGroup.CLUSTER)
+            others = kueue.namespaces_of_queue
+            like = (
+                f", as {list_names(others, _MOST_QUEUES)} {'has' if len(others) == 1 else 'have'} it" if others else ""
+            )
+            yield Fix.untried(f"{create}{like}", of_group=FixGroup.CLUSTER)
         if kueue is not None and kueue.known_queues:
             meant = nearest_name(kueue.queue, kueue.known_queues)
             meant = meant or list_names(kueue.known_queues, _MOST_QUEUES, conjunction="or")
@@ -270,12 +275,36 @@ class PodFixes:
             yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
 
     def _moved_match(self) -> Iterator[Fix]:
-        """Yield the deletion of the pod that this pod follows and that is on a cordoned node, if a controller recreates
-        it elsewhere."""
+        """Yield the deletion of the pod that this pod follows and that is on a cordoned node, if the pod that its
+        controller creates instead fits elsewhere, and then this pod as well."""
+        own, profile = self.cycle.pod, self.cycle.profile
         for cause in root_causes(self.answer.diagnosis):
-            if isinstance(cause, MatchingPodCordoned) and cause.controller:
-                title = f"delete {cause.pod}: {cause.controller} recreates it off {cause.node}, and this pod follows"
-                yield Fix.untried(title, (Target.pod(cause.pod).deletion,), commands=(delete_pod(cause.pod),))
+            if not isinstance(cause, MatchingPodCordoned) or not cause.controller:
+                continue
+            pods = self.cycle.snapshot.pods
+            without, moved = unassign(self.cycle.snapshot, pods[pods.rows[cause.pod]])
+            if moved.spec.scheduler_name != own.spec.scheduler_name:
+                continue
+            try:
+                first = Explanation(self.scheduler.on(without).schedule(moved, profile), self.scheduler)
+                placed = [with_spec(moved, node_name=name) for name in first.chosen_nodes[:1]]
+                after = self.scheduler.on(with_pods(without, placed))
+                then = Explanation(after.schedule(own, profile), after)
+            except UndecidableError:
+                continue
+            if placed and then.alone is Outcome.SCHEDULED:
+                target = Target.pod(cause.pod)
+                created = Change(target=target, create=pod_manifest(moved), by=cause.controller)
+                yield Fix(
+                    title=f"delete {cause.pod}: {cause.controller} recreates it off {cause.node}, and this pod follows",
+                    certainty=FixCertainty.VERIFIED,
+                    changes=(target.deletion, created),
+                    feasible_nodes=then.chosen_nodes,
+                    steps=(),
+                    commands=(delete_pod(cause.pod),),
+                    apply=(target.deletion,),
+                    then=FixedCluster(after, own, profile),
+                )
 
     @property
     def _may_be_scaled(self) -> bool:

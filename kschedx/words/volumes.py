@@ -108,9 +108,10 @@ def _volume_node_affinity_mismatch(finding: findings.VolumeNodeAffinityMismatch)
 
 def placed_volume(finding: findings.VolumeNodeAffinityMismatch) -> str:
     """Return the volume and where it is: `volume pv-1 (zone eu-1c)`."""
-    required = finding.terms[0].requirements if finding.terms else ()
-    unmet = [requirement for requirement in required if not requirement.matched]
-    place = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
+    unmet = [requirement for term in finding.terms for requirement in term.requirements if not requirement.matched]
+    of_key = (value for requirement in unmet if requirement.key == unmet[0].key for value in requirement.values)
+    places = list_names([*dict.fromkeys(filter(None, of_key))], _SHOWN)
+    place = f" ({unmet[0].key.rpartition('/')[2]} {places})" if places else ""
     return f"volume {finding.persistent_volume}{place}"
 
 

@@ -150,6 +150,7 @@ def test_a_claim_that_is_being_expanded_has_a_note(condition: str, expected: str
         (ZONE, "In", ["b"], []),
         ("topology.disk.example.com/zone", "In", ["gone"], ["no node is in zone gone"]),
         ("topology.disk.example.com/zone", "In", ["b"], []),
+        ("topology.disk.example.com/zone", "In", [""], []),
         (ZONE, "NotIn", ["a"], []),
         (ZONE, "DoesNotExist", [], []),
         ("disk", "Exists", [], []),

@@ -9,11 +9,12 @@ import pytest
 import kschedx
 from kschedx.errors import InputError
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.fixes import FixCertainty
 from kschedx.render.outcome import causes, roots
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import DRIVER as DISK
-from tests.storage_builders import capacity, csi_driver, csi_node, in_term, storage_class, volume
+from tests.storage_builders import HOSTNAME, capacity, csi_driver, csi_node, in_term, storage_class, volume
 from tests.storage_builders import claim as bound_claim
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -709,12 +710,38 @@ def test_the_last_of_several_terms_is_dropped_with_the_others() -> None:
     assert "stop requiring disk=x or pool=x" in [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
 
 
-def test_a_pod_to_follow_is_recreated_off_a_cordoned_node() -> None:
-    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "loader", "uid": "u", "controller": True}
-    loader = pod("loader-0", labels={"app": "loader"}, on="a", metadata={"ownerReferences": [owner]})
-    objects = [node("a", unschedulable=True), node("b"), loader, pod("me", affinity=NEXT_TO_LOADER)]
-    fixes = [fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
-    assert "delete default/loader-0: StatefulSet loader recreates it off a, and this pod follows" in fixes
+@pytest.mark.parametrize(
+    ("kind", "spec", "metadata", "is_moved"),
+    [
+        ("StatefulSet", {}, {}, True),
+        ("StatefulSet", {"nodeSelector": {"disk": "local"}}, {}, False),  # it fits nowhere else
+        ("StatefulSet", {}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}, False),
+        ("TaskRun", {}, {}, False),  # its work would be lost
+        ("DaemonSet", {}, {}, False),
+    ],
+)
+def test_a_pod_to_follow_is_recreated_off_a_cordoned_node(
+    kind: str, spec: Manifest, metadata: Manifest, *, is_moved: bool
+) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "loader", "uid": "u", "controller": True}
+    owned = {"ownerReferences": [owner], **metadata}
+    loader = pod("loader-0", labels={"app": "loader"}, on="a", metadata=owned, spec=spec)
+    cordoned = node("a", labels={HOSTNAME: "a", "disk": "local"}, unschedulable=True)
+    objects = [cordoned, node("b", labels={HOSTNAME: "b"}), loader, pod("me", affinity=NEXT_TO_LOADER)]
+    answer = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    title = "delete default/loader-0: StatefulSet loader recreates it off a, and this pod follows"
+    moves = [fix for fix in answer.fixes if fix.title == title]
+    assert [(fix.certainty, answer.after_fix(fix).chosen_nodes) for fix in moves] == (
+        [(FixCertainty.VERIFIED, ("b",))] if is_moved else []
+    )
+
+
+def test_an_annotation_of_another_use_does_not_keep_a_pod_off_virtual_nodes() -> None:
+    virtual = node("v", labels={"type": "virtual-kubelet"})
+    me = pod("me", metadata={"annotations": {"type": "web"}}, nodeSelector={"disk": "ssd"})
+    for nodes in ([], [virtual]):
+        answer = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, me]), "default/me")
+        assert not [cause for cause in roots(answer.diagnosis) if "keeps it off" in cause]
 
 
 # What lies outside the pod and its nodes: the fix comes first, and no trial can show it.

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.render.outcome import roots
+from kschedx.words.causes import because
 from tests.builders import Manifest, at, node, pod
 from tests.storage_builders import DRIVER, HOSTNAME, ZONE, claim, in_term, storage_class, volume
 
@@ -611,6 +612,19 @@ def test_a_volume_in_several_zones_without_nodes() -> None:
     assert "no node is in zone b or c" in roots(kschedx.explain(snapshot, "default/me").diagnosis)
 
 
+def test_a_volume_of_several_terms_is_in_all_their_zones() -> None:
+    terms = [at(in_term(ZONE, zone), "required.nodeSelectorTerms")[0] for zone in ("a", "b")]
+    affinity: Manifest = {"required": {"nodeSelectorTerms": terms}}
+    objects = [ME, storage_class(), claim("data", volume="v"), volume("v", claim_ref="data", node_affinity=affinity)]
+    full = {"cpu": "4", "memory": "8Gi", "pods": "0"}
+    others = {"c": ["no node is in zone a or b"], "b": []}
+    for zone, expected in others.items():
+        nodes = [node("c", labels={ZONE: "c"}), node("n", labels={ZONE: zone}, allocatable=full)]
+        diagnosis = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, *objects]), "default/me").diagnosis
+        assert [cause for cause in roots(diagnosis) if cause.startswith("no node")] == expected
+        assert any("volume v (zone a, b) is not accessible" in text for text in because(diagnosis))
+
+
 def test_a_class_that_binds_at_once_is_named_for_a_volume_where_no_node_is() -> None:
     for waits in (True, False):
         objects = [
@@ -619,4 +633,4 @@ def test_a_class_that_binds_at_once_is_named_for_a_volume_where_no_node_is() -> 
         ]
         snapshot = kschedx.Snapshot.from_objects([node("a", labels={ZONE: "a"}), ME, *objects])
         causes = roots(kschedx.explain(snapshot, "default/me").diagnosis)
-        assert ("without regard to nodes" in " ".join(causes)) is not waits
+        assert ("without regard to pods" in " ".join(causes)) is not waits

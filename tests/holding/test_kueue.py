@@ -102,17 +102,21 @@ def test_the_state_of_a_workload(objects: tuple[Json, ...], state: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("namespaces", "expected"),
-    [(("other",), "does not exist in its namespace, only in other"), ((), "its Workload is not in this snapshot")],
+    ("namespaces", "expected", "fix"),
+    [
+        (("other",), "does not exist in its namespace, only in other", ", as other has it"),
+        (("a", "b"), "does not exist in its namespace, only in a, b", ", as a, b have it"),
+        ((), "its Workload is not in this snapshot", ""),
+    ],
 )
-def test_a_queue_of_another_namespace(tmp_path: Path, namespaces: tuple[str, ...], expected: str) -> None:
+def test_a_queue_of_another_namespace(tmp_path: Path, namespaces: tuple[str, ...], expected: str, fix: str) -> None:
     queues = [{**LOCAL, "metadata": {"name": "lq", "namespace": namespace}} for namespace in namespaces]
     objects = [node("n"), *queues, pod()]
     file = tmp_path / "cluster.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     result = kschedx("why", "p", "-n", "ml", "-s", file)
     assert expected in " ".join(result.out.split())
-    assert ("create LocalQueue lq in namespace ml, as other has it" in result.out) is bool(namespaces)
+    assert (f"create LocalQueue lq in namespace ml{fix}" in result.out) is bool(fix)
 
 
 def test_quotas_and_their_users() -> None:
