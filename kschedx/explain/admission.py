@@ -7,7 +7,7 @@ in no dump; the built-in one is assumed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 import msgspec
 from msgspec.structs import replace
@@ -55,7 +55,7 @@ from kschedx.kube.decoding import Manifest, decode, encode, is_stored
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import OF_OPENSHIFT
-from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota, SharedQuota
+from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota, ResourceQuotaStatus, SharedQuota
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import FINISHED, Namespace, ObjectMeta, Pod, ServiceAccount
@@ -170,21 +170,23 @@ def charged_object(kind: str, namespace: str, name: str) -> ChargedObject:
     return ChargedObject(metadata=ObjectMeta(name=name, namespace=namespace), resource=KINDS[kind].resource)
 
 
-def _refused_by_quota(snapshot: Snapshot, new: New, release: Release) -> str | None:
-    """Return why a quota refuses a new object, in the API server's words, or None. For a claim, LimitRanges are checked
-    first."""
+def _refused_by_quota(
+    snapshot: Snapshot, new: New, release: Release, quotas: Sequence[ResourceQuota] | None = None
+) -> str | None:
+    """Return why one of the `quotas`, or of the snapshot's, refuses a new object, in the API server's words, or None.
+    For a claim, LimitRanges are checked first."""
     if isinstance(new, PersistentVolumeClaim):
         for limit_range in snapshot.limit_ranges.get(new.metadata.namespace, ()):
             refusal = limit_range_refusal_of_claim(new, limit_range)
             if refusal is not None:
                 return forbidden_text(new, refusal)
     on = release.gates.get(_POD_LEVEL, False)
-    own = [quota for quota in quotas_of(snapshot) if quota.covers(new.metadata.namespace)]
-    quotas = _counted(snapshot, own, on)
+    known = quotas_of(snapshot) if quotas is None else quotas
+    own = _counted(snapshot, [quota for quota in known if quota.covers(new.metadata.namespace)], on)
     refusals = (
         quota_refusal(new, group, pod_level_resources=on)
         for is_shared in (False, True)  # the plugin for ClusterResourceQuotas is the last one
-        if (group := [quota for quota in quotas if isinstance(quota, SharedQuota) is is_shared])
+        if (group := [quota for quota in own if isinstance(quota, SharedQuota) is is_shared])
     )
     return next(filter(None, refusals), None)
 
@@ -195,19 +197,31 @@ def quotas_of(snapshot: Snapshot) -> tuple[ResourceQuota, ...]:
 
 
 def _shared_quotas(snapshot: Snapshot) -> Iterator[SharedQuota]:
-    """Yield the ClusterResourceQuotas, with their current usage if it was counted before. Upstream:
-    pkg/admission/quota/clusterresourcequota and pkg/quota/clusterquotamapping of openshift/apiserver-library-go."""
-    counted = {quota.metadata.name: quota for quota in snapshot.of(SharedQuota)}
-    for quota in snapshot.of(ClusterResourceQuota):
-        known = counted.get(quota.metadata.name)
-        if known is not None and known.spec == quota.spec.quota:
-            yield known
-            continue
+    """Yield the ClusterResourceQuotas, with their current usage if it was counted before; without a status if they
+    select fewer namespaces since then. Upstream: pkg/admission/quota/clusterresourcequota and
+    pkg/quota/clusterquotamapping of openshift/apiserver-library-go."""
+    quotas, counted = snapshot.of(ClusterResourceQuota), {it.metadata.name: it for it in snapshot.of(SharedQuota)}
+    selectors = tuple((quota.metadata.name, quota.spec.selector, quota.status.namespaces) for quota in quotas)
+    basis = (selectors, snapshot.namespaces, snapshot.of(Namespace))
+    is_same = all(known.basis == basis for known in islice(counted.values(), 1))  # one basis for all
+    for quota in quotas:
+        known, spec, status = counted.get(quota.metadata.name), quota.spec.quota, quota.status.total
+        if known is not None and is_same:
+            namespaces = known.namespaces
+        else:
+            namespaces = frozenset(_selected_namespaces(snapshot, quota))
+        before = frozenset(each.namespace for each in quota.status.namespaces) or namespaces
+        if known is not None:
+            before = known.namespaces
+            status = known.status if known.spec == spec else replace(known.status, hard=spec.hard)
+            status = status if known.namespaces <= namespaces else ResourceQuotaStatus()
         yield SharedQuota(
             metadata=quota.metadata,
-            spec=quota.spec.quota,
-            status=quota.status.total,
-            namespaces=frozenset(_selected_namespaces(snapshot, quota)),
+            spec=spec,
+            status=status,
+            namespaces=namespaces,
+            basis=basis,
+            uncounted=namespaces - before if status.hard else frozenset(),
         )
 
 
@@ -225,7 +239,7 @@ def with_quotas(snapshot: Snapshot, quotas: Iterable[ResourceQuota]) -> Snapshot
     """Return the snapshot with the usage of these quotas, which are all."""
     every = tuple(quotas)
     shared = [quota for quota in every if isinstance(quota, SharedQuota)]
-    if shared:
+    if shared or snapshot.of(SharedQuota):
         snapshot = snapshot.with_records(SharedQuota, shared)
     own = [quota for quota in every if not isinstance(quota, SharedQuota)]
     return snapshot.with_records(ResourceQuota, own) if own else snapshot
@@ -242,7 +256,11 @@ class QuotaLedger:
 
     def apply_to(self, snapshot: Snapshot) -> Snapshot:
         """Return another snapshot of the cluster with the current quota usage."""
-        return with_quotas(snapshot, quotas_of(self._snapshot))
+        return with_quotas(snapshot, self._quotas)
+
+    @property
+    def _quotas(self) -> tuple[ResourceQuota, ...]:
+        return (*self._snapshot.of(ResourceQuota), *self._snapshot.of(SharedQuota))
 
     def take(self, new: New) -> str | None:
         """Count an object, or return why it is refused, in the API server's words. For a pod whose controller exists,
@@ -251,7 +269,7 @@ class QuotaLedger:
         if refusal is None:
             violation = _refused_by_template(self._snapshot, new, self._release) if isinstance(new, Pod) else None
             refusal = (
-                _refused_by_quota(self._snapshot, new, self._release)
+                _refused_by_quota(self._snapshot, new, self._release, self._quotas)
                 if violation is None
                 else forbidden_text(new, violation)
             )
@@ -266,7 +284,7 @@ class QuotaLedger:
     def _change(self, item: New, by: _Change) -> None:
         changed = (
             by(quota, item, pod_level_resources=self._pod_level) if quota.covers(item.metadata.namespace) else quota
-            for quota in quotas_of(self._snapshot)
+            for quota in self._quotas
         )
         self._snapshot = with_quotas(self._snapshot, changed)
 
@@ -337,20 +355,27 @@ def with_allowed(
 
 
 def _counted(snapshot: Snapshot, quotas: Sequence[ResourceQuota], on: bool) -> tuple[ResourceQuota, ...]:
-    """Count the usage of quotas without a status."""
-    return tuple(
-        quota if quota.status.hard else with_status(quota, _counted_objects(snapshot, quota), pod_level_resources=on)
-        for quota in quotas
-    )
+    """Count the usage of quotas without a status, and in namespaces that a quota selects since it was counted."""
+    return tuple(_counted_quota(snapshot, quota, on) for quota in quotas)
 
 
-def _counted_objects(snapshot: Snapshot, quota: ResourceQuota) -> Iterator[New]:
-    namespaces = quota.namespaces if isinstance(quota, SharedQuota) else (quota.metadata.namespace,)
+def _counted_quota(snapshot: Snapshot, quota: ResourceQuota, on: bool) -> ResourceQuota:
+    if not quota.status.hard:
+        namespaces = quota.namespaces if isinstance(quota, SharedQuota) else frozenset([quota.metadata.namespace])
+        return with_status(quota, _objects(snapshot, namespaces), pod_level_resources=on)
+    if isinstance(quota, SharedQuota) and quota.uncounted:
+        items, quota = _objects(snapshot, quota.uncounted), replace(quota, uncounted=frozenset())
+        for item in items:
+            quota = charge(quota, item, pod_level_resources=on)
+    return quota
+
+
+def _objects(snapshot: Snapshot, namespaces: frozenset[str]) -> Iterator[New]:
     for namespace in sorted(namespaces):
-        yield from _objects(snapshot, namespace)
+        yield from _objects_in(snapshot, namespace)
 
 
-def _objects(snapshot: Snapshot, namespace: str) -> Iterator[New]:
+def _objects_in(snapshot: Snapshot, namespace: str) -> Iterator[New]:
     pods = snapshot.pods
     yield from (pods[row] for row in pods.rows_in_namespaces(namespace.__eq__).tolist())
     yield from (claim for claim in snapshot.storage.claims.values() if claim.metadata.namespace == namespace)

@@ -474,6 +474,8 @@ class SharedQuota(ResourceQuota, frozen=True, kw_only=True):
     """A ClusterResourceQuota as a quota of all namespaces that it selects."""
 
     namespaces: frozenset[str] = frozenset()
+    basis: tuple[object, ...] = ()  # from what `namespaces` was derived
+    uncounted: frozenset[str] = frozenset()  # those of which the status does not count the objects yet
 
     def covers(self, namespace: str) -> bool:
         return namespace in self.namespaces

@@ -28,7 +28,7 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.quantity import value
-from kschedx.kube.resources import ResourceQuota
+from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota
 from kschedx.kube.scalars import json_number
 from kschedx.kube.storage import (
     STORAGE,
@@ -366,6 +366,8 @@ def set_object_fields(snapshot: Snapshot, reference: NamedObject, fields: Fields
         after = replace(after, status=PersistentVolumeStatus(phase="Available"))  # by the volume controller
     if isinstance(after, ResourceQuota) and after.status.hard:
         after = replace(after, status=replace(after.status, hard=after.spec.hard))
+    if isinstance(after, ClusterResourceQuota) and (total := after.status.total).hard:
+        after = replace(after, status=replace(after.status, total=replace(total, hard=after.spec.quota.hard)))
     return with_object(snapshot, after)
 
 

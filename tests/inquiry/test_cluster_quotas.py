@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, node
+from tests.builders import Manifest, node, pod
 from tests.cli.manifests import write
 from tests.command import kschedx
 
@@ -95,3 +95,31 @@ def test_pods_of_one_namespace_use_up_the_quota_of_another(tmp_path: Path) -> No
     assert kschedx("why", second, "-s", cluster).code == 0
     result = kschedx("why", second, "-s", cluster, "--apply", first)
     assert "exceeded quota: team" in result.out
+
+
+def test_a_cluster_quota_covers_a_namespace_that_is_applied_after_pods(tmp_path: Path) -> None:
+    cluster = write(
+        tmp_path, node("n", allocatable={"cpu": "9", "pods": "9"}), namespace("shop", team="a"), quota(BY_LABEL)
+    )
+    applied = write(tmp_path, deployment(replicas=1), namespace("new", team="a"), deployment("new"), name="web.yaml")
+    for command in (("why", applied), ("simulate", "--apply", applied)):
+        out = " ".join(kschedx(*command, "-s", cluster).out.split())
+        assert "exceeded quota: team, requested: requests.cpu=1, used: requests.cpu=3, limited: requests.cpu=3" in out
+
+
+def test_pods_of_a_namespace_that_is_labeled_later_count(tmp_path: Path) -> None:
+    held = pod("held", on="n", namespace="late", containers=[{"name": "c", "resources": {"requests": {"cpu": "1"}}}])
+    cluster = write(
+        tmp_path, node("n", allocatable={"cpu": "9", "pods": "9"}), namespace("late"), held, quota(BY_LABEL)
+    )
+    applied = write(tmp_path, namespace("late", team="a"), deployment("late", 1), name="web.yaml")
+    for command in (("why", applied), ("simulate", "--apply", applied)):
+        assert "used: requests.cpu=3, limited: requests.cpu=3" in " ".join(kschedx(*command, "-s", cluster).out.split())
+
+
+def test_another_limit_of_a_cluster_quota_counts_at_once(tmp_path: Path) -> None:
+    named = namespace("shop", team="a")
+    cluster = write(tmp_path, node("n", allocatable={"cpu": "9", "pods": "9"}), named, quota(BY_LABEL))
+    change = ("--set", "clusterresourcequota/team:spec.quota.hard[requests.cpu]=4")
+    applied = write(tmp_path, deployment(), name="web.yaml")
+    assert kschedx("simulate", *change, "--apply", applied, "-s", cluster).code == 0
