@@ -197,14 +197,17 @@ def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
 
 def volume_of_other_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> PersistentVolume | None:
     """Return the free volume that the claim would be bound to but for its class, if its driver refuses its access
-    modes, there is only one, and no class provisions such volumes."""
+    modes, there is only one, a node reaches it, and no class provisions such volumes."""
     storage, report = snapshot.storage, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
     if report is None or not re.search(OF_ACCESS_MODES, report.message, re.IGNORECASE):
         return None
     static = (volume for volume in storage.volumes.values() if volume.spec.storage_class_name not in storage.classes)
-    free = [volume for volume in static if volume.spec.claim_ref is None]
     fitting = [
-        volume for volume in free if _fits(with_spec(claim, storage_class_name=volume.spec.storage_class_name), volume)
+        volume
+        for volume in static
+        if volume.spec.claim_ref is None
+        and _fits(with_spec(claim, storage_class_name=volume.spec.storage_class_name), volume)
+        and _is_on_any(volume, snapshot.cluster.nodes)
     ]
     return fitting[0] if len(fitting) == 1 else None
 

@@ -32,7 +32,7 @@ def _facts(terms: tuple[findings.TermMatch, ...], label: str) -> Iterator[Fact]:
         number = "" if label == "selector" or len(terms) == 1 else f" {term.index + 1}"
         yield Fact(label=label + number, items=tuple(items))
     if len(terms) > SHOWN_TERMS:
-        yield Fact(label="", items=(f"{len(terms) - SHOWN_TERMS} more terms",))
+        yield Fact(label="", items=(count(len(terms) - SHOWN_TERMS, "more term"),))
 
 
 def term_brief(terms: tuple[findings.TermMatch, ...]) -> Brief | None:

@@ -14,7 +14,7 @@ from kschedx.controllers.kubelet_rejections import overuse_text
 from kschedx.controllers.states import Refused
 from tests.builders import Manifest, at, autoscaler_status, config_map, disruption_budget, node, pod
 from tests.command import CommandResult, kschedx
-from tests.storage_builders import claim, csi_node, storage_class
+from tests.storage_builders import HOSTNAME, claim, csi_node, in_term, storage_class
 
 SMALL: Manifest = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}]}
 LARGE: Manifest = {"containers": [{"name": "app", "resources": {"requests": {"cpu": "40"}}}]}
@@ -2905,9 +2905,12 @@ def test_a_report_of_a_provisioner_has_its_fix(tmp_path: Path, report: str, fix:
     assert f"fix       {fix}" in result.out
 
 
-@pytest.mark.parametrize(("modes", "is_meant"), [("ReadWriteMany", True), ("ReadWriteOnce", False)])
+@pytest.mark.parametrize(
+    ("modes", "host", "is_meant"),
+    [("ReadWriteMany", "", True), ("ReadWriteOnce", "", False), ("ReadWriteMany", "gone", False)],
+)
 def test_a_claim_that_got_a_default_class_is_meant_for_a_free_volume(
-    tmp_path: Path, modes: str, *, is_meant: bool
+    tmp_path: Path, modes: str, host: str, *, is_meant: bool
 ) -> None:
     spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "d", "namespace": "default"}
@@ -2916,7 +2919,8 @@ def test_a_claim_that_got_a_default_class_is_meant_for_a_free_volume(
     late: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}}
     late |= {"provisioner": "disk.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
     free: Manifest = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "share"}}
-    free |= {"spec": {"accessModes": [modes], "capacity": {"storage": "5Gi"}, "storageClassName": ""}}
+    reach: Manifest = {"nodeAffinity": in_term(HOSTNAME, host)} if host else {}
+    free |= {"spec": {"accessModes": [modes], "capacity": {"storage": "5Gi"}, "storageClassName": "", **reach}}
     free |= {"status": {"phase": "Available"}}
     refused = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", "MULTI_NODE_MULTI_WRITER not supported")
     out = why(tmp_path, "pod/x", claim, late, free, refused, pod("x", spec=USING)).out

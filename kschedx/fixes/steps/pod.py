@@ -181,10 +181,11 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        own = f"stop requiring {' and '.join(map(requirement_text, self.requirements))}"
-        if len(self.others) > 1:
-            return f"{own} or another term of the node affinity"
-        return " or ".join((own, *map(requirement_text, self.others)))
+        own = " and ".join(map(requirement_text, self.requirements))
+        others = dict.fromkeys(text for other in self.others if (text := requirement_text(other)) != own)
+        if len(others) > 1:
+            return f"stop requiring {own} or another term of the node affinity"
+        return f"stop requiring {' or '.join((own, *others))}"
 
     def edit(self, pod: Pod) -> Pod:
         if self.source == "nodeSelector":
