@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
+from operator import ge
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -553,6 +554,12 @@ def _profile_size(resource: str) -> tuple[int, ...]:
     return (int(match[1]), int(match[2])) if match else ()
 
 
+def _is_larger(resource: str, other: str) -> bool:
+    """Return whether a MIG profile has at least the compute slices and the memory of another one."""
+    sizes = _profile_size(resource), _profile_size(other)
+    return all(sizes) and all(map(ge, *sizes)) and sizes[0] != sizes[1]
+
+
 def idle_profiles(
     snapshot: Snapshot, options: RequestOptions, finding: InsufficientResource, rows: Iterable[ClusterRow]
 ) -> Iterator[RootCause]:
@@ -571,8 +578,9 @@ def idle_profiles(
         others = {name: free[name] for name in sorted(offered) if name.startswith(_MIG_PROFILES) and free[name] > 0}
         if others.pop(finding.resource, 0) == 0 and others:
             listed = list_names((f"{it:,} {name}" for name, it in others.items()), 3, conjunction="and")
-            larger = [name for name in others if _profile_size(name) > _profile_size(finding.resource)]
-            title = f"request {larger[0]} instead, which is larger and free on {node.name}" if larger else ""
+            enough = (name for name in others if others[name] >= finding.requested)
+            larger = min((name for name in enough if _is_larger(name, finding.resource)), key=_profile_size, default="")
+            title = f"request {larger} instead, which is larger and free on {node.name}" if larger else ""
             yield root_cause(f"{node.name} has {listed} free", title)
             return
 
@@ -580,13 +588,16 @@ def idle_profiles(
 TPU, _TPU_TOPOLOGY, _GKE_POOL = "google.com/tpu", "cloud.google.com/gke-tpu-topology", "cloud.google.com/gke-nodepool"
 
 
+_MOST_CHIPS = 16_384  # more than the largest TPU slice has
+
+
 def hosts_of_slice(node: Node) -> int:
-    """Return the number of nodes in the TPU slice of a node on GKE; 0 if it has no TPUs."""
+    """Return the number of nodes in the TPU slice of a node on GKE; 0 if it has no TPUs, or no valid topology."""
     if _TPU_TOPOLOGY not in node.metadata.labels:
         return 0
     sizes = [parse_int64(size) for size in node.metadata.labels[_TPU_TOPOLOGY].split("x")]
-    chips = resource_amount(TPU, node.status.allocatable.get(TPU, "0"))
-    return math.prod(size or 0 for size in sizes) // chips if chips > 0 else 0
+    chips, in_all = resource_amount(TPU, node.status.allocatable.get(TPU, "0")), math.prod(size or 0 for size in sizes)
+    return in_all // chips if chips > 0 and in_all <= _MOST_CHIPS else 0
 
 
 def slice_pool(node: Node) -> str:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import kschedx
+from kschedx.explain.hardware import hosts_of_slice
 from kschedx.explain.root_causes import root_causes
+from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, autoscaler_status, disruption_budget, node, pod
 from tests.command import kschedx as command
 from tests.storage_builders import DRIVER, claim, in_term, volume
@@ -1029,23 +1031,33 @@ def test_a_full_tpu_slice_names_its_user_and_cannot_grow(selector: dict[str, str
 
 
 @pytest.mark.parametrize(
-    ("full", "free", "title"),
+    ("full", "requested", "free", "title"),
     [
-        ("mig-1g.5gb", "mig-3g.20gb", "request nvidia.com/mig-3g.20gb instead, which is larger and free on n"),
-        ("mig-3g.20gb", "mig-1g.5gb", ""),
-        ("gpu", "mig-1g.5gb", ""),
+        ("mig-1g.5gb", "2", "mig-3g.20gb", "request nvidia.com/mig-3g.20gb instead, which is larger and free on n"),
+        ("mig-1g.5gb", "3", "mig-3g.20gb", ""),
+        ("mig-3g.20gb", "1", "mig-1g.5gb", ""),
+        ("mig-1g.20gb", "1", "mig-2g.10gb", ""),
+        ("gpu", "1", "mig-1g.5gb", ""),
     ],
 )
-def test_a_used_up_mig_profile_names_free_devices_of_others(full: str, free: str, title: str) -> None:
-    profiles = {f"nvidia.com/{full}": "1", f"nvidia.com/{free}": "2"}
+def test_a_used_up_mig_profile_names_free_devices_of_others(full: str, requested: str, free: str, title: str) -> None:
+    profiles = {f"nvidia.com/{full}": requested, f"nvidia.com/{free}": "2"}
     partitioned = node("n", allocatable={"cpu": "8", "memory": "32Gi", "pods": "10", **profiles})
-    devices = {f"nvidia.com/{full}": "1"}
+    devices = {f"nvidia.com/{full}": requested}
     containers = [{"name": "main", "resources": {"limits": devices, "requests": devices}}]
     objects = [partitioned, pod("other", on="n", containers=containers), pod("me", containers=containers)]
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     texts = [cause.text for cause in root_causes(result.diagnosis)]
     assert (f"n has 2 nvidia.com/{free} free" in texts) is (full != "gpu")
-    assert any(fix.title == title for fix in result.fixes) is bool(title)
+    larger = [fix.title for fix in result.fixes if "which is larger" in fix.title]
+    assert larger == ([title] if title else [])
+
+
+@pytest.mark.parametrize(("topology", "hosts"), [("2x4", 2), ("16x20x28", 2240), ("256x256", 0), ("2xx4", 0), ("", 0)])
+def test_a_topology_that_no_tpu_slice_has_counts_no_nodes(topology: str, hosts: int) -> None:
+    labels = {"cloud.google.com/gke-tpu-topology": topology}
+    [read] = Snapshot.from_objects([node("n", allocatable={"google.com/tpu": "4"}, labels=labels)]).cluster.nodes
+    assert hosts_of_slice(read) == hosts
 
 
 MAX_SIZE = "cluster-api-autoscaler-node-group-max-size"
