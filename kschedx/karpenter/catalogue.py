@@ -520,9 +520,7 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
         types = tuple(_observed_types(snapshot, places, labels, reserved))
         requirement = pool_requirements(pool).requirement(INSTANCE_TYPE)
         has_others = requirement.operator != "In" or requirement.values - {known_type.name for known_type in types}
-        are_all = bool(zones) and not has_others
-    if unmet_requirements(snapshot, pool):
-        types, are_all = (), True
+        are_all = (bool(zones) and not has_others) or bool(unmet_requirements(snapshot, pool))
     types = overlaid(types, pool, effective_overlays(snapshot.of(NodeOverlay)), well_known(group))
     return KnownTypes(
         zones=places,

@@ -221,7 +221,7 @@ def test_a_static_node_pool_repeats_no_fix_for_claims_that_wait_for_the_same() -
 
 def test_a_node_pool_is_not_tried_after_one_that_fails_at_the_end(tmp_path: Path) -> None:
     types = [instance_type("dear", "rare", 9.0), *(instance_type(f"t-{i}", "plain", 1.0) for i in range(MOST_TYPES))]
-    catalogue = {"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": types}
+    catalogue: Json = {"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": types}
     known = write(tmp_path, catalogue, name="types.yaml")
     cluster = write(tmp_path, pool("general", TWO_FAMILIES, weight=5), pool("other"), EC2, node(), pod())
     result = kschedx("why", "nodepool/other", "-s", cluster, "--instance-types", known, columns=200)
