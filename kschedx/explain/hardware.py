@@ -585,18 +585,21 @@ def idle_profiles(
             return
 
 
-TPU, _TPU_TOPOLOGY, _GKE_POOL = "google.com/tpu", "cloud.google.com/gke-tpu-topology", "cloud.google.com/gke-nodepool"
-
-
+_TPU, _GKE_POOL = "google.com/tpu", "cloud.google.com/gke-nodepool"
+TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+"""The chips of a slice in each dimension, `2x4`. A node pool with several nodes is one slice."""
 _MOST_CHIPS = 16_384  # more than the largest TPU slice has
 
 
 def hosts_of_slice(node: Node) -> int:
     """Return the number of nodes in the TPU slice of a node on GKE; 0 if it has no TPUs, or no valid topology."""
-    if _TPU_TOPOLOGY not in node.metadata.labels:
+    if TPU_TOPOLOGY not in node.metadata.labels:
         return 0
-    sizes = [parse_int64(size) for size in node.metadata.labels[_TPU_TOPOLOGY].split("x")]
-    chips, in_all = resource_amount(TPU, node.status.allocatable.get(TPU, "0")), math.prod(size or 0 for size in sizes)
+    sizes = [parse_int64(size) for size in node.metadata.labels[TPU_TOPOLOGY].split("x")]
+    chips, in_all = (
+        resource_amount(_TPU, node.status.allocatable.get(_TPU, "0")),
+        math.prod(size or 0 for size in sizes),
+    )
     return in_all // chips if chips > 0 and in_all <= _MOST_CHIPS else 0
 
 
@@ -615,14 +618,14 @@ def used_slices(
     snapshot: Snapshot, pod: Pod, finding: InsufficientResource, rows: Iterable[ClusterRow]
 ) -> Iterator[RootCause]:
     """Yield the TPU slices of these nodes with the workloads that use them."""
-    if finding.resource != TPU:
+    if finding.resource != _TPU:
         return
     nodes, pods = snapshot.cluster.nodes, snapshot.pods
     by_pool = group_pairs((pool, row) for row in rows if (pool := slice_pool(nodes[row])))
     for pool, members in [*by_pool.items()][:_MOST_SLICES]:
-        using = [item for row in members for item in pods.on_node(row).tolist() if _uses(pods.specs[item], TPU)]
+        using = [item for row in members for item in pods.on_node(row).tolist() if _uses(pods.specs[item], _TPU)]
         users = dict.fromkeys(_user_text(pods, item) for item in using)
-        topology = nodes[members[0]].metadata.labels[_TPU_TOPOLOGY]
+        topology = nodes[members[0]].metadata.labels[TPU_TOPOLOGY]
         if users:
             by = list_names(users, 2, conjunction="and")
             title = f"create another TPU node pool, and select it instead of {pool}, which cannot grow"

@@ -16,6 +16,7 @@ from kschedx.controllers.pod_autoscaling import kept_by, not_scaled
 from kschedx.controllers.pod_lifecycle import namespace_lifecycle
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError
+from kschedx.explain.advice import FixGroup
 from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.explain.cycle_notes import claim_expansions
 from kschedx.explain.setup import Setup, Subject
@@ -65,8 +66,7 @@ def explain_object(
 
 def _budget_fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
     """Return what lets the drain of a node with one of the budget's pods end; each was tried with the drain."""
-    from kschedx.explain.advice import FixGroup  # needed only for a budget in the way
-    from kschedx.inquiry.fix import Fix
+    from kschedx.inquiry.fix import Fix  # needed only for a budget in the way
     from kschedx.inquiry.stalled_drain import preview_drain
     from kschedx.simulate.simulator import SimulationOptions
 
@@ -151,8 +151,7 @@ def _autoscaler_state(
 
 def _target_fixes(snapshot: Snapshot, reference: NamedObject) -> tuple[Fix, ...]:
     """Return the correction of an autoscaler's target, if one has nearly that name."""
-    from kschedx.explain.advice import FixGroup  # needed only for an autoscaler without a target
-    from kschedx.inquiry.fix import Fix
+    from kschedx.inquiry.fix import Fix  # needed only for an autoscaler without a target
 
     item = _autoscaler(snapshot, reference)
     target = ScaleTarget() if item is None else item.spec.scale_target_ref

@@ -140,10 +140,10 @@ class _Reference(Struct, frozen=True, kw_only=True):
         return any(self.is_named(owner.kind, self.namespace, owner.name) for owner in owners)
 
 
-def _pending_or_last(pods: PodTable, rows: Sequence[int]) -> Sequence[PodInQuestion]:
-    """Return the pending ones of these pods, or else the last pod."""
+def _pending_or_last(pods: PodTable, rows: Sequence[int]) -> Iterator[PodInQuestion]:
+    """Yield the pending ones of these pods, or else the last pod."""
     shown = [row for row in rows if row in pods.pending] or rows[-1:]
-    return [PodInQuestion.of_cluster(pods[row]) for row in shown]
+    return (PodInQuestion.of_cluster(pods[row]) for row in shown)
 
 
 def _parse_reference(target: str, namespace: str) -> tuple[str, str, str] | None:
@@ -365,7 +365,7 @@ def _of_group(snapshot: Snapshot, meant: _Reference) -> Sequence[PodInQuestion]:
     )
     rows = np.flatnonzero(marked & pods.in_namespace(namespace)).tolist()
     if rows:
-        return [_pending_or_last(pods, rows)[0]]
+        return [next(_pending_or_last(pods, rows))]
     groups = (group.metadata for kind in (VolcanoPodGroup, KaiPodGroup) for group in snapshot.of(kind))
     for metadata in groups:
         owner = metadata.controller
@@ -449,7 +449,7 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     referred = _Reference.parsed(target, namespace)
     custom = [*_stored_custom_resources(snapshot, referred)]
     if rows := _custom_resource_rows(snapshot, referred):
-        created = _pending_or_last(snapshot.pods, rows)
+        created = [*_pending_or_last(snapshot.pods, rows)]
         lifecycle = workload_lifecycle(snapshot, custom[0].workload or {}) if custom else None
         if all(pod.stored is not None and pod.stored.spec.node_name for pod in created):
             if isinstance(lifecycle, Paused):
@@ -527,7 +527,7 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
             manifest={**manifest, "spec": {"containers": containers, "volumes": volumes}},
             notes=(note("claim-without-pod", text, claim=claim.key),),
         )
-    return _pending_or_last(snapshot.pods, rows)[0]
+    return next(_pending_or_last(snapshot.pods, rows))
 
 
 def pods_in_question(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:

@@ -79,9 +79,10 @@ def unusable_workers(snapshot: Snapshot, names: Iterable[str]) -> Iterator[Unusa
         active = condition_of(cluster.status.conditions, "Active")
         if active is None or active.status != "True":
             reason = f" ({active.reason})" if active is not None and active.reason else ""
-            message = active.message if active is not None else "Kueue has not connected to it"
-            repair = f"repair the connection to MultiKueueCluster {name}: {message or reason}"
-            yield UnusableWorker(name=name, why=f"is not active{reason}: {message}", repair=repair)
+            message = "" if active is None else active.message
+            shown = message or (f"{active.type} is {active.status}" if active else "Kueue has not connected to it")
+            repair = f"repair the connection to MultiKueueCluster {name}: {shown}"
+            yield UnusableWorker(name=name, why=f"is not active{reason}: {shown}", repair=repair)
 
 
 def repairs_of_workers(snapshot: Snapshot, check: AdmissionCheck, workload: str = "") -> Iterator[str]:

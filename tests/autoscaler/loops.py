@@ -10,7 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kschedx.autoscaler.run import setup_of
+from kschedx.autoscaler.state import LoopState
 from kschedx.kube.quantity import milli_value
+from kschedx.snapshot.snapshot import Snapshot
 
 Json = Mapping[str, Any]
 
@@ -24,6 +27,22 @@ _QUOTA = re.compile(r"(.*(?:resources: |max cluster ))(.+?)( limit reached)?")
 def cases() -> list[Json]:
     text = gzip.decompress((Path(__file__).parent / "cases.jsonl.gz").read_bytes())
     return [json.loads(line) for line in text.splitlines()]
+
+
+def arguments(case: Json) -> dict[str, Any]:
+    """Return what a recorded loop is decided with, besides the cluster."""
+    return {
+        "group_label": case["groups"]["label"],
+        "templates": case.get("templates"),
+        "flags": case["flags"],
+        "config": case.get("config"),
+        "kube_version": case["kubeVersion"],
+        "now": case["now"],
+    }
+
+
+def state_of(case: Json) -> LoopState:
+    return setup_of(Snapshot.from_objects(case["objects"]), **arguments(case))
 
 
 def facts(value: object, key: str = "") -> object:

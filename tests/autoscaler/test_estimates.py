@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from kschedx.autoscaler.loop import Loop, best_for_fast_path
-from kschedx.autoscaler.run import loop_document, setup_of
+from kschedx.autoscaler.run import loop_document
 from kschedx.snapshot.snapshot import Snapshot
-from tests.autoscaler.loops import Json, cases
+from tests.autoscaler.loops import Json, cases, state_of
 from tests.autoscaler.single_group import autoscale, group, node, pod, status
 
 
@@ -17,15 +17,7 @@ from tests.autoscaler.single_group import autoscale, group, node, pod, status
     "case", [item for item in cases() if item["expect"].get("options")], ids=lambda case: case["name"]
 )
 def test_counting_and_placing_have_equal_documents(case: Json) -> None:
-    setup = setup_of(
-        Snapshot.from_objects(case["objects"]),
-        group_label=case["groups"]["label"],
-        templates=case.get("templates"),
-        flags=case["flags"],
-        config=case.get("config"),
-        kube_version=case["kubeVersion"],
-        now=case["now"],
-    )
+    setup = state_of(case)
     pods = setup.framework.snapshot.pods
     by_count, by_placement = (
         loop_document(Loop(replace(setup, counts=uses_counts)).result, pods) for uses_counts in (True, False)

@@ -7,19 +7,11 @@ import json
 import pytest
 
 import kschedx
-from tests.autoscaler.loops import Json, cases, differences, recorded_part
+from tests.autoscaler.loops import Json, arguments, cases, differences, recorded_part
 
 
 def autoscale(case: Json) -> Json:
-    scaling = kschedx.autoscale(
-        kschedx.Snapshot.from_objects(case["objects"]),
-        group_label=case["groups"]["label"],
-        templates=case.get("templates"),
-        flags=case["flags"],
-        config=case.get("config"),
-        kube_version=case["kubeVersion"],
-        now=case["now"],
-    )
+    scaling = kschedx.autoscale(kschedx.Snapshot.from_objects(case["objects"]), **arguments(case))
     result: Json = json.loads(json.dumps(scaling.to_dict()))
     return result
 

@@ -7,25 +7,12 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.run import loop_document, setup_of
-from kschedx.autoscaler.state import LoopMemory, LoopState
+from kschedx.autoscaler.run import loop_document
+from kschedx.autoscaler.state import LoopMemory
 from kschedx.kube.types import PodSpec, Toleration
-from kschedx.snapshot.snapshot import Snapshot
-from tests.autoscaler.loops import Json, cases
+from tests.autoscaler.loops import Json, cases, state_of
 
 TOLERATES_ALL = (Toleration(operator="Exists"),)
-
-
-def state_of(case: Json) -> LoopState:
-    return setup_of(
-        Snapshot.from_objects(case["objects"]),
-        group_label=case["groups"]["label"],
-        templates=case.get("templates"),
-        flags=case["flags"],
-        config=case.get("config"),
-        kube_version=case["kubeVersion"],
-        now=case["now"],
-    )
 
 
 def changed_specs(spec: PodSpec) -> list[PodSpec]:

@@ -58,6 +58,12 @@ def dispatched(*conditions: Json, check: Json = PENDING, **status: Any) -> Json:
             [CONNECT.format("w1"), "see in worker cluster w2 why Kueue does not admit Workload ml/train there"],
         ),
         (
+            [*of_multikueue("w1"), worker("w1", {"type": "Active", "status": "Unknown"}), dispatched(SEEN)],
+            "waits for the admission check mk",
+            ["w1 is not active: Active is Unknown"],
+            ["repair the connection to MultiKueueCluster w1: Active is Unknown"],
+        ),
+        (
             [*of_multikueue("w1", "w3"), worker("w1", UP), dispatched(SEEN)],
             "waits for the admission check mk",
             ["w3 does not exist"],

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.explain.advice import FixGroup
-from kschedx.explain.hardware import DevicePluginDown, hosts_of_slice
+from kschedx.explain.hardware import TPU_TOPOLOGY, DevicePluginDown, hosts_of_slice
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes.phrases import amount_text, join_names, join_phrases, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, FixStep, Proposal
@@ -342,10 +342,6 @@ class OfferDevices(FixStep, frozen=True, kw_only=True):
 DOMAIN_OF_ITS_OWN = "new"  # the value of a label for a new node in a domain without nodes
 
 
-_TPU_TOPOLOGY = "cloud.google.com/gke-tpu-topology"
-"""The chips of a slice in each dimension, `2x4`. A node pool with several nodes is one slice."""
-
-
 class AddNode(FixStep, frozen=True, kw_only=True):
     """A new node; `model` is the one that it copies, empty for the smallest node that would fit."""
 
@@ -400,7 +396,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             return f"repair or wait for {waits} that {self.scalable} lacks: {self._ready}"
         if self.model and (hosts := hosts_of_slice(self.node)) > 1:
             pools = "another TPU node pool" if number <= hosts else f"{-(-number // hosts):,} more TPU node pools"
-            topology = self.node.metadata.labels[_TPU_TOPOLOGY]
+            topology = self.node.metadata.labels[TPU_TOPOLOGY]
             return f"add {pools} of topology {topology}, which is created whole: {hosts:,} nodes like {self.model}"
         if self.model and not self.slices:
             scale = f": {self._scaled(number)}" if self.scalable else ""
