@@ -455,6 +455,8 @@ WITH_ANY = {
     "cli/man.py": "click is typer's, and no dependency of its own",
     "cli/mcp/server.py": "documents, as JSON",
     "cli/mcp/tools.py": "documents, as JSON",
+    "cli/options.py": "declarations of options, which are the defaults of parameters of any type",
+    "cli/output.py": "the declaration of -o, as in cli/options.py",
     "cli/question.py": "documents, as JSON",
     "export/slim.py": "structs that are generated",
     "inquiry/profile_difference.py": "documents, as JSON",

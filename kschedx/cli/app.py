@@ -57,7 +57,7 @@ def program(names: Sequence[str] = NAMES) -> typer.Typer:
             no_args_is_help=command.no_args_is_help,
             context_settings={"allow_interspersed_args": command.allow_interspersed_args},
             cls=HelpCommand,
-        )(asks(*command.options, own=command.own)(getattr(module, of_python)))
+        )(asks(*command.options)(getattr(module, of_python)))
     return app
 
 

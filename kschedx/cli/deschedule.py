@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Show what the descheduler evicts, and what follows",
     DECIDES,
-    own={
-        "policy": value(
-            "FILE|configmap/NAMESPACE/NAME",
-            "The DeschedulerPolicy; - is standard input, configmap/NAMESPACE/NAME the live cluster's.",
-        ),
-        "rounds": value("N", "The maximum number of loops.", min=1, max=50),
-        "evictions": EVICTIONS,
-        "now": NOW,
-        "output": option(
-            *ALL, text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order"
-        ),
-    },
     help="""Show what the descheduler (0.36) evicts with a policy, why it keeps other pods, and where pods land.
 
 One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
@@ -59,11 +47,17 @@ _LIVE = ("configmap/", "cm/")  # prefixes of a policy in the live cluster
 
 
 def deschedule(
-    policy: str,
-    rounds: int = 1,
-    evictions: str = "api",
-    now: str | None = None,
-    output: Format | None = None,
+    policy: str = value(
+        "FILE|configmap/NAMESPACE/NAME",
+        "The DeschedulerPolicy; - is standard input, configmap/NAMESPACE/NAME the live cluster's.",
+        default=...,
+    ),
+    rounds: int = value("N", "The maximum number of loops.", min=1, max=50, default=1),
+    evictions: str = EVICTIONS,
+    now: str | None = NOW,
+    output: Format | None = option(
+        *ALL, text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order"
+    ),
     *,
     question: Question,
 ) -> Answer:

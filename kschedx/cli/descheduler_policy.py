@@ -50,32 +50,22 @@ def descheduler_policy() -> None:
 
 
 @app.command(help=_ADVISE, short_help="Advise a policy that reaches a goal with the fewest evictions.", cls=HelpCommand)
-@asks(
-    *DECIDES,
-    own={
-        "goal": value("balance|compaction", "What the policy is for."),
-        "target": value(
-            "N",
-            "balance: percentage points between the fullest and the emptiest node. compaction: empty nodes.  "
-            "[default: the best that a policy reaches]",
-            min=0,
-        ),
-        "rounds": value("N", "Rounds of each trial.", min=1, max=50),
-        "evictions": EVICTIONS,
-        "now": NOW,
-        "output": option(
-            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
-            text="wide shows every plugin and policy; json the whole document; yaml the policy",
-        ),
-    },
-)
+@asks(*DECIDES)
 def advise(
-    goal: str = "balance",
-    target: int | None = None,
-    rounds: int = 3,
-    evictions: str = "api",
-    now: str | None = None,
-    output: Format | None = None,
+    goal: str = value("balance|compaction", "What the policy is for.", default="balance"),
+    target: int | None = value(
+        "N",
+        "balance: percentage points between the fullest and the emptiest node. compaction: empty nodes.  "
+        "[default: the best that a policy reaches]",
+        min=0,
+    ),
+    rounds: int = value("N", "Rounds of each trial.", min=1, max=50, default=3),
+    evictions: str = EVICTIONS,
+    now: str | None = NOW,
+    output: Format | None = option(
+        *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
+        text="wide shows every plugin and policy; json the whole document; yaml the policy",
+    ),
     *,
     question: Question,
 ) -> Answer:

@@ -122,31 +122,6 @@ COMMAND = Command(
         OptionGroup.DRAINING,
         OptionGroup.BASELINE,
     ),
-    own={
-        "arguments": argument("[A [B]] [TARGET]", complete=completion.profiles),
-        "all_pending": flag("Compare all pending pods.", "--all-pending"),
-        "all_running": flag("Compare all running pods, each without itself.", "--all"),
-        "selector": SELECTOR,
-        "all_namespaces": ALL_NAMESPACES,
-        "pod": value("NAMESPACE/NAME", "Compare one pod in detail, side by side."),
-        "output": option(
-            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED, Format.JUNIT, Format.SARIF),
-            text="wide shows every pod that differs; json and yaml the whole document; "
-            "html, markdown, and svg to share it; junit and sarif for CI.",
-        ),
-        "kube_version": value(
-            "[OLD..]NEW",
-            "The Kubernetes version to emulate, or two: OLD..NEW.  [default: the cluster's]",
-            complete=completion.releases,
-        ),
-        "jobs": value("N", "Processes.  [default: one per CPU]", "--jobs", "-j", min=1),
-        "nodes": flag(
-            "Place all running pods again with each profile and compare how full nodes are.  "
-            f"[default: up to {_MOST_REPACKED:,} pods]",
-            "--nodes/--no-nodes",
-        ),
-        "shard": SHARD,
-    },
     help="""Compare two scheduler profiles, or two Kubernetes versions, and where pods go with each.
 
 \b
@@ -167,17 +142,30 @@ Exit codes: 0 same, 1 different, 2 usage or input error, 3 a pod is undecided, a
 
 
 def diff_profiles(
-    arguments: list[str] | None = None,
-    all_pending: bool = False,
-    all_running: bool = False,
-    selector: str | None = None,
-    all_namespaces: bool = False,
-    pod: str | None = None,
-    output: Format | None = None,
-    kube_version: str | None = None,
-    jobs: int | None = None,
-    nodes: bool | None = None,
-    shard: str | None = None,
+    arguments: list[str] = argument("[A [B]] [TARGET]", complete=completion.profiles, default=[]),
+    all_pending: bool = flag("Compare all pending pods.", "--all-pending"),
+    all_running: bool = flag("Compare all running pods, each without itself.", "--all"),
+    selector: str | None = SELECTOR,
+    all_namespaces: bool = ALL_NAMESPACES,
+    pod: str | None = value("NAMESPACE/NAME", "Compare one pod in detail, side by side."),
+    output: Format | None = option(
+        *(Format.WIDE, Format.JSON, Format.YAML, *SHARED, Format.JUNIT, Format.SARIF),
+        text="wide shows every pod that differs; json and yaml the whole document; "
+        "html, markdown, and svg to share it; junit and sarif for CI.",
+    ),
+    kube_version: str | None = value(
+        "[OLD..]NEW",
+        "The Kubernetes version to emulate, or two: OLD..NEW.  [default: the cluster's]",
+        complete=completion.releases,
+    ),
+    jobs: int | None = value("N", "Processes.  [default: one per CPU]", "--jobs", "-j", min=1),
+    nodes: bool | None = flag(
+        "Place all running pods again with each profile and compare how full nodes are.  "
+        f"[default: up to {_MOST_REPACKED:,} pods]",
+        "--nodes/--no-nodes",
+        default=None,
+    ),
+    shard: str | None = SHARD,
     *,
     question: Question,
 ) -> Answer:
@@ -191,7 +179,7 @@ def diff_profiles(
     if part is not None and not many:
         raise InputError("--shard needs several pods: --all, --all-pending or -l")
     profiles, target = _profiles_and_target(
-        arguments or [],
+        arguments,
         is_range=".." in (kube_version or ""),
         names_cluster=question.names_cluster,
         may_have_target=not many and pod is None,

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Report what a dump holds and what it lacks",
     READS,
-    own={
-        "dump": argument("[DUMP]..."),
-        "output": option(
-            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
-            text="wide shows everything; json and yaml the whole document",
-        ),
-    },
     help="""Report what is in a dump, what is missing, which answers that weakens, and how to complete it.
 
 \b
@@ -41,13 +34,16 @@ Exit codes: 0 nothing weakens an answer, 1 something does, 2 nothing can be read
 
 
 def doctor(
-    dump: list[str] | None = None,
-    output: Format | None = None,
+    dump: list[str] = argument("[DUMP]...", default=[]),
+    output: Format | None = option(
+        *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
+        text="wide shows everything; json and yaml the whole document",
+    ),
     *,
     question: Question,
 ) -> Answer:
     where = question.where
-    paths = [*question.snapshot, *(dump or ())]
+    paths = [*question.snapshot, *dump]
     diagnosis = _diagnose_files(paths, where) if paths else _diagnose_cluster(where)
     connection.note_time(lambda: diagnosis.inventory.time)
     return Answer.of(Report.of(diagnosis), not diagnosis.weakening)

@@ -14,26 +14,6 @@ MANY = 1_000  # more nodes than this, each drained by itself, take minutes, as a
 COMMAND = Command(
     "Preview a node drain, and where the pods go",
     (*DECIDES, OptionGroup.CHANGES),
-    own={
-        "nodes": argument("[NODE]...", complete=completion.nodes),
-        "each": flag("Drain every node alone, or each of those named.", "--each"),
-        "together": flag("Cordon all nodes first; none returns before the next one is drained.", "--together"),
-        "is_forced": flag("Delete pods without a controller.", "--force"),
-        "loses_data": flag("Evict pods with an emptyDir.", "--delete-emptydir-data"),
-        "disables_eviction": flag("Delete pods without asking PodDisruptionBudgets.", "--disable-eviction"),
-        "pod_selector": value("LABELS", "Evict only pods with these labels."),
-        "selector": value("LABELS", "Drain the nodes with these labels.", "--selector", "-l"),
-        "ignore_daemonsets": hidden("--ignore-daemonsets"),
-        "grace_period": hidden(),
-        "timeout": hidden(),
-        "skip_wait_for_delete_timeout": hidden(),
-        "chunk_size": hidden(),
-        "dry_run": hidden(),
-        "out": OUT,
-        "output": option(
-            *ALL, text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained"
-        ),
-    },
     help="""Preview `kubectl drain`: which pods are evicted, what stops it, and where each pod goes.
 
 \b
@@ -58,22 +38,24 @@ Exit codes: 0 drained, 1 something stops the drain or a pod stays pending, 2 usa
 
 
 def drain(
-    nodes: list[str] | None = None,
-    each: bool = False,
-    together: bool = False,
-    is_forced: bool = False,
-    loses_data: bool = False,
-    disables_eviction: bool = False,
-    pod_selector: str | None = None,
-    selector: str | None = None,
-    ignore_daemonsets: bool = True,
-    grace_period: int | None = None,
-    timeout: str | None = None,
-    skip_wait_for_delete_timeout: int | None = None,
-    chunk_size: int | None = None,
-    dry_run: str | None = None,
-    out: str | None = None,
-    output: Format | None = None,
+    nodes: list[str] = argument("[NODE]...", complete=completion.nodes, default=[]),
+    each: bool = flag("Drain every node alone, or each of those named.", "--each"),
+    together: bool = flag("Cordon all nodes first; none returns before the next one is drained.", "--together"),
+    is_forced: bool = flag("Delete pods without a controller.", "--force"),
+    loses_data: bool = flag("Evict pods with an emptyDir.", "--delete-emptydir-data"),
+    disables_eviction: bool = flag("Delete pods without asking PodDisruptionBudgets.", "--disable-eviction"),
+    pod_selector: str | None = value("LABELS", "Evict only pods with these labels."),
+    selector: str | None = value("LABELS", "Drain the nodes with these labels.", "--selector", "-l"),
+    ignore_daemonsets: bool = hidden("--ignore-daemonsets", default=True),
+    grace_period: int | None = hidden(),
+    timeout: str | None = hidden(),
+    skip_wait_for_delete_timeout: int | None = hidden(),
+    chunk_size: int | None = hidden(),
+    dry_run: str | None = hidden(),
+    out: str | None = OUT,
+    output: Format | None = option(
+        *ALL, text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained"
+    ),
     *,
     question: Question,
 ) -> Answer:
@@ -99,7 +81,7 @@ def drain(
         nodes = [node.name for node in snapshot.cluster.nodes if labels.matches(node.metadata.labels)]
         if not nodes:
             raise InputError(f"no node has the labels {selector}")
-    shown = tuple(dict.fromkeys(name.removeprefix("node/") for name in nodes or ()))
+    shown = tuple(dict.fromkeys(name.removeprefix("node/") for name in nodes))
     if not question.changes:
         shown = node_names(snapshot, shown)
     options = SimulationOptions(

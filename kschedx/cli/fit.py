@@ -30,14 +30,6 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Count how many more pods fit",
     (*DECIDES, OptionGroup.CHANGES, OptionGroup.DRAINING),
-    own={
-        "target": argument("TARGET", complete=completion.targets),
-        "replicas": value("N", "Report whether N more fit.", min=1, max=1_000_000),
-        "out": OUT,
-        "output": option(
-            *ALL, text="wide shows every node; json and yaml the whole document; name the nodes with their numbers"
-        ),
-    },
     help="""Count how many more pods of a template fit, where, and what stops the next one.
 
 \b
@@ -56,10 +48,12 @@ Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error
 
 
 def fit(
-    target: str,
-    replicas: int | None = None,
-    out: str | None = None,
-    output: Format | None = None,
+    target: str = argument("TARGET", complete=completion.targets),
+    replicas: int | None = value("N", "Report whether N more fit.", min=1, max=1_000_000),
+    out: str | None = OUT,
+    output: Format | None = option(
+        *ALL, text="wide shows every node; json and yaml the whole document; name the nodes with their numbers"
+    ),
     *,
     question: Question,
 ) -> Answer:

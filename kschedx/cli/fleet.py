@@ -35,24 +35,6 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Ask many clusters one question",
     allow_interspersed_args=False,  # later words belong to the question
-    own={
-        "words": argument("QUESTION..."),
-        "snapshot": values(
-            "PATH", "A snapshot, or a .list file with a path or context:NAME per line. Repeatable.", "--snapshot", "-s"
-        ),
-        "snapshots": values("FOLDER", "A folder of snapshots. Repeatable."),
-        "context": values("NAME", "A context of the kubeconfig. Repeatable."),
-        "all_contexts": flag("Every context of the kubeconfig.", "--all-contexts"),
-        "kubeconfig": value("FILE", "The kubeconfig file."),
-        "jobs": value("N", "How many clusters at a time.", "--jobs", "-j", min=1, max=64),
-        "limit": value("SECONDS", "The time limit per cluster.", min=1),
-        "out": value("FILE", "Write a line of JSON per cluster; an existing file is continued."),
-        "parquet": value("FILE", "Also write a table. Needs the extra parquet."),
-        "output": option(
-            *(Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="json and yaml every document; html, markdown, and svg one page that sums up.",
-        ),
-    },
     help="""Ask many clusters one question, each in its own process with a time limit.
 
 \b
@@ -75,28 +57,29 @@ _CLUSTER_OPTIONS = ("--snapshot", "-s", "--snapshots", "--context", "--all-conte
 
 def fleet(
     program: typer.Context,
-    words: list[str],
-    snapshot: list[str] | None = None,
-    snapshots: list[str] | None = None,
-    context: list[str] | None = None,
-    all_contexts: bool = False,
-    kubeconfig: str | None = None,
-    jobs: int = 2,
-    limit: int = 300,
-    out: str | None = None,
-    parquet: str | None = None,
-    output: Format | None = None,
+    words: list[str] = argument("QUESTION..."),
+    snapshot: list[str] = values(
+        "PATH", "A snapshot, or a .list file with a path or context:NAME per line. Repeatable.", "--snapshot", "-s"
+    ),
+    snapshots: list[str] = values("FOLDER", "A folder of snapshots. Repeatable."),
+    context: list[str] = values("NAME", "A context of the kubeconfig. Repeatable."),
+    all_contexts: bool = flag("Every context of the kubeconfig.", "--all-contexts"),
+    kubeconfig: str | None = value("FILE", "The kubeconfig file."),
+    jobs: int = value("N", "How many clusters at a time.", "--jobs", "-j", min=1, max=64, default=2),
+    limit: int = value("SECONDS", "The time limit per cluster.", min=1, default=300),
+    out: str | None = value("FILE", "Write a line of JSON per cluster; an existing file is continued."),
+    parquet: str | None = value("FILE", "Also write a table. Needs the extra parquet."),
+    output: Format | None = option(
+        *(Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
+        text="json and yaml every document; html, markdown, and svg one page that sums up.",
+    ),
 ) -> Answer:
     if words[0] not in _QUESTIONS:
         hint = nearest(words[0], _QUESTIONS) or f"one of {', '.join(_QUESTIONS)}"
         raise InputError(f'"{words[0]}" cannot be asked of several clusters', hint=hint)
     _require_options_first(words)
     fleet_members = _members(
-        snapshots=snapshot or (),
-        folders=snapshots or (),
-        contexts=context or (),
-        all_contexts=all_contexts,
-        kubeconfig=kubeconfig,
+        snapshots=snapshot, folders=snapshots, contexts=context, all_contexts=all_contexts, kubeconfig=kubeconfig
     )
     done = _resume(out, words)
     is_documented = out is not None or parquet is not None or output in (Format.JSON, Format.YAML)
@@ -260,10 +243,7 @@ def _finished_rows(
             del left[future]
             yield future.result()
         current = next((work for work in left.values() if work.phase), None)
-        begin(
-            sum(work.share for work in left.values()),
-            "" if current is None else f"{current.name} ({current.phase})",
-        )
+        begin(sum(work.share for work in left.values()), "" if current is None else f"{current.name} ({current.phase})")
 
 
 class _Workers:

@@ -20,15 +20,6 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "Print instance types as a catalog",
-    own={
-        "file": argument("FILE"),
-        "output": option(
-            Format.JSON,
-            Format.YAML,
-            Format.NAME,
-            text="json and yaml: the catalog; name: names only.",
-        ),
-    },
     help="""Print the instance types of a file as the catalog that --instance-types takes.
 
 \b
@@ -45,8 +36,10 @@ out to the catalog.
 
 
 def instance_types(
-    file: str,
-    output: Format | None = None,
+    file: str = argument("FILE"),
+    output: Format | None = option(
+        Format.JSON, Format.YAML, Format.NAME, text="json and yaml: the catalog; name: names only."
+    ),
 ) -> Answer:
     from kschedx.render.karpenter import catalogue_lines
 

@@ -37,9 +37,6 @@ def _names(incomplete: str) -> list[str]:
 
 COMMAND = Command(
     "Print files for k9s, CI, and other programs",
-    own={
-        "name": argument("[NAME]", complete=_names),
-    },
     help="""Print a file that connects another program to kschedx. Without NAME, list them.
 
 \b
@@ -56,9 +53,7 @@ Exit codes: 0, or 2 for an unknown name.
 )
 
 
-def integrations(
-    name: str | None = None,
-) -> Answer | int:
+def integrations(name: str | None = argument("[NAME]", complete=_names)) -> Answer | int:
     if name is None:
         from kschedx.render.catalogue import list_lines
 

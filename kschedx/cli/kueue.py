@@ -9,13 +9,6 @@ from kschedx.cli.question import Question
 COMMAND = Command(
     "Show Kueue's queues and why Workloads are pending",
     (*READS, OptionGroup.KUEUE),
-    own={
-        "now": NOW,
-        "output": option(
-            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
-            text="wide shows every Workload and cause; json and yaml every cycle",
-        ),
-    },
     help="""Show Kueue's ClusterQueues, cohorts, and flavors with their usage, and why each Workload is pending.
 
 Kueue 0.19's rules run over the snapshot, cycle after cycle, until nothing changes: flavor assignment, borrowing,
@@ -36,8 +29,11 @@ Exit codes: 0 no Workload is pending or waits for admission checks, 1 some do, 2
 
 
 def kueue(
-    now: str | None = None,
-    output: Format | None = None,
+    now: str | None = NOW,
+    output: Format | None = option(
+        *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
+        text="wide shows every Workload and cause; json and yaml every cycle",
+    ),
     *,
     question: Question,
 ) -> Answer:

@@ -11,9 +11,6 @@ from kschedx.errors import InputError, Place
 
 COMMAND = Command(
     "Merge the parts of one answer",
-    own={
-        "files": argument("FILE..."),
-    },
     help="""Merge the parts of one answer. The result equals the undivided answer, byte for byte.
 
 \b
@@ -28,9 +25,7 @@ Exit codes: 0, or 2 if a part is missing, duplicate, or of another answer.
 )
 
 
-def merge(
-    files: list[str],
-) -> int:
+def merge(files: list[str] = argument("FILE...")) -> int:
     from kschedx.inquiry.profile_difference import DifferencePart, merge_parts
     from kschedx.render.manifests import to_json
     from kschedx.sources.compression import read_file

@@ -30,16 +30,6 @@ _COLUMNS = ("name", "status", "zone", "pool", "type", "price", "pods", "free")  
 COMMAND = Command(
     "Show all nodes with requests and free resources",
     (*READS, OptionGroup.RELEASE),
-    own={
-        "selector": value("LABELS", "Select nodes by labels.", "--selector", "-l"),
-        "sort": value("COLUMN", "The column to sort by.", complete=completion.words(*_COLUMNS)),
-        "instance_types": value("FILE", "Instance types with their prices, as for `kschedx why`."),
-        "watch": flag("Read the cluster again and again, until Ctrl-C.", "--watch", "-w"),
-        "interval": INTERVAL,
-        "output": option(
-            *ALL, text="wide shows every node and column; json and yaml the whole document; name the nodes"
-        ),
-    },
     help="""Show all nodes: what their pods request, what is free, and the largest pod that still fits.
 
 \b
@@ -58,12 +48,14 @@ Exit codes: 0 a node can take a pod, 1 none can, 2 usage or input error, 3 undec
 
 
 def nodes(
-    selector: str | None = None,
-    sort: str = "name",
-    instance_types: str | None = None,
-    watch: bool = False,
-    interval: int = 10,
-    output: Format | None = None,
+    selector: str | None = value("LABELS", "Select nodes by labels.", "--selector", "-l"),
+    sort: str = value("COLUMN", "The column to sort by.", complete=completion.words(*_COLUMNS), default="name"),
+    instance_types: str | None = value("FILE", "Instance types with their prices, as for `kschedx why`."),
+    watch: bool = flag("Read the cluster again and again, until Ctrl-C.", "--watch", "-w"),
+    interval: int = INTERVAL,
+    output: Format | None = option(
+        *ALL, text="wide shows every node and column; json and yaml the whole document; name the nodes"
+    ),
     *,
     question: Question,
 ) -> Answer | int:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Annotated, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
+from msgspec import Struct
+from msgspec.structs import force_setattr
+from typer.models import ParameterInfo
 
 from kschedx.cli import completion
 from kschedx.cli.connection import DEFAULT_TIMEOUT
@@ -43,40 +46,50 @@ class Command(NamedTuple):
     options: tuple[OptionGroup, ...] = ()
     no_args_is_help: bool = False
     allow_interspersed_args: bool = True
-    own: Mapping[str, object] = {}  # the declarations of its own options and arguments, by parameter
     help: str = ""  # the help text with its examples, after `\b`, and its exit codes
 
 
-# Declarations of options. Without `names`, an option is named after its key. A command's own options have the type and
-# the default of their parameter.
+# Declarations of options, each the default of a command's parameter, or of a field of its `Arguments`. Without `names`,
+# an option is named after it.
 
 
-def value(metavar: str, text: str, *names: str, complete: _Complete | None = None, **bounds: int) -> object:
-    info = typer.Option(*names, metavar=metavar, help=text, autocompletion=complete, **bounds)  # type: ignore[call-overload] # min and max
-    return Annotated[str | None, info]
+def value(
+    metavar: str, text: str, *names: str, default: object = None, complete: _Complete | None = None, **bounds: int
+) -> Any:
+    return typer.Option(default, *names, metavar=metavar, help=text, autocompletion=complete, **bounds)  # type: ignore[call-overload] # min and max
 
 
-def values(metavar: str, text: str, *names: str, complete: _Complete | None = None) -> object:
+def values(metavar: str, text: str, *names: str, complete: _Complete | None = None) -> Any:
     """Return an option that can be repeated."""
-    info = typer.Option(*names, metavar=metavar, help=text, autocompletion=complete, show_default=False)
-    return Annotated[list[str] | None, info]
+    return typer.Option([], *names, metavar=metavar, help=text, autocompletion=complete, show_default=False)
 
 
-def flag(text: str, *names: str) -> object:
-    return Annotated[bool | None, typer.Option(*names, help=text, show_default=False)]
+def flag(text: str, *names: str, default: bool | None = False) -> Any:
+    return typer.Option(default, *names, help=text, show_default=False)
 
 
-def hidden(*names: str) -> object:
+def hidden(*names: str, default: bool | None = None) -> Any:
     """Return an option of kubectl that has no effect."""
-    return Annotated[str | None, typer.Option(*names, hidden=True)]
+    return typer.Option(default, *names, hidden=True)
 
 
-def argument(metavar: str, *, complete: _Complete | None = None) -> object:
-    return Annotated[str, typer.Argument(metavar=metavar, show_default=False, autocompletion=complete)]
+def argument(metavar: str, *, default: object = None, complete: _Complete | None = None) -> Any:
+    """Return an argument. One whose metavar has no brackets is required."""
+    default = default if metavar.startswith("[") else ...
+    return typer.Argument(default, metavar=metavar, show_default=False, autocompletion=complete)
+
+
+class Arguments(Struct, frozen=True, kw_only=True):
+    """The own options and arguments of a command that has many."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if isinstance(declared := getattr(self, name), ParameterInfo):
+                force_setattr(self, name, declared.default)
 
 
 _APPLIED = "Apply manifests, with all replicas of their workloads."
-CHANGES: Mapping[str, object] = {
+CHANGES: Mapping[str, ParameterInfo] = {
     "apply": values("FILE", _APPLIED, "--apply", "--filename", "-f"),
     "scale": values("KIND/NAME=N", "Set the number of replicas: deploy/web=10.", complete=completion.targets),
     "drain": values("NODE", "Evict the pods that `kubectl drain` evicts, within budgets.", complete=completion.nodes),
@@ -94,7 +107,7 @@ CHANGES: Mapping[str, object] = {
 }
 """Each change's name, with underscores for the dashes of `simulate.changes.ChangeVerb`, to its option. All can be
 repeated."""
-CONNECTION: Mapping[str, object] = {
+CONNECTION: Mapping[str, ParameterInfo] = {
     "kubeconfig": value("FILE", "The kubeconfig file.  [default: KUBECONFIG, else ~/.kube/config]"),
     "context": value("NAME", "The kubeconfig's context.", complete=completion.entries("contexts")),
     "cluster": value("NAME", "The kubeconfig's cluster.", complete=completion.entries("clusters")),
@@ -108,7 +121,7 @@ CONNECTION: Mapping[str, object] = {
 }
 """A field of `Connection` to its declaration."""
 
-OPTIONS: Mapping[OptionGroup, Mapping[str, object]] = {
+OPTIONS: Mapping[OptionGroup, Mapping[str, ParameterInfo]] = {
     OptionGroup.CLUSTER: {
         "snapshot": values(
             "PATH",
@@ -131,6 +144,7 @@ OPTIONS: Mapping[OptionGroup, Mapping[str, object]] = {
         "ignore_orphans": flag(
             "Ignore, or refuse, pods on nodes that the input lacks.  [default: refuse, except in a dump]",
             "--ignore-orphans/--refuse-orphans",
+            default=None,
         )
     },
     OptionGroup.PROFILES: {
@@ -247,8 +261,9 @@ EVICTIONS = value(
     "api|dry-run",
     "dry-run: no PodDisruptionBudget forbids an eviction, as with the descheduler's --dry-run.",
     complete=completion.words("api", "dry-run"),
+    default="api",
 )
-INTERVAL = value("SECONDS", "With --watch: the time between two requests.", min=1)
+INTERVAL = value("SECONDS", "With --watch: the time between two requests.", default=10, min=1)
 SHARD = value("I/N", "Answer only the I-th of N parts, with -o json; `kschedx merge` merges them.")
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_never
 
 import typer
 from msgspec import Struct
@@ -209,7 +209,7 @@ SHARED = (Format.HTML, Format.MARKDOWN, Format.SVG)
 ALL = (Format.WIDE, Format.JSON, Format.YAML, Format.NAME, *SHARED)  # the formats of most answers
 
 
-def option(*formats: Format, text: str) -> object:
+def option(*formats: Format, text: str) -> Any:
     """Return the option -o of a command whose reports have these formats, and the screen without it."""
     allowed = ", ".join(formats)
     text += "; html, markdown, and svg to share it." if set(SHARED) <= set(formats) and "svg" not in text else ""
@@ -219,10 +219,9 @@ def option(*formats: Format, text: str) -> object:
             raise typer.BadParameter(f'found "{typed}", allowed are {allowed}')
         return Format(typed)
 
-    info = typer.Option(
-        "--output", "-o", metavar="|".join(formats), parser=parsed, autocompletion=words(*formats), help=text
+    return typer.Option(
+        None, "--output", "-o", metavar="|".join(formats), parser=parsed, autocompletion=words(*formats), help=text
     )
-    return Annotated[Format | None, info]
 
 
 _KEPT: ContextVar[list[Answer] | None] = ContextVar("kept", default=None)

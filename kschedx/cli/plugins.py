@@ -10,14 +10,6 @@ from kschedx.kube.documents import document
 COMMAND = Command(
     "List plugins and their extension points",
     (OptionGroup.RELEASE, OptionGroup.GATES),
-    own={
-        "output": option(
-            Format.JSON,
-            Format.YAML,
-            Format.NAME,
-            text="json and yaml with everything; name is the names alone.",
-        ),
-    },
     help="""List the plugins that a configuration may name: of Kubernetes, of other projects, and of installed packages.
 
 \b
@@ -30,7 +22,9 @@ Examples:
 
 
 def plugins(
-    output: Format | None = None,
+    output: Format | None = option(
+        Format.JSON, Format.YAML, Format.NAME, text="json and yaml with everything; name is the names alone."
+    ),
     *,
     question: Question,
 ) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -77,9 +77,6 @@ Exit codes: 0 a profile is better than today's, 1 none is, 2 usage or input erro
 app = typer.Typer(cls=HelpGroup, help=COMMAND.help, invoke_without_command=True, rich_markup_mode=None)
 
 
-_Name = Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False, autocompletion=completion.profiles)]
-
-
 @app.callback()
 def profiles(context: typer.Context) -> int:
     """Lists them where nothing else is asked for."""
@@ -100,17 +97,10 @@ def _list_profiles() -> Answer:
 
 
 @app.command(help=_SHOW, short_help="Show a profile in full, point by point.", cls=HelpCommand)
-@asks(
-    OptionGroup.RELEASE,
-    OptionGroup.GATES,
-    own={
-        "name": _Name,
-        "output": option(Format.YAML, Format.JSON, text="Print an equivalent configuration."),
-    },
-)
+@asks(OptionGroup.RELEASE, OptionGroup.GATES)
 def show(
-    name: str,
-    output: Format | None = None,
+    name: str = argument("NAME|FILE", complete=completion.profiles),
+    output: Format | None = option(Format.YAML, Format.JSON, text="Print an equivalent configuration."),
     *,
     question: Question,
 ) -> Answer:
@@ -156,20 +146,12 @@ def _show_policy(name: str, release: Release, profile: Profile) -> Answer:
 
 
 @app.command(help=_CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=HelpCommand)
-@asks(
-    OptionGroup.RELEASE,
-    OptionGroup.GATES,
-    own={
-        "file": argument("FILE|NAME"),
-        "output": option(
-            *(Format.JSON, Format.YAML, Format.JUNIT, Format.SARIF),
-            text="junit and sarif for CI.",
-        ),
-    },
-)
+@asks(OptionGroup.RELEASE, OptionGroup.GATES)
 def check(
-    file: str,
-    output: Format | None = None,
+    file: str = argument("FILE|NAME"),
+    output: Format | None = option(
+        *(Format.JSON, Format.YAML, Format.JUNIT, Format.SARIF), text="junit and sarif for CI."
+    ),
     *,
     question: Question,
 ) -> Answer:
@@ -201,27 +183,17 @@ def check(
 
 
 @app.command(help=_TUNE, short_help="Search for the profile that reaches a goal on a cluster.", cls=HelpCommand)
-@asks(
-    *DECIDES,
-    own={
-        "goal": value("fewest-nodes|least-fragmentation|spread|cost", "What to reach."),
-        "candidates": value("N", "Profiles to try.", min=2, max=10_000),
-        "seconds": value("N", "The time that the search may take.", min=1),
-        "seed": value("N", "The seed of the candidates: the same seed tries the same ones."),
-        "jobs": value("N", "Processes.  [default: one per processor]", min=1),
-        "output": option(
-            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
-            text="wide shows every trial of the front; json the whole document; yaml the configuration",
-        ),
-    },
-)
+@asks(*DECIDES)
 def tune(
-    goal: str = "fewest-nodes",
-    candidates: int = 200,
-    seconds: int = 60,
-    seed: int = 0,
-    jobs: int | None = None,
-    output: Format | None = None,
+    goal: str = value("fewest-nodes|least-fragmentation|spread|cost", "What to reach.", default="fewest-nodes"),
+    candidates: int = value("N", "Profiles to try.", min=2, max=10_000, default=200),
+    seconds: int = value("N", "The time that the search may take.", min=1, default=60),
+    seed: int = value("N", "The seed of the candidates: the same seed tries the same ones.", default=0),
+    jobs: int | None = value("N", "Processes.  [default: one per processor]", min=1),
+    output: Format | None = option(
+        *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
+        text="wide shows every trial of the front; json the whole document; yaml the configuration",
+    ),
     *,
     question: Question,
 ) -> Answer:

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from msgspec import NODEFAULT, Struct, json
+from msgspec import Struct, json
 from msgspec.structs import fields, replace
+from typer.models import ParameterInfo
 
 from kschedx.cli import connection
 from kschedx.cli.connection import Connection, LoadedCluster
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from kschedx.simulate.changes import SimulatedChange
     from kschedx.snapshot.snapshot import Snapshot
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _RECORD = "record="
 
 
@@ -321,12 +324,10 @@ def _is_autoscaler_output(path: str) -> bool:
         return False
 
 
-def asks(
-    *parts: OptionGroup, own: Mapping[str, object] = {}
-) -> Callable[[Callable[..., Answer | int]], Callable[..., int]]:
+def asks(*parts: OptionGroup) -> Callable[[Callable[..., Answer | int]], Callable[..., int]]:
     """Add the options of these groups to a command, which is called with `question`, their values. Its answer is
-    printed. `own` declares the command's other parameters, or the fields of its parameter `wanted`."""
-    options = {name: hint for part in OptionGroup if part in parts for name, hint in OPTIONS[part].items()}
+    printed. A command with a parameter `wanted` has the options that are that type's fields."""
+    options = {name: declared for part in OptionGroup if part in parts for name, declared in OPTIONS[part].items()}
 
     def decorate(command: Callable[..., Answer | int]) -> Callable[..., int]:
         signature = inspect.signature(command, eval_str=True)
@@ -344,9 +345,7 @@ def asks(
                 from kschedx.cli.checks import Baseline
 
                 known = Baseline.read(baseline)
-            passed: dict[str, object] = values
-            if record is not None:
-                passed = {"wanted": record(**{name: it for name, it in values.items() if it is not None})}
+            passed: dict[str, object] = values if record is None else {"wanted": record(**values)}
             try:
                 with repeat_options(question.command_options), cited_inputs(question.inputs(values)):
                     answer = command(**passed, **({"question": question} if options else {}))
@@ -357,14 +356,13 @@ def asks(
             finally:
                 question.keep_recording()
 
-        of_command = [it for name, it in signature.parameters.items() if name not in ("question", "wanted")]
-        shared = (_keyword(name, None, hint) for name, hint in options.items())
-        parameters = [
-            parameter.replace(annotation=Annotated[parameter.annotation, get_args(own[parameter.name])[1]])
-            if parameter.name in own
-            else parameter
-            for parameter in (*of_command, *_fields_of(record, own), *shared)
+        own = [it for name, it in signature.parameters.items() if name not in ("question", "wanted")]
+        own += [
+            _keyword(item.name, item.default, item.type)
+            for item in (fields(record) if record is not None else ())
+            if isinstance(item.default, ParameterInfo)
         ]
+        parameters = [*own, *(_keyword(name, declared, _type_of(declared)) for name, declared in options.items())]
         called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined] # inspect reads it, no type has it
         return called
@@ -372,15 +370,29 @@ def asks(
     return decorate
 
 
+def with_defaults(command: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Return a command to call without its options: each that is left out has its default."""
+    signature = inspect.signature(command)
+    declared = {name: it.default for name, it in signature.parameters.items() if isinstance(it.default, ParameterInfo)}
+
+    @functools.wraps(command)
+    def called(*args: _P.args, **options: _P.kwargs) -> _T:
+        typed = signature.bind(*args, **options)
+        typed.arguments = {**{name: it.default for name, it in declared.items()}, **typed.arguments}
+        return command(*typed.args, **typed.kwargs)
+
+    return called
+
+
 def _keyword(name: str, default: object, annotation: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _fields_of(record: type[Struct] | None, own: Mapping[str, object]) -> Iterator[inspect.Parameter]:
-    for item in () if record is None else fields(record):
-        if item.name in own:
-            default = inspect.Parameter.empty if item.required else None if item.default is NODEFAULT else item.default
-            yield _keyword(item.name, default, item.type)
+def _type_of(declared: ParameterInfo) -> object:
+    """Return the type of a shared option's value; None for an option that is not typed."""
+    if declared.default == []:
+        return list[str]
+    return str | None if declared.metavar else bool | None
 
 
 ORDER: ContextVar[tuple[str, ...]] = ContextVar("order", default=())

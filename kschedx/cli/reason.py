@@ -12,9 +12,6 @@ from kschedx.errors import InputError
 _LONGEST_INPUT = 1 << 20  # bytes of standard input that are read
 COMMAND = Command(
     "Explain a reason or an event's text",
-    own={
-        "what": argument("[WHAT]", complete=completion.reasons),
-    },
     help="""Explain a reason: what it means, its usual causes, how to confirm it, and what fixes it.
 
 \b
@@ -32,11 +29,9 @@ Without WHAT, all IDs are listed.
 )
 
 
-def reason(
-    what: list[str] | None = None,
-) -> Answer:
+def reason(what: list[str] = argument("[WHAT]", complete=completion.reasons, default=[])) -> Answer:
     if what != ["-"]:
-        return explain_reason(" ".join(what or ()))
+        return explain_reason(" ".join(what))
     from kschedx.sources.files import standard_input
 
     given = standard_input().read(_LONGEST_INPUT).decode(errors="replace").strip()

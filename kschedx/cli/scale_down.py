@@ -10,12 +10,6 @@ from kschedx.cli.question import Question
 COMMAND = Command(
     "Explain why the autoscaler keeps a node",
     DECIDES,
-    own={
-        "nodes": argument("[NODE]...", complete=completion.nodes),
-        "output": option(
-            *ALL, text="wide shows every node and pod; json and yaml the whole document; name the nodes that it removes"
-        ),
-    },
     help="""Explain why cluster-autoscaler or Karpenter keeps a node, or that it removes it.
 
 \b
@@ -37,8 +31,10 @@ Exit codes: 0 it is removed (without NODE: some are), 1 it stays, 2 usage or inp
 
 
 def scale_down(
-    nodes: list[str] | None = None,
-    output: Format | None = None,
+    nodes: list[str] = argument("[NODE]...", complete=completion.nodes, default=[]),
+    output: Format | None = option(
+        *ALL, text="wide shows every node and pod; json and yaml the whole document; name the nodes that it removes"
+    ),
     *,
     question: Question,
 ) -> Answer:

@@ -12,9 +12,6 @@ from kschedx.cli.output import Answer, ExitCode
 
 COMMAND = Command(
     "Print the JSON Schema of a document",
-    own={
-        "name": argument("[NAME]", complete=completion.documents),
-    },
     help="""Print the JSON Schema of a document of -o json, or of a scheduler configuration.
 
 \b
@@ -29,9 +26,7 @@ Without NAME, list them.
 )
 
 
-def schema(
-    name: str | None = None,
-) -> Answer | int:
+def schema(name: str | None = argument("[NAME]", complete=completion.documents)) -> Answer | int:
     from kschedx import schemas
     from kschedx.render.manifests import to_json
 

@@ -15,9 +15,6 @@ from kschedx.cli.options import Command, argument
 COMMAND = Command(
     "Print the completion script of a shell",
     no_args_is_help=True,
-    own={
-        "shell": argument("bash|zsh|fish"),
-    },
     help="""Print the completion script of a shell.
 
 \b
@@ -42,7 +39,7 @@ class Shell(StrEnum):
         return "_kschedx" if self is Shell.ZSH else f"kschedx.{self}"
 
 
-def completion(shell: Shell) -> int:
+def completion(shell: Shell = argument("bash|zsh|fish")) -> int:
     from kschedx.cli.files import shipped_folder
 
     typer.echo((shipped_folder("completions") / shell.file).read_text(encoding="utf-8"), nl=False)

@@ -20,25 +20,6 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Place pending pods after changes: what if?",
     (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES, OptionGroup.DRAINING),
-    own={
-        "output": option(
-            *ALL,
-            text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node",
-        ),
-        "steps": flag("List every decision in order.", "--steps"),
-        "no_recreate": flag("Do not recreate evicted pods.", "--no-recreate"),
-        "seed": value("N", "Break ties at random, reproducibly.", min=0),
-        "ties": value("all", "Report how many other outcomes are possible, and whether each places as many pods."),
-        "out": OUT,
-        "autoscale": flag(
-            "Let cluster-autoscaler, Karpenter, or both add nodes until they add no more.", "--autoscale"
-        ),
-        "goal": value(
-            "'fits FILE'",
-            "Move pods so that those of a manifest fit: the fewest evictions, within budgets and priorities, "
-            "and every evicted pod finds a node.",
-        ),
-    },
     help="""Place all pending pods, one after the other, after changes that you name.
 
 \b
@@ -68,14 +49,24 @@ stalls, 2 usage or input error, 3 undecided, or a pod has another scheduler.
 
 
 def simulate(
-    output: Format | None = None,
-    steps: bool = False,
-    no_recreate: bool = False,
-    seed: int | None = None,
-    ties: str | None = None,
-    out: str | None = None,
-    autoscale: bool = False,
-    goal: str | None = None,
+    output: Format | None = option(
+        *ALL, text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node"
+    ),
+    steps: bool = flag("List every decision in order.", "--steps"),
+    no_recreate: bool = flag("Do not recreate evicted pods.", "--no-recreate"),
+    seed: int | None = value("N", "Break ties at random, reproducibly.", min=0),
+    ties: str | None = value(
+        "all", "Report how many other outcomes are possible, and whether each places as many pods."
+    ),
+    out: str | None = OUT,
+    autoscale: bool = flag(
+        "Let cluster-autoscaler, Karpenter, or both add nodes until they add no more.", "--autoscale"
+    ),
+    goal: str | None = value(
+        "'fits FILE'",
+        "Move pods so that those of a manifest fit: the fewest evictions, within budgets and priorities, "
+        "and every evicted pod finds a node.",
+    ),
     *,
     question: Question,
 ) -> Answer:
@@ -95,10 +86,7 @@ def simulate(
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     options = SimulationOptions(
-        recreate=not no_recreate,
-        seed=seed,
-        force=question.force,
-        delete_emptydir_data=question.delete_emptydir_data,
+        recreate=not no_recreate, seed=seed, force=question.force, delete_emptydir_data=question.delete_emptydir_data
     )
 
     def run(options: SimulationOptions) -> Simulation:

@@ -15,7 +15,7 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from kschedx.cli import completion
-from kschedx.cli.options import READS, Command, flag, value
+from kschedx.cli.options import READS, Arguments, Command, flag, value
 from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -32,37 +32,6 @@ COMMAND = Command(
     "Save what scheduling reads of a cluster",
     READS,
     no_args_is_help=True,
-    own={
-        "output": value(
-            "FILE", "The file: .json or .yaml, also with .gz or .zst; - is standard output, as JSON.", "--output", "-o"
-        ),
-        "namespace": value(
-            "NAMESPACE",
-            "Keep only this namespace and cluster-wide objects. What other pods use is then unknown.",
-            "--namespace",
-            "-n",
-            complete=completion.namespaces,
-        ),
-        "anonymize": flag("Replace names, labels and images; decisions stay the same.", "--anonymize"),
-        "anonymize_map": value(
-            "FILE", "With --anonymize: write the old and new names as JSON. Keep this file private."
-        ),
-        "keep_selectors": flag(
-            "With --anonymize: keep device selectors that read parts of a string, with every word in them.",
-            "--keep-selectors",
-        ),
-        "config": value(
-            "FILE|NAME",
-            "With --anonymize: the scheduler's configuration, which is anonymized with the cluster and written "
-            "beside it. With --extenders record: the one that has the extenders.",
-            complete=completion.profiles,
-        ),
-        "extenders": value(
-            "record",
-            "Ask the HTTP extenders of --config about every pending pod, from this machine, and keep "
-            "their answers in the file too. `kschedx why --extenders FILE` answers from them.",
-        ),
-    },
     help="""Save what scheduling reads of a cluster in a file.
 
 \b
@@ -83,14 +52,40 @@ Exit codes: 0 written, 2 usage or input error.
 )
 
 
-class _SnapshotArguments(Struct, frozen=True, kw_only=True):
-    output: str
-    namespace: str | None = None
-    anonymize: bool = False
-    anonymize_map: str | None = None
-    keep_selectors: bool = False
-    config: str | None = None
-    extenders: str | None = None
+class _SnapshotArguments(Arguments, frozen=True, kw_only=True):
+    output: str = value(
+        "FILE",
+        "The file: .json or .yaml, also with .gz or .zst; - is standard output, as JSON.",
+        "--output",
+        "-o",
+        default=...,
+    )
+    namespace: str | None = value(
+        "NAMESPACE",
+        "Keep only this namespace and cluster-wide objects. What other pods use is then unknown.",
+        "--namespace",
+        "-n",
+        complete=completion.namespaces,
+    )
+    anonymize: bool = flag("Replace names, labels and images; decisions stay the same.", "--anonymize")
+    anonymize_map: str | None = value(
+        "FILE", "With --anonymize: write the old and new names as JSON. Keep this file private."
+    )
+    keep_selectors: bool = flag(
+        "With --anonymize: keep device selectors that read parts of a string, with every word in them.",
+        "--keep-selectors",
+    )
+    config: str | None = value(
+        "FILE|NAME",
+        "With --anonymize: the scheduler's configuration, which is anonymized with the cluster and written "
+        "beside it. With --extenders record: the one that has the extenders.",
+        complete=completion.profiles,
+    )
+    extenders: str | None = value(
+        "record",
+        "Ask the HTTP extenders of --config about every pending pod, from this machine, and keep "
+        "their answers in the file too. `kschedx why --extenders FILE` answers from them.",
+    )
 
     @property
     def name(self) -> str:

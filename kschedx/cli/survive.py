@@ -20,21 +20,6 @@ if TYPE_CHECKING:
 COMMAND = Command(
     "Show what survives when a zone or nodes are gone",
     (*DECIDES, OptionGroup.CHANGES_BESIDE_DRAIN),
-    own={
-        "targets": argument("[TARGET]...", complete=completion.failures),
-        "each": value(
-            "zone|nodepool|node|LABEL",
-            "Try each zone, node pool, node, or value of a label by itself.",
-            complete=completion.words("zone", "nodepool", "node"),
-        ),
-        "busiest": value("N", "The N nodes with the largest requests are gone.", min=1),
-        "is_outage": flag("Pods are lost at once, or evicted within budgets.  [default: --outage]", "--outage/--drain"),
-        "output": option(
-            *ALL,
-            text="wide shows every failure and workload; json and yaml the whole document; name the workloads that do "
-            "not survive",
-        ),
-    },
     help="""Show which workloads survive when a zone, a node pool, a rack, or some nodes are gone.
 
 \b
@@ -61,14 +46,26 @@ Exit codes: 0 every workload survives, 1 one that ran is down or has fewer repli
 
 
 def survive(
-    targets: list[str] | None = None,
-    each: str | None = None,
-    busiest: int | None = None,
-    is_outage: bool = True,
-    output: Format | None = None,
+    targets: list[str] = argument("[TARGET]...", complete=completion.failures, default=[]),
+    each: str | None = value(
+        "zone|nodepool|node|LABEL",
+        "Try each zone, node pool, node, or value of a label by itself.",
+        complete=completion.words("zone", "nodepool", "node"),
+    ),
+    busiest: int | None = value("N", "The N nodes with the largest requests are gone.", min=1),
+    is_outage: bool = flag(
+        "Pods are lost at once, or evicted within budgets.  [default: --outage]",
+        "--outage/--drain",
+        default=True,
+    ),
+    output: Format | None = option(
+        *ALL,
+        text="wide shows every failure and workload; json and yaml the whole document; name the workloads that do "
+        "not survive",
+    ),
     *,
     question: Question,
-) -> Answer:  # fmt: skip
+) -> Answer:
     from kschedx.inquiry.survive import OutageMode
     from kschedx.inquiry.survive import survive as survived
 
@@ -76,7 +73,7 @@ def survive(
         raise InputError("--each tries failures one by one; TARGET and --busiest name one failure")
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    failures = _failures(snapshot, setup, targets or (), each, busiest or 0)
+    failures = _failures(snapshot, setup, targets, each, busiest or 0)
     connection.print_notes(snapshot, setup)
     survival = survived(
         snapshot,
@@ -92,7 +89,7 @@ def survive(
 
 
 def _failures(
-    snapshot: Snapshot, setup: Setup, targets: list[str] | tuple[()], each: str | None, busiest: int
+    snapshot: Snapshot, setup: Setup, targets: list[str], each: str | None, busiest: int
 ) -> tuple[Failure, ...]:
     """Return the failures to evaluate. Raises `InputError`."""
     from kschedx.inquiry.survive import ZONE, each_failure, failure_of

@@ -8,21 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kschedx.cli import completion
-from kschedx.cli.options import (
-    ALL_NAMESPACES,
-    DECIDES,
-    INTERVAL,
-    SELECTOR,
-    SHARD,
-    Command,
-    OptionGroup,
-    argument,
-    flag,
-    value,
-    values,
-)
-from kschedx.cli.output import ALL, SHARED, Answer, Format, needs, option
+from kschedx.cli.options import DECIDES, Command, OptionGroup
+from kschedx.cli.output import SHARED, Answer, needs
 from kschedx.cli.question import Question, cluster_after_changes
 from kschedx.cli.why_pod import WhyArguments
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, Place
@@ -40,42 +27,6 @@ COMMAND = Command(
     "Explain why a pod is Pending, or where it goes",
     (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES_BESIDE_FILES, OptionGroup.DRAINING, OptionGroup.BASELINE),
     no_args_is_help=True,
-    own={
-        "target": argument("[TARGET]...", complete=completion.targets),
-        "filename": values(
-            "FILE",
-            "Manifests that count as applied: a file, a folder, or - for standard input. Without TARGET, "
-            "everything in them is explained. Repeatable.",
-            "--filename",
-            "-f",
-        ),
-        "all_pending": flag("Explain all pending pods by cause.", "--all-pending"),
-        "selector": SELECTOR,
-        "all_namespaces": ALL_NAMESPACES,
-        "alone": flag("Explain each pod as if it were next; for a workload, one pod.", "--alone"),
-        "node": values("NAME", "Show everything about one node. Repeatable.", complete=completion.nodes),
-        "nodes": value("all", "Show a row for every node."),
-        "output": option(
-            *ALL,
-            *(Format.JUNIT, Format.SARIF, Format.PATCH),
-            text="wide shows everything; json and yaml the whole document; html, markdown, and svg to share it; junit "
-            "and sarif for CI; with --fix: patch for kubectl's commands, yaml for the manifests as they would be.",
-        ),
-        "fix": value("N", "Print the N-th fix with -o patch or -o yaml. Nothing is sent.", min=1),
-        "tries": values(
-            "CHANGE",
-            "Try a change of the pod: spec.nodeSelector.disk=ssd, spec.nodeSelector.disk- to "
-            "remove it, or a file with a JSON patch or a merge patch. Repeatable.",
-            "--try",
-        ),
-        "dry_run": value(
-            "server", "Let the live API server admit the manifest without storing it. Needs `create` on pods."
-        ),
-        "watch": flag("Print changes until the pod has a node or is gone.", "--watch", "-w"),
-        "interactive": flag("Browse the answer. Needs the extra interactive.", "--interactive", "-i"),
-        "shard": SHARD,
-        "interval": INTERVAL,
-    },
     help="""Explain why a pod is Pending, or why it goes to that node.
 
 \b

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.cli.output import Answer, Format, Report, write
+from kschedx.cli import completion
+from kschedx.cli.options import ALL_NAMESPACES, INTERVAL, SELECTOR, SHARD, Arguments, argument, flag, value, values
+from kschedx.cli.output import ALL, Answer, Format, Report, option, write
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, print_note_if_file
 from kschedx.controllers.states import decision_name, row_named
@@ -33,28 +34,46 @@ if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
 
-class WhyArguments(Struct, frozen=True, kw_only=True):
+class WhyArguments(Arguments, frozen=True, kw_only=True):
     """The arguments on the command line, besides the cluster and its scheduler."""
 
-    target: list[str] = []
-    filename: list[str] = []
-    names: list[str] = []  # names of objects that the cluster has, or will have with `files` applied
-    files: list[str] = []
+    target: list[str] = argument("[TARGET]...", complete=completion.targets, default=[])
+    filename: list[str] = values(
+        "FILE",
+        "Manifests that count as applied: a file, a folder, or - for standard input. Without TARGET, "
+        "everything in them is explained. Repeatable.",
+        "--filename",
+        "-f",
+    )
+    names: Sequence[str] = ()  # names of objects that the cluster has, or will have with `files` applied
+    files: Sequence[str] = ()
     """Manifests. Without `names`, the question is about everything in them."""
-    all_pending: bool = False
-    selector: str | None = None
-    all_namespaces: bool = False
-    alone: bool = False
-    node: list[str] = []
-    nodes: str | None = None
-    output: Format | None = None
-    fix: int | None = None  # the number of the fix to apply, from 1
-    tries: list[str] = []  # changes of the pod
-    dry_run: str | None = None
-    watch: bool = False
-    interactive: bool = False
-    shard: str | None = None
-    interval: int = 10
+    all_pending: bool = flag("Explain all pending pods by cause.", "--all-pending")
+    selector: str | None = SELECTOR
+    all_namespaces: bool = ALL_NAMESPACES
+    alone: bool = flag("Explain each pod as if it were next; for a workload, one pod.", "--alone")
+    node: list[str] = values("NAME", "Show everything about one node. Repeatable.", complete=completion.nodes)
+    nodes: str | None = value("all", "Show a row for every node.")
+    output: Format | None = option(
+        *ALL,
+        *(Format.JUNIT, Format.SARIF, Format.PATCH),
+        text="wide shows everything; json and yaml the whole document; html, markdown, and svg to share it; junit "
+        "and sarif for CI; with --fix: patch for kubectl's commands, yaml for the manifests as they would be.",
+    )
+    fix: int | None = value("N", "Print the N-th fix with -o patch or -o yaml. Nothing is sent.", min=1)
+    tries: list[str] = values(
+        "CHANGE",
+        "Try a change of the pod: spec.nodeSelector.disk=ssd, spec.nodeSelector.disk- to "
+        "remove it, or a file with a JSON patch or a merge patch. Repeatable.",
+        "--try",
+    )
+    dry_run: str | None = value(
+        "server", "Let the live API server admit the manifest without storing it. Needs `create` on pods."
+    )
+    watch: bool = flag("Print changes until the pod has a node or is gone.", "--watch", "-w")
+    interactive: bool = flag("Browse the answer. Needs the extra interactive.", "--interactive", "-i")
+    shard: str | None = SHARD
+    interval: int = INTERVAL
 
     def with_names(self) -> WhyArguments:
         """Return the arguments with names and files; `pod web-0` as two words is `pod/web-0`."""
@@ -152,11 +171,7 @@ def explain_target(
 
 
 def _explain(
-    question: Question,
-    wanted: WhyArguments,
-    inquiry: Inquiry,
-    pod: PodInQuestion,
-    queue: Sequence[PodInQuestion],
+    question: Question, wanted: WhyArguments, inquiry: Inquiry, pod: PodInQuestion, queue: Sequence[PodInQuestion]
 ) -> Explanation | DaemonSetAnswer:
     from kschedx.inquiry.target import node_names
 
@@ -344,10 +359,4 @@ def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: 
             return [f"node/{name}" for name in explanation.chosen_nodes]
         return [f"{pod} node/{node}" for pod, node in replicas.placed.items()] + [*replicas.pending, *replicas.refused]
 
-    return Report(
-        screen=screen,
-        document=explanation.to_dict,
-        page=page,
-        checks=checks,
-        names=names,
-    )
+    return Report(screen=screen, document=explanation.to_dict, page=page, checks=checks, names=names)

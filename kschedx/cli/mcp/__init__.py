@@ -12,13 +12,6 @@ from kschedx.progress import silence
 
 COMMAND = Command(
     "Serve assistants (Model Context Protocol)",
-    own={
-        "snapshot": values("PATH", "A snapshot, or a folder of them. Repeatable.", "--snapshot", "-s"),
-        "context": values("NAME", "A context of the kubeconfig. Repeatable."),
-        "kubeconfig": value("FILE", "The kubeconfig file."),
-        "limit": value("SECONDS", "The time limit per answer.", min=1),
-        "port": value("PORT", "Serve HTTP on 127.0.0.1.", min=1, max=65535),
-    },
     help="""Serve assistants over the Model Context Protocol.
 
 \b
@@ -37,13 +30,13 @@ Exit codes: 0 the client disconnected, 2 usage or input error.
 
 
 def mcp(
-    snapshot: list[str] | None = None,
-    context: list[str] | None = None,
-    kubeconfig: str | None = None,
-    limit: int = 120,
-    port: int | None = None,
+    snapshot: list[str] = values("PATH", "A snapshot, or a folder of them. Repeatable.", "--snapshot", "-s"),
+    context: list[str] = values("NAME", "A context of the kubeconfig. Repeatable."),
+    kubeconfig: str | None = value("FILE", "The kubeconfig file."),
+    limit: int = value("SECONDS", "The time limit per answer.", min=1, default=120),
+    port: int | None = value("PORT", "Serve HTTP on 127.0.0.1.", min=1, max=65535),
 ) -> int:
-    for path in snapshot or ():
+    for path in snapshot:
         if not Path(path).exists():
             raise InputError("no such file or folder", place=Place(source=path))
     with needs("mcp"):
@@ -52,7 +45,7 @@ def mcp(
 
     silence()
     file = None if kubeconfig is None else str(Path(kubeconfig).resolve())
-    contexts = tuple(known_contexts(context or (), file))
-    clusters = KnownClusters(snapshots=tuple(snapshot or ()), contexts=contexts, kubeconfig=file)
+    contexts = tuple(known_contexts(context, file))
+    clusters = KnownClusters(snapshots=tuple(snapshot), contexts=contexts, kubeconfig=file)
     serve(clusters, limit=limit, port=port)
     return ExitCode.SCHEDULABLE

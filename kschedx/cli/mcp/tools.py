@@ -19,7 +19,7 @@ from kschedx.cli.drain import drain
 from kschedx.cli.fit import fit
 from kschedx.cli.nodes import nodes
 from kschedx.cli.output import Answer
-from kschedx.cli.question import Question
+from kschedx.cli.question import Question, with_defaults
 from kschedx.cli.reason import explain_reason
 from kschedx.cli.scale_down import scale_down
 from kschedx.cli.simulate import simulate
@@ -248,7 +248,7 @@ def _why(question: Question, arguments: _Arguments, folder: Path) -> Answer | in
 
 def _diff_profiles(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     pods = arguments.get("pods")
-    return diff_profiles(
+    return with_defaults(diff_profiles)(
         [_name(arguments, "before"), _name(arguments, "after")],
         all_running=pods == "running",
         all_pending=pods == "pending",
@@ -262,7 +262,7 @@ def _simulate(question: Question, arguments: _Arguments, folder: Path) -> Answer
     for key, change in _CHANGES.items():
         values = arguments.get(key) or ()
         what_if += [(key, _checked(key, value, change.pattern, f"is {change.allowed}")) for value in values]
-    return simulate(question=replace(_apply_arguments(question, arguments), what_if=what_if))
+    return with_defaults(simulate)(question=replace(_apply_arguments(question, arguments), what_if=what_if))
 
 
 class _Change(Struct, frozen=True):
@@ -290,15 +290,17 @@ def _drain(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     nodes, each = _nodes_in(arguments), bool(arguments.get("each"))
     if bool(nodes) == each:
         raise InputError("pass either nodes or each")
-    return drain(nodes, each=each, question=question)
+    return with_defaults(drain)(nodes, each=each, question=question)
 
 
 def _fit(question: Question, arguments: _Arguments, folder: Path) -> Answer:
-    return fit(_target(arguments, folder), arguments.get("replicas"), question=_apply_arguments(question, arguments))
+    return with_defaults(fit)(
+        _target(arguments, folder), arguments.get("replicas"), question=_apply_arguments(question, arguments)
+    )
 
 
 def _scale_down(question: Question, arguments: _Arguments, folder: Path) -> Answer:
-    return scale_down(_nodes_in(arguments), question=question)
+    return with_defaults(scale_down)(_nodes_in(arguments), question=question)
 
 
 def _survive(question: Question, arguments: _Arguments, folder: Path) -> Answer:
@@ -308,12 +310,16 @@ def _survive(question: Question, arguments: _Arguments, folder: Path) -> Answer:
         _checked("targets", target, pattern, "are a node's name, zone=NAME, and LABEL=VALUE")
     if each is not None:
         _checked("each", each, _ONE_LABEL, "are zone, nodepool, node, and a label")
-    return survive(targets, each, arguments.get("busiest"), not arguments.get("drain"), question=question)
+    return with_defaults(survive)(
+        targets, each, arguments.get("busiest"), not arguments.get("drain"), question=question
+    )
 
 
 def _nodes(question: Question, arguments: _Arguments, folder: Path) -> Answer | int:
     allowed = "are free, pods, zone, and a resource"
-    return nodes(sort=_checked("sort", arguments.get("sort", "name"), _ONE_LABEL, allowed), question=question)
+    return with_defaults(nodes)(
+        sort=_checked("sort", arguments.get("sort", "name"), _ONE_LABEL, allowed), question=question
+    )
 
 
 def _reason(question: Question, arguments: _Arguments, folder: Path) -> Answer:
@@ -451,7 +457,7 @@ TOOLS: tuple[Tool, ...] = (
         "complete it. Changes nothing.",
         properties={},
         document="Diagnosis",
-        answer=lambda question, arguments, _: doctor(question=question),
+        answer=lambda question, arguments, _: with_defaults(doctor)(question=question),
     ),
     Tool(
         name="scale_down_explain",
