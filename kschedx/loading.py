@@ -15,7 +15,7 @@ from kschedx.apiserver.validation import validate_written_node, validate_written
 from kschedx.errors import InputError, Place, nearest
 from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.controllers import stored_metadata
-from kschedx.kube.kinds import KINDS, READ_LIVE
+from kschedx.kube.kinds import KINDS, READ_LIVE, metadata_of
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import merge_headers
 from kschedx.progress import Phase, report_progress
@@ -122,12 +122,13 @@ def _size(path: str) -> int:
 
 
 def _is_stored(snapshot: Snapshot) -> bool:
-    """Return whether an API server has stored the nodes; without nodes, a pod, workload, or claim."""
+    """Return whether an API server has stored the nodes; without nodes, any other object."""
     if nodes := snapshot.cluster.nodes:
         return any(node.metadata.creation_timestamp for node in nodes)
     manifests = map(stored_metadata, chain(snapshot.workloads.values(), snapshot.custom_resources.values()))
-    claims = (claim.metadata for claim in snapshot.storage.claims.values())
-    return any((*snapshot.pods.creation_timestamps, *(each.creation_timestamp for each in chain(manifests, claims))))
+    records = (kind.record for kind in KINDS.values() if kind.record is not None)
+    others = (metadata_of(each) for record in records for each in snapshot.of(record))
+    return any((*snapshot.pods.creation_timestamps, *(each.creation_timestamp for each in chain(manifests, others))))
 
 
 def _with_dumps(source: Source, dumps: Sequence[Dump]) -> Source:

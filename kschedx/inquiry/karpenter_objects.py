@@ -37,6 +37,7 @@ from kschedx.kube.conditions import TimedCondition, condition_of
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
+from kschedx.kube.quantity import value
 from kschedx.kube.storage import VolumeAttachment, own_claims
 from kschedx.kube.typos import nearest_name
 from kschedx.snapshot.events import RecordedEvent
@@ -70,8 +71,10 @@ class _PoolAnswer:
     def answer(self) -> ObjectAnswer:
         pool = self._pool
         if deleted := pool.metadata.deletion_timestamp:
-            drained = f"Karpenter drains its {count(len(self._claims), 'node')} and adds no others to it"
-            state = states.BeingDeleted(subject=self._subject, since=deleted, is_workload=True, why=drained)
+            number = max(len(self._claims), self._node_count)
+            does = f"drains its {count(number, 'node')} and adds no others to it" if number else "adds no node to it"
+            why = f"Karpenter {does}"
+            state = states.BeingDeleted(subject=self._subject, since=deleted, is_workload=True, why=why)
             title = f"create a NodePool to replace {pool.name}, if its pods still need one"
             return ObjectAnswer(state=state, fixes=lambda: (autoscaler_fix(title),))
         if pool.unready_condition is not None:
@@ -97,13 +100,23 @@ class _PoolAnswer:
         return [claim for claim in every if claim.metadata.labels.get(NODE_POOL) == self._pool.name]
 
     @property
+    def _unfinished(self) -> list[NodeClaim]:
+        """Its claims that are no nodes."""
+        return [it for it in self._claims if condition_of(it.status.conditions, "Initialized", "True") is None]
+
+    @property
+    def _node_count(self) -> int:
+        """The number of its nodes, also in a dump without NodeClaims."""
+        nodes = self._asked.snapshot.cluster.nodes
+        labeled = sum(node.metadata.labels.get(NODE_POOL) == self._pool.name for node in nodes)
+        return max(len(self._claims) - len(self._unfinished), labeled - len(self._unfinished))
+
+    @property
     def _standing(self) -> Iterator[str]:
         """Yield the pool's nodes with its limits, its claims that are no nodes, and failures of its last nodes."""
-        claims = self._claims
-        nodes = [claim for claim in claims if condition_of(claim.status.conditions, "Initialized", "True")]
         text = limits_text(self._asked.karpenter, self._pool.name) if self._asked.karpenter is not None else ""
-        yield f"it has {count(len(nodes), 'node')}{f', limits: {text}' if text else ''}"
-        yield from self._claim_facts([claim for claim in claims if claim not in nodes])
+        yield f"it has {count(self._node_count, 'node')}{f', limits: {text}' if text else ''}"
+        yield from self._claim_facts(self._unfinished)
         fault = condition_of(self._pool.status.conditions, "NodeRegistrationHealthy", "False")
         if fault is not None:
             yield f"its last nodes did not register: {condition_text(fault)}"
@@ -149,14 +162,35 @@ class _PoolAnswer:
     @property
     def _static(self) -> ObjectAnswer:
         """Return the answer about a NodePool with a fixed number of nodes."""
-        wanted, claims = self._pool.spec.replicas or 0, self._claims
-        missing = wanted - sum(condition_of(it.status.conditions, "Initialized", "True") is not None for it in claims)
+        wanted, claims = self._pool.spec.replicas or 0, self._unfinished
+        missing = wanted - self._node_count
         fixed = f"it is static: pending pods do not change its {count(wanted, 'replica')}"
         if missing <= 0:
             return self._is_fine("adds no node for pending pods", (fixed,))
-        does = f"lacks {missing:,} of its {count(wanted, 'node')}"
-        state = states.WithoutNode(subject=self._subject, does=does, facts=(fixed, *self._standing))
-        return ObjectAnswer(state=state, fixes=lambda: self._claim_fixes(claims))
+        does, absent = f"lacks {missing:,} of its {count(wanted, 'node')}", missing - len(claims)
+        refused, most = self._no_capacity(), self._pool.spec.limits.get("nodes")
+        facts = [fixed, *self._standing]
+        if absent > 0 and not self._asked.snapshot.source.may_lack("NodeClaim.karpenter.sh"):
+            facts.append(f"Karpenter has created no NodeClaim for {count(absent, 'node')}")
+        message = "" if refused is None else refused.message
+        state = states.WithoutNode(subject=self._subject, does=does, facts=tuple(facts), message=message)
+
+        def fixes() -> Iterator[Fix]:
+            yield from self._claim_fixes(claims)
+            if refused is not None:
+                yield from reported_by_karpenter(refused.message, self._pool.name)
+            elif absent > 0 and most is not None and value(most) < wanted:
+                patch = {"spec": {"limits": {"nodes": str(wanted)}}}
+                title = f"raise the limit of NodePool {self._pool.name} from {most} to {count(wanted, 'node')}"
+                yield autoscaler_fix(title, merge_patch("nodepool", "", self._pool.name, patch))
+            elif absent == wanted:
+                yield autoscaler_fix(
+                    "set feature gate StaticCapacity=true of Karpenter: it ignores replicas without it"
+                )
+            elif absent > 0:
+                yield autoscaler_fix("see in the logs of Karpenter why it creates no NodeClaim")
+
+        return ObjectAnswer(state=state, fixes=fixes)
 
     def _claim_facts(self, claims: Sequence[NodeClaim]) -> Iterator[str]:
         yield from (f"NodeClaim {claim.name} {_ClaimAnswer(self._asked, claim).does}" for claim in claims[:_MOST])

@@ -282,7 +282,8 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 yield autoscaler_fix(f"wait for the node of {named}; if it does not register, find out why", command)
             elif failing is not None and NO_CAPACITY.search(f"{failing.reason} {failing.message}"):
                 pool = claim.metadata.labels.get(NODE_POOL, "")
-                title = f"let NodePool {pool} {OTHER_TYPES}: the cloud has no capacity for {named}"
+                which = f"NodePool {pool}" if pool else "a NodePool"
+                title = f"let {which} {OTHER_TYPES}: the cloud has no capacity for {named}"
                 yield trial.fix(title, karpenter.node_of(pool, self.pod), group=None)
             elif failing is not None:
                 yield autoscaler_fix(

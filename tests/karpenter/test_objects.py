@@ -20,7 +20,8 @@ ARCH, TYPE = "kubernetes.io/arch", "node.kubernetes.io/instance-type"
 CLAIM_STAGES = ("Launched", "Registered", "Initialized")
 ID = "aws:///eu-1a/i-0abc"
 POOL = pool("general", {"key": TYPE, "operator": "In", "values": ["m6i.xlarge"]})
-DELETED: Json = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+SINCE = "2026-01-01T00:00:00Z"
+DELETED: Json = {"deletionTimestamp": SINCE}
 BUDGET: Json = {
     "apiVersion": "policy/v1",
     "kind": "PodDisruptionBudget",
@@ -120,7 +121,7 @@ FULL = [node(), changed(claim(stages=3), "status.providerID", "aws:///one")]
             "correct NodePool general: label x is restricted",
         ),
         (
-            [changed(POOL, "metadata.deletionTimestamp", "2026-01-01T00:00:00Z"), *FULL],
+            [changed(POOL, "metadata.deletionTimestamp", SINCE), *FULL],
             1,
             "is being deleted",
             "Karpenter drains its 1 node and adds no others to it",
@@ -131,7 +132,28 @@ FULL = [node(), changed(claim(stages=3), "status.providerID", "aws:///one")]
             1,
             "lacks 1 of its 2 nodes",
             "it is static: pending pods do not change its 2 replicas",
-            "",
+            "see in the logs of Karpenter why it creates no NodeClaim",
+        ),
+        (
+            [{**POOL, "spec": {**POOL["spec"], "replicas": 2}}, EC2],
+            1,
+            "lacks 2 of its 2 nodes",
+            "Karpenter has created no NodeClaim for 2 nodes",
+            "set feature gate StaticCapacity=true of Karpenter",
+        ),
+        (
+            [{**POOL, "spec": {**POOL["spec"], "replicas": 2, "limits": {"nodes": "1"}}}, EC2, *FULL],
+            1,
+            "lacks 1 of its 2 nodes",
+            "Karpenter has created no NodeClaim for 1 node",
+            "raise the limit of NodePool general from 1 to 2 nodes",
+        ),
+        (
+            [changed(POOL, "metadata.deletionTimestamp", SINCE)],
+            1,
+            "is being deleted",
+            "Karpenter adds no node to it",
+            "create",
         ),
         (
             [{**POOL, "spec": {**POOL["spec"], "limits": {"cpu": "4"}}}, EC2, *FULL, pod()],
@@ -370,3 +392,15 @@ def test_a_fix_of_a_node_pool_is_printed_to_be_applied(tmp_path: Path) -> None:
     result = kschedx("why", "nodepool/general", "-s", cluster, "--fix", "1", "-o", "patch")
     command = """kubectl patch nodepool.karpenter.sh general --type=merge --patch='{"spec":{"limits":{"cpu":"8"}}}'"""
     assert (result.out.strip(), result.err) == (command, "")
+
+
+def test_a_dump_of_node_pools_alone_is_read_as_one_without_pods(tmp_path: Path) -> None:
+    cluster = write(tmp_path, changed(POOL, "metadata.creationTimestamp", SINCE), EC2)
+    result = kschedx("why", "nodepool/general", "-s", cluster)
+    assert (result.code, "the dump holds no Pods" in result.out) == (3, True)
+
+
+def test_a_claim_without_a_capacity_names_no_node_pool_if_it_has_no_label(tmp_path: Path) -> None:
+    refused = claim(condition("Launched", "False", "InsufficientCapacity", "no capacity"), labels={})
+    result = kschedx("why", "pod/web", "-s", write(tmp_path, POOL, EC2, node(), refused, pod()), columns=200)
+    assert "let a NodePool use other instance types, zones, or capacity types" in result.out
