@@ -23,12 +23,12 @@ from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion
 from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, remedies_of
-from kschedx.inquiry.target import find_target
+from kschedx.inquiry.target import find_target, selected_pod
 from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
-from kschedx.kube.selectors import Operator, compile_selector
-from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget
+from kschedx.kube.selectors import Operator, Selector, compile_selector, selector_from_set
+from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget, Service
 from kschedx.kube.typos import nearest_name
 from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.snapshot import Snapshot
@@ -186,7 +186,8 @@ def _budget_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectSt
     status = budget.current_status(snapshot, pods, ())
     number = sum(budget.covers(pods, row) and not pods.finished[row] for row in range(len(pods)))
     if not number:
-        unmatched = tuple(_unmatched_labels(snapshot, namespace, name))
+        selector = compile_selector(_budget(snapshot, namespace, name).spec.selector)
+        unmatched = tuple(_unmatched_labels(snapshot, namespace, selector))
         return states.ObjectState(subject=subject, does="protects no pods: its selector matches none", facts=unmatched)
     if status.allowed <= 0:
         on = (pods.node_names[row] for row in range(len(pods)) if pods.node[row] >= 0 and budget.covers(pods, row))
@@ -197,10 +198,10 @@ def _budget_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectSt
     return states.ObjectState(subject=subject, does=does, facts=(fact,))
 
 
-def _unmatched_labels(snapshot: Snapshot, namespace: str, name: str) -> Iterator[str]:
-    """Yield each requirement of a budget's selector that no pod of the namespace meets, with the value that is probably
+def _unmatched_labels(snapshot: Snapshot, namespace: str, selector: Selector) -> Iterator[str]:
+    """Yield each requirement of a selector that no pod of the namespace meets, with the value that is probably
     meant; if there is none, what the pod that is nearest to meeting all of them lacks."""
-    pods, selector = snapshot.pods, compile_selector(_budget(snapshot, namespace, name).spec.selector)
+    pods = snapshot.pods
     rows = (pods.in_namespace(namespace) & ~pods.finished).nonzero()[0].tolist()
     labels, first = pods.labels, dict[int, int]()
     for row in rows:  # pods with the same labels lack the same
@@ -216,6 +217,25 @@ def _unmatched_labels(snapshot: Snapshot, namespace: str, name: str) -> Iterator
     if lacking and not unmet and selector.selectable:
         nearest = min(lacking, key=lambda row: (len(lacking[row]), pods.key(row)))
         yield f"no pod meets all of {selector}: {pods.key(nearest)} lacks {', '.join(map(str, lacking[nearest]))}"
+
+
+def _explain_service(asked: ObjectQuestion) -> ObjectAnswer | None:
+    """Return why a Service selects no pods; None for one that selects some, and for one that Knative creates."""
+    snapshot, service, namespace = asked.snapshot, asked.object, asked.reference.namespace
+    is_of_knative = ("Service.serving.knative.dev", namespace, asked.reference.name) in snapshot.custom_resources
+    if not isinstance(service, Service) or is_of_knative or selected_pod(snapshot, asked.reference) is not None:
+        return None
+    subject, selected = f"{namespace}/svc/{service.name}", service.spec.selector
+    facts: tuple[str, ...] = ("its endpoints are not pods that it selects",)
+    if not selected:
+        return ObjectAnswer(state=states.ObjectState(subject=subject, does="has no selector", facts=facts))
+    if snapshot.source.may_lack("Pod", namespace):
+        because, command = "the dump holds no pods", add_to_dump("Pod")
+        state = states.NotRead(subject=subject, unknown="its pods", because=because, command=command)
+        return ObjectAnswer(state=state)
+    unmatched = _unmatched_labels(snapshot, namespace, selector_from_set(selected))
+    facts = (*unmatched,) or (f"no pod is in namespace {namespace}",)
+    return ObjectAnswer(state=states.ObjectState(subject=subject, does="selects no pods", facts=facts))
 
 
 def _explain_claim(asked: ObjectQuestion) -> ObjectAnswer | None:
@@ -297,6 +317,7 @@ def _explain_scalable(asked: ObjectQuestion) -> ObjectAnswer | None:
 
 ANSWERS: Mapping[str, Callable[[ObjectQuestion], ObjectAnswer | None]] = {
     "PersistentVolumeClaim": _explain_claim,
+    "Service": _explain_service,
     "PodDisruptionBudget": _explain_budget,
     "HorizontalPodAutoscaler": _explain_autoscaler,
     "ScaledObject.keda.sh": _explain_autoscaler,

@@ -17,6 +17,7 @@ from kschedx.controllers.workloads import Workload, member_rows, owners_in
 from kschedx.errors import InputError, Place, closest, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import note
+from kschedx.explain.root_causes import balanced_service
 from kschedx.explain.setup import Setup, Subject, admit, stored_subject
 from kschedx.inquiry.manifests import (
     PodInQuestion,
@@ -31,12 +32,14 @@ from kschedx.inquiry.manifests import (
 )
 from kschedx.kube import custom_resources, kueue
 from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_pod
 from kschedx.kube.documents import Json
-from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
+from kschedx.kube.kinds import KINDS, ResourceKind, kind_of, name_of
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, KaiPodGroup, VolcanoPodGroup
+from kschedx.kube.selectors import selector_from_set
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.patterns import lazy_pattern
@@ -469,7 +472,8 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     not_created = _stateful_set_of(snapshot, *((name, space) if slash else (target, namespace)))
     if not_created is not None:
         return [not_created]
-    if not is_namespace and (reference := object_reference(target, namespace, snapshot)) is not None:
+    is_reference = target.count("/") == 2 or not is_namespace
+    if is_reference and (reference := object_reference(target, namespace, snapshot)) is not None:
         return [_user_of(snapshot, reference)]
     if target.count("/") == 1 and not is_namespace and not Path(space).exists():
         if kind := _unread_kind(snapshot, space):
@@ -501,7 +505,9 @@ def _unread_kind(snapshot: Snapshot, word: str) -> str:
 
 def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
     """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for a claim
-    without pods. Raises `InputError` for other kinds."""
+    without pods; for a Service, `selected_pod`. Raises `InputError` for other kinds."""
+    if (selected := selected_pod(snapshot, reference)) is not None:
+        return selected
     if reference.kind.name != "PersistentVolumeClaim":
         from kschedx.fixes.phrases import join_phrases  # needed only for an error
 
@@ -528,6 +534,35 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
             notes=(note("claim-without-pod", text, claim=claim.key),),
         )
     return next(_pending_or_last(snapshot.pods, rows))
+
+
+def selected_pod(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion | None:
+    """Return a pod of a Service: a pending one of its load balancer in k3s, a pending or unready one that it selects,
+    or else the last; without pods, the next pod of a workload that it selects. None if it selects nothing."""
+    named, pods = (reference.namespace, reference.name), snapshot.pods
+    service = next((it for it in snapshot.services if name_of(it) == named), None)
+    if service is None or reference.kind.key != "Service":
+        return None
+    key = f"{reference.namespace}/{reference.name}"
+    for row in pods.pending:
+        if balanced_service(pods.labels[row], pods.namespaces[row]) == key:
+            return PodInQuestion.of_cluster(pods[row])
+    if not service.spec.selector:
+        return None
+    selector = selector_from_set(service.spec.selector)
+    marked = pods.labels.where(selector.matches) & pods.in_namespace(reference.namespace) & ~pods.finished
+    rows: Sequence[int] = np.flatnonzero(marked).tolist()
+    if rows:
+        ready = [condition_of(pods.statuses[row].conditions, "Ready", "True") is not None for row in rows]
+        return next(
+            _pending_or_last(pods, [row for row, is_ready in zip(rows, ready, strict=True) if not is_ready] or rows)
+        )
+    for (kind, namespace, name), raw in snapshot.workloads.items():
+        labels = map_at(msgspec.json.decode(raw), "spec", "template", "metadata", "labels")
+        is_top = namespace == reference.namespace and stored_metadata(raw).controller is None
+        if is_top and selector.matches({key: str(value) for key, value in labels.items()}):
+            return _named_object(snapshot, kind, namespace, name)
+    return None
 
 
 def pods_in_question(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:

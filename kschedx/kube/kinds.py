@@ -157,7 +157,7 @@ _ROWS = (
         record=other_schedulers.OpenShiftScheduler, addon="OpenShift",
     ),
     ResourceKind(
-        name="Service", short_names=("svc",), record=types.Service, read_by=_SPREADING,
+        name="Service", short_names=("svc",), record=types.Service, read_by=_SPREADING, is_subject=True,
         leaves="which pods default spreading counts",
     ),
     _core(

@@ -298,7 +298,7 @@ def budget(name: str, **labels: str) -> Manifest:
         ("hpa/web", 2, 'there is no HorizontalPodAutoscaler "web" in namespace "shop"'),
         ("nodepool/general", 2, 'there is no NodePool "general"'),
         ("quota/team", 2, 'there is no ResourceQuota "team" in namespace "shop"'),
-        ("sc/disks", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, PersistentVolumeClaims, "),
+        ("sc/disks", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, Services, "),
     ],
 )
 def test_a_claim_is_answered_by_its_pods(target: str, code: int, text: str, tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""Which pod answers a question about a Service, and what is said of one that selects none."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedx.inquiry.target import find_target
+from kschedx.kube.decoding import map_at
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, at
+from tests.cli.manifests import write
+from tests.command import kschedx
+from tests.inquiry.objects import answer_of
+
+OF_K3S = {"svccontroller.k3s.cattle.io/svcname": "web", "svccontroller.k3s.cattle.io/svcnamespace": "default"}
+NODE: Manifest = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {}}
+
+
+def service(**selector: str) -> Manifest:
+    metadata = {"name": "web", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"selector": selector}}
+
+
+def pod(name: str, node: str = "", *, namespace: str = "default", ready: bool = True, **labels: str) -> Manifest:
+    spec: dict[str, Any] = {"nodeName": node, "containers": [{"name": "app", "image": "app"}]}
+    conditions = [{"type": "Ready", "status": str(ready)}] if node else []
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": spec,
+        "status": {"phase": "Running" if node else "Pending", "conditions": conditions},
+    }
+
+
+DEPLOYMENT: Manifest = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "shop", "namespace": "default"},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "c"}]}},
+    },
+}
+BALANCER = {**pod("svclb-web", namespace="kube-system"), "metadata": {"name": "svclb-web", "labels": OF_K3S}}
+RUNNING, UNREADY = pod("a", "n1", app="web"), pod("b", "n1", ready=False, app="web")
+
+
+@pytest.mark.parametrize(
+    ("objects", "name"),
+    [
+        ([RUNNING, pod("other", app="db")], "a"),
+        ([RUNNING, UNREADY, pod("c", "n1", app="web")], "b"),
+        ([UNREADY, pod("pending", app="web")], "pending"),
+        ([RUNNING, BALANCER], "svclb-web"),
+        ([pod("elsewhere", app="web", namespace="kube-system"), DEPLOYMENT], "shop-new"),
+    ],
+)
+@pytest.mark.parametrize("target", ["svc/web", "default/service/web"])
+def test_a_service_is_answered_by_a_pod_that_it_selects(objects: list[Manifest], name: str, target: str) -> None:
+    snapshot = Snapshot.from_objects(deepcopy([NODE, service(app="web"), *objects]))
+    assert map_at(find_target(snapshot, target).manifest, "metadata")["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("selector", "does", "cause"),
+    [
+        ({"app": "wbe"}, "selects no pods", "no pod in namespace default has app=wbe (did you mean app=web?)"),
+        ({}, "has no selector", "its endpoints are not pods that it selects"),
+    ],
+)
+def test_a_service_without_pods_is_answered_by_its_selector(selector: dict[str, str], does: str, cause: str) -> None:
+    answer = answer_of("svc/web", NODE, service(**selector), RUNNING)
+    assert (answer.headline, answer.causes) == (f"default/svc/web {does}", [cause])
+
+
+def test_a_service_that_knative_creates_is_answered_by_the_pods_of_knative(tmp_path: Path) -> None:
+    spec = {"template": at(DEPLOYMENT, "spec.template")}
+    custom = {**service(), "apiVersion": "serving.knative.dev/v1", "spec": spec}
+    result = kschedx("why", "service/web", "-s", write(tmp_path, NODE, service(), custom))
+    assert "has no selector" not in result.out
+    assert result.code in (0, 1)
