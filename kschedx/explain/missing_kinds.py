@@ -31,7 +31,7 @@ from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name, own_claims
 from kschedx.kube.types import Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attachments import is_counted, where_unlimited
-from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
+from kschedx.plugins.volume_binding.plugin import REASON_NO_VOLUME, REASON_UNBOUND_IMMEDIATE
 from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import MissingCause, Snapshot, Source
 from kschedx.wording import count, list_names, with_article
@@ -130,6 +130,10 @@ def missing_notes(cycle: Cycle) -> Iterator[Note]:
         yield note("other-namespaces", text, namespaces=tuple(source.namespaces))
     if source.may_lack("Pod"):
         yield _pods_lacking(source)
+    is_static = cycle.outcome is Outcome.UNSCHEDULABLE and bool(_static_volumes(cycle.snapshot, cycle.pod))
+    if is_static and source.may_lack("PersistentVolume"):
+        text = "the dump holds no PersistentVolumes: those that do not match are not shown"
+        yield note("dump", text, formats=tuple(source.formats), kinds=("PersistentVolume",))
     if lacking := tuple(kind for kind in source.lacks if _matters(kind, cycle)):
         text = f"missing or incomplete in {_dumps(source)}: {_with_worth(lacking)}"
         yield note("dump", text, formats=tuple(source.formats), kinds=lacking)
@@ -396,7 +400,8 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
                 objects=names,
                 where=KINDS[kind].read_by,
                 stake=stakes.get(kind, Stake.FIT),
-                lacking=_lacking_objects(snapshot.source, kind),
+                lacking=(kind == "PersistentVolume" and not names and _static_volumes(snapshot, pod))
+                or _lacking_objects(snapshot.source, kind),
                 completed_by=command,
             )
             for kind, names in unread.items()
@@ -598,6 +603,14 @@ _USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
 """Kind to whether a running pod uses an object that is not in the dump."""
 
 
+def _static_volumes(snapshot: Snapshot, pod: Pod) -> str:
+    """Return which volumes the pod's claims need if their classes provision none; empty for other claims."""
+    claims, classes = snapshot.storage.claims, snapshot.storage.classes
+    own = (claims[key].storage_class for key in own_claims(pod) if key in claims)
+    static = {name for name in own if name in classes and classes[name].provisioner == NO_PROVISIONER}
+    return f"volumes of class {list_names(sorted(static), 3)}, which provisions none" if static else ""
+
+
 def _lacking_objects(source: Source, kind: str) -> str | None:
     """Return which objects of the kind a partial dump lacks, None if that is unknown; empty if it has none at all."""
     return source.lacks.get(kind) if source.kinds.get(kind) else ""
@@ -657,7 +670,10 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         if event is not None and REASON_UNBOUND_IMMEDIATE in event.message:
             return None  # whether or not the class exists, a volume has to be bound first
         return ("StorageClass", named) if _is_unread(snapshot, "StorageClass") else None
+    event = recorded_event(snapshot, pod)
     makes_none = named and storage.classes[named].provisioner == NO_PROVISIONER
+    if storage.volumes or (event is not None and REASON_NO_VOLUME in event.message):
+        return None  # if the dump lacks volumes, they do not match
     return ("PersistentVolume", "") if makes_none and _is_unread(snapshot, "PersistentVolume") else None
 
 

@@ -316,7 +316,8 @@ def _sendable_manifest(manifest: Manifest) -> Manifest:
 
 
 def patched_manifests(changes: Sequence[Change], find: Find) -> str:
-    """Return the patched objects as YAML. Raises `InputError` for an object whose manifest is not known."""
+    """Return the patched objects as YAML. Raises `InputError` for an object whose manifest is not known, and if there
+    are none."""
     documents: list[str] = []
     for change in _joined_changes(changes):
         if change.delete:
@@ -326,6 +327,8 @@ def patched_manifests(changes: Sequence[Change], find: Find) -> str:
         else:
             comment = f"# {maker}\n" if (maker := _creation_hint(change.create)) else ""
             documents.append(comment + to_yaml(_sendable_manifest(change.create)))
+    if not documents:
+        raise InputError("the fix changes no manifest", hint="-o patch prints it")
     return "---\n".join(documents)
 
 

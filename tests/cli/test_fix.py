@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kschedx.errors import InputError
+from kschedx.render.manifests import patched_manifests
 from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx
 
@@ -278,6 +280,12 @@ def test_a_patch_is_tried(tmp_path: Path, patch: object) -> None:
     file = tmp_path / "patch.yaml"
     file.write_text(yaml.safe_dump(patch))
     assert kschedx("why", "pod/me", "-s", path, "--try", str(file)).code == 0
+
+
+def test_a_fix_without_a_manifest_is_printed_as_a_command_only() -> None:
+    with pytest.raises(InputError, match="the fix changes no manifest") as raised:
+        patched_manifests((), lambda _: None)
+    assert raised.value.hint == "-o patch prints it"
 
 
 @pytest.mark.parametrize(

@@ -639,7 +639,7 @@ def _claim_key(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Hashable
     return spec, claim.storage_class, claim.selected_node, prebound, candidates.version(claim.storage_class)
 
 
-_REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
+REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 _REASON_NO_SPACE = "node(s) did not have enough free storage"
 _REASON_VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
@@ -656,7 +656,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "volume-node-affinity-mismatch": texts_of_all_releases("volume_node_affinity_conflict"),
-        "no-matching-volume": (_REASON_NO_VOLUME,),
+        "no-matching-volume": (REASON_NO_VOLUME,),
         "insufficient-storage-capacity": (_REASON_NO_SPACE,),
         "volume-not-found": (_REASON_VOLUME_MISSING,),
         "claim-unbound": (REASON_UNBOUND_IMMEDIATE,),
@@ -712,7 +712,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def _reasons(self, conflict: Conflict) -> tuple[str, ...]:
         texts = {
             Conflict.NODE_AFFINITY: self.handle.release.messages.volume_node_affinity_conflict,
-            Conflict.NO_VOLUME: _REASON_NO_VOLUME,
+            Conflict.NO_VOLUME: REASON_NO_VOLUME,
             Conflict.NO_SPACE: _REASON_NO_SPACE,
             Conflict.VOLUME_MISSING: _REASON_VOLUME_MISSING,
         }
