@@ -338,13 +338,15 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
     """Return a fault for each taint, with what the node reports and the agents that should have initialized it."""
     agents = agents_down(snapshot, node.name)
     pods = snapshot.pods
-    clouds = tuple(pods.key(row) for row, name in enumerate(pods.names) if _CLOUD in name and not is_running(pods, row))
+    rows = [row for row, name in enumerate(pods.names) if _CLOUD in name and not is_running(pods, row)]
+    clouds, waiting = tuple(map(pods.key, rows)), "" if not rows or pods.node_names[rows[0]] else pods.key(rows[0])
     return tuple(
         NodeFault(
             taint=taint,
             by=taint_remover(taint) or taint.key,
             reported=_reported_condition(node, taint),
             agents=clouds if taint_remover(taint) == _CLOUD else agents,
+            waiting=waiting if taint_remover(taint) == _CLOUD else "",
             pool=_startup_pool(taint, node, snapshot),
         )
         for taint in taints

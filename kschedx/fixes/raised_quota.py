@@ -1,18 +1,21 @@
-"""Larger quotas, for what a quota refuses."""
+"""Larger quotas, or smaller requests, for what a quota refuses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, quota_kinds
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, merged_fields
 from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota, ScopedResourceSelectorRequirement
+from kschedx.kube.types import LimitRange
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -72,6 +75,33 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
         changes=(target.patched(*merged_fields("/spec/hard", hard)),),
         snapshot=snapshot,
     )
+
+
+def below_defaults(
+    containers: Sequence[tuple[str, Mapping[str, object]]],
+    ranges: Iterable[LimitRange],
+    requested: str,
+    usual: Mapping[str, str],
+) -> tuple[dict[str, dict[str, dict[str, str]]], tuple[str, ...]]:
+    """Return the usual amounts of what a quota refuses for containers that get more of it from LimitRanges, by
+    container, `requests` or `limits`, and resource, and the names of the LimitRanges."""
+    wanted: dict[str, dict[str, dict[str, str]]] = {}
+    names: dict[str, None] = {}
+    for (side, _, resource), limit_range in product(
+        (part.partition("=")[0].rpartition(".") for part in requested.split(",")), ranges
+    ):
+        items = [item for item in limit_range.spec.limits if item.type == "Container"]
+        given = [(item.default if side == "limits" else item.default_request).get(resource) for item in items]
+        least = parse_quantity(usual.get(resource, "0")).scaled_value(-3)
+        if not least or all(
+            amount is None or parse_quantity(str(amount)).scaled_value(-3) <= least for amount in given
+        ):
+            continue
+        for name, container in containers:
+            if not any(resource in map_at(container, "resources", each) for each in ("requests", "limits")):
+                wanted.setdefault(name, {}).setdefault(side or "requests", {})[resource] = usual[resource]
+                names[limit_range.metadata.name] = None
+    return wanted, tuple(names)
 
 
 def _with_larger(snapshot: Snapshot, name: str, hard: Mapping[str, str]) -> Snapshot:

@@ -37,7 +37,7 @@ from kschedx.fixes.trial import RemedyCandidate, Situation, state_after_attempt,
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.names import HOSTNAME
-from kschedx.kube.types import Node, Pod
+from kschedx.kube.types import UNREACHABLE, Node, Pod
 from kschedx.progress import Phase, report_progress
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import TableRow
@@ -509,7 +509,14 @@ def _needs_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
     short = (finding for group in start.groups[:1] for finding in group.exemplar.findings)
     never = any(isinstance(finding, f.InsufficientResource) and finding.never_fits for finding in short)
     cheapest = min(costs, default=s.Cost.DATA)
+    if cheapest is s.Cost.REPAIR and any(map(_repairs_unreachable, verified)):
+        return True  # a node that is gone for good is replaced
     return never or cheapest in (s.Cost.REQUEST, s.Cost.CONSTRAINT) or cheapest > s.Cost.NEW_NODE
+
+
+def _repairs_unreachable(situation: Situation) -> bool:
+    repaired = (step for step in situation.proposal.steps if isinstance(step, s.RepairNode))
+    return any(fault.taint.key == UNREACHABLE for step in repaired for fault in step.faults)
 
 
 def _is_tied_to_reserved_nodes(start: Situation, verified: Sequence[Situation]) -> bool:

@@ -28,7 +28,7 @@ from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, Recorde
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
-_OF_QUOTA = lazy_pattern(r"quota|limit ?exceeded", re.IGNORECASE)
+_OF_QUOTA = lazy_pattern(r"quota|limit ?exceeded|limit of \d", re.IGNORECASE)
 _OF_ADDRESSES = lazy_pattern(
     r"ip[ _]?space|free[ _]?(ip[ _]?)?address|InsufficientFreeAddresses|subnet ?(is ?)?full|\d ip addresses",
     re.IGNORECASE,

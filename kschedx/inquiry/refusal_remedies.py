@@ -39,7 +39,7 @@ from kschedx.explain.setup import Subject
 from kschedx.fixes.changes import apply_patch
 from kschedx.fixes.owners import ClaimTemplate, owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
-from kschedx.fixes.raised_quota import EXCEEDED, format_like, raised_quota
+from kschedx.fixes.raised_quota import EXCEEDED, below_defaults, format_like, raised_quota
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.stopped_pod import Patch, StoppedPod, fix_with_outcome
 from kschedx.kube.conditions import condition_of
@@ -464,6 +464,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         without = self._patch_fix(title, [remove_field("/spec/priorityClassName")]) if is_other else None
         fixes = [without, self._raised_quotas(match)]
         yield from fixes if match["limited"].endswith("=0") else reversed(fixes)
+        yield self._below_defaults(match)
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
@@ -472,6 +473,14 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             yield Fix.untried(
                 title, (self._workload_change([set_field("/spec/strategy", rolling)]),), commands=(command,)
             )
+
+    def _below_defaults(self, match: re.Match[str]) -> Fix | None:
+        """Return the fix to request less than what a LimitRange sets by default."""
+        ranges = self.snapshot.limit_ranges.get(self._namespace, ())
+        wanted, names = below_defaults([it[1:] for it in self._containers()], ranges, match["requested"], _USUAL)
+        patch, phrases = self._resources(wanted)
+        because = f"LimitRange {list_names(names, 2, conjunction='and')} sets more by default"
+        return self._patch_fix(f"set {', '.join(phrases)}: {because}", patch) if patch else None
 
     def _raised_quotas(self, match: re.Match[str]) -> Fix | None:
         """Return the fix that raises a quota, and those that would refuse the pod after it. The API server names only

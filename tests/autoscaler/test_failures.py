@@ -90,6 +90,12 @@ NodeGroups:
             "raise the quota of the cloud account",
         ),
         (
+            "FailedToScaleUpGroup",
+            "Scale-up failed for group workers: more vCPU capacity than your current vCPU limit of 16 allows",
+            "vCPU limit of 16",
+            "raise the quota of the cloud account",
+        ),
+        (
             "ScaleUpTimedOut",
             "Nodes added to group workers failed to register within 15m4s",
             "failed to register within 15m4s",

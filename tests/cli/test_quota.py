@@ -49,6 +49,24 @@ def run_why(tmp_path: Path, manifest: Manifest, *more: Manifest) -> tuple[int, s
     return result.code, result.out
 
 
+def test_a_limit_range_that_sets_what_exceeds_the_quota(tmp_path: Path) -> None:
+    """The manifest does not show the default. The second container has its own request."""
+    own = {"name": "d", "image": "d", "resources": {"requests": {"cpu": "100m"}}}
+    spec: Manifest = {"containers": [{"name": "c", "image": "c"}, own]}
+    limits = [{"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}]
+    defaults: Manifest = {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "lr"},
+        "spec": {"limits": limits},
+    }
+    code, out = run_why(tmp_path, bare(spec), QUOTA, defaults)
+    assert code == 1
+    assert "set requests.cpu of container c to 100m: LimitRange lr sets more by default" in out
+    _, out = run_why(tmp_path, bare(POD_SPEC), QUOTA, defaults)
+    assert "by default" not in out
+
+
 @pytest.mark.parametrize(
     ("manifest", "words"),
     [

@@ -1419,6 +1419,21 @@ def test_pods_without_devices_leave_a_node_for_those_that_request_some(others: s
     assert titles_of(gpus, plain, web, wanting(**{"cpu": "2", GPU: "2"}))[0] == first
 
 
+@pytest.mark.parametrize(
+    ("key", "titles"),
+    [
+        ("unreachable", ["repair b: it is unreachable", "stop requiring zone=b", "add a node like b"]),
+        ("not-ready", ["repair b: it is NotReady", "stop requiring zone=b"]),
+    ],
+)
+def test_only_a_node_that_may_be_gone_is_replaced(key: str, titles: list[str]) -> None:
+    nodes = [
+        node("a", labels={"zone": "a"}),
+        node("b", labels={"zone": "b"}, taints=[f"node.kubernetes.io/{key}:NoSchedule"]),
+    ]
+    assert titles_of(*nodes, pod("me", nodeSelector={"zone": "b"})) == titles
+
+
 def test_a_repaired_node_confirms_deletions_by_itself() -> None:
     """A pod that runs on the unreachable node as well needs its predecessor's deletion to be forced."""
     lost = ["node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"]

@@ -165,6 +165,7 @@ GVISOR = {
     "scheduling": {"nodeSelector": {"runtime": "gvisor"}},
 }
 MIG = "nvidia.com/mig-"
+UNREADY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
 UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 KATA = {"runtimeClassName": "kata", "overhead": {"memory": "2Gi"}}
 GENERATION = {"matchExpressions": [{"key": "generation", "operator": "Gt", "values": ["3"]}]}
@@ -369,7 +370,7 @@ NEAR_CACHE = {
                     "example-plugin",
                     on="a",
                     metadata={"ownerReferences": [{"kind": "DaemonSet", "name": "example-plugin", "controller": True}]},
-                    status={"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]},
+                    status=UNREADY,
                 ),
             ],
             f"no ResourceSlice of driver {DRIVER} exists",
@@ -638,11 +639,21 @@ NEAR_CACHE = {
         pytest.param(
             [
                 node("a", taints=[f"{UNINITIALIZED}=true:NoSchedule"]),
-                *(pod("x-cloud-controller-manager-0", namespace="kube-system"), pod("me")),
+                pod("x-cloud-controller-manager-0", namespace="kube-system", on="a", status=UNREADY),
+                pod("me"),
             ],
             "a is not initialized by the cloud-controller-manager yet",
             "repair cloud-controller-manager (kube-system/x-cloud-controller-manager-0), so that it initializes a",
             id="nodes without their cloud-controller-manager",
+        ),
+        pytest.param(
+            [
+                node("a", taints=[f"{UNINITIALIZED}=true:NoSchedule"]),
+                *(pod("x-cloud-controller-manager-0", namespace="kube-system"), pod("me")),
+            ],
+            "a is not initialized by the cloud-controller-manager yet",
+            "find a node for kube-system/x-cloud-controller-manager-0 first, which initializes a",
+            id="a cloud-controller-manager that is pending itself",
         ),
         pytest.param(
             [node("a", taints=["node.cluster.x-k8s.io/uninitialized:NoSchedule"]), pod("me")],

@@ -16,7 +16,7 @@ from kschedx.fixes.proposal import ClusterObject, Cost, FixStep, Proposal
 from kschedx.kube.autoscalers import OPENSHIFT_GROUP
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.documents import with_spec
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.maintenance import MAINTENANCE_TAINTS
 from kschedx.kube.names import EPHEMERAL_STORAGE, HOSTNAME, REGION_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity, resource_amount
@@ -161,6 +161,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
     by: str  # the component that removes it
     reported: str = ""  # the message or reason that the node reports in its condition
     agents: tuple[str, ...] = ()  # pods of DaemonSets, `namespace/name`, that are not ready on the node
+    waiting: str = ""  # the first pod, `namespace/name`, of the component, if it has no node
     pool: str = ""  # the Karpenter NodePool that sets the startup taint
     is_failed: bool = False  # whether the maintenance that keeps the node cordoned does not continue by itself
     is_ordered: bool = False  # whether a NodeMaintenance keeps the node cordoned until it is deleted
@@ -197,6 +198,8 @@ class NodeFault(Struct, frozen=True, kw_only=True):
                 return f"repair the network of {node}"
             case _ if self.taint.key == _SHUT_DOWN:
                 return f"start {node}: it is shut down"
+            case _ if self.waiting:
+                return f"find a node for {self.waiting} first, which initializes {node}"
             case key if key.endswith(("/uninitialized", "/unregistered")):
                 return f"repair {self.by}{agents}, so that it initializes {node}"
             case _ if self.pool:
@@ -227,7 +230,9 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
 
     def commands(self) -> tuple[str, ...]:
         names = {fault.maintenance for fault in self.faults}
-        return tuple(shell_command("kubectl delete nodemaintenance {}", name) for name in names if all(names))
+        waiting = dict.fromkeys(fault.waiting for fault in self.faults if fault.waiting)
+        ended = (shell_command("kubectl delete nodemaintenance {}", name) for name in names if all(names))
+        return (*map(why_command, waiting), *ended)
 
     def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:
         yield from ((self.row, fault.taint, fault.by) for fault in self.faults)
