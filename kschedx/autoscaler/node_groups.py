@@ -238,8 +238,7 @@ def _pool_rule(names: Sequence[str]) -> _Rule:
 
     def groups_of(label: str, value: str) -> tuple[str, ...]:
         if (label, value) not in cache:
-            pattern = re.compile(_POOL_LABELS[label].format(re.escape(value)))
-            cache[label, value] = tuple(name for name in names if pattern.fullmatch(name))
+            cache[label, value] = groups_of_pools(names, [(label, value)])
         return cache[label, value]
 
     def rule(node: Node) -> Iterator[_Found]:
@@ -255,6 +254,12 @@ def _pool_rule(names: Sequence[str]) -> _Rule:
                 return
 
     return rule
+
+
+def groups_of_pools(names: Sequence[str], labels: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the groups of the pools that labels name: `aks-gpu-1234-vmss` for agentpool=gpu."""
+    patterns = [re.compile(_POOL_LABELS[key].format(re.escape(value))) for key, value in labels if key in _POOL_LABELS]
+    return tuple(name for name in names if any(pattern.fullmatch(name) for pattern in patterns))
 
 
 def group_title(name: str) -> str:

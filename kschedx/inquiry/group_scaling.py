@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, resolve_priority
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
-from kschedx.autoscaler.node_groups import group_title
+from kschedx.autoscaler.node_groups import group_title, groups_of_pools
 from kschedx.autoscaler.pods import PodOutcome, consumed_request
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF, Resize, not_triggered_text
 from kschedx.autoscaler.state import LoopOutcome
@@ -171,6 +171,11 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
             return
         if (lacking := undeclared_need(self.autoscaler, self.decision, self.pod)) is not None:
             yield trial.fix(f"if nodes of {lacking.group} have {lacking.need}, {lacking.how}", None)
+        unknown = self.decision.unknown_groups
+        idle = [group.name for group in self.decision.groups if group.target == 0 and group.name in unknown]
+        if lacking is None and (pools := groups_of_pools(idle, _required_labels(self.pod))):
+            titles = list_names([*map(group_title, pools)], 2, conjunction="or")
+            yield trial.fix(f"add a node to node group {titles}: it is the required pool, and has no node", None)
         full = [group for group in self.decision.groups if group.is_unknown and group.skipped == (AT_MAXIMUM,)]
         if full and not any(group.fits for group in self.decision.groups):
             names = list_names([group.title for group in full], 2)
@@ -338,7 +343,10 @@ def _new_groups(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterat
             continue
         for requirements in required_terms(asking):
             named = labels_for(template.node.metadata.labels, requirements)
-            if named is not None and not named[0] and named[1] != template.node.metadata.labels:
+            if named is None or named[0] or named[1] == template.node.metadata.labels:
+                continue
+            added = named[1].items() - template.node.metadata.labels.items()
+            if not groups_of_pools([it.name for it in scaling.groups], added):  # else that pool exists
                 yield _new_group(autoscaler, template, group, named[1], pod)
                 break
 
@@ -414,15 +422,15 @@ def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> _U
         return None
     kind, key, value = needs[0]
     words = re.findall("[a-z0-9]+", f"{key.rpartition('/')[2]} {value}".lower())
-    name = max(empty, key=lambda name: sum(word in name.lower() for word in words))
+    pools = groups_of_pools(empty, _required_labels(pod))
+    name = max(pools or empty, key=lambda name: sum(word in name.lower() for word in words))
     plural = "capacity" if kind == "resources" else "labels"
     how = form.format(kind=kind, plural=plural, key=key, value=value, underscored=key.replace("/", "_"))
     return _UndeclaredNeed(group=group_title(name), need=f"{key}={value}" if kind == "label" else key, how=how)
 
 
-def _missing_labels(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:
-    """Yield labels that the pod selects and that no node has under any value."""
-    known = autoscaler.snapshot.cluster.label_keys
+def _required_labels(pod: Pod) -> list[tuple[str, str]]:
+    """Return the labels that the pod selects; of several values, the first."""
     terms = (term for term in own_terms(pod) if term is not None)
     required = (
         (expression.key, expression.values[0])
@@ -430,7 +438,13 @@ def _missing_labels(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str
         for expression in term.match_expressions
         if expression.operator == "In"
     )
-    for key, value in (*pod.spec.node_selector.items(), *required):
+    return [*pod.spec.node_selector.items(), *required]
+
+
+def _missing_labels(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:
+    """Yield labels that the pod selects and that no node has under any value."""
+    known = autoscaler.snapshot.cluster.label_keys
+    for key, value in _required_labels(pod):
         if key not in known:
             yield "label", key, value
 

@@ -27,6 +27,7 @@ from tests.storage_builders import in_term, storage_class, volume
 ZONE = "topology.kubernetes.io/zone"
 GPU = "nvidia.com/gpu"
 SINCE = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+AZURE = "k8s.io_cluster-autoscaler_node-template"
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 DATA = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 
@@ -299,6 +300,46 @@ def test_a_node_group_whose_template_is_not_known(group: dict[str, int], request
     waiting = {**asking("me", **requests), "status": {"phase": "Pending", "conditions": [unschedulable]}}
     of_aws = node("a", allocatable={"cpu": "4", "pods": "9"}, providerID="aws:///eu-1a/i-0")
     assert titles(of_aws, status, waiting)[0] == fix
+
+
+@pytest.mark.parametrize(
+    ("label", "groups", "extra", "first"),
+    [
+        (
+            "agentpool",
+            ["aks-a100-7-vmss", "aks-gpu-7-vmss"],
+            {},
+            "add a node to node group aks-gpu-7-vmss: it is the required pool, and has no node",
+        ),
+        (
+            "agentpool",
+            ["aks-a100-7-vmss", "aks-gpu-7-vmss"],
+            {"hw": "a100"},
+            f"if nodes of aks-gpu-7-vmss have hw=a100, tag its scale set with {AZURE}_label_hw=a100",
+        ),
+        (
+            "cloud.google.com/gke-nodepool",
+            ["https://x/instanceGroups/gke-c1-gpu-1a2b-grp"],
+            {},
+            "add a node to node group gke-c1-gpu-1a2b-grp: it is the required pool, and has no node",
+        ),
+    ],
+)
+def test_the_required_pool_without_nodes_comes_first(
+    label: str, groups: list[str], extra: dict[str, str], first: str
+) -> None:
+    health = {"status": "Healthy", "cloudProviderTarget": 0, "maxSize": 3}
+    listed = [{"name": name, "health": health, "scaleUp": {"status": "NoActivity"}} for name in groups]
+    own = {"status": "Healthy", "cloudProviderTarget": 1, "maxSize": 3}
+    listed.append({"name": "system", "health": own, "scaleUp": {"status": "NoActivity"}})
+    status = autoscaler_status(json.dumps({"autoscalerStatus": "Running", "nodeGroups": listed}))
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waiting = pod("me", nodeSelector={label: "gpu", **extra})
+    waiting = {**waiting, "status": {"phase": "Pending", "conditions": [unschedulable]}}
+    system = node("a", labels={label: "system"}, providerID="azure:///x/virtualMachineScaleSets/system/y/0")
+    advice = titles(system, status, waiting)
+    assert advice[0] == first
+    assert not any(title.startswith("add a node group like") for title in advice)
 
 
 def test_instances_that_do_not_join_come_before_a_larger_maximum() -> None:
