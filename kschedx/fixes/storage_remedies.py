@@ -44,6 +44,7 @@ from kschedx.kube.storage import (
     claim_name,
     default_class,
     is_bound_to,
+    is_csi_name,
     volume_for,
     with_default_class,
 )
@@ -668,7 +669,8 @@ def _with_classes(
     claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool, is_unread: bool
 ) -> Iterator[s.FixStep]:
     """Yield the claim with the class of a similar name, or with the class that a new claim would get; then a new class
-    of that name, whose provisioner is unknown. `is_unread`: the dump may lack its class."""
+    of that name. The new class comes first if a driver is installed that usually has a class of that name. `is_unread`:
+    the dump may lack its class."""
     classes = {
         name: storage_class for name, storage_class in storage.classes.items() if not storage_class.refuses_modes(claim)
     }
@@ -677,18 +679,50 @@ def _with_classes(
         near = [name for name in classes if differs_by_one_letter(claim.storage_class, name)]
         close = near[0] if len(near) == 1 else ""
     chosen = default_class(classes.values()) or _usual_class(classes.values(), storage)
+    driver, attached = _usual_driver(claim.storage_class), (node.spec.drivers for node in storage.csi_nodes.values())
+    known = {*storage.csi_drivers, *(it.name for drivers in attached for it in drivers)}
+    is_installed = bool(driver) and driver in {*known, *(it.driver for it in storage.classes.values())}
     if close:
-        yield _with_class(claim, classes[close], is_typo=True)
+        yield _with_class(claim, classes[close], is_typo=not is_installed)
     elif chosen is not None:
         yield _with_class(claim, chosen)
     if claim.storage_class and not is_bindable and not storage.volumes_of(claim.storage_class):
-        title = f"create storage class {claim.storage_class}{', if it does not exist' if is_unread else ''}"
+        title = f"create storage class {claim.storage_class}{f' of {driver}' if driver else ''}"
+        if is_csi_name(driver) and known and not is_installed:
+            title = f"install {driver}, and create its storage class {claim.storage_class}"
+        title += ", if it does not exist" if is_unread else ""
         new = StorageClass(
             metadata=ObjectMeta(name=claim.storage_class),
-            provisioner=_PROVISIONER,
+            provisioner=driver or _PROVISIONER,
             volume_binding_mode=WAIT_FOR_FIRST_CONSUMER,
         )
-        yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(new,))
+        cost = s.Cost.REPAIR if is_installed else s.Cost.AROUND
+        yield s.ObjectStep(title=title, cost=cost, group=s.FixGroup.CLUSTER, objects=(new,))
+
+
+_USUAL_DRIVERS = {
+    ("gp2", "gp3", "io1", "io2"): "ebs.csi.aws.com",
+    ("efs",): "efs.csi.aws.com",
+    ("standard-rwo", "premium-rwo", "enterprise-rwo"): "pd.csi.storage.gke.io",
+    ("managed", "managed-csi", "managed-premium"): "disk.csi.azure.com",
+    ("azurefile",): "file.csi.azure.com",
+    ("longhorn",): "driver.longhorn.io",
+    ("rook-ceph-block",): "rook-ceph.rbd.csi.ceph.com",
+    ("rook-cephfs",): "rook-ceph.cephfs.csi.ceph.com",
+    ("local-path",): "rancher.io/local-path",
+    ("openebs-hostpath",): "openebs.io/local",
+    ("do-block-storage",): "dobs.csi.digitalocean.com",
+    ("hcloud-volumes",): "csi.hetzner.cloud",
+    ("linode-block-storage",): "linodebs.csi.linode.com",
+}
+"""The names of the classes that clouds and projects install, also with a suffix such as `-encrypted`, and their
+provisioners."""
+
+
+def _usual_driver(name: str) -> str:
+    """Return the provisioner of the classes that usually have this name; empty for other names."""
+    drivers = (driver for names, driver in _USUAL_DRIVERS.items() for it in names if f"{name}-".startswith(f"{it}-"))
+    return next(drivers, "")
 
 
 def _with_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Iterator[s.RecreateClaim]:

@@ -303,8 +303,9 @@ def _creation_hint(manifest: Manifest) -> str:
         return "a pod like this, with all that its siblings have:"
     if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
         return "a volume like this, with its source (csi, nfs, local, ...):"
-    if str(manifest.get("provisioner")).startswith("<"):
-        return "a class like this, with the name of its provisioner:"
+    if manifest.get("kind") == "StorageClass":
+        is_unknown = str(manifest.get("provisioner")).startswith("<")
+        return f"a class like this, with the {'name' if is_unknown else 'parameters'} of its provisioner:"
     return ""
 
 

@@ -11,7 +11,7 @@ import kschedx
 from kschedx.render.outcome import roots
 from kschedx.words.causes import because
 from tests.builders import Manifest, at, node, pod
-from tests.storage_builders import DRIVER, HOSTNAME, ZONE, claim, in_term, storage_class, volume
+from tests.storage_builders import DRIVER, HOSTNAME, ZONE, claim, csi_node, in_term, storage_class, volume
 
 RESTORED = "restore volume gone with the handle of its disk, if the disk still exists"
 EMPTIED = "delete and recreate claim default/data; the data on volume gone is lost"
@@ -182,6 +182,32 @@ def titles(*objects: Manifest) -> list[str]:
                 storage_class("standard", provisioner="ebs.csi.aws.com", metadata={"annotations": IS_DEFAULT}),
             ],
             ["create storage class premium"],
+        ),
+        # a class that its project usually installs comes first if its driver is there
+        (
+            [claim("data", storage_class="gp3"), storage_class("gp2", provisioner="kubernetes.io/aws-ebs")],
+            [
+                "create storage class gp3 of ebs.csi.aws.com",
+                "delete and recreate claim default/data with class gp2 instead of gp3",
+            ],
+        ),
+        (
+            [
+                claim("data", storage_class="longhorn"),
+                storage_class("standard", provisioner=DRIVER),
+                csi_node("a", driver="ebs.csi.aws.com"),
+            ],
+            [
+                "delete and recreate claim default/data with class standard instead of longhorn",
+                "install driver.longhorn.io, and create its storage class longhorn",
+            ],
+        ),
+        (
+            [claim("data", storage_class="longhorn"), storage_class("standard", provisioner=DRIVER)],
+            [
+                "delete and recreate claim default/data with class standard instead of longhorn",
+                "create storage class longhorn of driver.longhorn.io",
+            ],
         ),
         # volumes that are gone or too small
         ([claim("data", volume="gone"), storage_class(provisioner=DRIVER), volume("other")], [RESTORED, EMPTIED]),
