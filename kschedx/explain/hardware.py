@@ -329,7 +329,7 @@ def _plugins_failing_everywhere(
     if "/" not in resource or any(resource in node.status.allocatable for node in snapshot.cluster.nodes):
         return
     pods = snapshot.pods
-    for row in (row for row in _plugin_rows(snapshot, resource) if _container_state(pods[row])):
+    for row in (row for row in _plugin_rows(snapshot, resource) if container_state(pods[row])):
         node = pods.node_names[row]
         if (
             (down := device_plugin_down(snapshot, options, resource, node)) is not None
@@ -355,7 +355,7 @@ def idle_plugins(
     capacities = (node.status.capacity.get(resource, "0") for node in snapshot.cluster.nodes)
     if not finding.offered_nowhere or "/" not in resource or {*hints} or any(str(it) != "0" for it in capacities):
         return
-    rows = [row for row in _plugin_rows(snapshot, resource) if not _container_state(pods[row])]
+    rows = [row for row in _plugin_rows(snapshot, resource) if not container_state(pods[row])]
     for row in rows[:1]:
         key, node = pods.key(row), pods.node_names[row]
         text = f"device plugin {key} runs on {node}{_more_nodes_text(len(rows))}, and registers no {resource}"
@@ -395,10 +395,10 @@ def device_plugin_down(
     waiting = [row for row in pods.pending if pinned_to(pods.specs[row]) == node]
     for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
         if _is_plugin(pods.names[item], resource):
-            state, pod, blocker = _container_state(pods[item]), pods.key(item), ""
+            state, pod, blocker = container_state(pods[item]), pods.key(item), ""
             if state.startswith(_INIT) and row is not None:
                 others = (it for it in pods.on_node(row).tolist() if pods.namespaces[it] == pods.namespaces[item])
-                failing = ((pods.key(it), why) for it in others if (why := _container_state(pods[it])) and it != item)
+                failing = ((pods.key(it), why) for it in others if (why := container_state(pods[it])) and it != item)
                 blocker, why = next((it for it in failing if not it[1].startswith(_INIT)), ("", ""))
                 state = f"it waits for {blocker}: {why}" if blocker else state
             if state:
@@ -436,7 +436,7 @@ _INIT = "init container"
 _NO_VENDOR = frozenset({"com", "ai", "io", "gpu", ""})
 
 
-def _container_state(pod: Pod) -> str:
+def container_state(pod: Pod) -> str:
     """Return why a pod is not ready, or an empty string."""
     for status in pod.status.container_statuses:
         waiting = None if status.state is None else status.state.waiting
@@ -446,7 +446,9 @@ def _container_state(pod: Pod) -> str:
             return f"{_INIT} {init} has not ended" if init else waiting.reason
         if waiting is not None:
             ended = None if status.last_state is None else status.last_state.terminated
-            message = (ended.message if ended is not None else "") or waiting.message
+            message = waiting.message
+            if ended is not None and (ended.reason or ended.exit_code):
+                message = ended.message or f"{ended.reason}, exit code {ended.exit_code}".removeprefix(", ")
             return f"{waiting.reason}: {message}" if message else waiting.reason
     ready = reports_ready(pod.status.conditions)
     return (pod.status.phase or "Pending") if not pod.spec.node_name else "" if ready else "NotReady"

@@ -15,6 +15,7 @@ from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
 from kschedx.explain.creators import not_passed_on
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
+    container_state,
     counted_by_extender,
     device_claim_refusal,
     idle_plugins,
@@ -54,7 +55,7 @@ from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import requested_amount
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import Operator, compile_selector
-from kschedx.kube.storage import CSINode, PersistentVolumeClaim
+from kschedx.kube.storage import CSINode, PersistentVolumeClaim, identifying_parts
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.snapshot.columns import ClusterRow
@@ -263,8 +264,9 @@ def _fargate_advice(annotation: str, namespace: str) -> str:
     return f"create a Fargate profile that selects namespace {namespace} and the pod's labels, and recreate the pod"
 
 
-def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
-    """Yield drivers on nodes that only the volume excludes and that are in its zone, as far as it is known."""
+def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[RootCause]:
+    """Yield drivers on nodes that only the volume excludes and that are in its zone, as far as it is known, and why
+    their node plugins do not run."""
     storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
     for group in diagnosis.groups:
         mismatches = [
@@ -290,7 +292,18 @@ def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]
             if key not in node.metadata.labels and not is_known and is_there:
                 text = f"{driver} is not registered on {node.name}, so that the node has no label {key}"
                 yield DriverNotRegistered(text=text, driver=driver, node=node.name)
+                yield from _failing_node_plugin(cycle.snapshot, driver, node.name)
                 break
+
+
+def _failing_node_plugin(snapshot: Snapshot, driver: str, node: str) -> Iterator[RootCause]:
+    """Yield the first pod of a DaemonSet on a node that is named like the driver and does not run."""
+    pods, parts = snapshot.pods, next(filter(None, map(identifying_parts, driver.split("."))), ())  # the most specific
+    for row in pods.on_node(snapshot.cluster.index[node]).tolist():
+        is_agent = "csi" in pods.names[row] and any(owner.kind == "DaemonSet" for owner in pods.owners[row])
+        if is_agent and any(part in pods.names[row] for part in parts) and (why := container_state(pods[row])):
+            yield RootCause(text=f"its node plugin {pods.key(row)} does not run: {why}")
+            return
 
 
 def _driver_of(mismatch: f.VolumeNodeAffinityMismatch | f.ProvisioningTopologyMismatch, storage: Storage) -> str:

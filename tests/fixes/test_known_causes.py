@@ -1570,6 +1570,28 @@ def test_a_device_plugin_that_runs_nowhere_is_named_without_known_hardware() -> 
     assert why not in roots(Diagnosis(result.cycle))
 
 
+@pytest.mark.parametrize(
+    ("ended", "why"),
+    [
+        ({}, "CrashLoopBackOff: no NVML"),
+        ({"exitCode": 137, "reason": "OOMKilled"}, "CrashLoopBackOff: OOMKilled, exit code 137"),
+        ({"exitCode": 2}, "CrashLoopBackOff: exit code 2"),
+        ({"exitCode": 1, "reason": "Error", "message": "no such file"}, "CrashLoopBackOff: no such file"),
+    ],
+)
+@pytest.mark.parametrize("name", ["example-csi-node-x", "other-csi-node-x", "example-cni-x"])
+def test_a_node_plugin_that_does_not_run_is_named_with_its_own_cause(ended: Manifest, why: str, name: str) -> None:
+    key, agent = "csi.example.com/zone", plugin_of(name, "b")
+    containers: Any = at(agent, "status.containerStatuses")
+    containers[0]["lastState"] = {"terminated": ended}
+    disk = volume("v", csi=True, node_affinity=in_term(key, "1"))
+    stored = [node("a", labels={key: "1"}, allocatable={"pods": "0"}), node("b"), registered("a", key), registered("b")]
+    stored += [agent, bound_claim("data", volume="v"), disk, pod("me", volumes=DATA)]
+    expected = f"its node plugin kube-system/{name} does not run: {why}"
+    result = kschedx.explain(kschedx.Snapshot.from_objects(stored), "default/me")
+    assert (expected in roots(Diagnosis(result.cycle))) is (name == "example-csi-node-x")
+
+
 def test_the_node_selector_of_a_device_plugin_that_selects_no_node_is_named() -> None:
     selector = {"nvidia.com/gpu.present": "true"}
     template = {"metadata": {"labels": {"app": "p"}}, "spec": {"containers": IMAGE, "nodeSelector": selector}}
