@@ -31,9 +31,11 @@ from kschedx.kube.selectors import (
     Requirement,
 )
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
-from kschedx.kube.tolerations import DELETION_CANDIDATE, TO_BE_DELETED
+from kschedx.kube.tolerations import DELETION_CANDIDATE, DO_NOT_SCHEDULE, TO_BE_DELETED, find_untolerated
 from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
 from kschedx.kube.typos import nearest_name
+from kschedx.snapshot.columns import Memo
+from kschedx.snapshot.daemon_sets import pods_of_daemon_sets
 from kschedx.snapshot.snapshot import Snapshot
 
 STANDARD_KEYS = (
@@ -348,9 +350,30 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
             agents=clouds if taint_remover(taint) == _CLOUD else agents,
             waiting=waiting if taint_remover(taint) == _CLOUD else "",
             pool=_startup_pool(taint, node, snapshot),
+            intolerant=_intolerant_agent(taint, node, snapshot),
         )
         for taint in taints
     )
+
+
+def _intolerant_agent(taint: Taint, node: Node, snapshot: Snapshot) -> str:
+    """Return the DaemonSet, `namespace/name`, that removes the taint, but has no pod on the node because of it. Empty
+    if another one does or none is known."""
+    daemons = _DAEMONS.of(snapshot.derived, lambda: pods_of_daemon_sets(snapshot))
+    agents = {key: pod.spec.tolerations for key, pod in daemons.items() if initializes(pod, taint)}
+    pods, row = snapshot.pods, snapshot.cluster.index.get(node.name)
+    there = () if row is None or not agents else pods.on_node(row).tolist()
+    running = {(pods.namespaces[each], owner.name) for each in there for owner in pods.owners[each]}
+    names = [
+        "/".join(key)
+        for key, tolerations in agents.items()
+        if key not in running
+        and find_untolerated((taint,), tolerations, effects=DO_NOT_SCHEDULE, comparison=False) is not None
+    ]
+    return names[0] if names and len(names) == len(agents) else ""
+
+
+_DAEMONS = Memo[Mapping[tuple[str, str], Pod]]()
 
 
 def _reported_condition(node: Node, taint: Taint) -> str:

@@ -32,18 +32,23 @@ class DaemonPod(Struct, frozen=True, kw_only=True):
 
 def daemon_pods(snapshot: Snapshot, options: RequestOptions, *, but: Pod | None = None) -> tuple[DaemonPod, ...]:
     """Return one pod of each DaemonSet except that of the pod `but`: a running one, or one from the template."""
-    templates = {
-        (namespace, name): template
-        for (kind, namespace, name), raw in snapshot.workloads.items()
-        if kind == "DaemonSet" and (template := _template_pod(raw)) is not None
-    }
-    pods = templates | {key: _with_rules(pod, templates.get(key)) for key, pod in _running_pods(snapshot)}
+    pods = pods_of_daemon_sets(snapshot)
     own = _daemon_set(but.metadata.owner_references) if but is not None else None
     if but is not None and own is not None:
         pods.pop((but.metadata.namespace, own.name), None)
     return tuple(
         DaemonPod(pod=pod, amounts=pod_request(pod.spec, pod.status, options).amounts) for pod in pods.values()
     )
+
+
+def pods_of_daemon_sets(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
+    """Return a pod of each DaemonSet, by namespace and name."""
+    templates = {
+        (namespace, name): template
+        for (kind, namespace, name), raw in snapshot.workloads.items()
+        if kind == "DaemonSet" and (template := _template_pod(raw)) is not None
+    }
+    return templates | {key: _with_rules(pod, templates.get(key)) for key, pod in _running_pods(snapshot)}
 
 
 def overhead(daemons: Iterable[DaemonPod], node: Node, *, comparison: bool) -> Mapping[str, int]:

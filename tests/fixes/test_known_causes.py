@@ -36,7 +36,6 @@ def asking(name: str, on: str | None = None, **requests: str) -> Manifest:
     return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": requests}}])
 
 
-OF_DAEMON_SET = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}]
 FULL = node("a", allocatable={"cpu": "2", "pods": "9"})
 
 
@@ -90,6 +89,20 @@ def kept_by(annotation: str, value: str) -> Manifest:
 
 
 SINCE = "2026-01-01T00:00:00Z"
+
+
+def own_daemon_set(name: str) -> list[Manifest]:
+    return [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": "u", "controller": True}]
+
+
+def daemon_set(name: str) -> Manifest:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": name}]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
+
+
 OF_PLAN = "the upgrade by Plan default/agents on a"
 UPGRADED = f"wait for {OF_PLAN}, which uncordons it"
 PLAN: Manifest = {
@@ -677,6 +690,23 @@ NEAR_CACHE = {
             id="an agent's taint",
         ),
         pytest.param(
+            [node("a", taints=["node.cilium.io/agent-not-ready:NoSchedule"]), daemon_set("cilium"), pod("me")],
+            "1 node has the taint node.cilium.io/agent-not-ready:NoSchedule",
+            "tolerate node.cilium.io/agent-not-ready:NoSchedule in DaemonSet default/cilium, which then removes it",
+            id="an agent that does not tolerate its own taint",
+        ),
+        pytest.param(
+            [
+                node("a", taints=["node.cilium.io/agent-not-ready:NoSchedule"]),
+                daemon_set("cilium"),
+                pod("cilium-x", on="a", status=UNREADY, metadata={"ownerReferences": own_daemon_set("cilium")}),
+                pod("me"),
+            ],
+            "1 node has the taint node.cilium.io/agent-not-ready:NoSchedule",
+            "repair the agent of node.cilium.io on a (default/cilium-x), which then removes its taint",
+            id="an agent that ran before its taint",
+        ),
+        pytest.param(
             [
                 node("a", allocatable={"cpu": "4", "pods": "1"}, providerID="aws:///a/i-0"),
                 *(asking("other", "a"), asking("me")),
@@ -879,7 +909,7 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             [
                 node("a", labels={FARGATE: "fargate"}, allocatable={"cpu": "2", "pods": "1"}),
                 asking("app", "a"),
-                pod("me", metadata={"ownerReferences": OF_DAEMON_SET}, affinity=PINNED),
+                pod("me", metadata={"ownerReferences": own_daemon_set("agent")}, affinity=PINNED),
             ],
             "a is a node of EKS Fargate, which runs no pods of DaemonSets",
             f"keep DaemonSet agent off nodes of EKS Fargate: require {FARGATE} NotIn [fargate] in its nodeAffinity",
@@ -1020,7 +1050,7 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
                     priority=9,
                     priorityClassName="gold",
                     containers=at(asking("me", cpu="2"), "spec")["containers"],
-                    metadata={"ownerReferences": OF_DAEMON_SET},
+                    metadata={"ownerReferences": own_daemon_set("agent")},
                 ),
             ],
             "the pod keeps priority 9 from its creation: PriorityClass gold has 900 now",
@@ -1121,7 +1151,7 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             id="a MIG profile that the layout lacks",
         ),
         pytest.param(
-            [node("b"), pod("me", affinity=PINNED, metadata={"ownerReferences": OF_DAEMON_SET})],
+            [node("b"), pod("me", affinity=PINNED, metadata={"ownerReferences": own_daemon_set("agent")})],
             "node a does not exist, and DaemonSet agent created the pod for it",
             "restore node a; if it is gone for good, DaemonSet agent deletes the pod",
             id="a DaemonSet's pod for a node that is gone",

@@ -162,6 +162,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
     reported: str = ""  # the message or reason that the node reports in its condition
     agents: tuple[str, ...] = ()  # pods of DaemonSets, `namespace/name`, that are not ready on the node
     waiting: str = ""  # the first pod, `namespace/name`, of the component, if it has no node
+    intolerant: str = ""  # the DaemonSet, `namespace/name`, of the agent, if it does not tolerate the taint
     pool: str = ""  # the Karpenter NodePool that sets the startup taint
     is_failed: bool = False  # whether the maintenance that keeps the node cordoned does not continue by itself
     is_ordered: bool = False  # whether a NodeMaintenance keeps the node cordoned until it is deleted
@@ -202,6 +203,8 @@ class NodeFault(Struct, frozen=True, kw_only=True):
                 return f"find a node for {self.waiting} first, which initializes {node}"
             case key if key.endswith(("/uninitialized", "/unregistered")):
                 return f"repair {self.by}{agents}, so that it initializes {node}"
+            case _ if self.intolerant:
+                return f"tolerate {self.taint} in DaemonSet {self.intolerant}, which then removes it from {node}"
             case _ if self.pool:
                 by = f"NodePool {self.pool} sets it as a startup taint"
                 return f"repair the agent{agents} that removes {self.taint.key} from {node}: {by}"
