@@ -24,12 +24,13 @@ from kschedx.explain.cycle_notes import RECORDED
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.kubelet import bound_by_hand
-from kschedx.explain.notes import Note
+from kschedx.explain.notes import Note, note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.autoscalers import autoscaler_document, scalings_of
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.storage import own_claims
 from kschedx.results import Shown
 from kschedx.snapshot.events import TRIGGERED_SCALE_UP
 from kschedx.wording import count
@@ -310,8 +311,18 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         is_partial = isinstance(facts, Contradicted) and bool(facts.namespaces or facts.counted > facts.known)
         # the pod's message is from another scheduler, or what the dump lacks explains it
         if self.holding.scheduler is not None or is_partial:
-            of_cycle = tuple(note for note in of_cycle if note.id != RECORDED)
-        return (*self.first_notes, *of_cycle)
+            of_cycle = tuple(each for each in of_cycle if each.id != RECORDED)
+        return (*self.first_notes, *self._shared_claims(), *of_cycle)
+
+    def _shared_claims(self) -> Iterator[Note]:
+        """Yield the claims for one node that replicas on several nodes share, which kube-scheduler does not compare."""
+        nodes = set() if self.replicas is None else set(self.replicas.placed.values())
+        pod, storage = self.cycle.pod, self.cycle.snapshot.storage
+        for claim in storage.claims_of(pod) if len(nodes) > 1 else ():
+            is_own = own_claims(pod)[claim.key] or claim.key.endswith(f"-{pod.metadata.name}")  # of a StatefulSet
+            if not is_own and set(claim.spec.access_modes) == {"ReadWriteOnce"}:
+                text = f"the replicas share claim {claim.key} (ReadWriteOnce): pods on a second node may not start"
+                yield note("shared-claim", text, claim=claim.key)
 
     def after_fix(self, fix: Fix) -> Explanation:
         """Return the answer about the same pod after a fix of this answer. Raises `UndecidableError`."""

@@ -87,11 +87,8 @@ CLAIM: Manifest = {
     "metadata": {"name": "data"},
     "spec": CLAIM_SPEC,
 }
-USING = changed(
-    changed(POD, "metadata", {"name": "web-0"}),
-    "spec.volumes",
-    [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-)
+VOLUMES: list[Manifest] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+USING = changed(changed(POD, "metadata", {"name": "web-0"}), "spec.volumes", VOLUMES)
 
 
 def test_other_objects_of_the_file_count_as_applied(tmp_path: Path) -> None:
@@ -143,6 +140,30 @@ def test_a_new_stateful_set_counts_with_its_claims(tmp_path: Path) -> None:
     result = run_why(tmp_path, CLASS, workload("StatefulSet", serviceName="web", volumeClaimTemplates=claims))
     assert (result.code, result.err) == (0, "")
     assert "claim default/data-web-0" in " ".join(result.out.split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "modes", "nodes", "is_told"),
+    [
+        ("Deployment", ["ReadWriteOnce"], 2, True),
+        ("Deployment", ["ReadWriteMany"], 2, False),
+        ("Deployment", ["ReadWriteOnce"], 1, False),
+        ("StatefulSet", ["ReadWriteOnce"], 2, False),
+    ],
+)
+def test_replicas_on_several_nodes_that_share_a_claim(
+    kind: str, modes: list[str], nodes: int, is_told: bool, tmp_path: Path
+) -> None:
+    spec = {**CLAIM_SPEC, "accessModes": modes}
+    cluster = tuple(changed(NODE, "metadata.name", f"n{number}") for number in range(nodes))
+    own = workload(kind, replicas=2)
+    if kind == "StatefulSet":
+        own["spec"] |= {"serviceName": "web", "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": spec}]}
+    else:
+        own = dict(changed(own, "spec.template.spec.volumes", VOLUMES))
+    result = run_why(tmp_path, CLASS, changed(CLAIM, "spec", spec), own, cluster=cluster)
+    assert result.code == 0
+    assert ("the replicas share claim default/data (ReadWriteOnce)" in result.out) is is_told
 
 
 @pytest.mark.parametrize("of_pod", [{}, {"scratch": CLAIM_SPEC}], ids=["its own", "ephemeral ones too"])
