@@ -17,13 +17,12 @@ from kschedx.cel.parser import MACROS, NoExpressionError, Token, string_value, t
 from kschedx.cel.values import Fault
 from kschedx.errors import UndecidableError
 from kschedx.export.anonymous.values import ANY_LENGTH, Names, semver
-from kschedx.kube.devices import CompileError, Features
+from kschedx.kube.devices import EVERY_FEATURE, CompileError
 from kschedx.patterns import lazy_pattern
 
 _REFUSED_TEXT = lazy_pattern(r"ERROR: \S+ invalid \w+ argument")
 """An error in an expression that other text could cause: an invalid pattern."""
 _COMMENT = lazy_pattern(r"//[^\n]*")
-_EVERY = Features(consumable_capacity=True, list_attributes=True)
 _OF_AMOUNTS = frozenset({"quantity", "isQuantity", "semver", "isSemver", "duration", "timestamp"})
 """Functions whose argument is not a name; an argument that is not even an amount is refused."""
 _OF_DEVICE = frozenset({"attributes", "capacity", "driver", "allowMultipleAllocations"})
@@ -66,7 +65,7 @@ def expression(written: str, names: Names) -> str:
     """Anonymize a device selector."""
     amounts = _OF_AMOUNTS
     try:
-        why = _looks_into_text(compile_program(written, _EVERY).root)
+        why = _looks_into_text(compile_program(written, EVERY_FEATURE).root)
     except UndecidableError:
         why = "it cannot be read"
     except CompileError as error:  # it stays invalid, whatever its names and amounts are
@@ -180,11 +179,11 @@ def _is_of_cel(token: Token, before: Token | None, after: Token) -> bool:
 
 @cache
 def _function_words() -> frozenset[str]:
-    names = (*environment(_EVERY).functions, *MACROS)
+    names = (*environment(EVERY_FEATURE).functions, *MACROS)
     return frozenset(name.rpartition(".")[2] for name in names)
 
 
 @cache
 def _prefixes() -> frozenset[str]:
     """The namespaces of functions: `lists` in `lists.range`."""
-    return frozenset(name.partition(".")[0] for name in environment(_EVERY).functions if "." in name)
+    return frozenset(name.partition(".")[0] for name in environment(EVERY_FEATURE).functions if "." in name)

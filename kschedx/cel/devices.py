@@ -25,6 +25,7 @@ from kschedx.cel.library.kubernetes import semver_from_text
 from kschedx.cel.values import CelQuantity, Fault
 from kschedx.errors import UndecidableError
 from kschedx.kube.devices import (
+    EVERY_FEATURE,
     CompileError,
     Device,
     DeviceAttribute,
@@ -56,7 +57,8 @@ class DeviceProgram:
         attributes = {name: self._value(name, value) for name, value in device.attributes.items()}
         read = [(name, value) for name, value in device.attributes.items() if self._is_read(name)]
         capacity = [(name, capacity.value) for name, capacity in device.capacity.items() if self._is_read(name)]
-        key = (driver, device.allow_multiple_allocations, tuple(read), tuple(capacity)) if self._reads_device else None
+        multiple = device.allow_multiple_allocations and self._features.reads_multiple_allocations
+        key = (driver, multiple, tuple(read), tuple(capacity)) if self._reads_device else None
         answer = self._answers.get(key)
         if answer is None:
             amounts: dict[str, Value] = {name: _amount(item) for name, item in capacity}
@@ -64,7 +66,7 @@ class DeviceProgram:
                 MapValue(
                     {
                         "driver": driver,
-                        "allowMultipleAllocations": device.allow_multiple_allocations,
+                        "allowMultipleAllocations": multiple,
                         "attributes": _group_by_domain(driver, {name: attributes[name] for name, _ in read}),
                         "capacity": _group_by_domain(driver, amounts),
                     }
@@ -198,9 +200,8 @@ class _Language:
     refusal = staticmethod(refusal)
 
     def names_in(self, expression: str) -> frozenset[str]:
-        every = Features(consumable_capacity=True, list_attributes=True)
         try:
-            return _reads(compile_program(expression, every).root)[0]
+            return _reads(compile_program(expression, EVERY_FEATURE).root)[0]
         except (CompileError, UndecidableError):
             return frozenset()
 

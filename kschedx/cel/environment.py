@@ -98,7 +98,7 @@ class Environment:
             "attributes": map_of(STRING, map_of(STRING, attribute)),
             "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
         }
-        if features.consumable_capacity:
+        if features.multiple_allocations:
             self.device_fields["allowMultipleAllocations"] = BOOL
         self._features = features
 
@@ -106,7 +106,7 @@ class Environment:
     def functions(self) -> dict[str, Function]:
         """By name, the overloads of all libraries."""
         functions_by_name: dict[str, Function] = {}
-        own = (_INCLUDES,) if self._features.list_attributes else ()
+        own = (_INCLUDES,) if self._features.includes else ()
         for function in (
             *standard.STANDARD_FUNCTIONS,
             *standard.TIME_FUNCTIONS,

@@ -66,7 +66,9 @@ _FEATURES = DeviceFeatures(
     taint_rules=False,
     binding_conditions=True,
     consumable_capacity=True,
+    knows_consumable_capacity=True,
     list_attributes=False,
+    knows_list_attributes=False,
 )
 OF_DEVICES = "allocating dynamic resources, "  # how messages about claims begin
 _OF_TYPE = "~"

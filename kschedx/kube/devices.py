@@ -307,10 +307,21 @@ class ResourceClaim(KubernetesObject, frozen=True, kw_only=True):
 
 
 class Features(Struct, frozen=True, kw_only=True):
-    """The feature gates that affect expressions."""
+    """What expressions may use. kube-scheduler compiles them like stored ones: it knows every field and function of its
+    version, whether or not the feature gate is enabled."""
 
-    consumable_capacity: bool
+    multiple_allocations: bool
+    """Whether a device has the field `allowMultipleAllocations`."""
+    reads_multiple_allocations: bool
+    """Whether the field has the device's value; otherwise it is false."""
+    includes: bool
+    """Whether the function `includes` exists."""
     list_attributes: bool
+
+
+EVERY_FEATURE = Features(
+    multiple_allocations=True, reads_multiple_allocations=True, includes=True, list_attributes=True
+)
 
 
 class CompileError(Exception):

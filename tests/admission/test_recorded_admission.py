@@ -39,7 +39,9 @@ with gzip.open(Path(__file__).parent / "volumes.jsonl.gz") as file:
 STORED = [case for case in (*CASES, *VOLUMES) if case["code"] == 201]
 REFUSED = [case for case in (*CASES, *VOLUMES) if case["code"] != 201]
 
-SELECTOR_FEATURES = Features(consumable_capacity=True, list_attributes=False)
+SELECTOR_FEATURES = Features(
+    multiple_allocations=True, reads_multiple_allocations=True, includes=False, list_attributes=False
+)
 
 
 def admit(case: Json) -> Pod:

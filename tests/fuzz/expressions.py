@@ -23,7 +23,10 @@ from tests.builders import Manifest, at, node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice
 from tests.fuzz import hostile
 
-FEATURES = [Features(consumable_capacity=is_new, list_attributes=is_new) for is_new in (False, True)]
+FEATURES = [
+    Features(multiple_allocations=is_new, reads_multiple_allocations=is_new, includes=is_new, list_attributes=is_new)
+    for is_new in (False, True)
+]
 DEVICE = decode(
     b"""{"name": "d", "attributes": {"a": {"string": "x"}, "b": {"int": 4}, "v": {"version": "1.2.3"}},
     "capacity": {"m": {"value": "40Gi"}}}""",

@@ -10,11 +10,11 @@ import pytest
 
 from kschedx.cel.devices import LANGUAGE, DeviceProgram
 from kschedx.errors import UndecidableError
-from kschedx.kube.devices import CompileError, Device, DeviceAttribute, EvaluationError, Features
+from kschedx.kube.devices import EVERY_FEATURE, CompileError, Device, DeviceAttribute, EvaluationError, Features
 from tests.device_builders import DRIVER, device
 
-FEATURES = Features(consumable_capacity=True, list_attributes=False)
-LISTS = Features(consumable_capacity=True, list_attributes=True)
+FEATURES = Features(multiple_allocations=True, reads_multiple_allocations=True, includes=False, list_attributes=False)
+LISTS = EVERY_FEATURE
 ATTRIBUTES = f'device.attributes["{DRIVER}"]'
 SIZE = f'device.capacity["{DRIVER}"]'
 VALUE = (

@@ -396,6 +396,31 @@ def test_a_share_needs_free_capacity(
     assert (on_one_node(objects) == "") == passes
 
 
+@pytest.mark.parametrize(
+    ("selector", "gates", "passes"),
+    [
+        pytest.param("device.allowMultipleAllocations", {}, True, id="enabled"),
+        pytest.param("device.allowMultipleAllocations", {"DRAConsumableCapacity": False}, True, id="still readable"),
+        pytest.param(
+            "device.allowMultipleAllocations",
+            {"DRAConsumableCapacity": False, "DRADeviceBindingConditions": False},
+            False,
+            id="the oldest allocator passes no value",
+        ),
+        pytest.param(f"{ATTRIBUTES}.model.includes('a')", {"DRAListTypeAttributes": False}, True, id="includes"),
+    ],
+)
+def test_stored_selectors_may_use_features_that_are_off(selector: str, gates: dict[str, bool], passes: bool) -> None:
+    shared = {**device("d", model="a"), "allowMultipleAllocations": True}
+    objects = [
+        resource_slice("a", shared),
+        device_class("gpu"),
+        claim("c", request(select=[selector])),
+        claiming("c"),
+    ]
+    assert on_one_node(objects, **gates) == ("" if passes else NO_ALLOCATION)
+
+
 def test_shares_without_consumed_capacity_are_released() -> None:
     """Two requests share one device with a capacity of 0, and no device meets a third request."""
     gpu = device("gpu-0", Capacity={"memory": {"value": "0"}}, AllowMultipleAllocations=True)

@@ -11,7 +11,7 @@ from kschedx.cel.devices import DeviceProgram
 from kschedx.kube.decoding import decode
 from kschedx.kube.devices import CompileError, Device, EvaluationError, Features
 
-FEATURES = Features(consumable_capacity=False, list_attributes=False)
+FEATURES = Features(multiple_allocations=False, reads_multiple_allocations=False, includes=False, list_attributes=False)
 DEVICE = decode(
     b"""{"name": "d", "attributes": {"a": {"string": "x"}, "b": {"int": 4}, "v": {"version": "1.2.3"}},
     "capacity": {"memory": {"value": "40Gi"}}}""",

@@ -312,7 +312,10 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     taint_rules: bool
     binding_conditions: bool
     consumable_capacity: bool
+    knows_consumable_capacity: bool
+    """Whether this version has the feature, enabled or not."""
     list_attributes: bool
+    knows_list_attributes: bool
     device_status: bool = False
     """Whether statuses of devices alone need the newest allocator."""
     rules_need_selectors: bool = False
@@ -336,7 +339,9 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
             binding_conditions=release.enabled("DRADeviceBindingConditions")
             and release.enabled("DRAResourceClaimDeviceStatus"),
             consumable_capacity=release.enabled("DRAConsumableCapacity"),
+            knows_consumable_capacity="DRAConsumableCapacity" in release.gates,
             list_attributes=release.enabled("DRAListTypeAttributes"),
+            knows_list_attributes="DRAListTypeAttributes" in release.gates,
             device_status=release.behaviour.device_statuses_need_an_allocator
             and release.enabled("DRAResourceClaimDeviceStatus"),
             rules_need_selectors=not release.behaviour.rule_without_selector_taints_every_device,
@@ -353,7 +358,12 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
 
     @property
     def cel(self) -> Features:
-        return Features(consumable_capacity=self.consumable_capacity, list_attributes=self.list_attributes)
+        return Features(
+            multiple_allocations=self.knows_consumable_capacity,
+            reads_multiple_allocations=not self.is_stable,
+            includes=self.knows_list_attributes,
+            list_attributes=self.list_attributes,
+        )
 
 
 _PUBLISHED = Memo[tuple[ResourceSlice, ...]]()
