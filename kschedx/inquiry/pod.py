@@ -231,6 +231,9 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             if isinstance(error, NotAdmittedError) and is_unobserved:
                 return self.refused(error)  # its controller could create no pod
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
+        of_scheduler = isinstance(lifecycle, states.NotObserved) and _OF_SCHEDULER in lifecycle.message
+        if of_scheduler and answer.outcome is Outcome.UNSCHEDULABLE:
+            return None  # its controller gave up: the pod that it would create next is the answer
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 
     def answer(self) -> Explanation | None:
@@ -640,6 +643,7 @@ def not_bound_state(snapshot: Snapshot, pod: Pod, event: RecordedEvent | None) -
 
 # Workloads whose pods are not created.
 
+_OF_SCHEDULER = "nodes are available: "  # in each of kube-scheduler's messages that no node fits
 
 _WITHOUT_PODS = (
     states.Refused,
