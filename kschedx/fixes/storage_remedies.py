@@ -177,7 +177,12 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
             continue  # for a claim to come
         if _fits(claim, free) and is_reserved:
             reference = replace(holder, namespace=claim.metadata.namespace)
-            yield s.ReleaseVolume(volume=with_spec(volume, claim_ref=reference), holder=key, reserved_for=claim.key)
+            yield s.ReleaseVolume(
+                volume=with_spec(volume, claim_ref=reference),
+                holder=key,
+                reserved_for=claim.key,
+                is_awaited=holder.namespace in {*snapshot.namespaces, *snapshot.pods.namespaces.values},
+            )
         elif _fits(claim, free):
             is_failed, is_same = volume.status.phase == "Failed", key == claim.key
             yield s.ReleaseVolume(volume=free, holder=key, has_same_name=is_same, is_failed=is_failed)

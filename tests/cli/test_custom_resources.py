@@ -120,11 +120,11 @@ def test_a_condition_of_the_controller_comes_first(
 
 def test_a_controller_that_reports_an_unschedulable_pod_leaves_the_pod_as_the_answer(tmp_path: Path) -> None:
     message = 'Revision "llm-1" failed with message: 0/2 nodes are available: 2 Insufficient cpu.'
-    large = changed(KNATIVE, "spec.template.spec.containers.0.resources", {"requests": {"cpu": "400"}})
+    large = changed(KNATIVE, "spec.template.spec.containers.0.resources", {"requests": {"cpu": "7"}})
     failed = {**large, "status": condition("Ready", "False", message)}
     result = run_why(tmp_path, "why", "ksvc/llm", objects=[failed])
     assert (result.code, result.out.splitlines()[0]) == (1, "✗ ml/llm-new is unschedulable: 0 of 2 nodes fit")
-    assert "lower requests.cpu of container" in result.out
+    assert "of container w from 7" in result.out
     fits = run_why(tmp_path, "why", "ksvc/llm", objects=[{**KNATIVE, "status": condition("Ready", "False", message)}])
     assert "gets no new pods: its controller reports a problem" in fits.out
 

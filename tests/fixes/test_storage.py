@@ -117,6 +117,20 @@ def titles(*objects: Manifest) -> list[str]:
             ],
             ["reserve volume kept for claim default/data instead of prod/data, which does not exist"],
         ),
+        (
+            [
+                *(
+                    claim("data"),
+                    storage_class(),
+                    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod"}},
+                ),
+                volume("kept", phase="Available", claimRef={"namespace": "prod", "name": "data"}),
+            ],
+            [
+                "create a volume of 10Gi ReadWriteOnce of class waits for claim default/data",
+                "reserve volume kept for claim default/data instead of prod/data, which does not exist yet",
+            ],
+        ),
         # a volume that is kept for a claim that is gone, its own of before first
         (
             [claim("data"), storage_class(), volume("kept", claim_ref="data", uid="before", phase="Released")],

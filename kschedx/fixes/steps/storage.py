@@ -165,17 +165,20 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
     has_same_name: bool = False  # whether that claim had the same name: it was recreated
     is_failed: bool = False  # whether the volume's deletion has failed, so that its data may be gone
     reserved_for: str = ""  # the claim for which it is reserved instead, which is in another namespace than `holder`
+    is_awaited: bool = False  # whether the namespace of `holder` exists, so that its claim may follow
     claim: PersistentVolumeClaim | None = None
     """The claim bound to the volume, if the volume controller binds it before the pod is scheduled."""
 
     @property
     def cost(self) -> Cost:
+        if self.is_awaited:
+            return Cost.OTHER_PODS  # another workload loses it
         return Cost.REPAIR if self.has_same_name or self.reserved_for else Cost.AROUND
 
     @property
     def title(self) -> str:
         if self.reserved_for:
-            instead = f"instead of {self.holder}, which does not exist"
+            instead = f"instead of {self.holder}, which does not exist{' yet' if self.is_awaited else ''}"
             return f"reserve volume {self.volume.name} for claim {self.reserved_for} {instead}"
         earlier = "earlier " if self.has_same_name else ""
         title = f"release volume {self.volume.name}, whose {earlier}claim {self.holder} is deleted"
