@@ -27,6 +27,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
     group: FixGroup | None = None  # None for the group of the changed objects
     by_default: FixGroup = FixGroup.WORKLOAD  # the group if no object is changed
+    is_second_to_nodes: bool = False  # whether it comes after a new node
 
 
 class RootCause(Struct, frozen=True, kw_only=True):

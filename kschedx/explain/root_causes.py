@@ -251,9 +251,13 @@ def _virtual(cycle: Cycle) -> Iterator[RootCause]:
         text = f"{provider} creates each node for a pod that it selects, and it has not selected this pod"
         if written != label:
             text = f"its annotation {key}={written} keeps it off {provider}{', which has all nodes' if nodes else ''}"
-        of_fargate = _fargate_advice(key if written != label else "", cycle.pod.metadata.namespace)
-        group = FixGroup.CLUSTER if written == label else FixGroup.WORKLOAD
-        yield root_cause(text, of_fargate if provider == _EKS_FARGATE else "", by_default=group)
+        advice = Advice(
+            title=_fargate_advice(key if written != label else "", cycle.pod.metadata.namespace),
+            by_default=FixGroup.CLUSTER if written == label else FixGroup.WORKLOAD,
+            is_second_to_nodes=written != label
+            and (AUTOSCALER_STATUS in cycle.snapshot.config_maps or bool(cycle.snapshot.of(NodePool))),
+        )
+        yield RootCause(text=text, advice=(advice,) if provider == _EKS_FARGATE else ())
 
 
 def _fargate_advice(annotation: str, namespace: str) -> str:

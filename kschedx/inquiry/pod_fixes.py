@@ -228,6 +228,8 @@ class PodFixes:
                 yield from self._selector_fixes()
             yield from self._fewer_replicas(owner)
             yield from self._moved_match()
+        every = (advice for cause in root_causes(answer.diagnosis) for advice in cause.advice)
+        yield from (Fix.of_advice(advice) for advice in every if advice.is_second_to_nodes)
 
     def _tried_fixes(self, owner: Owner | None) -> Iterator[Fix]:
         pod, stored_in = self.cycle.pod, self._stored_in
@@ -482,7 +484,7 @@ class PodFixes:
                     repair = f"repair the node plugin of {driver} on {node}{down}, which then registers it"
                     yield Fix.untried(f"{repair}{self._uncordoning(node)}", by_default=FixGroup.CLUSTER)
                 case _:
-                    for advice in cause.advice:
+                    for advice in (it for it in cause.advice if not it.is_second_to_nodes):
                         title = f"{advice.title}{self._uncordoning(advice.node)}{advice.why}"
                         yield Fix.of_advice(replace(advice, title=title))
 

@@ -11,7 +11,7 @@ from kschedx.errors import InputError
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.fixes import FixCertainty
 from kschedx.render.outcome import causes, roots
-from tests.builders import Manifest, at, node, pod
+from tests.builders import Manifest, at, autoscaler_status, node, pod
 from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import DRIVER as DISK
 from tests.storage_builders import HOSTNAME, capacity, csi_driver, csi_node, in_term, storage_class, volume
@@ -1598,6 +1598,15 @@ def test_a_device_plugin_that_runs_nowhere_is_named_without_known_hardware() -> 
     other = node("b", allocatable={**room, GPU: "0"})
     result = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), other, plugin, me]), "default/me")
     assert why not in roots(Diagnosis(result.cycle))
+
+
+@pytest.mark.parametrize("groups", [[], [autoscaler_status("autoscalerStatus: Running")]])
+def test_a_pod_kept_off_fargate_needs_a_node_first_if_there_are_node_groups(groups: list[Manifest]) -> None:
+    fargate = node("a", labels={FARGATE: "fargate"}, taints=[f"{FARGATE}=fargate:NoSchedule"])
+    me = pod("me", metadata={"annotations": {FARGATE: "ec2"}})
+    result = kschedx.explain(kschedx.Snapshot.from_objects([fargate, me, *groups]), "default/me")
+    positions = [fix.title.startswith(f"remove annotation {FARGATE}") for fix in result.fixes]
+    assert positions == [not groups, bool(groups)]
 
 
 @pytest.mark.parametrize(
