@@ -120,10 +120,12 @@ def _queue_obstacles(scheduler: model.OtherScheduler) -> Iterator[str]:
 
 def scheduler_report(holding: model.Holding) -> str:
     """Return `; its group default/train is Pending: ...` or `: Insufficient quotas ...`, as another scheduler reports
-    it; empty if it reports nothing."""
+    it, or `, and no pod of Volcano is known`; empty if it reports nothing."""
     scheduler = holding.scheduler
     if scheduler is None:
         return ""
+    if scheduler.is_absent:
+        return f", and no pod of {scheduler.title} is known"
     is_about_group = bool(scheduler.phase)
     said = (each for each in scheduler.said if not (is_about_group and each.type == "PodScheduled"))
     messages = [each.message for each in said if each.message]

@@ -77,6 +77,7 @@ from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.other_schedulers import OF_PROVIDERS, POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Pod
+from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import Memo, distinct
 from kschedx.snapshot.events import RecordedEvent
@@ -432,9 +433,11 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoSchedul
     message = "" if event is None else event.message
     in_use = {spec.scheduler_name for spec in pods.specs.values} - {name}
     running = "" if others or message else next((pods.key(row) for row in scheduler_rows(snapshot, name)), "")
-    meant = (
-        "" if others or message or running else closest(name, (*known, *in_use)) or closest(name, known_schedulers())
-    )
+    meant = ""
+    if not (others or message or running):  # `volcano-scheduler` is the Deployment of volcano
+        deployed, every = name.removesuffix("-scheduler"), (*known, *in_use, *known_schedulers())
+        own_names = (it for it in every if not it.endswith("-scheduler"))  # others are similar by their ending alone
+        meant = deployed if deployed in every else nearest_name(name, every) or closest(name, own_names)
     state = states.NoScheduler(
         subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant, running=running
     )

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import kschedx
+from kschedx.controllers.states import NoScheduler
+from kschedx.holding.headlines import scheduler_report
 from tests import command
 from tests.holding.objects import Json, event_about, holding_of, node, pod
 
@@ -371,7 +373,12 @@ def test_the_option_profile_shows_kube_schedulers_answer() -> None:
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("defualt-scheduler", "default-scheduler"), ("vocalno", "volcano"), ("mine", "default-scheduler")],
+    [
+        ("defualt-scheduler", "default-scheduler"),
+        ("vocalno", "volcano"),
+        ("volcano-scheduler", "volcano"),
+        ("mine", "default-scheduler"),
+    ],
 )
 def test_an_unknown_scheduler(name: str, meant: str) -> None:
     target = pod(gates=(), labels={}, schedulerName=name)
@@ -381,6 +388,20 @@ def test_an_unknown_scheduler(name: str, meant: str) -> None:
         3,
         f"set schedulerName to {meant}",
     )
+
+
+def test_a_list_says_that_no_pod_of_the_scheduler_is_known() -> None:
+    control_plane = pod(gates=(), labels={}, nodeName="n") | {"metadata": {"name": "x", "namespace": "kube-system"}}
+    target = pod(gates=(), labels={}, schedulerName="volcano")
+    answer = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), control_plane]), target)
+    assert scheduler_report(answer.holding) == ", and no pod of Volcano is known"
+
+
+def test_a_name_that_only_ends_like_another_scheduler_is_not_taken_for_it() -> None:
+    target = pod(gates=(), labels={}, schedulerName="batch-scheduler")
+    state = kschedx.explain(kschedx.Snapshot.from_objects([node("n")]), target).lifecycle
+    assert isinstance(state, NoScheduler)
+    assert state.hint == ""
 
 
 REJECTED = {"phase": "Failed", "reason": "ApplicationRejected", "message": "no placement rule matched"}
