@@ -24,7 +24,7 @@ from kschedx.explain.cycle_notes import RECORDED
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.kubelet import bound_by_hand
-from kschedx.explain.notes import Note, note
+from kschedx.explain.notes import Note, RunsAlready, note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.autoscalers import autoscaler_document, scalings_of
@@ -194,7 +194,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def becomes(self) -> Outcome:
-        """The pod's outcome. If spec.nodeName has bound it already, the known checks of the kubelet decide."""
+        """The pod's outcome. If spec.nodeName has bound it already, the known checks of the kubelet decide. A static
+        pod never needs kube-scheduler."""
+        if any(isinstance(each, RunsAlready) and each.is_static for each in self.first_notes):
+            return Outcome.SCHEDULED
         if (bound := bound_by_hand(self.cycle)) is None:
             return self.outcome
         return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE

@@ -157,7 +157,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         headline = f"{cycle.pod.key}{running.text.removeprefix('it')}"
         if not running.is_static:
             headline = f"{cycle.pod.key} runs on {running.node} and is not ready: {running.not_ready}"
-            tone = Tone.HELD if tone is Tone.GOOD else tone
+        tone = Tone.HELD if running.not_ready and tone is Tone.GOOD else tone
     deciders = tuple(_deciders(explanation)) if with_fixes else ()
     pods, phrases = explanation.cycle.snapshot.pods, []
     for key in explanation.victims:

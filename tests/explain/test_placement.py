@@ -268,6 +268,14 @@ def test_a_static_pod_is_not_what_kube_scheduler_decides() -> None:
     assert not any("would reject it now" in line or "evicts no running pods" in line for line in lines)
 
 
+def test_a_static_pod_that_fits_no_node_needs_no_fix() -> None:
+    """kubeadm's static pods do not tolerate the NoSchedule taint of the control plane."""
+    me = pod("me", on="a", status=RUNS, metadata={"annotations": {"kubernetes.io/config.mirror": "x"}})
+    result = kschedx.explain(kschedx.Snapshot.from_objects([node("a", taints=[ML]), me]), "default/me")
+    assert (result.exit_code, result.fixes) == (0, ())
+    assert result.message
+
+
 def test_a_large_cluster_is_sampled() -> None:
     incoming = pod("me", containers=[{"name": "main", "image": "main"}])
     nodes = [node(f"n{number}") for number in range(120)]
