@@ -26,6 +26,7 @@ from kschedx.controllers.workloads import (
     waits_until_gone,
     why_surplus,
 )
+from kschedx.errors import InputError
 from kschedx.explain.events import recorded_event
 from kschedx.explain.kubelet import claim_without_devices, claim_without_node, start_obstacle
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
@@ -36,8 +37,8 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.kubectl import dump_objects
 from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.other_schedulers import OpenShiftScheduler
-from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota
-from kschedx.kube.scalars import earlier
+from kschedx.kube.resources import ClusterResourceQuota, Lease, ResourceQuota
+from kschedx.kube.scalars import earlier, nanoseconds
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, stay_seconds
 from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
@@ -652,12 +653,15 @@ def controller_manager_down(snapshot: Snapshot, workload: str) -> states.Compone
 def _control_plane_down(
     snapshot: Snapshot, subject: str, component: str, *, is_workload: bool = False
 ) -> states.ComponentDown | None:
-    """Return the component if none of its static pods can be running. Some clusters run the component where no pod
-    shows it, so that without such pods it is down only if both other components have them."""
+    """Return the component if none of its static pods can be running, or none leads. Some clusters run the component
+    where no pod shows it, so that without such pods it is down only if both other components have them."""
     pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
     static = [row for row in pods.of_control_plane if is_mirror_pod(pods, row)]
+    led = states.ComponentDown(subject=subject, component=component, pods=(), is_workload=is_workload)
+    without_leader = replace(led, renewed=renewed) if (renewed := _expired_lease(snapshot, component)) else None
     if rows := [row for row in static if pods.names[row].startswith(names)]:
-        return component_down(snapshot, subject, component, rows, is_workload=is_workload)
+        down = component_down(snapshot, subject, component, rows, is_workload=is_workload)
+        return down or (without_leader and replace(without_leader, pods=tuple(map(pods.key, rows))))
     siblings = {
         name: pods.key(row)
         for row in static
@@ -665,11 +669,26 @@ def _control_plane_down(
         if pods.namespaces[row] == "kube-system" and pods.names[row].startswith(f"{name}-")
     }
     if len(siblings) < len(_CONTROL_PLANE) - 1:
-        return None
-    return states.ComponentDown(
-        subject=subject, component=component, pods=(), sibling=siblings[_CONTROL_PLANE[0]], is_workload=is_workload
-    )
+        return without_leader
+    return replace(led, sibling=siblings[_CONTROL_PLANE[0]])
 
+
+def _expired_lease(snapshot: Snapshot, component: str) -> str:
+    """Return when the lease of a component was last renewed, if that is so long ago that its objects were not just
+    read one after another; else empty."""
+    try:
+        for lease in snapshot.of(Lease):
+            renewed = lease.spec.renew_time or ""
+            is_own = (lease.metadata.namespace, lease.metadata.name) == ("kube-system", component)
+            taken = snapshot.taken.removesuffix(" or later")
+            if is_own and renewed and taken and nanoseconds(taken) - nanoseconds(renewed) > _EXPIRED_AFTER:
+                return renewed
+    except InputError:  # a time that no API server writes
+        pass
+    return ""
+
+
+_EXPIRED_AFTER = 10 * 60 * 10**9
 
 _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """What kubeadm runs as static pods on each node of the control plane."""

@@ -167,7 +167,7 @@ def _job_facts(lifecycle: states.StillActive | states.ManagedElsewhere | states.
 
 
 def _component_facts(state: states.ComponentDown) -> Iterator[str]:
-    if state.sibling:
+    if state.sibling or state.renewed:
         yield state.shown
         return
     if state.scaled or state.unready:

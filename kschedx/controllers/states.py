@@ -560,22 +560,28 @@ class ComponentDown(StateFacts, frozen=True, kw_only=True):
 
     component: str  # `kube-scheduler`
     pods: tuple[str, ...]
-    state: str = ""
-    """The state of the first pod: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
+    state: str = ""  # of the first pod: `is scheduled to cp0 and restarts container kube-scheduler, which fails`
     is_pending: bool = False
     is_workload: bool = False
     scaled: str = ""  # the workload without replicas that would run it: `kube-system/deploy/batch-scheduler`
     unready: str = ""  # the workload that would run it, of which no replica is ready and the dump has no pods
     sibling: str = ""  # a static pod of the control plane on whose node the component has none
+    renewed: str = ""  # when the lease with which an instance leads was last renewed, if that is too long ago
+
+    @property
+    def absence(self) -> str:
+        return "has no leader" if self.renewed else "does not run"
 
     @property
     def shown(self) -> str:
+        if self.renewed:
+            return f"lease kube-system/{self.component} was last renewed at {self.renewed}"
         if self.sibling:
             return f"{self.sibling} exists, and no pod of {self.component} does"
         if self.unready:
             return f"{self.unready} has no ready replica"
-        pod = self.pods[0] if self.pods else ""
-        return f"{self.scaled} is scaled to zero" if self.scaled else f"{pod} {self.state or 'is not ready'}"
+        state = f"{''.join(self.pods[:1])} {self.state or 'is not ready'}"
+        return f"{self.scaled} is scaled to zero" if self.scaled else state
 
     @property
     def effect(self) -> str:
@@ -704,7 +710,7 @@ STATES: tuple[StateRow, ...] = (
         "{s.subject} gets no pods from this cluster's Job controller: {s.by} manages it (spec.managedBy)",
         ManagedElsewhere,
     ),
-    _row(_NOT, "waiting for the control plane", "{s.subject} {s.effect}: {s.component} does not run", ComponentDown),
+    _row(_NOT, "waiting for the control plane", "{s.subject} {s.effect}: {s.component} {s.absence}", ComponentDown),
     _row(
         _NOT,
         "waiting for an earlier ordinal",

@@ -98,8 +98,11 @@ def component_repair(down: ComponentDown) -> Fix:
     if down.is_pending:
         title = f"make room for {down.pods[0]} first: {down.component} has no node"
         return _of_cluster(title, why_command(down.pods[0]))
-    command = pod_logs(down.pods[0], previous=True)
-    return _of_cluster(f"repair {down.component}: its logs say why it does not run", command)
+    if down.renewed and not down.pods:
+        command = shell_command("kubectl get lease {} -n kube-system -o yaml", down.component)
+        return _of_cluster(f"repair {down.component}: none of its instances renews its lease", command)
+    command = pod_logs(down.pods[0], previous=not down.renewed)
+    return _of_cluster(f"repair {down.component}: its logs say why it {down.absence}", command)
 
 
 def _of_cluster(title: str, command: str) -> Fix:

@@ -232,6 +232,10 @@ _ROWS = (
         name="LimitRange", short_names=("limits",), record=types.LimitRange,
         leaves="default requests of a manifest's containers",
     ),
+    ResourceKind(
+        name="Lease", group="coordination.k8s.io", is_on_demand=True, record=resources.Lease,
+        only=("kube-system/kube-controller-manager", "kube-system/kube-scheduler"),
+    ),
     ResourceKind(name="ServiceAccount", short_names=("sa",), is_on_demand=True, record=types.ServiceAccount),
     ResourceKind(
         name="ResourceQuota", short_names=("quota",), record=resources.ResourceQuota,

@@ -512,6 +512,18 @@ class ClusterResourceQuota(KubernetesObject, frozen=True, kw_only=True):
     status: _ClusterQuotaStatus = _ClusterQuotaStatus()
 
 
+# The lease with which one instance of a component leads.
+
+
+class _LeaseSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    holder_identity: str | None = None
+    renew_time: str | None = None
+
+
+class Lease(KubernetesObject, frozen=True, kw_only=True):
+    spec: _LeaseSpec = _LeaseSpec()
+
+
 # The quality-of-service class of a pod (ComputePodQOS in pkg/apis/core/v1/helper/qos).
 
 

@@ -710,6 +710,56 @@ def why(folder: Path, target: str, *objects: Manifest, output: str = "") -> Comm
     return kschedx("why", target, "-s", "cluster.json", *more, cwd=folder, columns=400)
 
 
+def leads(component: str, renewed: str) -> Manifest:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": component, "namespace": "kube-system"},
+        "spec": {"holderIdentity": "n_0", "leaseDurationSeconds": 15, "renewTime": renewed},
+    }
+
+
+@pytest.mark.parametrize(
+    ("objects", "target", "expected"),
+    [
+        (
+            [static("kube-scheduler", ready=True), leads("kube-scheduler", "2026-01-01T08:00:00.000000Z")],
+            "pod/x",
+            [
+                "default/x is not scheduled: kube-scheduler has no leader",
+                "kubectl logs kube-scheduler-n -n kube-system",
+            ],
+        ),
+        (
+            [leads("kube-scheduler", "2026-01-01T08:00:00.000000Z")],
+            "pod/x",
+            [
+                "default/x is not scheduled: kube-scheduler has no leader",
+                "kubectl get lease kube-scheduler -n kube-sys",
+            ],
+        ),
+        (
+            [leads("kube-controller-manager", "2026-01-01T08:00:00Z"), workload("Deployment")],
+            "deploy/web",
+            ["default/deploy/web gets no new pods: kube-controller-manager has no leader"],
+        ),
+        (
+            [static("kube-scheduler"), leads("kube-scheduler", "2026-01-01T08:00:00Z")],
+            "pod/x",
+            ["default/x is not scheduled: kube-scheduler does not run"],
+        ),
+        ([leads("kube-scheduler", "2026-01-01T08:55:00Z")], "pod/x", ["✓ default/x would be assigned to n"]),
+    ],
+)
+def test_a_lease_that_no_instance_renews(
+    objects: list[Manifest], target: str, expected: list[str], tmp_path: Path
+) -> None:
+    """Objects are read one after another, so that a lease that is a few minutes older says nothing."""
+    new = pod("x", metadata={"creationTimestamp": "2026-01-01T09:00:00Z"})
+    result = why(tmp_path, target, *objects, new)
+    assert all(text in result.out for text in expected)
+
+
 @pytest.mark.parametrize(
     ("manifest", "code", "headline"),
     [
