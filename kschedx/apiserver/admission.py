@@ -30,7 +30,7 @@ from kschedx.apiserver.pod_security import (
     violations,
     violations_text,
 )
-from kschedx.apiserver.validation import validate_pod
+from kschedx.apiserver.validation import validate_kubelet_fields, validate_pod
 from kschedx.errors import InputError, NotAdmittedError, Place, nearest
 from kschedx.kube.autoscalers import LIMIT_RANGER as LIMIT_RANGER_ANNOTATION
 from kschedx.kube.decoding import decode
@@ -608,13 +608,11 @@ def _with_empty_dirs(spec: PodSpec, kubelet: KubeletSpec) -> PodSpec:
 
 def _refuse(given: Pod, admitted: AdmittedPod, context: AdmissionContext, kubelet: KubeletSpec | None) -> None:
     pod = admitted.pod
-    invalid = aggregate(validate_pod(pod, context.validation))
+    for_kubelet = () if kubelet is None else tuple(validate_kubelet_fields(pod, kubelet))
+    invalid = aggregate((*validate_pod(pod, context.validation), *for_kubelet))
     if invalid is not None:
-        raise (
-            invalid
-            if aggregate(validate_pod(given, context.validation))
-            else _invalid_after_admission(invalid, admitted)
-        )
+        is_own = bool(for_kubelet) or aggregate(validate_pod(given, context.validation)) is not None
+        raise invalid if is_own else _invalid_after_admission(invalid, admitted)
     for limit_range in context.limit_ranges.get(pod.metadata.namespace, ()):
         refusal = limit_range_refusal(pod.spec, limit_range)
         if refusal is not None:

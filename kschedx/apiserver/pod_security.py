@@ -101,10 +101,16 @@ class _Lifecycle(Struct, frozen=True, kw_only=True, rename="camel"):
     pre_stop: _Handler | None = None
 
 
-class _SecuredContainer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A container of any kind, with the fields that Pod Security reads besides its ports."""
+class VolumeMount(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    mount_path: str = ""
+
+
+class KubeletContainer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A container of any kind, with its mounts and the fields that Pod Security reads besides its ports."""
 
     name: str = ""
+    volume_mounts: tuple[VolumeMount, ...] = ()
     security_context: _SecurityContext | None = None
     liveness_probe: _Handler | None = None
     readiness_probe: _Handler | None = None
@@ -130,15 +136,15 @@ class _Rights(Struct, frozen=True, kw_only=True, rename="camel"):
 
 # Other fields for the kubelet. They are decoded from manifests in questions, never from the pods of a cluster.
 
-_VolumeSource = Mapping[str, object]
+VolumeSource = Mapping[str, object]
 """A volume in a manifest: its name, and a source under each of its other keys."""
 
 
 class KubeletSpec(_Rights, frozen=True, kw_only=True, rename="camel"):
-    volumes: tuple[_VolumeSource, ...] = ()
-    containers: tuple[_SecuredContainer, ...] = ()
-    init_containers: tuple[_SecuredContainer, ...] = ()
-    ephemeral_containers: tuple[_SecuredContainer, ...] = ()
+    volumes: tuple[VolumeSource, ...] = ()
+    containers: tuple[KubeletContainer, ...] = ()
+    init_containers: tuple[KubeletContainer, ...] = ()
+    ephemeral_containers: tuple[KubeletContainer, ...] = ()
     service_account_name: str = ""
     os: PodOS | None = None
 
@@ -177,7 +183,7 @@ class _PodSecurityView(Struct, frozen=True, kw_only=True):
     has_own_users: bool
     """Whether it has its own user namespace: hostUsers is false."""
     context: _PodSecurityContext
-    volumes: tuple[_VolumeSource, ...]
+    volumes: tuple[VolumeSource, ...]
     containers: tuple[_JudgedContainer, ...]
     """Init containers, containers, and ephemeral containers."""
 
@@ -209,7 +215,7 @@ def security_view(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) 
 
 
 def _pair_containers(
-    containers: Sequence[Container], secured: Sequence[_SecuredContainer]
+    containers: Sequence[Container], secured: Sequence[KubeletContainer]
 ) -> Iterator[_JudgedContainer]:
     for index, container in enumerate(secured):
         ports = containers[index].ports if index < len(containers) else ()

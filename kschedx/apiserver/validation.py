@@ -2,14 +2,14 @@
 
 For manifests after `apiserver/defaulting.py`. Objects from a cluster were accepted by another version, perhaps under
 other rules, and are not validated. Each function yields errors in upstream's order; paths are upstream's even if they
-are odd. --dry-run=server validates what only the kubelet reads. Upstream: pkg/apis/core/validation/validation.go,
-apimachinery/pkg/api/validation/objectmeta.go.
+are odd. Of what only the kubelet reads, volumes and their mounts are validated; --dry-run=server validates the rest.
+Upstream: pkg/apis/core/validation/validation.go, apimachinery/pkg/api/validation/objectmeta.go.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 import msgspec
 
@@ -24,6 +24,7 @@ from kschedx.apiserver.placement_validation import (
     validate_spread_constraints,
     validate_tolerations,
 )
+from kschedx.apiserver.pod_security import KubeletContainer, KubeletSpec, VolumeSource
 from kschedx.errors import InputError, Place
 from kschedx.kube.field_errors import (
     DEFAULT_OPTIONS,
@@ -69,6 +70,7 @@ from kschedx.kube.types import (
     PodSpec,
     ResourceRequirements,
 )
+from kschedx.kube.typos import nearest_name
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")
@@ -488,6 +490,98 @@ def _spec(spec: PodSpec, field: str, options: ValidationOptions) -> Errors:
     if spec.preemption_policy is not None:
         yield from one_of(spec.preemption_policy, PREEMPTION_POLICIES, f"{field}.preemptionPolicy")
     yield from _validate_requirements(ResourceRequirements(limits=spec.overhead), f"{field}.overhead")
+
+
+# --- volumes and their mounts
+
+_REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "emptyDir": (),
+    "hostPath": ("path",),
+    "gitRepo": ("repository",),
+    "gcePersistentDisk": (),
+    "awsElasticBlockStore": ("volumeID",),
+    "secret": ("secretName",),
+    "nfs": ("server", "path"),
+    "iscsi": (),
+    "glusterfs": (),
+    "flocker": (),
+    "persistentVolumeClaim": ("claimName",),
+    "rbd": (),
+    "cinder": ("volumeID",),
+    "cephfs": (),
+    "quobyte": (),
+    "downwardAPI": (),
+    "fc": (),
+    "flexVolume": ("driver",),
+    "configMap": ("name",),
+    "azureFile": (),
+    "vsphereVolume": (),
+    "photonPersistentDisk": (),
+    "portworxVolume": (),
+    "azureDisk": (),
+    "storageos": (),
+    "projected": (),
+    "scaleIO": (),
+    "csi": ("driver",),
+    "ephemeral": ("volumeClaimTemplate",),
+    "image": (),
+}
+"""The sources of a volume in upstream's order, with fields that they must have."""
+_ODD_PATHS = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+"""Fields that upstream's error about a second source spells differently."""
+
+
+def validate_kubelet_fields(pod: Pod, kubelet: KubeletSpec) -> Errors:
+    """Validate the volumes of a new pod, the mounts of its containers, and namespaces of the host."""
+    valid_names: set[str] = set()
+    for index, volume in enumerate(kubelet.volumes):
+        errors = list(_volume(volume, f"spec.volumes[{index}]", valid_names))
+        yield from errors
+        if not errors:
+            valid_names.add(str(volume["name"]))
+    # a StatefulSet's controller adds the volumes of its claim templates
+    known = valid_names | ({item.name for item in pod.spec.volumes} - {item.get("name") for item in kubelet.volumes})
+    for name, containers in (("containers", kubelet.containers), ("initContainers", kubelet.init_containers)):
+        for index, container in enumerate(containers):
+            yield from _mounts(container, known, f"spec.{name}[{index}].volumeMounts")
+    if pod.spec.host_users is False:
+        for is_shared, name in ((kubelet.host_pid, "HostPID"), (kubelet.host_ipc, "HostIPC")):
+            if is_shared:
+                yield forbidden_error(f"spec.{name}", "when `hostUsers` is false")
+
+
+def _volume(volume: VolumeSource, field: str, others: Set[str]) -> Errors:
+    sources = [(name, volume[name]) for name in _REQUIRED_FIELDS if volume.get(name) is not None]
+    for index, (name, source) in enumerate(sources):
+        if index:
+            yield forbidden_error(f"{field}.{_ODD_PATHS.get(name, name)}", "may not specify more than 1 volume type")
+            continue
+        for required in _REQUIRED_FIELDS[name]:
+            if isinstance(source, Mapping) and source.get(required) in (None, ""):
+                yield required_error(f"{field}.{name}.{required}", "")
+    name = str(volume.get("name") or "")
+    if not name:
+        yield required_error(f"{field}.name", "")
+    yield from syntax(dns_label_errors, name, f"{field}.name") if name else ()
+    if name in others:
+        yield duplicate(f"{field}.name", quote_go(name))
+
+
+def _mounts(container: KubeletContainer, volumes: Set[str], field: str) -> Errors:
+    paths: set[str] = set()
+    for index, mount in enumerate(container.volume_mounts):
+        where = f"{field}[{index}]"
+        if not mount.name:
+            yield required_error(f"{where}.name", "")
+        if mount.name not in volumes:
+            near = nearest_name(mount.name, volumes)
+            hint = f'did you mean "{near}"?' if near else ""
+            yield InputError(f"Not found: {quote_go(mount.name)}", place=Place(field=f"{where}.name"), hint=hint)
+        if not mount.mount_path:
+            yield required_error(f"{where}.mountPath", "")
+        if mount.mount_path in paths:
+            yield invalid(f"{where}.mountPath", quote_go(mount.mount_path), "must be unique")
+        paths.add(mount.mount_path)
 
 
 # --- hand-written clusters: terse, but valid

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from kschedx.apiserver.defaulting import default_pod, merge_spread_label_keys
-from kschedx.apiserver.validation import validate_pod
+from kschedx.apiserver.pod_security import KubeletFields
+from kschedx.apiserver.validation import validate_kubelet_fields, validate_pod
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.types import Pod
 
@@ -638,3 +639,78 @@ def test_control_characters_are_escaped() -> None:
     errors = errors_of({"priorityClassName": "\x1b[31mred"})
 
     assert errors == [f'spec.priorityClassName: Invalid value: "\\x1b[31mred": {DNS_SUBDOMAIN}']
+
+
+# --- volumes and mounts
+
+
+def mounting(*names: str, path: str = "/data") -> Json:
+    return container(volumeMounts=[{"name": name, "mountPath": f"{path}/{name}"} for name in names])
+
+
+@pytest.mark.parametrize(
+    ("spec", "errors"),
+    [
+        pytest.param(
+            {"volumes": [{"name": "v", "configMap": {"name": "c"}}], "containers": [mounting("v")]},
+            [],
+            id="valid",
+        ),
+        pytest.param({"containers": [mounting("kube-api-access")]}, ['Not found: "kube-api-access"'], id="no volume"),
+        pytest.param(
+            {"volumes": [{"name": "config", "emptyDir": {}}], "containers": [mounting("confg")]},
+            ['Not found: "confg" (did you mean "config"?)'],
+            id="misspelled",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/var"}}], "containers": [mounting("v")]},
+            ["spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type", 'Not found: "v"'],
+            id="two sources",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {}}]},
+            ["spec.volumes[0].persistentVolumeClaim.claimName: Required value"],
+            id="no claim name",
+        ),
+        pytest.param(
+            {"volumes": [{"name": "v"}, {"name": "v"}, {"name": "V"}, {}]},
+            [
+                'spec.volumes[1].name: Duplicate value: "v"',
+                f'spec.volumes[2].name: Invalid value: "V": {DNS_LABEL}',
+                "spec.volumes[3].name: Required value",
+            ],
+            id="names",
+        ),
+        pytest.param(
+            {
+                "volumes": [{"name": "v"}],
+                "initContainers": [container(volumeMounts=[{"name": "v", "mountPath": "/a"}] * 2 + [{"name": "v"}])],
+            },
+            [
+                'spec.initContainers[0].volumeMounts[1].mountPath: Invalid value: "/a": must be unique',
+                "spec.initContainers[0].volumeMounts[2].mountPath: Required value",
+            ],
+            id="paths",
+        ),
+        pytest.param(
+            {"hostUsers": False, "hostPID": True, "hostIPC": True},
+            [
+                "spec.HostPID: Forbidden: when `hostUsers` is false",
+                "spec.HostIPC: Forbidden: when `hostUsers` is false",
+            ],
+            id="user namespaces",
+        ),
+    ],
+)
+def test_volumes_and_mounts(spec: Json, errors: list[str]) -> None:
+    manifest = {"metadata": {"name": "web-0"}, "spec": {"containers": [container()]} | spec}
+    pod, kubelet = msgspec.convert(manifest, Pod), msgspec.convert(manifest, KubeletFields).spec
+    found = [str(error) for error in validate_kubelet_fields(pod, kubelet)]
+    assert [text.removeprefix("spec.containers[0].volumeMounts[0].name: ") for text in found] == errors
+
+
+def test_a_mount_may_name_a_volume_that_the_controller_adds() -> None:
+    claims = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]
+    manifest = {"metadata": {"name": "db-0"}, "spec": {"containers": [mounting("data")]}}
+    pod = msgspec.convert(manifest | {"spec": {"volumes": claims}}, Pod)
+    assert not list(validate_kubelet_fields(pod, msgspec.convert(manifest, KubeletFields).spec))
