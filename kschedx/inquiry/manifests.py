@@ -19,6 +19,7 @@ from kschedx.apiserver.workload_validation import (
     validate_claims,
     validate_workload,
 )
+from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.pod_autoscaling import autoscaled
 from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
@@ -284,7 +285,11 @@ class Manifests:
         if not objects:
             return snapshot
         applied = with_applied(snapshot, objects)
-        return with_applied(applied, [*self._autoscaled(snapshot, applied)])
+        applied = with_applied(applied, [*self._autoscaled(snapshot, applied)])
+        for manifest in objects:
+            if key_of(manifest) not in snapshot.workloads:
+                applied = with_adopted_pods(applied, Workload(*key_of(manifest)), manifest)
+        return applied
 
     def _autoscaled(self, before: Snapshot, applied: Snapshot) -> Iterator[Json]:
         """Set the replicas of workloads outside the bounds of their HorizontalPodAutoscalers, and yield them."""

@@ -362,3 +362,5 @@ def test_a_new_workload_adopts_pods_without_a_controller(
     result = command("simulate", "--apply", "web.json", "-s", "cluster.json", "-o", "json", cwd=tmp_path)
     [workload] = [item for item in json.loads(result.out)["workloads"] if item["name"] == "web"]
     assert (workload["pods"], len(workload["placed"])) == (3, created)
+    asked = command("why", "web.json", "-s", "cluster.json", "-o", "json", cwd=tmp_path)
+    assert len(json.loads(asked.out)["replicas"]["placed"]) == created
