@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+import numpy as np
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
@@ -72,7 +73,7 @@ from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import with_less_allocatable
-from kschedx.snapshot.edits import with_bound_pods, with_pods
+from kschedx.snapshot.edits import with_bound_pods, with_changed_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -557,7 +558,11 @@ class PodFixes:
 
         placed, snapshot = {member.pod: member.node for member in gang.waiting if member.node}, self.cycle.snapshot
         snapshot = snapshot if self.cycle.pod.key in snapshot.pods.rows else with_pods(snapshot, [self.cycle.pod])
-        snapshot = with_bound_pods(snapshot, placed)
+        anywhere = snapshot = with_bound_pods(snapshot, placed)
+        if gang.topology_key:  # then only its domain counts
+            rows = [snapshot.pods.rows[key] for key in lacking]
+            within = ((np.array([row]), self._in_domain(snapshot.pods[row], gang)) for row in rows)
+            snapshot = with_changed_pods(snapshot, within)
         pod = snapshot.pods[snapshot.pods.rows[lacking[0]]]
         scheduler = self.scheduler.on(snapshot)
         owner, members = template_owner(snapshot, pod), {member.pod for member in gang.waiting}
@@ -568,29 +573,36 @@ class PodFixes:
                 change.delete and f"{change.target.namespace}/{change.target.name}" in members for change in fix.changes
             )
         ]
-        if len(lacking) == 1:
+        if len(lacking) == 1 and not gang.topology_key:
             return tuple(Fix.of(fix, owner, pod) for fix in fixes)
         whole = []
         for fix in fixes:
             adds = fix.steps[0] if len(fix.steps) == 1 else None
-            number = self._nodes_for(adds, snapshot, lacking) if isinstance(adds, AddNode) else 0
+            number = self._nodes_for(adds, snapshot, lacking) if isinstance(adds, AddNode) else None
             if number:
                 whole.append(Fix.of(adding_nodes(fix, number), owner, pod))
+        if gang.topology_key and self._nodes_for(None, anywhere, lacking) == 0:
+            title = f"remove the topology constraint {gang.topology_key} of PodGroup {gang.name}"
+            whole.append(Fix.untried(title, of_group=FixGroup.WORKLOAD))
         return tuple(whole)
 
-    def _nodes_for(self, step: AddNode, snapshot: Snapshot, lacking: Iterable[str]) -> int:
-        """Return how many such nodes these pods need, one after the other; 0 if new nodes are not enough."""
+    @staticmethod
+    def _in_domain(pod: Pod, gang: GangStatus) -> Pod:
+        return with_spec(pod, node_selector={**pod.spec.node_selector, gang.topology_key: gang.domain})
+
+    def _nodes_for(self, step: AddNode | None, snapshot: Snapshot, lacking: Iterable[str]) -> int | None:
+        """Return how many such nodes these pods need, one after the other; None if new nodes are not enough."""
         run, number = Run(self.scheduler.on(snapshot), self.cycle.profile), 0
-        offered = with_less_allocatable(step.node, step.taken)
         for key in lacking:
             row = snapshot.pods.rows[key]
             decision = run.decide(row)
-            if not len(decision.choice):
+            if not len(decision.choice) and step is not None:
                 number += 1
+                offered = with_less_allocatable(step.node, step.taken)
                 run.cluster.add_node(another_like(offered, f"{offered.name}-{number}"))
                 decision = run.decide(row)
             if not len(decision.choice):
-                return 0
+                return None
             run.bind(row, decision.choice[0])
         return number
 

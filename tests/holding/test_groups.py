@@ -107,6 +107,22 @@ def test_a_group_is_placed_in_one_domain(
     assert group.lacks_room is not bool(fitting_domains)
 
 
+@pytest.mark.parametrize(
+    ("zones", "titles"),
+    [
+        ({"a": "x", "b": "y"}, ["add a node like a", "remove the topology constraint zone of PodGroup ml/g"]),
+        ({"a": "x"}, ["add a node like a"]),
+    ],
+)
+def test_a_group_that_fits_no_domain_needs_a_node_in_one_or_no_constraint(
+    zones: dict[str, str], titles: list[str]
+) -> None:
+    hosts = [node(name, cpu="4", zone=zone) for name, zone in zones.items()]
+    stored = [*hosts, member("m-0"), member("m-1"), pod_group(2, **ZONES)]
+    answer = kschedx.explain(kschedx.Snapshot.from_objects(stored), "ml/m-0", feature_gates=TOPOLOGY_PLACEMENT)
+    assert [fix.title for fix in answer.fixes] == titles
+
+
 def test_a_group_without_domains() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("a"), member("m-1"), pod_group(2, **ZONES)])
     group = kschedx.explain(snapshot, member("m-0"), feature_gates=TOPOLOGY_PLACEMENT).holding.group
