@@ -164,7 +164,7 @@ class PodFixes:
             yield Fix.untried(f"{more}, or lower its minMember from {least:,} to {members:,}")
         own = container_requests(self.cycle.pod.spec)
         requests = {each: resource_amount(each, amount) for each, amount in own.items()}
-        pods = max(scheduler.members - scheduler.running, 1)
+        pods = max(max(members, least) - scheduler.running, 1)
         for share in scheduler.queue_shares:
             needed = (share.allocated or 0) + pods * requests.get(share.resource, 0)
             if share.capability is None or needed <= share.capability or share.resource not in requests:

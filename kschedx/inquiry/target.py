@@ -11,9 +11,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.states import Paused, Refused
+from kschedx.controllers.states import NotObserved, Paused, Refused, Suspended
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
-from kschedx.controllers.workloads import Workload, member_rows, owners_in
+from kschedx.controllers.workloads import Workload, member_rows, owners_in, workload_of
 from kschedx.errors import InputError, Place, closest, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import note
@@ -296,16 +296,41 @@ def _held_by_kueue(snapshot: Snapshot, meant: _Reference) -> PodInQuestion | Non
 
 def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tuple[PodInQuestion, str, int]]:
     """Yield a pod, kind and name, and the number of pods of each custom resource without pods in a namespace, or in
-    all, that Kueue has not admitted."""
+    all: those that Kueue has not admitted, whose pods are refused, about which their controller reports a problem, or
+    whose group is Pending in Volcano."""
+    queued: set[tuple[str, str, str]] = set()
     for workload in snapshot.of(kueue.Workload):
         owner, namespace = workload.metadata.controller, workload.metadata.namespace
-        is_done = workload.has("Admitted") or workload.has("Finished")
-        if owner is None or is_done or not workload.spec.pod_sets or within not in (None, namespace):
+        if owner is not None:
+            queued.add((owner.kind, namespace, owner.name))
+        elif workload.metadata.owner_references:  # pods, which are listed themselves
             continue
-        own = _Reference(namespace=namespace, word=owner.kind.lower(), name=owner.name)
-        if owner.kind not in (*MAKING_PODS, "Pod") and not _custom_resource_rows(snapshot, own):
+        is_done = workload.has("Admitted") or workload.has("Finished")
+        if is_done or not workload.spec.pod_sets or within not in (None, namespace):
+            continue
+        kind, name = ("Workload", workload.metadata.name) if owner is None else (owner.kind, owner.name)
+        own = _Reference(namespace=namespace, word=kind.lower(), name=name)
+        if kind not in (*MAKING_PODS, "Pod") and not _custom_resource_rows(snapshot, own):
             number = sum(pod_set.count for pod_set in workload.spec.pod_sets)
-            yield pod_of_workload(workload), f"{owner.kind} {owner.name}", number
+            yield pod_of_workload(workload), f"{kind} {name}", number
+    groups = [it for it in snapshot.of(VolcanoPodGroup) if it.status.phase == "Pending"]
+    grouped = {
+        (owner.kind, it.metadata.namespace, owner.name) for it in groups for owner in it.metadata.owner_references
+    }
+    for (key, namespace, name), raw in snapshot.custom_resources.items():
+        kind = key.partition(".")[0]
+        metadata = stored_metadata(raw)
+        if within not in (None, namespace) or (kind, namespace, name) in queued or metadata.controller is not None:
+            continue
+        manifest: Json = msgspec.json.decode(raw)
+        state = workload_lifecycle(snapshot, manifest)
+        is_held = isinstance(state, Refused | NotObserved) or (isinstance(state, Suspended) and bool(state.queue))
+        is_held = is_held or (state is None and (kind, namespace, name) in grouped)
+        own = _Reference(namespace=namespace, word=kind.lower(), name=name)
+        if is_held and not _custom_resource_rows(snapshot, own):
+            for written in written_from_custom_resource(with_referenced_template(snapshot, manifest)):
+                number = 1 if written.count is None else written.count.number or 1
+                yield written, f"{workload_of(manifest).kind} {name}", number
 
 
 def pod_of_workload(workload: kueue.Workload) -> PodInQuestion:
@@ -314,7 +339,7 @@ def pod_of_workload(workload: kueue.Workload) -> PodInQuestion:
     belonging = {} if owners else {kueue.GROUP_LABEL: workload.metadata.name}  # labels that mark its pods
     metadata = replace(
         pod_set.template.metadata,
-        name=f"{owners[0].name if owners else workload.metadata.name}-{pod_set.name}",
+        name=f"{owners[0].name if owners else workload.metadata.name}-{pod_set.name}".lower(),
         namespace=workload.metadata.namespace,
         owner_references=owners,
         labels={**pod_set.template.metadata.labels, **belonging, kueue.PODSET_LABEL: pod_set.name},

@@ -129,6 +129,43 @@ def test_a_controller_that_reports_an_unschedulable_pod_leaves_the_pod_as_the_an
     assert "gets no new pods: its controller reports a problem" in fits.out
 
 
+def _group_of_volcano(phase: str) -> Manifest:
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "llm", "uid": "u", "controller": True}
+    metadata = {"name": "llm-1", "namespace": "ml", "ownerReferences": [owner]}
+    api = "scheduling.volcano.sh/v1beta1"
+    return {"apiVersion": api, "kind": "PodGroup", "metadata": metadata, "spec": {}, "status": {"phase": phase}}
+
+
+OF_QUEUE = changed(changed(JOB_SET, "spec.suspend", True), "metadata.labels", {"kueue.x-k8s.io/queue-name": "q"})
+OF_NO_QUEUE: Manifest = {
+    "apiVersion": "kueue.x-k8s.io/v1beta1",
+    "kind": "Workload",
+    "metadata": {"name": "bare", "namespace": "ml"},
+    "spec": {"queueName": "none", "podSets": [{"name": "Main", "count": 2, "template": TEMPLATE}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("objects", "text"),
+    [
+        ([VOLCANO, _group_of_volcano("Pending")], "ml/llm (Job.batch.volcano.sh) × 2"),
+        ([VOLCANO, _group_of_volcano("Completed")], ""),
+        ([VOLCANO], ""),
+        ([OF_QUEUE], "ml/llm (JobSet) × 4"),
+        ([changed(JOB_SET, "spec.suspend", True)], ""),
+        ([OF_NO_QUEUE], "ml/bare (Workload) × 2"),
+        ([{**KNATIVE, "status": condition("Ready", "False", "exceeded quota: dev")}], "ml/llm (Service.serving"),
+        ([{**KNATIVE, "status": condition("Ready", "True", "")}], ""),
+    ],
+)
+def test_a_list_has_the_custom_resources_that_are_kept_from_having_pods(
+    tmp_path: Path, objects: list[Manifest], text: str
+) -> None:
+    running = pod("other", namespace="ml", on="a", spec={**POD_SPEC, "nodeName": "a"})
+    result = run_why(tmp_path, "why", "--all-pending", objects=[*objects, running])
+    assert (result.code != 0, text in result.out) == (bool(text), True)
+
+
 def test_kinds_of_the_same_name_differ_by_group(tmp_path: Path) -> None:
     result = run_why(tmp_path, "why", "job.batch.volcano.sh/llm", objects=[VOLCANO])
     assert (result.code, "scheduled by Volcano" in result.out.splitlines()[0]) == (3, True)

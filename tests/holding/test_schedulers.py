@@ -176,7 +176,7 @@ def test_a_daemon_set_of_a_second_kube_scheduler_is_answered_by_an_event_of_its_
 @pytest.mark.parametrize(
     ("state", "capability", "fix"),
     [
-        ("Open", {"cpu": "4"}, "raise spec.capability.cpu of Queue q from 4 to 7"),
+        ("Open", {"cpu": "4"}, "raise spec.capability.cpu of Queue q from 4 to 15"),
         ("Open", {"cpu": "40"}, None),
         ("Closed", {}, "open Queue q"),
     ],
