@@ -12,6 +12,7 @@ from kschedx.controllers.kubelet_rejections import overuse_text
 from kschedx.controllers.state_causes import causes
 from kschedx.controllers.states import Lifecycle, ResizeHeld
 from kschedx.controllers.states import headline as state_headline
+from kschedx.explain.cycle_notes import untried_minutes, untried_text
 from kschedx.explain.hardware import unhealthy_devices, unhealthy_text
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.findings import Finding, NodeAffinityMismatch
@@ -74,7 +75,8 @@ def daemon_set_view(answer: DaemonSetAnswer) -> View:
     if answer.node:
         return _node_of_daemon_set_view(answer, answer.node)
     view = explanation_view(answer.explanation)
-    name, details = f"DaemonSet {answer.name}", () if answer.rollout is None else (rollout_text(answer.rollout),)
+    rollout = () if answer.rollout is None else (rollout_text(answer.rollout),)
+    name, details = f"DaemonSet {answer.name}", (*rollout, *_untried(answer))
     if answer.is_one_answer:
         headline = f"{name}: {_NO_NODES[answer.outcome]}"
         return replace(view, headline=headline, details=(view.headline, *view.details, *details))
@@ -96,6 +98,14 @@ def daemon_set_view(answer: DaemonSetAnswer) -> View:
             *((_AS_IF_NEW,) if answer.has_pod else ()),
         ),
     )
+
+
+def _untried(answer: DaemonSetAnswer) -> Iterator[str]:
+    """Yield that pods fit their nodes and bear no trace of kube-scheduler."""
+    awaited = (answer.awaited[name] for name in answer.runs if name in answer.awaited)
+    minutes = [each for subject in awaited if (each := untried_minutes(subject.snapshot, subject.pod))]
+    if minutes:
+        yield untried_text(count(len(minutes), "pod"), max(minutes))
 
 
 _ABOUT_MANIFEST = frozenset({

@@ -154,14 +154,29 @@ def test_a_node_has_its_own_fix(name: str, message: str, fix: str | None, tmp_pa
     assert re.search(rf"^  fix( 1)? +{fix}", result.out, re.MULTILINE) if fix else "fix" not in result.out
 
 
+def tied_to(name: str) -> Manifest:
+    """Return the pod of the DaemonSet that is pending for a node."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+    required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    waits = changed(changed(OWN, "spec.nodeName", ""), "spec.affinity", required)
+    return changed(waits, "metadata.ownerReferences", [OWNER])
+
+
+def test_a_pending_pod_without_a_trace_of_kube_scheduler(tmp_path: Path) -> None:
+    waits = changed(tied_to("free"), "metadata.creationTimestamp", "2026-01-01T08:00:00Z")
+    late = changed(small_pod("late", "1"), "metadata.creationTimestamp", "2026-01-01T09:00:00Z")
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("free"), waits, late, AGENT))
+    assert result.code == 0
+    assert "no condition or event shows that kube-scheduler has tried 1 pod in 60 minutes" in " ".join(
+        result.out.split()
+    )
+
+
 @pytest.mark.parametrize(("effect", "pending"), [("NoSchedule", 1), ("NoExecute", 0)])
 def test_a_pending_pod_on_a_node_that_is_tainted_since(effect: str, pending: int, tmp_path: Path) -> None:
     """The controller creates no pod there, and keeps one that exists unless the taint has the effect NoExecute."""
-    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["new"]}]}
-    required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
-    waits = changed(changed(OWN, "spec.nodeName", ""), "spec.affinity", required)
-    own = changed(waits, "metadata.ownerReferences", [OWNER])
-    cluster = write(tmp_path, machine("free"), machine("new", taints=(f"init=a:{effect}",)), own, AGENT)
+    nodes = machine("free"), machine("new", taints=(f"init=a:{effect}",))
+    cluster = write(tmp_path, *nodes, tied_to("new"), AGENT)
     result = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
     assert result.code == pending
     assert ("1 pod stays pending" in result.out) is bool(pending)
