@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,7 +40,16 @@ from kschedx.snapshot.columns import (
 )
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _ERROR = int(Code.ERROR)  # numpy is slow with enum members
+
+
+@lru_cache(maxsize=64)
+def _success(count: int) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
+    """Return the codes and reasons of nodes that all pass, read-only."""
+    return np.broadcast_to(np.int8(Code.SUCCESS), count), np.broadcast_to(np.int32(0), count)
 
 
 class _FilterColumn:
@@ -72,8 +83,7 @@ class _FilterColumn:
     def put_success(self, count: int) -> None:
         """Pass all nodes, because the plugin does not run."""
         self._verdicts = None
-        self.codes = np.broadcast_to(np.int8(Code.SUCCESS), count)
-        self.reason = np.broadcast_to(np.int32(0), count)
+        self.codes, self.reason = _success(count)
         self.reasons, self._number = [()], {}
 
     def put_rows(self, rows: TableRows, verdicts: Verdicts) -> bool:

@@ -6,6 +6,7 @@ The other implementation is `legacy.scheduler`. `kschedx.schedulers` picks the o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
@@ -85,6 +86,11 @@ class Scheduler(Protocol):
         ...
 
 
+@cache
+def _default_config(release: Release) -> SchedulerConfig:
+    return load_profiles(None, release)
+
+
 class FrameworkScheduler:
     """The scheduler of the scheduling framework: a `Framework` for each profile, created when a pod first needs it."""
 
@@ -106,7 +112,8 @@ class FrameworkScheduler:
     ) -> Self:
         """Return a scheduler with a KubeSchedulerConfiguration, as parsed from YAML or JSON; None is the default.
         Raises `ConfigError`."""
-        return cls(load_profiles(config, release), release, snapshot, ask)
+        loaded = _default_config(release) if config is None else load_profiles(config, release)
+        return cls(loaded, release, snapshot, ask)
 
     def without_unknown_plugins(self) -> Self:
         config = replace(self.config, without_unknown_plugins=True)

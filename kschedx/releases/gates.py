@@ -480,7 +480,8 @@ class _GateSpec(Struct, frozen=True, kw_only=True):
     locked: bool
 
 
-def specs(version: str) -> dict[str, _GateSpec]:
+@cache
+def specs(version: str) -> Mapping[str, _GateSpec]:
     """Return the gates that exist in a minor version."""
     return {gate: spec for gate, spec in _ever(version).items() if spec.stage != _REMOVED}
 

@@ -169,7 +169,7 @@ PLACEMENT_POINTS = ("placementGenerate", "placementScore")
 """The extension points that only a pod group passes; a configuration may name them."""
 
 
-class Release(Struct, frozen=True, kw_only=True):
+class Release(Struct, frozen=True, kw_only=True, eq=False):
     """A Kubernetes version with its feature gates resolved. Plugins never compare versions: they call `enabled(gate)`,
     take a text from `messages`, or read a fact of `behaviour`."""
 
