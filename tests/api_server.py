@@ -157,6 +157,7 @@ def _namespace(manifest: Manifest) -> object:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body are two packets, and the second would wait 40 ms
     api: FakeApiServer
 
     def answer(self) -> None:

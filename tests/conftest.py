@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from collections import Counter
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,10 +52,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             cases[name] += 1
 
 
-def pytest_collection_finish() -> None:
-    """Exclude the objects of thousands of collected tests from garbage collection."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Exclude the objects of thousands of collected tests from garbage collection, which is idle until then."""
+    gc.disable()
+    collected = yield
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+    gc.enable()
+    return collected
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -69,7 +69,7 @@ class Story:
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-    result: dict[str, Any] = yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+    result: dict[str, Any] = yaml.load((ROOT / path).read_bytes(), yaml.CSafeLoader)
     return result
 
 
