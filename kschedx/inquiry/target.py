@@ -578,10 +578,8 @@ def selected_pod(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion | 
     marked = pods.labels.where(selector.matches) & pods.in_namespace(reference.namespace) & ~pods.finished
     rows: Sequence[int] = np.flatnonzero(marked).tolist()
     if rows:
-        ready = [condition_of(pods.statuses[row].conditions, "Ready", "True") is not None for row in rows]
-        return next(
-            _pending_or_last(pods, [row for row, is_ready in zip(rows, ready, strict=True) if not is_ready] or rows)
-        )
+        unready = [row for row in rows if condition_of(pods.statuses[row].conditions, "Ready", "False") is not None]
+        return next(_pending_or_last(pods, [row for row in rows if row in pods.pending] or unready or rows))
     for (kind, namespace, name), raw in snapshot.workloads.items():
         labels = map_at(msgspec.json.decode(raw), "spec", "template", "metadata", "labels")
         is_top = namespace == reference.namespace and stored_metadata(raw).controller is None

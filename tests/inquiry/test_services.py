@@ -27,7 +27,7 @@ def service(**selector: str) -> Manifest:
 
 def pod(name: str, node: str = "", *, namespace: str = "default", ready: bool = True, **labels: str) -> Manifest:
     spec: dict[str, Any] = {"nodeName": node, "containers": [{"name": "app", "image": "app"}]}
-    conditions = [{"type": "Ready", "status": str(ready)}] if node else []
+    conditions = [{"type": "Ready", "status": str(ready), "reason": "ContainersNotReady"}] if node else []
     return {
         "apiVersion": "v1",
         "kind": "Pod",
