@@ -25,6 +25,9 @@ EXCEEDED = lazy_pattern(
 """The part of a refusal that names the quota and its amounts."""
 
 
+_Amounts = dict[str, dict[str, dict[str, str]]]  # container to `requests` and `limits` to resource to amount
+
+
 class RaisedQuota(Struct, frozen=True, kw_only=True):
     title: str  # `pods from 2 to 5 in ResourceQuota q`
     command: str
@@ -35,10 +38,7 @@ class RaisedQuota(Struct, frozen=True, kw_only=True):
 def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods: int) -> RaisedQuota:
     """Return a quota with its usage plus the requests of so many pods, and the snapshot with it."""
     name = match["quota"]
-    requested, used, limited = (
-        dict(part.split("=", 1) for part in match[key].split(",") if "=" in part)
-        for key in ("requested", "used", "limited")
-    )
+    requested, used, limited = _amounts_of(match)
     quotas = snapshot.of(ResourceQuota)
     own = next(
         (quota for quota in quotas if quota.metadata.name == name and quota.metadata.namespace == namespace),
@@ -77,15 +77,43 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
     )
 
 
+def _amounts_of(match: re.Match[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Return what was requested, used, and limited, by resource."""
+    requested, used, limited = (
+        dict(part.split("=", 1) for part in match[key].split(",") if "=" in part)
+        for key in ("requested", "used", "limited")
+    )
+    return requested, used, limited
+
+
+def amounts_within(containers: Sequence[tuple[str, Mapping[str, object]]], match: re.Match[str], pods: int) -> _Amounts:
+    """Return what a quota has left for each of so many pods, if their only container requests more than the whole
+    quota; empty if the quota would suffice for one without other pods."""
+    requested, used, limited = _amounts_of(match)
+    wanted: _Amounts = {}
+    if len(containers) != 1:
+        return wanted
+    [(name, container)] = containers
+    for key, amount in requested.items():
+        side, _, resource = key.rpartition(".")
+        hard, taken = (parse_quantity(each.get(key, "0")).scaled_value(-3) for each in (limited, used))
+        left, total = (hard - taken) // pods, parse_quantity(amount)
+        is_stated = resource in map_at(container, "resources", side or "requests")
+        if not is_stated or left <= 0 or total.scaled_value(-3) <= hard:
+            return {}
+        wanted.setdefault(name, {}).setdefault(side or "requests", {})[resource] = format_like(total, left)
+    return wanted
+
+
 def below_defaults(
     containers: Sequence[tuple[str, Mapping[str, object]]],
     ranges: Iterable[LimitRange],
     requested: str,
     usual: Mapping[str, str],
-) -> tuple[dict[str, dict[str, dict[str, str]]], tuple[str, ...]]:
+) -> tuple[_Amounts, tuple[str, ...]]:
     """Return the usual amounts of what a quota refuses for containers that get more of it from LimitRanges, by
     container, `requests` or `limits`, and resource, and the names of the LimitRanges."""
-    wanted: dict[str, dict[str, dict[str, str]]] = {}
+    wanted: _Amounts = {}
     names: dict[str, None] = {}
     for (side, _, resource), limit_range in product(
         (part.partition("=")[0].rpartition(".") for part in requested.split(",")), ranges

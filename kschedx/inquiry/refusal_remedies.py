@@ -39,7 +39,7 @@ from kschedx.explain.setup import Subject
 from kschedx.fixes.changes import apply_patch
 from kschedx.fixes.owners import ClaimTemplate, owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
-from kschedx.fixes.raised_quota import EXCEEDED, below_defaults, format_like, raised_quota
+from kschedx.fixes.raised_quota import EXCEEDED, amounts_within, below_defaults, format_like, raised_quota
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.stopped_pod import Patch, StoppedPod, fix_with_outcome
 from kschedx.kube.conditions import condition_of
@@ -465,6 +465,8 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         fixes = [without, self._raised_quotas(match)]
         yield from fixes if match["limited"].endswith("=0") else reversed(fixes)
         yield self._below_defaults(match)
+        patch, phrases = self._resources(amounts_within([it[1:] for it in self._containers()], match, self.count))
+        yield self._patch_fix(f"lower {', '.join(phrases)}", patch) if patch else None
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})

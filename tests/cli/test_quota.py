@@ -49,6 +49,19 @@ def run_why(tmp_path: Path, manifest: Manifest, *more: Manifest) -> tuple[int, s
     return result.code, result.out
 
 
+@pytest.mark.parametrize(
+    ("cpu", "replicas", "expected"),
+    [("12", 1, "lower requests.cpu of container c to 500m"), ("12", 2, "to 250m"), ("1", 1, None)],
+)
+def test_a_pod_that_exceeds_the_whole_quota(tmp_path: Path, cpu: str, replicas: int, expected: str | None) -> None:
+    """Of a smaller pod, other pods have to give way, or the quota is raised."""
+    spec: Manifest = {"containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": cpu}}}]}
+    code, out = run_why(tmp_path, workload("Deployment", spec, replicas=replicas), QUOTA)
+    assert code == 1
+    assert f"raise cpu from 10 to {9500 + replicas * int(cpu) * 1000}m in ResourceQuota q" in out
+    assert expected in out if expected else "lower requests.cpu" not in out
+
+
 def test_a_limit_range_that_sets_what_exceeds_the_quota(tmp_path: Path) -> None:
     """The manifest does not show the default. The second container has its own request."""
     own = {"name": "d", "image": "d", "resources": {"requests": {"cpu": "100m"}}}
