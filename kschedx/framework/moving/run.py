@@ -285,7 +285,11 @@ class Run:
     def cycle(self, row: int) -> Cycle:
         """Return the whole cycle of a pending pod, as `schedule` returns it for the current cluster. Raises
         `ConfigError` if no profile has its schedulerName."""
-        return self.scheduler.schedule(self.cluster.pods[row], self._profile)
+        pod, scheduler = self.cluster.pods[row], self.scheduler
+        framework = None if self._preempts else scheduler.framework(self.profile_of(row))
+        if framework is None:
+            return scheduler.schedule(pod, self._profile)
+        return EquivalenceClass(framework, pod, preempts=False).cycle(pod)
 
     def decide(self, row: int, placement: ClusterRows | None = None) -> Decision:
         """Return the decision about a pending pod, at the cost of what has moved since a pod of the class was
