@@ -44,8 +44,8 @@ from kschedx.explain.pod_selectors import (
 )
 from kschedx.explain.preemption_causes import counted_nominees, lost_nomination, preempted_before
 from kschedx.framework.cycle import Cycle
-from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, NodePool
-from kschedx.kube.conditions import condition_of
+from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, ComputeClass, NodePool
+from kschedx.kube.conditions import condition_of, condition_text
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.documents import Target
 from kschedx.kube.escaping import shell_command
@@ -57,6 +57,7 @@ from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import Operator, compile_selector
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim, identifying_parts
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod
+from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
@@ -119,8 +120,31 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
         *waiting_groups(cycle, findings),
         *refused_members(cycle),
     ]
-    causes += [*_virtual(cycle), *_unregistered_drivers(diagnosis), *_unpublished_capacity(cycle, findings)]
+    causes += [
+        *_compute_class(cycle),
+        *_virtual(cycle),
+        *_unregistered_drivers(diagnosis),
+        *_unpublished_capacity(cycle, findings),
+    ]
     return tuple(dict.fromkeys((*causes, *_reported_provisioning(cycle))))
+
+
+_COMPUTE_CLASS = "cloud.google.com/compute-class"
+
+
+def _compute_class(cycle: Cycle) -> Iterator[RootCause]:
+    """Yield that a pod of GKE selects a ComputeClass that is misspelled, or that reports a problem."""
+    name = cycle.pod.spec.node_selector.get(_COMPUTE_CLASS, "")
+    classes = {it.name: it for it in cycle.snapshot.of(ComputeClass)} if name else {}
+    if name in classes:
+        conditions = classes[name].status.conditions
+        untrue = [condition for condition in conditions if condition.status == "False" and condition.message]
+        for condition in untrue[:1]:
+            text = f"ComputeClass {name}: {condition_text(condition)}"
+            yield root_cause(text, f"correct ComputeClass {name}", by_default=FixGroup.CLUSTER)
+    elif meant := nearest_name(name, classes):
+        text = f"there is no ComputeClass {name} (did you mean {meant}?)"
+        yield root_cause(text, f"require {_COMPUTE_CLASS}={meant} instead of {name}")
 
 
 class NewerTemplate(Struct, frozen=True, kw_only=True):

@@ -40,13 +40,16 @@ from kschedx.inquiry.node_scaling import (
     limit_flag,
     other_ways,
 )
-from kschedx.kube.autoscalers import OpenShiftMachineSet
+from kschedx.kube.autoscalers import OpenShiftMachineSet, ProvisioningRequest
+from kschedx.kube.conditions import Condition, condition_of, condition_text
 from kschedx.kube.documents import Document, Json, part_of
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.kinds import name_of
 from kschedx.kube.names import ZONE, is_extended_resource
 from kschedx.kube.resources import pod_request
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Pod, Taint
+from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.simulate.changes import set_cordon
@@ -90,6 +93,40 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         """The ProvisioningRequest that the pod consumes, `namespace/name`; empty if it consumes none."""
         name = consumed_request(self.pod.metadata.annotations)
         return "" if name is None else f"{self.pod.metadata.namespace}/{name}"
+
+    @property
+    def _request_condition(self) -> Condition | None:
+        """What keeps the pod's ProvisioningRequest from providing nodes: its failure or end, or what it waits for."""
+        named = tuple(self.consumed_request.split("/"))
+        requests = (it for it in self.autoscaler.snapshot.of(ProvisioningRequest) if name_of(it) == named)
+        conditions = [condition for request in requests for condition in request.status.conditions]
+        ended = (condition_of(conditions, kind, "True") for kind in ("Failed", "BookingExpired", "CapacityRevoked"))
+        waits = (condition_of(conditions, kind, "False", "Unknown") for kind in ("Accepted", "Provisioned"))
+        return next(filter(None, (*ended, *waits)), None)
+
+    @property
+    def request_state(self) -> str:
+        """`Failed=True (FailedToProvision): Capacity is not found` of the pod's ProvisioningRequest; empty if no
+        condition keeps it from providing nodes."""
+        condition = self._request_condition
+        return "" if condition is None else condition_text(condition)
+
+    @property
+    def _request_repair(self) -> tuple[str, str]:
+        """The title and the command of a fix: only the ProvisioningRequest provisions nodes for its pods."""
+        namespace, _, name = self.consumed_request.partition("/")
+        named = f"ProvisioningRequest {self.consumed_request}"
+        snapshot, condition = self.autoscaler.snapshot, self._request_condition
+        known = [it.name for it in snapshot.of(ProvisioningRequest) if it.metadata.namespace == namespace]
+        title = f"check {named}, which provisions the nodes for the pod"
+        if known and name not in known:
+            near = nearest_name(name, known)
+            title = f"create {named}, which does not exist{f', or consume {near}' if near else ''}"
+        elif condition is not None and condition.status == "True":
+            title = f"recreate {named}, and the pod after it is provisioned"
+        elif condition is not None:
+            title = f"wait for {named}, or request less capacity in it"
+        return title, shell_command("kubectl describe provisioningrequest {} -n {}", name, namespace)
 
     @property
     def event(self) -> str:
@@ -144,7 +181,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
             title = f"wait for the node of node group {group_title(self._starting_group)} that is starting"
             yield trial.fix(title, scaling.node_of(self._starting_group))
         elif scaling.pod.outcome is PodOutcome.CONSUMES_REQUEST:
-            yield autoscaler_fix(*_request_repair(self.consumed_request))
+            yield autoscaler_fix(*self._request_repair)
         yield from self._without_template(trial)
         failing = [group for group in scaling.groups if group.fails_to_register and (group.fits or group.is_unknown)]
         for group in failing:
@@ -183,13 +220,6 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
 
 
 _LONGEST_CODE = 40  # the maximum characters of an error's code, such as `InsufficientInstanceCapacity`
-
-
-def _request_repair(request: str) -> tuple[str, str]:
-    """Return the title and the command of a fix: only the ProvisioningRequest provisions nodes for its pods."""
-    namespace, _, name = request.partition("/")
-    title = f"check ProvisioningRequest {request}, which provisions the nodes for the pod"
-    return title, shell_command("kubectl describe provisioningrequest {} -n {}", name, namespace)
 
 
 class _GroupTrial(ScalingTrial, frozen=True, kw_only=True):

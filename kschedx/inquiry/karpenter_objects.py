@@ -18,7 +18,7 @@ from kschedx.inquiry.node import NodeAnswer
 from kschedx.inquiry.node_scaling import NO_CAPACITY, autoscaler_fix, reported_by_karpenter
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion, drain_facts, drain_fixes
 from kschedx.inquiry.pool_scaling import PoolScaling, limits_text, requirement_fixes, with_pool
-from kschedx.karpenter.catalogue import condition_text, node_class_faults, node_class_of, unmet_requirements
+from kschedx.karpenter.catalogue import node_class_faults, node_class_of, unmet_requirements
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PoolVerdict
 from kschedx.karpenter.disruption import NodeDisruption, disruptions
 from kschedx.karpenter.headlines import pool_headline, untried_text
@@ -33,7 +33,7 @@ from kschedx.kube.autoscalers import (
     NodeClaim,
     NodePool,
 )
-from kschedx.kube.conditions import TimedCondition, condition_of
+from kschedx.kube.conditions import TimedCondition, condition_of, condition_text
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch

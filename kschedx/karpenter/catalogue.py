@@ -65,7 +65,7 @@ from kschedx.kube.autoscalers import (
     NodeOverlay,
     NodePool,
 )
-from kschedx.kube.conditions import TimedCondition
+from kschedx.kube.conditions import TimedCondition, condition_text
 from kschedx.kube.devices import ResourceSliceSpec
 from kschedx.kube.documents import API_VERSION
 from kschedx.kube.names import INSTANCE_TYPE, REGION, ZONE
@@ -576,12 +576,6 @@ def unready_text(snapshot: Snapshot, pool: NodePool) -> str:
     text = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
     faults = (f"{kind} {condition_text(fault)}" for fault in node_class_faults(snapshot, pool))
     return "; ".join(filter(None, (text, *faults)))
-
-
-def condition_text(condition: TimedCondition) -> str:
-    """Return `SubnetsReady=False (SubnetsNotFound): no subnet matches`, with the whole message."""
-    reason = f" ({condition.reason})" if condition.reason else ""
-    return f"{condition.type}={condition.status}{reason}{f': {condition.message}' if condition.message else ''}"
 
 
 def _reservations(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:

@@ -640,6 +640,16 @@ class _CapacityBufferSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     scalable_ref: _ScalableRef | None = None
 
 
+class ProvisioningRequest(KubernetesObject, frozen=True, kw_only=True):
+    status: ObjectStatus = ObjectStatus()
+
+
+class ComputeClass(KubernetesObject, frozen=True, kw_only=True):
+    """GKE's list of machines, by precedence, of which it creates nodes for pods that select the class."""
+
+    status: ObjectStatus = ObjectStatus()
+
+
 class _CapacityBufferStatus(Struct, frozen=True, kw_only=True):
     replicas: Int32 | None = None
     conditions: tuple[TimedCondition, ...] = ()

@@ -47,6 +47,12 @@ def condition_of(conditions: Iterable[_C], kind: str, *statuses: str) -> _C | No
     )
 
 
+def condition_text(condition: Condition) -> str:
+    """Return `SubnetsReady=False (SubnetsNotFound): no subnet matches`, with the whole message."""
+    reason = f" ({condition.reason})" if condition.reason else ""
+    return f"{condition.type}={condition.status}{reason}{f': {condition.message}' if condition.message else ''}"
+
+
 def reports_ready(conditions: Iterable[Condition]) -> bool:
     """Return whether the condition Ready is True or absent, as in handwritten manifests."""
     return all(condition.status == "True" for condition in conditions if condition.type == "Ready")

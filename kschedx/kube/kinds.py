@@ -385,6 +385,15 @@ _ROWS = (
         name="CapacityBuffer", group=autoscalers.BUFFER_GROUP, versions=("v1beta1", "v1alpha1"), is_namespaced=True,
         record=autoscalers.CapacityBuffer, leaves="which capacity Karpenter keeps free",
     ),
+    ResourceKind(
+        name="ProvisioningRequest", group=autoscalers.BUFFER_GROUP, versions=_SINCE_BETA, is_optional=True,
+        record=autoscalers.ProvisioningRequest, addon="cluster-autoscaler",
+        leaves="whether ProvisioningRequests are provisioned",
+    ),
+    ResourceKind(
+        name="ComputeClass", group="cloud.google.com", is_namespaced=False, is_optional=True,
+        record=autoscalers.ComputeClass, addon="GKE", leaves="which classes of machines GKE creates",
+    ),
     ResourceKind(name="PodTemplate", is_optional=True, record=types.PodTemplate, addon="Karpenter"),
     _karpenter(
         name="EC2NodeClass", group=autoscalers.AWS, record=autoscalers.EC2NodeClass,

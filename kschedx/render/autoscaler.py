@@ -36,7 +36,9 @@ def _sentence(of_groups: GroupScaling) -> str:
             cutoff = flags.expendable_pods_priority_cutoff
             return f"ignores the pod: priority {priority} is below --expendable-pods-priority-cutoff={cutoff}"
         case PodOutcome.CONSUMES_REQUEST:
-            return f"ignores the pod: it consumes ProvisioningRequest {of_groups.consumed_request}"
+            state = of_groups.request_state
+            consumes = f"it consumes ProvisioningRequest {of_groups.consumed_request}"
+            return f"ignores the pod: {consumes}{f', {state}' if state else ''}"
         case PodOutcome.SCHEDULABLE:
             coming = ", a node that is starting" if pod.is_on_upcoming else ""
             return f"adds no node: by its own simulation the pod fits {pod.node}{coming}"

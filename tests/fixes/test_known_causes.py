@@ -838,6 +838,14 @@ ITS_NODE = {"matchFields": [{"key": "metadata.name", "operator": "In", "values":
 PINNED = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ITS_NODE]}}}
 
 
+COMPUTE_CLASS = "cloud.google.com/compute-class"
+
+
+def compute_class(name: str, **health: str) -> Manifest:
+    status = {"conditions": [{"type": "Health", "status": "True", **health}]}
+    return {"apiVersion": "cloud.google.com/v1", "kind": "ComputeClass", "metadata": {"name": name}, "status": status}
+
+
 def registered(name: str, *topology_keys: str) -> Manifest:
     """Return the CSINode of a node, with the driver if it has topology keys."""
     driver = {"name": DISK, "nodeID": name, "topologyKeys": list(topology_keys)}
@@ -934,6 +942,22 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             "EKS Fargate creates each node for a pod that it selects, and it has not selected this pod",
             "create a Fargate profile that selects namespace default and the pod's labels, and recreate the pod",
             id="no Fargate profile",
+        ),
+        pytest.param(
+            [node("a"), compute_class("perf"), pod("me", nodeSelector={COMPUTE_CLASS: "pref"})],
+            "there is no ComputeClass pref (did you mean perf?)",
+            f"require {COMPUTE_CLASS}=perf instead of pref",
+            id="a ComputeClass that does not exist",
+        ),
+        pytest.param(
+            [
+                node("a"),
+                compute_class("perf", status="False", reason="NodePoolMissing", message="no pool x"),
+                pod("me", nodeSelector={COMPUTE_CLASS: "perf"}),
+            ],
+            "ComputeClass perf: Health=False (NodePoolMissing): no pool x",
+            "correct ComputeClass perf",
+            id="a ComputeClass with a problem",
         ),
         pytest.param(
             [

@@ -14,6 +14,7 @@ from kschedx.controllers.states import headline
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import extender_failure
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.group_scaling import GroupScaling
 from kschedx.kube.workloads import has_template
 from kschedx.render.fixes import fix_views
 from kschedx.render.outcome import causes, roots
@@ -781,3 +782,48 @@ def test_a_node_is_labeled_with_its_zone_if_the_pod_may_run_there(running: int) 
     me = pod("me", labels={"app": "web"}, topologySpreadConstraints=[own])
     fixes = explained(*full, *others, node("c", providerID="aws:///1/i-0"), me).fixes
     assert any(fix.title.startswith("label c") for fix in fixes) is (not running)
+
+
+@pytest.mark.parametrize(
+    ("name", "conditions", "state", "first"),
+    [
+        (
+            "big",
+            [("Accepted", "True", ""), ("Failed", "True", "no capacity")],
+            "Failed=True: no capacity",
+            "recreate ProvisioningRequest default/big, and the pod after it is provisioned",
+        ),
+        (
+            "big",
+            [("Accepted", "True", ""), ("Provisioned", "False", "not found")],
+            "Provisioned=False: not found",
+            "wait for ProvisioningRequest default/big, or request less capacity in it",
+        ),
+        (
+            "big",
+            [("Accepted", "True", ""), ("Provisioned", "True", "")],
+            "",
+            "check ProvisioningRequest default/big, which provisions the nodes for the pod",
+        ),
+        ("bigg", [], "", "create ProvisioningRequest default/big, which does not exist, or consume bigg"),
+    ],
+)
+def test_a_provisioning_request_is_named_with_what_keeps_it(
+    name: str, conditions: list[tuple[str, str, str]], state: str, first: str
+) -> None:
+    health = {"status": "Healthy", "cloudProviderTarget": 1, "maxSize": 3}
+    groups = [{"name": "new", "health": health, "scaleUp": {"status": "NoActivity"}}]
+    status = autoscaler_status(json.dumps({"autoscalerStatus": "Running", "nodeGroups": groups}))
+    provisioning: Manifest = {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": name, "namespace": "default"},
+        "status": {"conditions": [dict(zip(("type", "status", "message"), it, strict=True)) for it in conditions]},
+    }
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waiting = {**asking("me", cpu="9"), "status": {"phase": "Pending", "conditions": [unschedulable]}}
+    at(waiting, "metadata")["annotations"] = {"autoscaling.x-k8s.io/consume-provisioning-request": "big"}
+    answer = explained(node("a", allocatable={"cpu": "4", "pods": "9"}), status, provisioning, waiting)
+    scaling = answer.scalings[0]
+    assert isinstance(scaling, GroupScaling)
+    assert (scaling.request_state, answer.fixes[0].title) == (state, first)
