@@ -117,14 +117,15 @@ _AUTOSCALERS = (("autoscaler", "cluster-autoscaler", _autoscaler), ("karpenter",
 """The key, the name, and the function that loads it, in the order of documents and screens."""
 
 
-def scalings_of(autoscalers: Iterable[NodeAutoscaler], pod: Pod) -> Iterator[NodeScaling]:
-    """Yield the decision of each autoscaler about a pod that fits no node; none about other pods."""
+def scalings_of(autoscalers: Iterable[NodeAutoscaler], pod: Pod, *, is_changed: bool) -> Iterator[NodeScaling]:
+    """Yield the decision of each autoscaler about a pod that fits no node; none about other pods. `is_changed`: whether
+    the question changes the cluster, so that no event is about it."""
     for autoscaler in autoscalers:
         if autoscaler.name == "Karpenter":
             from kschedx.inquiry.pool_scaling import PoolScaling
 
             if (provisioning := autoscaler.explain(pod)) is not None:
-                yield PoolScaling(autoscaler=autoscaler, decision=provisioning, pod=pod)
+                yield PoolScaling(autoscaler=autoscaler, decision=provisioning, pod=pod, is_changed=is_changed)
         elif (scaling := autoscaler.explain(pod)) is not None:
             from kschedx.inquiry.group_scaling import GroupScaling
 

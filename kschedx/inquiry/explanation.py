@@ -24,7 +24,7 @@ from kschedx.explain.cycle_notes import RECORDED
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.kubelet import bound_by_hand
-from kschedx.explain.notes import Note, RunsAlready, note
+from kschedx.explain.notes import AFTER_CHANGES, TRIED, Note, RunsAlready, note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.autoscalers import autoscaler_document, scalings_of
@@ -269,7 +269,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @cached_property
     def scalings(self) -> tuple[NodeScaling, ...]:
         """The decision of each autoscaler about a pod that fits no node; none if the pod fits."""
-        return tuple(scalings_of(self.autoscalers, self._rejected_pod))
+        is_changed = any(each.id in (AFTER_CHANGES, TRIED) for each in self.first_notes)
+        return tuple(scalings_of(self.autoscalers, self._rejected_pod, is_changed=is_changed))
 
     @property
     def _rejected_pod(self) -> Pod:

@@ -11,6 +11,7 @@ from operator import attrgetter
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.errors import InputError
 from kschedx.findings import RequirementMatch
 from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.node_remedies import is_of_provider
@@ -69,11 +70,13 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import QuantityFormat, Unit
 from kschedx.kube.resources import SPEC_ALONE
+from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import NodeCondition, Pod, Taint
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import count, list_names
 
+_REPEATED_WITHIN = 10 * 60 * 10**9  # Karpenter reports a pod that stays pending again
 _MOST_TYPES = 4  # instance types for which a limit is raised, smallest first
 _OF_TYPES = lazy_pattern(r"/(instance-|sku-)")  # keys of requirements that restrict the instance types of a NodePool
 
@@ -84,15 +87,29 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
     autoscaler: Karpenter
     decision: PodProvisioning
     pod: Pod
+    is_changed: bool = False  # whether the question changes the cluster
 
     @property
     def adds_node(self) -> bool:
-        return bool(self.decision.pool)
+        return bool(self.decision.pool) and not self.denial
 
     @property
     def progress(self) -> str:
         """What is in progress for the pod; empty if nothing is."""
-        return f"Karpenter adds a node of NodePool {self.decision.pool}" if self.decision.pool else ""
+        return f"Karpenter adds a node of NodePool {self.decision.pool}" if self.adds_node else ""
+
+    @cached_property
+    def denial(self) -> str:
+        """Karpenter's own recent message that it adds no node for the pod, although it would by what the dump holds:
+        availability, for one, is not in it."""
+        event = self.autoscaler.snapshot.karpenter_events.get(self.pod.key)
+        if event is None or self.is_changed or not self.decision.pool:
+            return ""
+        try:
+            taken = nanoseconds(self.autoscaler.snapshot.taken.removesuffix(" or later"))
+            return event.message if taken - nanoseconds(event.last_seen) < _REPEATED_WITHIN else ""
+        except InputError:
+            return ""
 
     @cached_property
     def reports(self) -> dict[str, str]:
@@ -102,7 +119,9 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         of_pod = snapshot.karpenter_events.get(self.pod.key)
         unsure = [pool.name for pool in provisioning.pools if pool.certainty is LaunchCertainty.UNKNOWN]
         reports: dict[str, str] = {}
-        if of_pod is not None and unsure and not provisioning.pool:
+        if self.denial:
+            reports[""] = self.denial
+        elif of_pod is not None and unsure and not provisioning.pool:
             reports[unsure[0] if len(unsure) == 1 else ""] = of_pod.message
         for (kind, _, name), event in snapshot.failed_creates.items():
             pool = name.rpartition("-")[0]  # NodeClaims are named after their NodePool
@@ -175,6 +194,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             if self._registration_fault is not None:
                 command = shell_command("kubectl get nodeclaims -l karpenter.sh/nodepool={}", provisioning.pool)
                 yield autoscaler_fix(f"repair how nodes of NodePool {provisioning.pool} join the cluster", command)
+        if self.adds_node:
             title = f"wait for Karpenter: it adds a node to NodePool {provisioning.pool}, if the cloud has capacity"
             is_own = self.pod.key in karpenter.snapshot.pods.rows
             helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None

@@ -144,8 +144,9 @@ def decision_words(of_pools: PoolScaling, recorded: RecordedEvent | None) -> Dec
     message = "" if recorded is None else recorded.message
     version = karpenter.settings.rules_version
     measured = "" if version in MEASURED else ", as published and not measured"
+    denied = "reports that it adds no node; by the dump it " if of_pools.denial else ""
     return DecisionWords(
-        sentence=_sentence(karpenter, provisioning),
+        sentence=f"{denied}{_sentence(karpenter, provisioning)}",
         places=_places(of_pools),
         noun="NodePool",
         event=provisioning.event,

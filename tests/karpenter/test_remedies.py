@@ -195,6 +195,29 @@ def test_a_volume_that_the_dump_lacks_may_decide_about_the_new_node(tmp_path: Pa
     assert expected in [fix.title for fix in kschedx.explain(snapshot, "default/web").fixes]
 
 
+@pytest.mark.parametrize(("minute", "is_denied"), [("55", True), ("30", False)])
+def test_what_karpenter_itself_reports_now_is_not_contradicted(minute: str, is_denied: bool) -> None:
+    """It repeats its event while the pod stays pending. The dump does not hold which types are available."""
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "web.1", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
+        "reason": "FailedScheduling",
+        "message": 'Failed to schedule pod, incompatible with nodepool "general", no instance type has enough room',
+        "source": {"component": "karpenter"},
+        "lastTimestamp": f"2026-01-01T08:{minute}:00Z",
+    }
+    target = pod()
+    target["metadata"]["creationTimestamp"] = "2026-01-01T09:00:00Z"
+    snapshot = kschedx.Snapshot.from_objects([pool(), node_class("eu-1a"), node(), target, event])
+    result = kschedx.explain(snapshot, "default/web")
+    wait = "wait for Karpenter: it adds a node to NodePool general, if the cloud has capacity"
+    advice = "allow larger or other instance types in NodePool general: Karpenter reports that none fits"
+    assert result.fixes[0].title == (advice if is_denied else wait)
+    assert result.is_scaled_up is not is_denied
+
+
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_reached_limit_that_karpenter_reports_as_well_is_one_fix(is_known: bool) -> None:
     event = {
