@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _AMOUNTS = frozenset({"allocatable", "capacity", "requested"})
 _QUOTA = re.compile(r"(.*(?:resources: |max cluster ))(.+?)( limit reached)?")
 
 
+@cache
 def cases() -> list[Json]:
     text = gzip.decompress((Path(__file__).parent / "cases.jsonl.gz").read_bytes())
     return [json.loads(line) for line in text.splitlines()]
