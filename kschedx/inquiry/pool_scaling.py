@@ -61,10 +61,11 @@ from kschedx.kube.autoscalers import (
     NODE_POOL_API,
     NodeClaim,
     NodeClaimTemplate,
+    NodeOverlay,
     NodePool,
     NodeSelectorRequirementWithMinValues,
 )
-from kschedx.kube.conditions import TimedCondition, condition_of
+from kschedx.kube.conditions import TimedCondition, condition_of, condition_text
 from kschedx.kube.documents import Change, Document, Target, part_of, with_spec
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE
@@ -203,6 +204,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             for taint in self._undeclared_taints(provisioning.pool):
                 phrase = f"add taint {taint} to startupTaints of NodePool {provisioning.pool}"
                 yield autoscaler_fix(f"{phrase}: Karpenter then waits until its agent removes it")
+        yield from self._ignored_overlays()
         yield from self._other_types()
         yield from self._other_systems()
         yield from self._unreserved()
@@ -251,6 +253,15 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 yield autoscaler_fix(f"add a subnet in {where} to {reference.kind} {reference.name}")
             elif has_nodes and any(_OF_TYPES.search(requirement.key) for requirement in template.requirements):
                 yield autoscaler_fix(f"allow larger or other instance types in NodePool {verdict.name}")
+
+    def _ignored_overlays(self) -> Iterator[Fix]:
+        """Yield the repair of NodeOverlays that are not ready, with a resource that the pod requests."""
+        rejections = (verdict.rejection for verdict in self.decision.pools if not self.decision.pool)
+        requests = {it for each in rejections if isinstance(each, NoInstanceType) for it in each.pod_requests}
+        for overlay in self.autoscaler.snapshot.of(NodeOverlay):
+            fault = condition_of(overlay.status.conditions, "Ready", "False")
+            if fault is not None and {*overlay.spec.capacity} & requests:
+                yield autoscaler_fix(f"correct NodeOverlay {overlay.name}: {condition_text(fault)}")
 
     def _other_systems(self) -> Iterator[Fix]:
         """Yield the NodePool that the pod needs if it requires an operating system which the images of none have."""

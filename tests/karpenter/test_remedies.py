@@ -9,7 +9,7 @@ import pytest
 import kschedx
 from kschedx.inquiry.pool_scaling import PoolScaling
 from tests.cli.manifests import write
-from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, pod, pool
+from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, overlay, pod, pool
 
 TYPE = "node.kubernetes.io/instance-type"
 ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}
@@ -303,3 +303,20 @@ def test_a_limit_that_keeps_the_pool_from_helping_all_pods_is_a_cost(limit: str)
     (fix, *_) = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes
     expected = ("its limit allows no node for the others: cpu 9",) if limit == "9" else ()
     assert (fix.title.startswith("wait for Karpenter"), fix.costs) == (True, expected)
+
+
+@pytest.mark.parametrize(
+    ("ready", "resource", "is_named"),
+    [("False", "example.com/fpga", True), ("True", "example.com/fpga", False), ("False", "example.com/other", False)],
+)
+def test_an_overlay_with_a_requested_resource_that_is_not_ready_is_repaired(
+    ready: str, resource: str, is_named: bool
+) -> None:
+    target = pod()
+    target["spec"]["containers"][0]["resources"]["requests"]["example.com/fpga"] = "2"
+    adds = overlay("fpga", ready, capacity={resource: "2"})
+    own = pool("general", {"key": TYPE, "operator": "In", "values": ["m6i.xlarge"]})
+    answer = kschedx.explain(
+        kschedx.Snapshot.from_objects([own, node(), node_class("eu-1a"), adds, target]), "default/web"
+    )
+    assert any(fix.title == "correct NodeOverlay fpga: Ready=False" for fix in answer.fixes) is is_named
