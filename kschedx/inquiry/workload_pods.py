@@ -158,12 +158,14 @@ class QueueOutcome:
         return Run(simulation.setup.scheduler_on(simulation.start), preempts=False)
 
     def node_if_first(self, pod: str) -> NodeIfFirst | None:
-        """Return the pods that are on the node of a pod which would fit if it came first; None if it would not fit."""
+        """Return the pods that are on the node of a pod which would fit if it came first; None if it would not fit, or
+        if it is only created after others, as the later ordinals of a StatefulSet are."""
         if pod not in self._simulation.messages or pod in self._simulation.undecided:
             return None
         run = self._alone
-        decision = run.decide(run.cluster.pods.rows[pod])
-        if decision.outcome is not Outcome.SCHEDULED:
+        row = run.cluster.pods.rows.get(pod)
+        decision = None if row is None else run.decide(row)
+        if decision is None or decision.outcome is not Outcome.SCHEDULED:
             return None
         names = [run.cluster.node_names[row] for row in decision.choice.tolist()]
         node = min(names)

@@ -163,12 +163,8 @@ def _facts(group: CauseGroup, taken: NodeIfFirst | None, roots: Sequence[str]) -
     if first.message and first.headlines and not _is_event(first):
         yield Fact(label=_BECAUSE, items=(first.message,))
     if taken is not None:
-        by = (
-            f"; {list_names(taken.by, _SHOWN_OTHERS)} {'uses' if len(taken.by) == 1 else 'use'} the room"
-            if taken.by
-            else ""
-        )
-        yield Fact(label=_ALONE, items=(f"would fit {taken.node} if scheduled first{by}",))
+        before = f"before {list_names(taken.by, _SHOWN_OTHERS)}" if taken.by else "first"
+        yield Fact(label=_ALONE, items=(f"would fit {taken.node} if scheduled {before}",))
     if first.command and cause_tone(group) is not Tone.GOOD:
         yield Fact(label=_MORE, items=(first.command,), command=first.command)
 

@@ -11,7 +11,7 @@ import pytest
 from tests.builders import Manifest, at, pod
 from tests.command import CommandResult, check_document, kschedx
 from tests.simulate.clusters import HASH, HIGH, deployment, nodes
-from tests.simulate.test_rollouts import stateful
+from tests.simulate.test_rollouts import asking, stateful
 
 
 def run_why(folder: Path, cluster: list[Manifest], *arguments: str, manifest: object = None) -> CommandResult:
@@ -195,12 +195,23 @@ def test_several_workloads_take_turns(tmp_path: Path) -> None:
     both = {"apiVersion": "v1", "kind": "List", "items": [late, urgent]}
     result = run_why(tmp_path, [*SMALL, HIGH], "app.json", manifest=both)
     assert headline(result) == "✗ 4 pods: 1 unschedulable, 3 can be scheduled"
-    assert "alone     would fit node-1 if scheduled first; shop/web-new1 uses the room" in result.out
+    assert "alone     would fit node-1 if scheduled before shop/web-new1" in result.out
     assert "shop/web (Deployment) × 3 → node-1, node-3, node-2" in result.out
     alone = run_why(tmp_path, [*SMALL, HIGH], "app.json", "--alone", manifest=both)
     assert headline(alone) == "✓ 2 pods can be scheduled"
     listed = document(run_why(tmp_path, [*SMALL, HIGH], "app.json", "-o", "json", manifest=both))
     assert [len(item.get("replicas", {}).get("placed", ())) for item in listed["items"]] == [0, 3]
+
+
+def test_an_ordinal_that_is_created_later_is_not_tried_first(tmp_path: Path) -> None:
+    """db-1 is created only when db-0 is ready, and then the other pod uses the only node."""
+    other = pod("other", namespace="shop", containers=[asking("3")])
+    [database] = stateful([], replicas=2)
+    both = {"apiVersion": "v1", "kind": "List", "items": [database, other]}
+    result = run_why(tmp_path, nodes(("4",)), "app.json", manifest=both)
+    assert headline(result) == "✗ 3 pods: 2 can be scheduled, 1 unschedulable"
+    assert "shop/db (StatefulSet)" in result.out
+    assert "alone" not in result.out
 
 
 def test_the_hash_is_that_of_the_replica_set(tmp_path: Path) -> None:
