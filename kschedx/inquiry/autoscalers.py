@@ -129,7 +129,7 @@ def scalings_of(autoscalers: Iterable[NodeAutoscaler], pod: Pod, *, is_changed: 
         elif (scaling := autoscaler.explain(pod)) is not None:
             from kschedx.inquiry.group_scaling import GroupScaling
 
-            yield GroupScaling(autoscaler=autoscaler, decision=scaling, pod=pod)
+            yield GroupScaling(autoscaler=autoscaler, decision=scaling, pod=pod, is_changed=is_changed)
 
 
 def _growths_of(snapshot: Snapshot, options: AutoscalingOptions | None, scheduler: Scheduler) -> Iterator[Growth]:

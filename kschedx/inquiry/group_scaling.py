@@ -39,6 +39,8 @@ from kschedx.inquiry.node_scaling import (
     find_remedies,
     limit_flag,
     other_ways,
+    refusal_now,
+    reported_fixes,
 )
 from kschedx.kube.autoscalers import OpenShiftMachineSet, ProvisioningRequest
 from kschedx.kube.conditions import Condition, condition_of, condition_text
@@ -69,15 +71,25 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
     autoscaler: Autoscaler
     decision: PodScaling
     pod: Pod
+    is_changed: bool = False  # whether the question changes the cluster
 
     @property
     def adds_node(self) -> bool:
-        return self.decision.choice is not None or self.decision.pod.is_on_upcoming
+        return (self.decision.choice is not None and not self.denial) or self.decision.pod.is_on_upcoming
+
+    @cached_property
+    def denial(self) -> str:
+        """The autoscaler's own recent message that it adds no node for the pod, although it would by what the dump
+        holds."""
+        if self.is_changed or self.decision.choice is None:
+            return ""
+        snapshot = self.autoscaler.snapshot
+        return refusal_now(snapshot.autoscaler_events.get(self.pod.key), snapshot)
 
     @property
     def progress(self) -> str:
         """What is in progress for the pod; empty if nothing is known."""
-        if self.decision.choice is not None and self.decision.choice.resizes:
+        if self.decision.choice is not None and self.decision.choice.resizes and not self.denial:
             return f"cluster-autoscaler adds a node of group {group_title(self.decision.choice.resizes[0].group)}"
         upcoming = group_title(self._starting_group)
         return f"a node of group {upcoming} is starting for it" if upcoming else ""
@@ -172,7 +184,9 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
     def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
         """Yield what the autoscaler does, or would do with other settings."""
         scaling = self.decision
-        if scaling.choice is not None and not scaling.choice.error:
+        if self.denial and trial.event is not None:
+            yield from reported_fixes(trial.event)
+        elif scaling.choice is not None and not scaling.choice.error:
             for resize in scaling.choice.resizes[:1]:
                 adds = f"it adds nodes to node group {group_title(resize.group)} ({resize.before} → {resize.after})"
                 helps = _helped_pods(self.autoscaler, scaling)

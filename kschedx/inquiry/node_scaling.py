@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
+from kschedx.errors import InputError
 from kschedx.fixes import FixCertainty, find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import FixGroup, PodStep
@@ -22,6 +23,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.fix import Fix, FixedCluster
 from kschedx.kube.autoscalers import NodePool
+from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
@@ -206,6 +208,21 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
     elif BACKED_OFF in event.message:
         why = "it is in backoff after a failed scale-up, whose error is in the autoscaler's log"
         yield autoscaler_fix(f"let the node group {_OTHER_WAYS}: {why}", group=None)
+
+
+def refusal_now(event: RecordedEvent | None, snapshot: Snapshot) -> str:
+    """Return the message of an autoscaler's event that it adds no node for a pod, if it is not older than an autoscaler
+    lets such an event become while the pod stays pending; else empty."""
+    if event is None or event.reason == TRIGGERED_SCALE_UP:
+        return ""
+    try:
+        age = nanoseconds(snapshot.taken.removesuffix(" or later")) - nanoseconds(event.last_seen)
+    except InputError:
+        return ""
+    return event.message if age < _REPEATED_WITHIN else ""
+
+
+_REPEATED_WITHIN = 10 * 60 * 10**9
 
 
 def is_of_limits(message: str) -> bool:

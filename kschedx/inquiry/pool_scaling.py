@@ -11,7 +11,6 @@ from operator import attrgetter
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.errors import InputError
 from kschedx.findings import RequirementMatch
 from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.node_remedies import is_of_provider
@@ -32,6 +31,7 @@ from kschedx.inquiry.node_scaling import (
     edit_step,
     find_remedies,
     is_of_limits,
+    refusal_now,
     reported_by_karpenter,
 )
 from kschedx.karpenter.catalogue import unmet_requirements, unready_text
@@ -71,13 +71,11 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import QuantityFormat, Unit
 from kschedx.kube.resources import SPEC_ALONE
-from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import NodeCondition, Pod, Taint
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import count, list_names
 
-_REPEATED_WITHIN = 10 * 60 * 10**9  # Karpenter reports a pod that stays pending again
 _MOST_TYPES = 4  # instance types for which a limit is raised, smallest first
 _OF_TYPES = lazy_pattern(r"/(instance-|sku-)")  # keys of requirements that restrict the instance types of a NodePool
 
@@ -103,14 +101,10 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
     def denial(self) -> str:
         """Karpenter's own recent message that it adds no node for the pod, although it would by what the dump holds:
         availability, for one, is not in it."""
-        event = self.autoscaler.snapshot.karpenter_events.get(self.pod.key)
-        if event is None or self.is_changed or not self.decision.pool:
+        if self.is_changed or not self.decision.pool:
             return ""
-        try:
-            taken = nanoseconds(self.autoscaler.snapshot.taken.removesuffix(" or later"))
-            return event.message if taken - nanoseconds(event.last_seen) < _REPEATED_WITHIN else ""
-        except InputError:
-            return ""
+        snapshot = self.autoscaler.snapshot
+        return refusal_now(snapshot.karpenter_events.get(self.pod.key), snapshot)
 
     @cached_property
     def reports(self) -> dict[str, str]:

@@ -200,8 +200,9 @@ def decision_words(of_groups: GroupScaling, recorded: RecordedEvent | None) -> D
     message = "" if recorded is None else recorded.message
     lacking = undeclared_need(autoscaler, scaling, of_groups.pod)
     sentence = _sentence(of_groups)
+    denied = "reports that it adds no node; by the dump it " if of_groups.denial else ""
     return DecisionWords(
-        sentence=sentence,
+        sentence=f"{denied}{sentence}",
         places=(words for words in map(_words, scaling.groups if is_considered else ()) if words.text),
         noun="group",
         first="" if lacking is None else f"{lacking.group} has no node from which to read {lacking.need}",
@@ -209,7 +210,7 @@ def decision_words(of_groups: GroupScaling, recorded: RecordedEvent | None) -> D
         recorded=message,
         is_same=is_same_autoscaler_event(message, event),
         settings="flags",
-        reports=(message,) if message and sentence.startswith("is undecided") else (),
+        reports=(message,) if message and (denied or sentence.startswith("is undecided")) else (),
         basis=tuple(_basis(autoscaler)),
     )
 

@@ -127,3 +127,23 @@ def test_an_event_about_a_group_says_why_it_is_in_backoff(reason: str, message: 
     [scaling] = answer.scalings
     assert error in str(scaling)
     assert any(item["title"].startswith(fix) for item in at(answer.to_dict(), "fixes"))
+
+
+@pytest.mark.parametrize(("minute", "is_denied"), [("55", True), ("30", False)])
+def test_what_the_autoscaler_itself_reports_now_is_not_contradicted(minute: str, is_denied: bool) -> None:
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "web.1", "namespace": "shop"},
+        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web"},
+        "reason": "NotTriggerScaleUp",
+        "message": "pod didn't trigger scale-up: 1 in backoff after failed scale-up",
+        "source": {"component": "cluster-autoscaler"},
+        "lastTimestamp": f"2026-06-01T08:{minute}:00Z",
+    }
+    worker, target = node(), pod("web", cpu="1")
+    worker["metadata"]["labels"]["eks.amazonaws.com/nodegroup"] = "workers"
+    target["metadata"]["creationTimestamp"] = "2026-06-01T09:00:00Z"
+    answer = explain(status(group()), worker, pod("busy", cpu="2", nodeName="workers-0"), target, event)
+    assert answer.is_scaled_up is not is_denied
+    assert answer.fixes[0].title.startswith("let the node group use" if is_denied else "wait for cluster-autoscaler")
