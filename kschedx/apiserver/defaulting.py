@@ -32,7 +32,7 @@ from kschedx.kube.names import DEFAULT_SCHEDULER, is_hugepages, is_overcommit_al
 from kschedx.kube.quantity import MILLI, ResourceList, Written, parse_quantity
 from kschedx.kube.resources import container_limits, container_requests, nano_units
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.selectors import LabelSelector, LabelSelectorRequirement
+from kschedx.kube.selectors import LabelSelector, SelectorRequirement
 
 DEFAULT_NAMESPACE = "default"
 GRACE_PERIOD = 30
@@ -321,9 +321,7 @@ def _add_match_label_keys(
 ) -> LabelSelector | None:
     if selector is None or not keys:
         return selector
-    wanted = [
-        LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],)) for key in keys if key in labels
-    ]
+    wanted = [SelectorRequirement(key=key, operator=operator, values=(labels[key],)) for key in keys if key in labels]
     added = tuple(requirement for requirement in wanted if requirement not in selector.match_expressions)
     return replace(selector, match_expressions=selector.match_expressions + added) if added else selector
 

@@ -25,11 +25,10 @@ from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     LabelSelector,
-    LabelSelectorRequirement,
     NodeSelector,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
     PreferredSchedulingTerm,
+    SelectorRequirement,
 )
 from kschedx.kube.types import (
     Affinity,
@@ -98,7 +97,7 @@ def _node_selector_term(term: NodeSelectorTerm, field: str, *, checks_values: bo
         yield from _node_field_requirement(requirement, f"{field}.matchFields[{index}]")
 
 
-def _node_field_requirement(requirement: NodeSelectorRequirement, field: str) -> Iterator[InputError]:
+def _node_field_requirement(requirement: SelectorRequirement, field: str) -> Iterator[InputError]:
     match requirement.operator:
         case "In" | "NotIn":
             if len(requirement.values) != 1:
@@ -115,7 +114,7 @@ def _node_field_requirement(requirement: NodeSelectorRequirement, field: str) ->
 
 
 def _operator_and_count(
-    requirement: LabelSelectorRequirement | NodeSelectorRequirement, field: str, *, allows_comparison: bool
+    requirement: SelectorRequirement, field: str, *, allows_comparison: bool
 ) -> Iterator[InputError]:
     match requirement.operator:
         case "In" | "NotIn":

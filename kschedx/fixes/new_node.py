@@ -61,7 +61,7 @@ from kschedx.kube.names import (
 )
 from kschedx.kube.quantity import Unit, format_quantity, parse_quantity, resource_amount
 from kschedx.kube.resources import pod_request
-from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.selectors import SelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, Taint
 from kschedx.kube.typos import nearest_name, nearest_product
@@ -584,7 +584,7 @@ def _zone_of_driver(labels: Mapping[str, str], cluster: ClusterNodes) -> str:
 _OF_ZONES = "/zone"  # the end of labels such as `topology.ebs.csi.aws.com/zone`
 
 
-def _excluded_labels(situation: Situation, requirements: Iterable[NodeSelectorRequirement]) -> Iterator[str]:
+def _excluded_labels(situation: Situation, requirements: Iterable[SelectorRequirement]) -> Iterator[str]:
     """Yield labels of the cluster's nodes that a new one must not have."""
     for requirement in requirements:
         values = situation.snapshot.cluster.label(requirement.key).values

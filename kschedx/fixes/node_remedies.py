@@ -58,7 +58,7 @@ from kschedx.kube.names import (
     first_label,
 )
 from kschedx.kube.resources import pod_request
-from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
+from kschedx.kube.selectors import NODE_NAME_FIELD, SelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, left_over_since, tolerates
 from kschedx.kube.types import AUTOSCALER_STATUS, OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
 from kschedx.kube.typos import nearest_name, nearest_product
@@ -521,7 +521,7 @@ def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
                 )
 
 
-def _requirement_match(requirement: NodeSelectorRequirement, operator: str) -> RequirementMatch:
+def _requirement_match(requirement: SelectorRequirement, operator: str) -> RequirementMatch:
     return RequirementMatch.unmatched(requirement.key, operator, requirement.values)
 
 

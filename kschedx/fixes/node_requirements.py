@@ -25,10 +25,10 @@ from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     NODE_OPERATORS,
     NodeSelector,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
     Operator,
     Requirement,
+    SelectorRequirement,
 )
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
 from kschedx.kube.tolerations import DELETION_CANDIDATE, DO_NOT_SCHEDULE, TO_BE_DELETED, find_untolerated
@@ -77,13 +77,13 @@ def intended_key(key: str, known: frozenset[str]) -> str:
     return same[0] if same else nearest_name(key, standard) or nearest_name(key, known)
 
 
-def required_terms(situation: _PodInContext, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
+def required_terms(situation: _PodInContext, *, devices: bool = True) -> Iterator[tuple[SelectorRequirement, ...]]:
     """Yield alternatives, each with all requirements for the labels of one node. Without `devices`, claims may get
     devices other than those allocated."""
     of_devices = _device_terms(situation) if devices else (None,)
     combinations = product(own_terms(situation.pod), _terms_of_profile(situation), _volume_terms(situation), of_devices)
     selector = tuple(
-        NodeSelectorRequirement(key=key, operator="In", values=(value,))
+        SelectorRequirement(key=key, operator="In", values=(value,))
         for key, value in situation.pod.spec.node_selector.items()
     )
     for terms in islice(combinations, _MOST_COMBINATIONS):
@@ -150,7 +150,7 @@ def _unbound_terms(claim: PersistentVolumeClaim, situation: _PodInContext) -> It
         for topology in storage_class.allowed_topologies:
             yield NodeSelectorTerm(
                 match_expressions=tuple(
-                    NodeSelectorRequirement(key=expression.key, operator="In", values=expression.values)
+                    SelectorRequirement(key=expression.key, operator="In", values=expression.values)
                     for expression in topology.match_label_expressions
                 )
             )
@@ -181,7 +181,7 @@ def _terms(selector: NodeSelector | None) -> tuple[NodeSelectorTerm, ...]:
 def _zone_terms(labels: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
     """Yield the zones in a volume's own labels (VolumeZone)."""
     requirements = tuple(
-        NodeSelectorRequirement(key=key, operator="In", values=tuple(labels[key].split("__")))
+        SelectorRequirement(key=key, operator="In", values=tuple(labels[key].split("__")))
         for key in (*ZONE_LABELS, *REGION_LABELS)
         if key in labels
     )
@@ -189,14 +189,14 @@ def _zone_terms(labels: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
         yield NodeSelectorTerm(match_expressions=requirements)
 
 
-def _requirements(term: NodeSelectorTerm) -> Iterator[NodeSelectorRequirement]:
+def _requirements(term: NodeSelectorTerm) -> Iterator[SelectorRequirement]:
     yield from term.match_expressions
     for field in term.match_fields:
         yield replace(field, key=NODE_NAME_FIELD)
 
 
 def labels_for(
-    labels: Mapping[str, str], requirements: tuple[NodeSelectorRequirement, ...]
+    labels: Mapping[str, str], requirements: tuple[SelectorRequirement, ...]
 ) -> tuple[str, dict[str, str]] | None:
     """Return a node name (empty for any) and labels that satisfy all requirements; None if they contradict each
     other."""
@@ -215,9 +215,9 @@ def labels_for(
     return named.pop(NODE_NAME_FIELD, ""), named
 
 
-def contradiction(situation: _PodInContext) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
+def contradiction(situation: _PodInContext) -> tuple[SelectorRequirement, SelectorRequirement] | None:
     """Return two requirements that no label satisfies, if every combination of terms has such a pair."""
-    contradicting: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
+    contradicting: tuple[SelectorRequirement, SelectorRequirement] | None = None
     for requirements in required_terms(situation, devices=False):
         if labels_for({}, requirements) is not None:
             return None
@@ -227,7 +227,7 @@ def contradiction(situation: _PodInContext) -> tuple[NodeSelectorRequirement, No
     return contradicting
 
 
-def _value(requirement: NodeSelectorRequirement) -> str | None:
+def _value(requirement: SelectorRequirement) -> str | None:
     """Return a value that satisfies a requirement other than `In`; None for no label."""
     bound = parse_int64(requirement.values[0]) if requirement.operator in ("Gt", "Lt") and requirement.values else None
     if bound is not None:
@@ -235,7 +235,7 @@ def _value(requirement: NodeSelectorRequirement) -> str | None:
     return "true" if requirement.operator == "Exists" else None
 
 
-def _holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
+def _holds(requirement: SelectorRequirement, value: str | None) -> bool:
     key, operator, values = requirement.key, requirement.operator, requirement.values
     if operator not in NODE_OPERATORS or (operator in ("Gt", "Lt") and not values):
         return False

@@ -14,7 +14,7 @@ from kschedx.kube.documents import Change, Json, Target, pointer, set_field, wit
 from kschedx.kube.names import is_extended_resource, is_hugepages
 from kschedx.kube.quantity import ResourceList, Unit, format_quantity, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request, requested_amount
-from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.selectors import SelectorRequirement
 from kschedx.kube.types import (
     Affinity,
     Container,
@@ -183,7 +183,7 @@ def _with_request(container: Container, resource: str, amount: int) -> Container
 # --- node selector and affinity
 
 
-def expressions(pod: Pod, index: int) -> tuple[NodeSelectorRequirement, ...]:
+def expressions(pod: Pod, index: int) -> tuple[SelectorRequirement, ...]:
     """Return the expressions of a required node affinity term."""
     required = pod.spec.required_node_affinity
     if required is None or index >= len(required.node_selector_terms):

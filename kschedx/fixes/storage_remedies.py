@@ -26,8 +26,8 @@ from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import (
     LabelSelector,
     NodeSelector,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
+    SelectorRequirement,
     compile_selector,
     required_node_affinity,
 )
@@ -135,13 +135,9 @@ def _more_storage(
     )
     topology = capacity.node_topology or LabelSelector()
     labels = (
-        NodeSelectorRequirement(key=at, operator="In", values=(value,)) for at, value in topology.match_labels.items()
+        SelectorRequirement(key=at, operator="In", values=(value,)) for at, value in topology.match_labels.items()
     )
-    others = (
-        NodeSelectorRequirement(key=expression.key, operator=expression.operator, values=expression.values)
-        for expression in topology.match_expressions
-    )
-    if expressions := (*labels, *others):
+    if expressions := (*labels, *topology.match_expressions):
         terms = (NodeSelectorTerm(match_expressions=expressions),)
         affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
         volume = with_spec(volume, node_affinity=affinity)
@@ -427,7 +423,7 @@ def _renamed_topology(finding: f.VolumeNodeAffinityMismatch, place: RemedyCandid
         return
     terms, old_keys = volume.spec.node_affinity.required.node_selector_terms, list[str]()
 
-    def renamed(requirement: NodeSelectorRequirement) -> NodeSelectorRequirement:
+    def renamed(requirement: SelectorRequirement) -> SelectorRequirement:
         new_key = PRESENT_TOPOLOGY.get(requirement.key, "")
         if not new_key or {*place.snapshot.cluster.label(requirement.key).values} != {None}:
             return requirement

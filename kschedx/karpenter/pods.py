@@ -28,7 +28,7 @@ from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL
 from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
-from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, PreferredSchedulingTerm
+from kschedx.kube.selectors import NodeSelector, PreferredSchedulingTerm, SelectorRequirement
 from kschedx.kube.storage import (
     BIND_COMPLETED,
     IMMEDIATE,
@@ -134,7 +134,7 @@ def _claim_requirements(claim: PersistentVolumeClaim, storage: Storage) -> tuple
     terms = (term.match_label_expressions for term in of_class.allowed_topologies)
     return tuple(
         Requirements.of_expressions(
-            NodeSelectorRequirement(key=expression.key, operator="In", values=expression.values)
+            SelectorRequirement(key=expression.key, operator="In", values=expression.values)
             for expression in expressions
         )
         for expressions in terms
@@ -494,7 +494,7 @@ def eligibility(pod: Pod, storage: Storage, group: str) -> EligibilityCheck:
 def _selector_errors(pod: Pod, group: str) -> Iterator[str]:
     """Yield the errors of the node selector and the required terms."""
     for key, value in sorted(pod.spec.node_selector.items()):
-        yield from _requirement_errors(NodeSelectorRequirement(key=key, operator="In", values=(value,)), group)
+        yield from _requirement_errors(SelectorRequirement(key=key, operator="In", values=(value,)), group)
     required = pod.spec.required_node_affinity
     for term in required.node_selector_terms if required is not None else ():
         if term.match_fields:
@@ -503,7 +503,7 @@ def _selector_errors(pod: Pod, group: str) -> Iterator[str]:
             yield from _requirement_errors(match_expression, group)
 
 
-def _requirement_errors(requirement: NodeSelectorRequirement, group: str) -> Iterator[str]:
+def _requirement_errors(requirement: SelectorRequirement, group: str) -> Iterator[str]:
     key = NORMALIZED.get(requirement.key, requirement.key)
     if is_reserved_label(key, group):
         known, domains = " ".join(sorted(well_known(group))), " ".join(reserved_domains(group))

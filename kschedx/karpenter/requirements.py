@@ -14,7 +14,7 @@ from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE, REGION, ZONE, is_hugepag
 from kschedx.kube.quantity import QuantityFormat, ResourceList, parse_quantity
 from kschedx.kube.resources import nano_units
 from kschedx.kube.scalars import MAX_INT64, parse_int64
-from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.selectors import SelectorRequirement
 from kschedx.kube.types import Container, Pod
 
 # The labels that Karpenter knows: well-known and restricted ones, and their aliases. Upstream: pkg/apis/v1/labels.go of
@@ -270,7 +270,7 @@ class Requirements(Mapping[str, LabelRequirement]):
         return cls(LabelRequirement.of(key, "In", (value,)) for key, value in labels.items())
 
     @classmethod
-    def of_expressions(cls, expressions: Iterable[NodeSelectorRequirement]) -> Requirements:
+    def of_expressions(cls, expressions: Iterable[SelectorRequirement]) -> Requirements:
         return cls(
             LabelRequirement.of(expression.key, expression.operator, expression.values) for expression in expressions
         )

@@ -19,7 +19,7 @@ from kschedx.karpenter.nodes import tolerates_all
 from kschedx.karpenter.requirements import LabelRequirement, Requirements
 from kschedx.kube import types
 from kschedx.kube.names import HOSTNAME
-from kschedx.kube.selectors import EVERYTHING, LabelSelector, LabelSelectorRequirement, Selector, compile_selector
+from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, SelectorRequirement, compile_selector
 from kschedx.kube.selectors import NOTHING as NO_SELECTOR
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -430,7 +430,7 @@ def _compile_selector(raw: LabelSelector | None) -> Selector:
 
 def _with_match_labels(constraint: types.TopologySpreadConstraint, labels: types.Labels) -> LabelSelector | None:
     more = tuple(
-        LabelSelectorRequirement(key=key, operator="In", values=(labels[key],))
+        SelectorRequirement(key=key, operator="In", values=(labels[key],))
         for key in constraint.match_label_keys
         if key in labels
     )

@@ -25,7 +25,9 @@ NODE_NAME_FIELD = "metadata.name"
 # --- records
 
 
-class LabelSelectorRequirement(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class SelectorRequirement(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A requirement of a LabelSelector, or of a NodeSelectorTerm."""
+
     key: str = ""
     operator: str = ""
     values: tuple[str, ...] = ()
@@ -33,18 +35,12 @@ class LabelSelectorRequirement(Struct, frozen=True, kw_only=True, rename="camel"
 
 class LabelSelector(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     match_labels: dict[str, str] = {}
-    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
-
-
-class NodeSelectorRequirement(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
+    match_expressions: tuple[SelectorRequirement, ...] = ()
 
 
 class NodeSelectorTerm(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
-    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+    match_expressions: tuple[SelectorRequirement, ...] = ()
+    match_fields: tuple[SelectorRequirement, ...] = ()
 
     @property
     def is_empty(self) -> bool:

@@ -19,7 +19,7 @@ from kschedx.kube.quantity import ResourceList, Unit, Written, format_quantity, 
 from kschedx.kube.quantity import value as quantity_value
 from kschedx.kube.resources import nano_units
 from kschedx.kube.scalars import MIN_INT64, Int32, nanoseconds
-from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, SelectorRequirement
 from kschedx.kube.types import (
     FILESYSTEM,
     AzureDiskVolumeSource,
@@ -97,7 +97,7 @@ def affinity_of(segments: Collection[Segment]) -> VolumeNodeAffinity:
     terms = tuple(
         NodeSelectorTerm(
             match_expressions=tuple(
-                NodeSelectorRequirement(key=key, operator="In", values=of_key) for key, of_key in alternative.items()
+                SelectorRequirement(key=key, operator="In", values=of_key) for key, of_key in alternative.items()
             )
         )
         for alternative in alternatives
@@ -253,7 +253,7 @@ class _TopologySelectorTerm(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def _segments(
-    terms: Iterable[Iterable[NodeSelectorRequirement | TopologySelectorLabelRequirement]],
+    terms: Iterable[Iterable[SelectorRequirement | TopologySelectorLabelRequirement]],
 ) -> Iterator[Segment]:
     """Yield each combination of the values in a term."""
     for term in terms:
@@ -782,7 +782,7 @@ def _restrict_zones(selector: NodeSelector | None, key: str, zones: Iterable[str
     named = tuple(sorted({zone.strip() for zone in zones} - {""}))
     if not named:
         return selector
-    expression = NodeSelectorRequirement(key=key, operator="In", values=named)
+    expression = SelectorRequirement(key=key, operator="In", values=named)
     terms = (selector.node_selector_terms if selector else ()) or (NodeSelectorTerm(),)
     return NodeSelector(
         node_selector_terms=tuple(

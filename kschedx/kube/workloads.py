@@ -18,8 +18,8 @@ from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     NodeSelector,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
+    SelectorRequirement,
     required_node_affinity,
 )
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated
@@ -560,7 +560,7 @@ def _is_kept_out(spec: PodSpec, node: Node, effects: tuple[str, ...], *, compari
 
 def pin_to_node(pod: Pod, node: str) -> Pod:
     """ReplaceDaemonSetPodNodeNameNodeAffinity: replace every required term with the node's name."""
-    term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,)),))
+    term = NodeSelectorTerm(match_fields=(SelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,)),))
     affinity = pod.spec.affinity or Affinity()
     own = affinity.node_affinity or NodeAffinity()
     required = NodeSelector(node_selector_terms=(term,))

@@ -15,10 +15,10 @@ from kschedx.kube.quantity import ResourceList, resource_amount
 from kschedx.kube.resources import DEFAULT_MEMORY, DEFAULT_MILLI_CPU
 from kschedx.kube.selectors import (
     LabelSelector,
-    LabelSelectorRequirement,
     NodeSelector,
     NodeSelectorTerm,
     PreferredSchedulingTerm,
+    SelectorRequirement,
 )
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.snapshot.columns import Column
@@ -200,7 +200,7 @@ def _term(term: types.PodAffinityTerm) -> types.PodAffinityTerm:
     return types.PodAffinityTerm(label_selector=selector, namespaces=term.namespaces, topology_key=term.topology_key)
 
 
-def _is_merged(expression: LabelSelectorRequirement, term: types.PodAffinityTerm) -> bool:
+def _is_merged(expression: SelectorRequirement, term: types.PodAffinityTerm) -> bool:
     keys = {"In": term.match_label_keys, "NotIn": term.mismatch_label_keys}.get(expression.operator, ())
     return expression.key in keys and len(expression.values) == 1
 

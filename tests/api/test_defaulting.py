@@ -17,7 +17,7 @@ from kschedx.apiserver.defaulting import (
     uses_label_keys,
 )
 from kschedx.errors import InputError
-from kschedx.kube.selectors import LabelSelector, LabelSelectorRequirement
+from kschedx.kube.selectors import LabelSelector, SelectorRequirement
 from kschedx.kube.types import Namespace, Node, ObjectMeta, Pod, PodSpec, PriorityClass
 
 Json = dict[str, object]
@@ -200,8 +200,8 @@ def test_an_error_names_the_field_of_an_invalid_quantity(spec: Json, field: str)
 
 
 SELECTOR: Json = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
-IN_V2 = LabelSelectorRequirement(key="version", operator="In", values=("v2",))
-NOT_IN_V2 = LabelSelectorRequirement(key="version", operator="NotIn", values=("v2",))
+IN_V2 = SelectorRequirement(key="version", operator="In", values=("v2",))
+NOT_IN_V2 = SelectorRequirement(key="version", operator="NotIn", values=("v2",))
 LABELS: dict[str, str] = {"app": "web", "version": "v2"}
 
 
@@ -215,7 +215,7 @@ LABELS: dict[str, str] = {"app": "web", "version": "v2"}
     ],
 )
 @pytest.mark.parametrize("side", ["podAffinity", "podAntiAffinity"])
-def test_label_keys_extend_affinity_terms(side: str, keys: Json, added: tuple[LabelSelectorRequirement, ...]) -> None:
+def test_label_keys_extend_affinity_terms(side: str, keys: Json, added: tuple[SelectorRequirement, ...]) -> None:
     term = SELECTOR | keys
     affinity = {
         side: {

@@ -21,13 +21,12 @@ from kschedx.kube.selectors import (
     EVERYTHING,
     NOTHING,
     LabelSelector,
-    LabelSelectorRequirement,
     NodeSelector,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
     Operator,
     PreferredSchedulingTerm,
     Requirement,
+    SelectorRequirement,
     compile_node_selector,
     compile_preferred_terms,
     compile_selector,
@@ -47,15 +46,15 @@ LABEL_VALUE_TEXT = (
 )
 
 
-def label_term(key: str, operator: str, *values: str) -> LabelSelectorRequirement:
-    return LabelSelectorRequirement(key=key, operator=operator, values=values)
+def label_term(key: str, operator: str, *values: str) -> SelectorRequirement:
+    return SelectorRequirement(key=key, operator=operator, values=values)
 
 
-def node_term(key: str, operator: str, *values: str) -> NodeSelectorRequirement:
-    return NodeSelectorRequirement(key=key, operator=operator, values=values)
+def node_term(key: str, operator: str, *values: str) -> SelectorRequirement:
+    return SelectorRequirement(key=key, operator=operator, values=values)
 
 
-def term(*expressions: NodeSelectorRequirement, fields: tuple[NodeSelectorRequirement, ...] = ()) -> NodeSelectorTerm:
+def term(*expressions: SelectorRequirement, fields: tuple[SelectorRequirement, ...] = ()) -> NodeSelectorTerm:
     return NodeSelectorTerm(match_expressions=expressions, match_fields=fields)
 
 
@@ -228,12 +227,12 @@ def test_added_requirements_narrow_a_selector() -> None:
 
 
 expressions = st.builds(
-    LabelSelectorRequirement,
+    SelectorRequirement,
     key=st.sampled_from(["k", "l"]),
     operator=st.sampled_from(["In", "NotIn"]),
     values=st.lists(st.sampled_from(["", "a", "b"]), min_size=1, max_size=2).map(tuple),
 ) | st.builds(
-    LabelSelectorRequirement,
+    SelectorRequirement,
     key=st.sampled_from(["k", "l"]),
     operator=st.sampled_from(["Exists", "DoesNotExist"]),
 )
@@ -241,7 +240,7 @@ OPPOSITE = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExis
 
 
 @given(st.lists(expressions, min_size=1, max_size=4), label_maps)
-def test_de_morgan(parts: list[LabelSelectorRequirement], labels: dict[str, str]) -> None:
+def test_de_morgan(parts: list[SelectorRequirement], labels: dict[str, str]) -> None:
     """All parts match as a label selector, unless a node selector of their opposites matches."""
     selector = compile_selector(LabelSelector(match_expressions=tuple(parts)))
     opposites = (term(node_term(part.key, OPPOSITE[part.operator], *part.values)) for part in parts)
@@ -556,8 +555,8 @@ def test_validation_of_preferred_terms_skips_values() -> None:
     ]
 
 
-@given(st.lists(expressions | st.builds(LabelSelectorRequirement, key=words, operator=words, values=value_lists)))
-def test_valid_selectors_compile(parts: list[LabelSelectorRequirement]) -> None:
+@given(st.lists(expressions | st.builds(SelectorRequirement, key=words, operator=words, values=value_lists)))
+def test_valid_selectors_compile(parts: list[SelectorRequirement]) -> None:
     selector = LabelSelector(match_expressions=tuple(parts))
     if not list(validate_label_selector(selector, "")):
         assert compile_selector(selector).selectable

@@ -25,7 +25,7 @@ from kschedx.framework.args import (
 )
 from kschedx.framework.config import Profile, load_profiles
 from kschedx.kube.scalars import Duration
-from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.selectors import NodeSelector, NodeSelectorTerm, SelectorRequirement
 from kschedx.kube.types import NodeAffinity, TopologySpreadConstraint
 from kschedx.releases import resolve
 
@@ -121,7 +121,7 @@ def test_defaults_that_depend_on_gates(gates: dict[str, bool], plugin: str, expe
                     required_during_scheduling_ignored_during_execution=NodeSelector(
                         node_selector_terms=(
                             NodeSelectorTerm(
-                                match_expressions=(NodeSelectorRequirement(key="zone", operator="In", values=("a",)),)
+                                match_expressions=(SelectorRequirement(key="zone", operator="In", values=("a",)),)
                             ),
                         )
                     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.framework.status import Code, Status, Verdicts
-from kschedx.kube.selectors import LabelSelectorRequirement
+from kschedx.kube.selectors import SelectorRequirement
 from kschedx.legacy.api_schema import Schema, stored_snapshot, stored_spec
 from kschedx.legacy.interface import join_verdicts
 from kschedx.legacy.scheduler import PROVIDERS
@@ -78,7 +78,7 @@ def test_a_term_lacks_the_merged_label_keys() -> None:
     assert affinity.pod_affinity is not None
     (term,) = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
     assert term.label_selector is not None
-    assert term.label_selector.match_expressions == (LabelSelectorRequirement(key="own", operator="In", values=("a",)),)
+    assert term.label_selector.match_expressions == (SelectorRequirement(key="own", operator="In", values=("a",)),)
     assert (term.namespace_selector, term.match_label_keys, term.mismatch_label_keys) == (None, (), ())
 
 

@@ -41,7 +41,7 @@ from kschedx.kube.names import (
     label_key_errors,
     label_value_errors,
 )
-from kschedx.kube.selectors import NODE_OPERATORS, NodeSelectorRequirement
+from kschedx.kube.selectors import NODE_OPERATORS, SelectorRequirement
 from kschedx.kube.storage import IN_TREE_PLUGINS, csi_limit_key
 from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
 from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
@@ -366,7 +366,7 @@ def test_an_image_without_a_tag_is_the_latest() -> None:
 
 
 def test_only_compared_numbers_are_kept() -> None:
-    bound = NodeSelectorRequirement(key="acme/cores", operator="Gt", values=("15",))
+    bound = SelectorRequirement(key="acme/cores", operator="Gt", values=("15",))
     affinity = {
         "requiredDuringSchedulingIgnoredDuringExecution": {
             "nodeSelectorTerms": [{"matchExpressions": [msgspec.to_builtins(bound)]}]

@@ -186,8 +186,7 @@ _OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
 _WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement]] = {
     types.Taint: values.requirement,
     types.Toleration: values.requirement,
-    selectors.LabelSelectorRequirement: values.requirement,
-    selectors.NodeSelectorRequirement: values.requirement,
+    selectors.SelectorRequirement: values.requirement,
     storage.TopologySelectorLabelRequirement: values.requirement,
     autoscalers.NodeSelectorRequirementWithMinValues: values.requirement,
     types.PodCondition: values.condition,

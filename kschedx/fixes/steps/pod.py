@@ -17,7 +17,7 @@ from kschedx.grouping import group_pairs
 from kschedx.kube.documents import with_spec
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.resources import RequestOptions
-from kschedx.kube.selectors import NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.selectors import NodeSelectorTerm, SelectorRequirement
 from kschedx.kube.tolerations import toleration_text
 from kschedx.kube.types import (
     Affinity,
@@ -129,7 +129,7 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
             selector = {key: value for key, value in pod.spec.node_selector.items() if key != wrong.key}
             return _with_selector(pod, selector | {meant.key: meant.values[0]})
         changed = tuple(
-            NodeSelectorRequirement(key=meant.key, operator=requirement.operator, values=meant.values)
+            SelectorRequirement(key=meant.key, operator=requirement.operator, values=meant.values)
             if _is_same(requirement, wrong)
             else requirement
             for requirement in edit.expressions(pod, self.term)
@@ -141,7 +141,7 @@ def _with_selector(pod: Pod, selector: Mapping[str, str]) -> Pod:
     return with_spec(pod, node_selector=dict(selector))
 
 
-def _with_term(pod: Pod, index: int, requirements: tuple[NodeSelectorRequirement, ...]) -> Pod:
+def _with_term(pod: Pod, index: int, requirements: tuple[SelectorRequirement, ...]) -> Pod:
     """Return the pod with other expressions in a required node affinity term; without expressions, the whole
     requirement is removed."""
     required = pod.spec.required_node_affinity
@@ -164,7 +164,7 @@ class SelectEither(PodStep, frozen=True, kw_only=True):
         return f"select {requirement_text(self.meant)} in one expression: all expressions of a term must match"
 
     def edit(self, pod: Pod) -> Pod:
-        meant = NodeSelectorRequirement(key=self.meant.key, operator="In", values=self.meant.values)
+        meant = SelectorRequirement(key=self.meant.key, operator="In", values=self.meant.values)
         others = (it for it in edit.expressions(pod, self.term) if (it.key, it.operator) != (meant.key, "In"))
         return _with_term(pod, self.term, (*others, meant))
 
@@ -569,5 +569,5 @@ class UseDeviceClaim(PodStep, frozen=True, kw_only=True):
         return edit.with_device_claim(pod, self.claim, self.meant)
 
 
-def _is_same(requirement: NodeSelectorRequirement, match: RequirementMatch) -> bool:
+def _is_same(requirement: SelectorRequirement, match: RequirementMatch) -> bool:
     return (requirement.key, requirement.operator, requirement.values) == (match.key, match.operator, match.values)

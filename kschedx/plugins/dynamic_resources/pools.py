@@ -34,8 +34,8 @@ from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     CompiledNodeSelector,
     NodeSelector,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
+    SelectorRequirement,
     compile_node_selector,
 )
 from kschedx.kube.types import Node
@@ -430,7 +430,7 @@ def allocation_reach(node: str, claim: ResourceClaim, picks: Sequence[Pick]) -> 
         spec = pick.device.slice.spec
         source = pick.device.device if spec.per_device_node_selection else spec
         if source.node_name is not None or pick.device.device.binds_to_node:
-            here = NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,))
+            here = SelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,))
             return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
         terms = source.node_selector.node_selector_terms if source.node_selector is not None else ()
         if len(terms) > 1:

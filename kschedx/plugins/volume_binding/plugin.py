@@ -53,8 +53,8 @@ from kschedx.kube.names import HOSTNAME
 from kschedx.kube.scalars import truncated_quotient
 from kschedx.kube.selectors import (
     NodeSelector,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
+    SelectorRequirement,
     compile_node_selector,
     compile_selector,
 )
@@ -230,7 +230,7 @@ def _allowed_topologies(storage_class: StorageClass) -> NodeSelector | None:
         node_selector_terms=tuple(
             NodeSelectorTerm(
                 match_expressions=tuple(
-                    NodeSelectorRequirement(key=expression.key, operator="In", values=expression.values)
+                    SelectorRequirement(key=expression.key, operator="In", values=expression.values)
                     for expression in term.match_label_expressions
                 )
             )
@@ -560,9 +560,7 @@ def _provisioned_volume(
     drivers = csi_node.spec.drivers if csi_node is not None else ()
     keys = next((driver.topology_keys for driver in drivers if driver.name == provisioner), ())
     labels = nodes.cluster.nodes[node].metadata.labels
-    terms = tuple(
-        NodeSelectorRequirement(key=key, operator="In", values=(labels[key],)) for key in keys if key in labels
-    )
+    terms = tuple(SelectorRequirement(key=key, operator="In", values=(labels[key],)) for key in keys if key in labels)
     reach = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=terms),)))
     volume = f"pvc-{claim.metadata.namespace}-{claim.metadata.name}"
     made_volume = PersistentVolume(
