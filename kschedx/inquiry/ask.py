@@ -23,7 +23,7 @@ from kschedx.controllers.workload_lifecycle import (
     waiting_member,
     workload_lifecycle,
 )
-from kschedx.controllers.workloads import member_rows, wanted_replicas, workload_of
+from kschedx.controllers.workloads import SCALED, member_rows, wanted_replicas, workload_of
 from kschedx.errors import InputError, NotAdmittedError, NotReadError
 from kschedx.explain.kubelet import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
@@ -84,7 +84,22 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         except (NotAdmittedError, NotReadError) as error:
             if target.stored is not None:
                 raise
+            if isinstance(error, NotAdmittedError) and (pending := self._pending_member(target)) is not None:
+                answer = self.answer(pending, [pending])
+                text = f"the API server would refuse another pod of {title(target.workload or {})}: {error.message}"
+                return replace(answer, first_notes=(*answer.first_notes, note("next-refused", text)))
             return self.refused(target, error)
+
+    def _pending_member(self, target: PodInQuestion) -> PodInQuestion | None:
+        """Return a pending pod of a workload of the cluster that has all of its pods; None for any other."""
+        snapshot, workload = self.clusters.before, target.workload
+        if workload is None or target.document is not None or workload_of(workload).kind not in SCALED:
+            return None
+        rows = member_rows(snapshot, workload_of(workload))
+        pending = next((row for row in rows if row in snapshot.pods.pending), None)
+        if pending is None or len(rows) < wanted_replicas(workload):
+            return None
+        return PodInQuestion.of_cluster(snapshot.pods[pending])
 
     def _with_refusal_fixes(self, written_pod: PodInQuestion, explanation: Explanation) -> Explanation:
         """Add the fixes for replicas that the API server refuses after it admitted others."""

@@ -3488,3 +3488,21 @@ def test_a_job_pod_that_is_deleted_waits_for_its_controller(tmp_path: Path) -> N
     result = why(tmp_path, "web-0", pod("web-0", on="n", metadata=held), static("kube-controller-manager"))
     assert "the object stays until the Job controller is done" in result.out
     assert "fix 1     repair kube-controller-manager" in result.out
+
+
+@pytest.mark.parametrize(("kind", "target"), [("StatefulSet", "sts/web"), ("Job", "job/web")])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_workload_with_all_its_pods_is_answered_by_the_pending_one_although_another_would_be_refused(
+    tmp_path: Path, kind: str, target: str, replicas: int
+) -> None:
+    fields = ("parallelism", "completions") if kind == "Job" else ("replicas",)
+    owner = workload(kind)
+    at(owner, "spec").update(dict.fromkeys(fields, replicas))
+    bounds = [{"type": "Container", "max": {"cpu": "500m"}}]
+    metadata = {"name": "small", "namespace": "default"}
+    limit_range: Manifest = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": {"limits": bounds}}
+    pending = pod("web-0", metadata=owned(kind, "web"), containers=SMALL["containers"], nodeSelector={"disk": "ssd"})
+    result = why(tmp_path, target, limit_range, owner, pending)
+    is_complete = replicas == 1
+    assert result.out.startswith("✗ default/web-0 is unschedulable") is is_complete
+    assert ("the API server would refuse another pod" in " ".join(result.out.split())) is is_complete
