@@ -248,7 +248,7 @@ def drain(
     The result's `drained` has each node's pods, what blocks their eviction, and where they are rescheduled. `config`,
     `kube_version`, and `feature_gates` are as in `explain`.
     """
-    from kschedx.inquiry.what_if import drain_each, drain_nodes
+    from kschedx.inquiry.what_if import drain_nodes
     from kschedx.kube.decoding import boolean, text
     from kschedx.simulate.simulator import SimulationOptions
 
@@ -258,9 +258,7 @@ def drain(
     )
     setup = _setup(cluster, config, kube_version, feature_gates)
     names = tuple(text(name, "nodes") for name in nodes)
-    if not names:
-        return drain_each(cluster, setup, None, (), options=options)
-    return drain_nodes(cluster, setup, names, (), options=options, uncordons=True)
+    return drain_nodes(cluster, setup, names or None, options=options)
 
 
 def survive(

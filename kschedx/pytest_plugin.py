@@ -142,7 +142,7 @@ def drained(request: pytest.FixtureRequest) -> Callable[..., DrainResult]:
 
         setup = Setup.of_cluster(snapshot, **options)
         flags = SimulationOptions(force=force, delete_emptydir_data=delete_emptydir_data)
-        simulation = drain_nodes(snapshot, setup, [node], options=flags, uncordons=True)
+        simulation = drain_nodes(snapshot, setup, [node], options=flags)
         request.node.stash[_LAST_ANSWER] = simulation
         return simulation.drained[0]
 

@@ -20,7 +20,7 @@ from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.simulation import Simulation
-from kschedx.inquiry.what_if import drain_each, drain_nodes
+from kschedx.inquiry.what_if import drain_nodes
 from kschedx.kube.documents import Document, Json, to_json
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kubectl import merge_patch, remove_finalizers, scale_workload
@@ -234,16 +234,15 @@ def preview_drain(
     each: bool = False,
     uncordons: bool = True,
 ) -> DrainPreview:
-    """Drain nodes one after another, or `each` by itself, by default every node. `uncordons` is that of
-    `drain_nodes`."""
+    """Drain nodes, as `drain_nodes`, and find out what unblocks them."""
 
     def drain(
         named: Sequence[str] | None, flags: SimulationOptions, more: Sequence[SimulatedChange] = ()
     ) -> Simulation:
-        if each or named is None:
-            return drain_each(snapshot, setup, named, changes, options=flags, namespace=namespace)
         wanted = (*changes, *more)
-        return drain_nodes(snapshot, setup, named, wanted, options=flags, namespace=namespace, uncordons=uncordons)
+        return drain_nodes(
+            snapshot, setup, named, wanted, options=flags, namespace=namespace, each=each, uncordons=uncordons
+        )
 
     simulation = drain(nodes, options)
     refused = [drain_result.node for drain_result in simulation.drained if drain_result.is_refused]

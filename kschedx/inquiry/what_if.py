@@ -192,38 +192,25 @@ def _create_allowed_pods(simulator: Simulator, before: Snapshot) -> None:
 def drain_nodes(
     snapshot: Snapshot,
     setup: Setup,
-    nodes: Sequence[str],
-    wanted: Sequence[SimulatedChange] = (),
-    *,
-    options: SimulationOptions,
-    namespace: str = "default",
-    uncordons: bool,
-) -> Simulation:
-    """Drain nodes one after another. With `uncordons`, each is restored before the next one; otherwise all are
-    cordoned first. Only evicted pods are scheduled. Raises `InputError`, and `NotReadError` for a dump without pods."""
-    require_pods(snapshot)
-    changed = settle(snapshot, setup, wanted, options, namespace)
-    names = _require_nodes(changed.simulator, nodes, snapshot)
-    changed.drained.extend(drain(changed.simulator, names, uncordons=uncordons))
-    return changed.simulation()
-
-
-def drain_each(
-    snapshot: Snapshot,
-    setup: Setup,
     nodes: Sequence[str] | None,
     wanted: Sequence[SimulatedChange] = (),
     *,
     options: SimulationOptions,
     namespace: str = "default",
+    each: bool = False,
+    uncordons: bool = True,
 ) -> Simulation:
-    """Drain each of these nodes, or every node, by itself, in the cluster after the changes. Raises as
-    `drain_nodes`."""
+    """Drain nodes one after another, or `each` by itself; without `nodes`, every node by itself. With `uncordons`, each
+    is restored before the next one; otherwise all are cordoned first. Only evicted pods are scheduled. Raises
+    `InputError`, and `NotReadError` for a dump without pods."""
     require_pods(snapshot)
     changed = settle(snapshot, setup, wanted, options, namespace)
     simulator = changed.simulator
-    mark = simulator.mark()
     names = simulator.run.cluster.node_names if nodes is None else _require_nodes(simulator, nodes, snapshot)
+    if nodes is not None and not each:
+        changed.drained.extend(drain(simulator, names, uncordons=uncordons))
+        return changed.simulation()
+    mark = simulator.mark()
     for name in count_items(names, Phase.DRAINING, len(names), "nodes"):
         changed.drained.extend(drain(simulator, [name], uncordons=True))
         simulator.revert(mark)

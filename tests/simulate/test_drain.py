@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.inquiry.what_if import drain_each, drain_nodes, simulate
+from kschedx.inquiry.what_if import drain_nodes, simulate
 from kschedx.render.drain import drain_facts
 from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.drain import DrainOutcome, DrainResult, drain
@@ -110,7 +110,7 @@ def test_nodes_drained_one_by_one_are_uncordoned_again() -> None:
 def test_drains_of_each_node_are_independent() -> None:
     snapshot = Snapshot.from_objects(shop())
     setup = Setup.of_cluster(snapshot)
-    every = drain_each(snapshot, setup, snapshot.cluster.names, options=SimulationOptions())
+    every = drain_nodes(snapshot, setup, snapshot.cluster.names, options=SimulationOptions(), each=True)
     for each in every.drained:
         (alone,) = drained(shop(), each.node)
         assert each == alone

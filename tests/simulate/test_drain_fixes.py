@@ -39,7 +39,7 @@ def fixes(objects: Sequence[Manifest], *names: str) -> list[str]:
     setup = Setup.of_cluster(snapshot)
 
     def drained(more: Sequence[SimulatedChange] = ()) -> Simulation:
-        return drain_nodes(snapshot, setup, names or ("node-1",), more, options=SimulationOptions(), uncordons=True)
+        return drain_nodes(snapshot, setup, names or ("node-1",), more, options=SimulationOptions())
 
     before = snapshot.pods.node.tolist()
     result = drain_fixes(drained(), drained)

@@ -8,7 +8,7 @@ from kschedx.explain.setup import Setup
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.stalled_drain import DrainPreview
-from kschedx.inquiry.what_if import SimulationAnswer, drain_each, drain_nodes, simulate
+from kschedx.inquiry.what_if import SimulationAnswer, drain_nodes, simulate
 from kschedx.render.layout import MOST_LINES
 from kschedx.render.simulation import drains_lines, simulation_lines
 from kschedx.simulate.changes import parse_changes
@@ -133,7 +133,7 @@ def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
     pods = deployment("web", "1", [f"n-{number}" for number in range(count)])
     snapshot = Snapshot.from_objects([*named, *pods, budget("web", 0)])
     names = [f"n-{number}" for number in range(count)]
-    simulation = drain_each(snapshot, Setup.of_cluster(snapshot), names, options=SimulationOptions())
+    simulation = drain_nodes(snapshot, Setup.of_cluster(snapshot), names, options=SimulationOptions(), each=True)
     lines = [line.plain for line in drains_lines(DrainPreview(simulation=simulation, each=True), width=80)]
     assert lines[0] == f"✗ 0 of {count} nodes can be drained"
     if count > 8:

@@ -25,7 +25,7 @@ from kschedx.inquiry.survive import (
     failure_of,
     survive,
 )
-from kschedx.inquiry.what_if import drain_each
+from kschedx.inquiry.what_if import drain_nodes
 from kschedx.kube.tolerations import stay_seconds
 from kschedx.kube.types import Taint, Toleration
 from kschedx.render.page.markdown import markdown
@@ -323,7 +323,7 @@ def test_outages_agree_with_drains_without_budgets(seed: int) -> None:
     snapshot = Snapshot.from_objects(objects)
     options = SimulationOptions(force=True, delete_emptydir_data=True)
     drained = {
-        item.node: item for item in drain_each(snapshot, Setup.of_cluster(snapshot), None, options=options).drained
+        item.node: item for item in drain_nodes(snapshot, Setup.of_cluster(snapshot), None, options=options).drained
     }
     for mode in OutageMode:
         for name, item in tried(objects, "node", mode).items():
