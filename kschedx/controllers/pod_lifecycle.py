@@ -31,7 +31,7 @@ from kschedx.explain.events import recorded_event
 from kschedx.explain.kubelet import claim_without_devices, claim_without_node, start_obstacle
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready
-from kschedx.kube.controllers import stored_controller
+from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kubectl import dump_objects
@@ -725,7 +725,10 @@ def component_down(
 def _without_replicas(snapshot: Snapshot, component: str) -> Iterator[dict[str, str]]:
     """Yield the workload that would run a component, if it has no replicas (`scaled`) or no ready ones (`unready`)."""
     for (kind, namespace, name), raw in snapshot.workloads.items():
-        if kind in ("Deployment", "StatefulSet") and (name == component or name.endswith(f"-{component}")):
+        if kind not in ("Deployment", "StatefulSet") or component.encode() not in raw:
+            continue
+        labels = stored_metadata(raw).labels
+        if f"-{name}".endswith(f"-{component}") or any(labels.get(key, "").endswith(component) for key in _NAME_LABELS):
             controller, reference = stored_controller(raw), Workload(kind, namespace, name).reference
             is_available = condition_of(controller.status.conditions, "Available", "False") is None
             if controller.spec.replicas == 0:

@@ -60,6 +60,7 @@ def static(component: str, *, ready: bool = False) -> Manifest:
     )
 
 
+OF_KUEUE: Manifest = {"namespace": "kueue-system", "labels": {"app.kubernetes.io/name": "kueue"}}
 FORBIDS: Manifest = {
     **workload("CronJob", concurrencyPolicy="Forbid"),
     "status": {"active": [{"kind": "Job", "name": "web-1", "namespace": "default"}]},
@@ -391,6 +392,15 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "deploy/web",
         [static("kube-controller-manager"), workload("Deployment")],
         "default/deploy/web gets no new pods: kube-controller-manager does not run",
+        1,
+    ),
+    (
+        "job/web",
+        [
+            workload("Deployment", "kueue-controller-manager", metadata=OF_KUEUE, replicas=0),
+            workload("Job", metadata={"labels": {"kueue.x-k8s.io/queue-name": "lq"}}, suspend=True),
+        ],
+        "default/job/web gets no new pods: Kueue does not run",
         1,
     ),
     (
