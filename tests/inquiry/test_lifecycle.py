@@ -60,7 +60,7 @@ def static(component: str, *, ready: bool = False) -> Manifest:
     )
 
 
-OF_KUEUE: Manifest = {"namespace": "kueue-system", "labels": {"app.kubernetes.io/name": "kueue"}}
+KUEUE_ITSELF: Manifest = {"namespace": "kueue-system", "labels": {"app.kubernetes.io/name": "kueue"}}
 FORBIDS: Manifest = {
     **workload("CronJob", concurrencyPolicy="Forbid"),
     "status": {"active": [{"kind": "Job", "name": "web-1", "namespace": "default"}]},
@@ -397,7 +397,7 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     (
         "job/web",
         [
-            workload("Deployment", "kueue-controller-manager", metadata=OF_KUEUE, replicas=0),
+            workload("Deployment", "kueue-controller-manager", metadata=KUEUE_ITSELF, replicas=0),
             workload("Job", metadata={"labels": {"kueue.x-k8s.io/queue-name": "lq"}}, suspend=True),
         ],
         "default/job/web gets no new pods: Kueue does not run",
