@@ -25,9 +25,11 @@ from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion
 from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, remedies_of
 from kschedx.inquiry.target import find_target, selected_pod
 from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject, ScaleTarget
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
 from kschedx.kube.selectors import Operator, Selector, compile_selector, selector_from_set
+from kschedx.kube.storage import PersistentVolume, VolumeAttachment, is_bound_to
 from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget, Service
 from kschedx.kube.typos import nearest_name
 from kschedx.simulate.object_changes import NamedObject
@@ -219,6 +221,56 @@ def _unmatched_labels(snapshot: Snapshot, namespace: str, selector: Selector) ->
         yield f"no pod meets all of {selector}: {pods.key(nearest)} lacks {', '.join(map(str, lacking[nearest]))}"
 
 
+def _explain_volume(asked: ObjectQuestion) -> ObjectAnswer | None:
+    """Return the phase of a PersistentVolume, and what uses it or keeps it from being used."""
+    snapshot, volume = asked.snapshot, asked.object
+    if not isinstance(volume, PersistentVolume):
+        return None
+    subject, pods, reference = f"pv/{volume.name}", snapshot.pods, volume.spec.claim_ref
+    key = "" if reference is None else reference.key
+    claim = snapshot.storage.claims.get(key)
+    is_bound = volume.status.phase == "Bound" or (claim is not None and is_bound_to(volume, claim))
+    rows = [row for row in pods.rows_with_claim(key) if not pods.finished[row]] if is_bound else []
+    facts = [f"pod {pods.key(row)} on {pods.node_names[row] or 'no node'} uses it" for row in rows[:3]]
+    attached = (it for it in snapshot.of(VolumeAttachment) if it.spec.source.persistent_volume_name == volume.name)
+    facts += [f"{it.spec.attacher} has it attached to node {it.spec.node_name}" for it in attached][:3]
+    if deleted := volume.metadata.deletion_timestamp:
+        why = f"claim {key} is bound to it" if is_bound else ""
+        state = states.BeingDeleted(subject=subject, since=deleted, is_workload=True, why=why, facts=tuple(facts))
+        return ObjectAnswer(state=state)
+    policy = volume.spec.persistent_volume_reclaim_policy
+    match volume.status.phase:
+        case "Released":
+            does = f"is Released: its claim {key} is deleted"
+            then = "its driver has not deleted it yet" if policy == "Delete" else "no other claim is bound to it"
+            facts.append(f"reclaim policy {policy}: {then}")
+        case "Failed":
+            does = f"is Failed: its deletion after that of claim {key} has failed"
+        case "Available":
+            does = f"is Available, and reserved for claim {key}" if key else "is Available: no claim is bound to it"
+        case _:
+            does = f"is bound to claim {key}" if key else f"is {volume.status.phase}"
+    state_of_volume = states.ObjectState(subject=subject, does=does, facts=tuple(facts))
+    return ObjectAnswer(state=state_of_volume, fixes=partial(_volume_fixes, volume))
+
+
+def _volume_fixes(volume: PersistentVolume) -> Iterator[Fix]:
+    """Yield what makes a volume of a deleted claim usable again, or removes it."""
+    from kschedx.inquiry.fix import Fix  # needed only for such a volume
+
+    name, policy = volume.name, volume.spec.persistent_volume_reclaim_policy
+    steps = {
+        "release it, so that another claim can use it; its data stays": merge_patch(
+            "pv", "", name, {"spec": {"claimRef": None}}
+        ),
+        "delete it, if its data is not needed; its disk stays": shell_command("kubectl delete pv {}", name),
+    }
+    if volume.status.phase == "Failed" or (volume.status.phase == "Released" and policy == "Delete"):
+        steps = {"see in its events why it is not deleted": shell_command("kubectl describe pv {}", name)}
+    for title, command in steps.items() if volume.status.phase in ("Released", "Failed") else ():
+        yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
+
+
 def _explain_service(asked: ObjectQuestion) -> ObjectAnswer | None:
     """Return why a Service selects no pods; None for one that selects some, and for one that Knative creates."""
     snapshot, service, namespace = asked.snapshot, asked.object, asked.reference.namespace
@@ -317,6 +369,7 @@ def _explain_scalable(asked: ObjectQuestion) -> ObjectAnswer | None:
 
 ANSWERS: Mapping[str, Callable[[ObjectQuestion], ObjectAnswer | None]] = {
     "PersistentVolumeClaim": _explain_claim,
+    "PersistentVolume": _explain_volume,
     "Service": _explain_service,
     "PodDisruptionBudget": _explain_budget,
     "HorizontalPodAutoscaler": _explain_autoscaler,

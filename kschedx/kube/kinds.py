@@ -182,6 +182,7 @@ _ROWS = (
     ResourceKind(
         name="PersistentVolume", short_names=("pv",), is_namespaced=False, is_numerous=True,
         record=storage.PersistentVolume, read_by=_VOLUMES[:3], leaves="which volumes are available for claims",
+        is_subject=True,
     ),
     ResourceKind(
         name="PersistentVolumeClaim", short_names=("pvc",), is_numerous=True, record=storage.PersistentVolumeClaim,
