@@ -14,6 +14,7 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.storage import is_csi_name, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated
 from kschedx.kube.types import Node, Pod, PodSpec
+from kschedx.patterns import lazy_pattern
 from kschedx.plugins.node_volume_limits.attachments import VolumeError, attachable_volumes, is_counted
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -93,6 +94,15 @@ def _architecture_of(image: str) -> str:
     return next((_ARCHITECTURES[word] for word in words if word in _ARCHITECTURES), "")
 
 
+def _platform_of(image: str) -> dict[str, str]:
+    """Return the labels of the nodes for which an image is built, as far as its name says."""
+    system = {OS_LABEL: "windows"} if _OF_WINDOWS.search(image) else {}
+    return system | ({ARCH_LABEL: architecture} if (architecture := _architecture_of(image)) else {})
+
+
+_OF_WINDOWS = lazy_pattern(r"^mcr\.microsoft\.com/(windows|dotnet/framework)[/:]|windowsservercore|nanoserver")
+
+
 def _is_host_process(spec: PodSpec) -> bool:
     """Return whether the containers are processes of a Windows host."""
     contexts = (spec.security_context, *(container.security_context for container in spec.containers))
@@ -106,7 +116,7 @@ def may_lack_node_support(spec: PodSpec) -> bool:
     tolerated = {toleration.key for toleration in spec.tolerations}
     is_bound |= not tolerated.isdisjoint(("", *_PRESSURES)) and (spec.priority or 0) < SYSTEM_CRITICAL
     is_bound |= _is_host_process(spec) or bool(spec.os and spec.os.name)
-    return is_bound or any(map(_architecture_of, images))
+    return is_bound or any(map(_platform_of, images))
 
 
 _PRESSURES = {"node.kubernetes.io/disk-pressure": "DiskPressure", "node.kubernetes.io/pid-pressure": "PIDPressure"}
@@ -145,10 +155,10 @@ def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> _StartObstacle | 
     for claim, why in attached_elsewhere(snapshot, pod, name):
         return _StartObstacle(why=why, claim=claim)
     for container in (*pod.spec.init_containers, *pod.spec.containers):
-        built, here = _architecture_of(container.image), labels.get(ARCH_LABEL)
-        if built and here not in (None, built):
-            why = f"image {container.image} is for {built} by its name, and the node is {here}"
-            return _StartObstacle(why=why, label=f"{ARCH_LABEL}={built}")
+        for label, built in _platform_of(container.image).items():
+            if (here := labels.get(label)) not in (None, built):
+                why = f"image {container.image} is for {built} by its name, and the node is {here}"
+                return _StartObstacle(why=why, label=f"{label}={built}")
     return None
 
 

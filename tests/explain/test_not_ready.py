@@ -66,6 +66,7 @@ def test_a_pod_that_may_stay_on_another_chosen_node_has_no_note_about_eviction()
 
 
 IMAGE = {"name": "c", "image": "registry/arm64v8/nginx:1.25"}
+SERVERCORE = "mcr.microsoft.com/windows/servercore:ltsc2022"
 HOST_PROCESS: Manifest = {"windowsOptions": {"hostProcess": True}}
 LINUX = [("linux", "amd64"), ("linux", "amd64")]
 
@@ -86,6 +87,10 @@ LINUX = [("linux", "amd64"), ("linux", "amd64")]
         (LINUX, {"containers": [IMAGE]}, "n0 n1 kubernetes.io/arch=arm64"),
         (LINUX, {"containers": [{**IMAGE, "image": "app:1.2-arm64"}]}, "n0 n1 kubernetes.io/arch=arm64"),
         (LINUX, {"containers": [{**IMAGE, "image": "app-amd64:1.2"}]}, ""),
+        (LINUX, {"containers": [{**IMAGE, "image": SERVERCORE}]}, "n0 n1 kubernetes.io/os=windows"),
+        (LINUX, {"containers": [{**IMAGE, "image": "app:1-nanoserver"}]}, "n0 n1 kubernetes.io/os=windows"),
+        ([("windows", "amd64")], {"containers": [{**IMAGE, "image": SERVERCORE}]}, ""),
+        (LINUX, {"containers": [{**IMAGE, "image": "mcr.microsoft.com/dotnet/runtime:9.0"}]}, ""),
     ],
 )
 def test_conditions_that_only_the_kubelet_checks(
