@@ -519,7 +519,7 @@ def _pool(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.Pool
 
 def _trust(cluster: KubeconfigCluster, place: Place) -> ssl.SSLContext:
     if cluster.insecure_skip_tls_verify:
-        context = ssl.create_default_context()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without authorities, which take 40 ms to load
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         return context
