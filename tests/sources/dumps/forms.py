@@ -71,7 +71,7 @@ def as_json(value: object, indent: int | None = 4) -> bytes:
 
 
 def as_yaml(value: object) -> bytes:
-    return b"---\n" + yaml.safe_dump(value).encode()
+    return b"---\n" + yaml.dump(value, Dumper=yaml.CSafeDumper).encode()
 
 
 def in_namespace(objects: Sequence[Manifest], namespace: str) -> list[Manifest]:
