@@ -22,12 +22,14 @@ from kschedx.explain.cycle_notes import claim_expansions
 from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion
-from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, remedies_of
+from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, remedies_of, workloads_without_pods
 from kschedx.inquiry.target import find_target, selected_pod
 from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
+from kschedx.kube.quantity import resource_amount
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.selectors import Operator, Selector, compile_selector, selector_from_set
 from kschedx.kube.storage import PersistentVolume, VolumeAttachment, is_bound_to
 from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget, Service
@@ -221,6 +223,27 @@ def _unmatched_labels(snapshot: Snapshot, namespace: str, selector: Selector) ->
         yield f"no pod meets all of {selector}: {pods.key(nearest)} lacks {', '.join(map(str, lacking[nearest]))}"
 
 
+def _explain_quota(asked: ObjectQuestion) -> ObjectAnswer | None:
+    """Return which resources of a ResourceQuota are used up, with the workloads whose pods it refuses."""
+    snapshot, quota, namespace = asked.snapshot, asked.object, asked.reference.namespace
+    if not isinstance(quota, ResourceQuota):
+        return None
+    hard, used = quota.spec.hard, quota.status.used
+    texts = {name: f"{name} {used[name]} of {hard[name]}" for name in hard if name in used}
+    full = [name for name in texts if resource_amount(name, used[name]) >= resource_amount(name, hard[name])]
+    does = "has room for each of its resources" if used else "has no usage in its status"
+    if full:
+        does = f"is used up: {', '.join(texts[name] for name in full)}"
+    facts = [texts[name] for name in texts if name not in full]
+    without = workloads_without_pods(snapshot, asked.setup, namespace)
+    named = f"exceeded quota: {quota.name},"
+    refused = {it.lifecycle: it for _, it in without if isinstance(it.lifecycle, states.Refused)}
+    own = [state for state in refused if named in state.message]
+    facts += [f"it refuses pods of {state.subject}" for state in own[:3]]
+    state = states.ObjectState(subject=f"{namespace}/quota/{quota.name}", does=does, facts=tuple(facts))
+    return ObjectAnswer(state=state, fixes=lambda: refused[own[0]].fixes if own else ())
+
+
 def _explain_volume(asked: ObjectQuestion) -> ObjectAnswer | None:
     """Return the phase of a PersistentVolume, and what uses it or keeps it from being used."""
     snapshot, volume = asked.snapshot, asked.object
@@ -370,6 +393,7 @@ def _explain_scalable(asked: ObjectQuestion) -> ObjectAnswer | None:
 ANSWERS: Mapping[str, Callable[[ObjectQuestion], ObjectAnswer | None]] = {
     "PersistentVolumeClaim": _explain_claim,
     "PersistentVolume": _explain_volume,
+    "ResourceQuota": _explain_quota,
     "Service": _explain_service,
     "PodDisruptionBudget": _explain_budget,
     "HorizontalPodAutoscaler": _explain_autoscaler,

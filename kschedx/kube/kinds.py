@@ -240,7 +240,7 @@ _ROWS = (
     ResourceKind(name="ServiceAccount", short_names=("sa",), is_on_demand=True, record=types.ServiceAccount),
     ResourceKind(
         name="ResourceQuota", short_names=("quota",), record=resources.ResourceQuota,
-        leaves="whether a ResourceQuota refuses a new pod",
+        leaves="whether a ResourceQuota refuses a new pod", is_subject=True,
     ),
     ResourceKind(
         name="ClusterResourceQuota", group=resources.QUOTA_GROUP, is_namespaced=False, is_optional=True,
