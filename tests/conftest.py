@@ -29,7 +29,6 @@ settings.register_profile("long", settings.get_profile("random"), max_examples=2
 settings.load_profile("kschedx")
 
 ROOT = Path(__file__).resolve().parent.parent
-os.environ["SSL_CERT_FILE"] = os.devnull  # no test trusts the system's authorities, which take 40 ms to load
 
 if sys.dont_write_bytecode:  # many tests start Python, where compiling kschedx takes longer than the answer
     sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / ".pytest_cache" / "compiled")
