@@ -82,6 +82,9 @@ class Replicas(ReplicasDocument, frozen=True, kw_only=True):
         return not self.pending and not self.refused
 
 
+_OF_TEMPLATE = ("deploy", "rs", "rc", "sts", "job")
+"""Workloads whose pods all use the claims of one template; an operator may give each pod its own."""
+
 # The answer about one pod, as the library returns it and as `-o json` prints it.
 
 _OVERALL = {
@@ -320,7 +323,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def _shared_claims(self) -> Iterator[Note]:
         """Yield the claims for one node that replicas on several nodes share, which kube-scheduler does not compare."""
-        nodes = set() if self.replicas is None else set(self.replicas.placed.values())
+        workload = "" if self.replicas is None else self.replicas.workload.split("/")[1]
+        nodes = set(self.replicas.placed.values()) if self.replicas is not None and workload in _OF_TEMPLATE else ()
         pod, storage = self.cycle.pod, self.cycle.snapshot.storage
         for claim in storage.claims_of(pod) if len(nodes) > 1 else ():
             is_own = own_claims(pod)[claim.key] or claim.key.endswith(f"-{pod.metadata.name}")  # of a StatefulSet

@@ -149,6 +149,7 @@ def test_a_new_stateful_set_counts_with_its_claims(tmp_path: Path) -> None:
         ("Deployment", ["ReadWriteMany"], 2, False),
         ("Deployment", ["ReadWriteOnce"], 1, False),
         ("StatefulSet", ["ReadWriteOnce"], 2, False),
+        ("CloneSet", ["ReadWriteOnce"], 2, False),
     ],
 )
 def test_replicas_on_several_nodes_that_share_a_claim(
@@ -156,7 +157,8 @@ def test_replicas_on_several_nodes_that_share_a_claim(
 ) -> None:
     spec = {**CLAIM_SPEC, "accessModes": modes}
     cluster = tuple(changed(NODE, "metadata.name", f"n{number}") for number in range(nodes))
-    own = workload(kind, replicas=2)
+    group = "apps.kruise.io/v1alpha1" if kind == "CloneSet" else "apps/v1"
+    own = workload(kind, api_version=group, replicas=2)
     if kind == "StatefulSet":
         own["spec"] |= {"serviceName": "web", "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": spec}]}
     else:
