@@ -438,9 +438,8 @@ class GroupOutcomes(QueueOutcome):
         elif disputed := self.disputed(group):  # by reports about the cluster as it is
             snapshot, key = self._simulation.start, disputed[0]
         else:
-            key = next(iter(nodes))
-            last = max(number for number, step in enumerate(self._simulation.steps) if step.key == key)
-            snapshot = self._simulation.cluster_before(last)
+            key = next(key for key in nodes if key in self._steps)  # others may be assigned before the queue
+            snapshot = self._simulation.cluster_before(self._steps[key])
         pod = snapshot.pods[snapshot.pods.rows[key]]
         claims = self._simulation.simulator.manager.refused_claims
         own = (claim_refusal_note(*claims[key]),) if key in claims else ()

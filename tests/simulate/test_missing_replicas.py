@@ -203,6 +203,14 @@ def test_several_workloads_take_turns(tmp_path: Path) -> None:
     assert [len(item.get("replicas", {}).get("placed", ())) for item in listed["items"]] == [0, 3]
 
 
+def test_the_decided_pod_is_explained_if_another_is_on_a_missing_node(tmp_path: Path) -> None:
+    stored = {"creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "db"}}
+    orphans = [pod(name, on=on, namespace="shop", metadata=stored) for name, on in (("db-1", "gone"), ("db-2", None))]
+    [database] = stateful([], replicas=1)
+    result = run_why(tmp_path, [*SMALL, *orphans], "app.json", manifest=database)
+    assert "shop/db-2 would be assigned to" in result.out
+
+
 def test_an_ordinal_that_is_created_later_is_not_tried_first(tmp_path: Path) -> None:
     """db-1 is created only when db-0 is ready, and then the other pod uses the only node."""
     other = pod("other", namespace="shop", containers=[asking("3")])
