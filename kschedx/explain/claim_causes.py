@@ -58,6 +58,9 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
             claim = cycle.snapshot.storage.claims.get(finding.claim.claim)
             wrong_class = None if claim is None else wrong_attributes_class(cycle.snapshot, claim)
             yield from () if wrong_class is None else (wrong_class,)
+            storage_class = None if claim is None else cycle.snapshot.storage.classes.get(claim.storage_class)
+            if claim is not None and storage_class is not None and storage_class.refuses_modes(claim):
+                yield RootCause(text=f"{storage_class.driver} provides no ReadWriteMany for file systems")
         case f.SelectedNodeMismatch(selected_node=node) if node not in cycle.snapshot.cluster.index:
             yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
         case f.VolumeNodeAffinityMismatch():

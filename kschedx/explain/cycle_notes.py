@@ -165,7 +165,8 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
             f"{f' ({hint})' if hint else ''}: kube-scheduler waits until the claim is bound",
         )
     storage_class = storage.classes.get(claim.storage_class)
-    if not bound and storage_class is not None and storage_class.refuses_modes(claim):
+    is_waiting = storage_class is not None and storage_class.waits_for_first_consumer  # else it is the cause
+    if not bound and is_waiting and storage_class is not None and storage_class.refuses_modes(claim):
         yield note(
             "access-mode-refused",
             f"claim {key} requests ReadWriteMany, which {storage_class.provisioner} does not provide for file systems: "

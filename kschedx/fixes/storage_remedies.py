@@ -631,6 +631,14 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
         if storage_class is not None and can_provision and claim.spec.volume_name:
             title = f"delete and recreate claim {claim.key} without volumeName {claim.spec.volume_name}"
             yield replace(_with_class(claim, storage_class), title=title)
+        if storage_class is not None and storage_class.refuses_modes(claim):
+            others = [it for it in storage.classes.values() if not it.refuses_modes(claim)]
+            if (other := _usual_class(others, storage)) is not None:
+                yield _with_class(claim, other)
+            once = _with_class(with_spec(claim, access_modes=("ReadWriteOnce",)), storage_class)
+            title = f"delete and recreate claim {claim.key} with ReadWriteOnce, if one node is enough for its pods"
+            yield replace(once, title=title, cost=s.Cost.CONSTRAINT if other is None else s.Cost.STOPGAP)
+            return
         if named is not None or (is_unread and claim.storage_class):
             return  # a claim that names a volume is bound to no other; a class may provision it
         driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""

@@ -223,6 +223,25 @@ def titles(*objects: Manifest) -> list[str]:
                 "create storage class longhorn of driver.longhorn.io",
             ],
         ),
+        # disks that no driver provisions for several nodes
+        (
+            [
+                claim("data", storage_class="disk", modes=["ReadWriteMany"]),
+                storage_class("disk", provisioner="ebs.csi.aws.com", waits=False),
+            ],
+            ["delete and recreate claim default/data with ReadWriteOnce, if one node is enough for its pods"],
+        ),
+        (
+            [
+                claim("data", storage_class="disk", modes=["ReadWriteMany"]),
+                storage_class("disk", provisioner="ebs.csi.aws.com", waits=False),
+                storage_class("shared", provisioner=DRIVER, waits=False),
+            ],
+            [
+                "delete and recreate claim default/data with class shared instead of disk",
+                "delete and recreate claim default/data with ReadWriteOnce, if one node is enough for its pods",
+            ],
+        ),
         # volumes that are gone or too small
         ([claim("data", volume="gone"), storage_class(provisioner=DRIVER), volume("other")], [RESTORED, EMPTIED]),
         ([claim("data", volume="gone", phase="Lost"), storage_class(provisioner=DRIVER)], [RESTORED, EMPTIED]),
