@@ -62,6 +62,7 @@ def drain(
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.inquiry.stalled_drain import preview_drain
     from kschedx.inquiry.target import node_names
+    from kschedx.kube.resources import ValidatingWebhookConfiguration
     from kschedx.simulate.simulator import SimulationOptions
 
     if out is not None:
@@ -91,6 +92,9 @@ def drain(
         pod_selector=None if pod_selector is None else parse_label_query(pod_selector),
     )
     connection.print_notes(snapshot, setup)
+    for configuration in () if disables_eviction else snapshot.of(ValidatingWebhookConfiguration):
+        for webhook in configuration.of_evictions:
+            print_note(f"webhook {webhook} decides about evictions too, and may refuse them")
 
     count = len(shown) if nodes else len(snapshot.cluster.names)
     if each and count > MANY:

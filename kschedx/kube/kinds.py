@@ -237,6 +237,10 @@ _ROWS = (
         name="Lease", group="coordination.k8s.io", is_on_demand=True, record=resources.Lease,
         only=("kube-system/kube-controller-manager", "kube-system/kube-scheduler"),
     ),
+    ResourceKind(
+        name="ValidatingWebhookConfiguration", group="admissionregistration.k8s.io", is_namespaced=False,
+        is_on_demand=True, record=resources.ValidatingWebhookConfiguration,
+    ),
     ResourceKind(name="ServiceAccount", short_names=("sa",), is_on_demand=True, record=types.ServiceAccount),
     ResourceKind(
         name="ResourceQuota", short_names=("quota",), record=resources.ResourceQuota,
@@ -435,8 +439,7 @@ KINDS: Mapping[str, ResourceKind] = {kind.key: kind for kind in _ROWS}
 """The most important kinds first."""
 _WITHOUT_NAMESPACE = frozenset({
     "APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
-    "IngressClass", "MutatingWebhookConfiguration", "PodSecurityPolicy", "ValidatingWebhookConfiguration",
-    "VolumeAttachment",
+    "IngressClass", "MutatingWebhookConfiguration", "PodSecurityPolicy", "VolumeAttachment",
 })  # fmt: skip
 """Kinds of Kubernetes that are not read and whose objects are in no namespace."""
 

@@ -512,6 +512,28 @@ class ClusterResourceQuota(KubernetesObject, frozen=True, kw_only=True):
     status: _ClusterQuotaStatus = _ClusterQuotaStatus()
 
 
+# Webhooks that decide about evictions.
+
+
+class _WebhookRule(Struct, frozen=True, kw_only=True):
+    resources: tuple[str, ...] = ()
+
+
+class _ValidatingWebhook(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    rules: tuple[_WebhookRule, ...] = ()
+
+
+class ValidatingWebhookConfiguration(KubernetesObject, frozen=True, kw_only=True):
+    webhooks: tuple[_ValidatingWebhook, ...] = ()
+
+    @property
+    def of_evictions(self) -> Iterator[str]:
+        for webhook in self.webhooks:
+            if any("pods/eviction" in rule.resources for rule in webhook.rules):
+                yield webhook.name
+
+
 # The lease with which one instance of a component leads.
 
 

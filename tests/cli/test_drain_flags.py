@@ -56,6 +56,24 @@ def test_the_next_line_has_the_outcome_with_the_flags(
     assert (": 2 of 2 nodes" in each.out) is bool(expected)
 
 
+@pytest.mark.parametrize(
+    ("resource", "flags", "is_told"),
+    [("pods/eviction", (), True), ("pods/eviction", ("--disable-eviction",), False), ("pods", (), False)],
+)
+def test_a_webhook_may_refuse_evictions(resource: str, flags: tuple[str, ...], is_told: bool, tmp_path: Path) -> None:
+    webhook = {"name": "drain.example.com", "rules": [{"operations": ["CREATE"], "resources": [resource]}]}
+    configuration: Manifest = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "drain"},
+        "webhooks": [webhook],
+    }
+    cluster = write(tmp_path, *nodes(("4", "4")), *deployment("web", "1", ["node-1"]), configuration)
+    result = kschedx("drain", "node-1", *flags, "-s", cluster)
+    assert result.code == 0
+    assert ("note: webhook drain.example.com decides about evictions too" in result.err) is is_told
+
+
 def test_a_drain_without_evictions_names_the_budgets_that_it_bypasses(tmp_path: Path) -> None:
     budget = disruption_budget("all", namespace="shop", maxUnavailable=0)
     path = write(tmp_path, *nodes(("4", "4")), *deployment("web", "1", ["node-1"]), budget)
