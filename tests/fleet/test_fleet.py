@@ -7,7 +7,6 @@ import json
 import re
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 
 from tests.cli.manifests import BIG_POD, NODE, POD, write
@@ -39,7 +38,7 @@ def test_a_cluster_that_cannot_be_read_is_a_row(fleet: Path) -> None:
 
 
 def test_clusters_with_problems_come_first(fleet: Path) -> None:
-    result = kschedx("fleet", "--snapshots", fleet, "why", "--all-pending")
+    result = kschedx("fleet", "--snapshots", fleet, "-j", "1", "why", "--all-pending")
     marks = [line[0] for line in result.out.splitlines() if line[:1] in "✓✗?" and line[:1]]
     assert marks == ["?", "?", "✗", "✓"]
     assert result.out.startswith("? 3 clusters: 1 with findings, 1 without an answer\n")
@@ -86,6 +85,8 @@ def test_lists_name_snapshots_and_contexts(fleet: Path, tmp_path: Path) -> None:
 
 
 def test_parquet_and_pages(fleet: Path, tmp_path: Path) -> None:
+    import pyarrow.parquet  # takes 0.3 s, which every process that collects tests would pay
+
     path = tmp_path / "night.parquet"
     result = kschedx("fleet", "--snapshots", fleet, "-j", "1", "--parquet", path, "-o", "markdown", "doctor")
     table = pyarrow.parquet.read_table(path)
