@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -229,13 +229,15 @@ class Simulation(Shown):
     @property
     def gated(self) -> tuple[str, ...]:
         """Pods with scheduling gates."""
-        gone = self.simulator.deleted
-        return tuple(self.run.cluster.pods.key(row) for row in self.simulator.queue.gated if row not in gone)
+        return self._without_deleted(self.simulator.queue.gated)
 
     @property
     def of_other_schedulers(self) -> tuple[str, ...]:
         """Pods that are pending for a scheduler which the configuration does not have."""
-        return tuple(map(self.run.cluster.pods.key, self.simulator.queue.of_others))
+        return self._without_deleted(self.simulator.queue.of_others)
+
+    def _without_deleted(self, rows: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.run.cluster.pods.key(row) for row in rows if row not in self.simulator.deleted)
 
     @cached_property
     def undecided(self) -> Mapping[str, str]:

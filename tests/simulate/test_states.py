@@ -239,3 +239,16 @@ def test_a_change_does_not_complete_a_dump_that_its_event_contradicts(change: st
     waiting = pod("web", containers=CONTAINERS, status={"phase": "Pending", "conditions": [condition]})
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, waiting]}))
     assert kschedx("simulate", change, "-s", tmp_path / "cluster.json").code == 3
+
+
+def test_a_deleted_pod_is_not_pending_for_another_scheduler(tmp_path: Path) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u", "controller": True}
+    metadata = {"ownerReferences": [owner], "labels": {"app": "web"}}
+    cluster = [*NODES, pod("web-0", metadata=metadata, schedulerName="volcano")]
+    paths = tmp_path / "cluster.json", tmp_path / "app.json"
+    paths[0].write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster}))
+    stopped = workload("StatefulSet", replicas=0, selector=SELECTOR, serviceName="web")
+    paths[1].write_text(json.dumps(stopped))
+    result = kschedx("simulate", "--apply", paths[1], "-s", paths[0])
+    assert "‖ default/sts/web is scaled to zero: spec.replicas is 0" in result.out
+    assert "volcano" not in result.out
