@@ -23,8 +23,9 @@ from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion
 from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, remedies_of, workloads_without_pods
-from kschedx.inquiry.target import find_target, selected_pod
+from kschedx.inquiry.target import find_target, selected_pod, selected_rows
 from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject, ScaleTarget
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
@@ -295,12 +296,21 @@ def _volume_fixes(volume: PersistentVolume) -> Iterator[Fix]:
 
 
 def _explain_service(asked: ObjectQuestion) -> ObjectAnswer | None:
-    """Return why a Service selects no pods; None for one that selects some, and for one that Knative creates."""
+    """Return which pods a Service selects; None for one with a pod that is pending or not ready, and for one that
+    Knative creates."""
     snapshot, service, namespace = asked.snapshot, asked.object, asked.reference.namespace
     is_of_knative = ("Service.serving.knative.dev", namespace, asked.reference.name) in snapshot.custom_resources
-    if not isinstance(service, Service) or is_of_knative or selected_pod(snapshot, asked.reference) is not None:
+    if not isinstance(service, Service) or is_of_knative:
         return None
     subject, selected = f"{namespace}/svc/{service.name}", service.spec.selector
+    if (chosen := selected_pod(snapshot, asked.reference)) is not None:
+        pods, rows = snapshot.pods, selected_rows(snapshot, service)
+        row = -1 if chosen.stored is None else pods.rows[chosen.stored.key]
+        if row not in rows or row in pods.pending or not reports_ready(pods.statuses[row].conditions):
+            return None
+        on = (f"{pods.key(it)} on {pods.node_names[it]}" for it in rows[:3])
+        does = f"selects {count(len(rows), 'pod')}: none is pending or reported as not ready"
+        return ObjectAnswer(state=states.ObjectState(subject=subject, does=does, facts=tuple(on)))
     facts: tuple[str, ...] = ("its endpoints are not pods that it selects",)
     if not selected:
         return ObjectAnswer(state=states.ObjectState(subject=subject, does="has no selector", facts=facts))

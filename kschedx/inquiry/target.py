@@ -40,7 +40,7 @@ from kschedx.kube.kinds import KINDS, ResourceKind, kind_of, name_of
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, KaiPodGroup, VolcanoPodGroup
 from kschedx.kube.selectors import selector_from_set
-from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
+from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate, Service
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.object_changes import NamedObject, find_object, object_reference
@@ -574,9 +574,7 @@ def selected_pod(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion | 
             return PodInQuestion.of_cluster(pods[row])
     if not service.spec.selector:
         return None
-    selector = selector_from_set(service.spec.selector)
-    marked = pods.labels.where(selector.matches) & pods.in_namespace(reference.namespace) & ~pods.finished
-    rows: Sequence[int] = np.flatnonzero(marked).tolist()
+    selector, rows = selector_from_set(service.spec.selector), selected_rows(snapshot, service)
     if rows:
         unready = [row for row in rows if condition_of(pods.statuses[row].conditions, "Ready", "False") is not None]
         return next(_pending_or_last(pods, [row for row in rows if row in pods.pending] or unready or rows))
@@ -586,6 +584,14 @@ def selected_pod(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion | 
         if is_top and selector.matches({key: str(value) for key, value in labels.items()}):
             return _named_object(snapshot, kind, namespace, name)
     return None
+
+
+def selected_rows(snapshot: Snapshot, service: Service) -> list[int]:
+    """Return the rows of the pods that a Service selects and that have not finished."""
+    pods, selector = snapshot.pods, selector_from_set(service.spec.selector or {})
+    marked = pods.labels.where(selector.matches) & pods.in_namespace(service.metadata.namespace) & ~pods.finished
+    rows: list[int] = np.flatnonzero(marked).tolist()
+    return rows
 
 
 def pods_in_question(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:

@@ -79,6 +79,12 @@ def test_a_service_without_pods_is_answered_by_its_selector(selector: dict[str, 
     assert (answer.headline, answer.causes) == (f"default/svc/web {does}", [cause])
 
 
+def test_a_service_whose_pods_are_all_ready_is_answered_by_their_number() -> None:
+    answer = answer_of("svc/web", NODE, service(app="web"), RUNNING, pod("c", "n1", app="web"), pod("other", "n1"))
+    assert answer.headline == "default/svc/web selects 2 pods: none is pending or reported as not ready"
+    assert (answer.code, answer.causes) == (0, ["default/a on n1", "default/c on n1"])
+
+
 def test_a_service_that_knative_creates_is_answered_by_the_pods_of_knative(tmp_path: Path) -> None:
     spec = {"template": at(DEPLOYMENT, "spec.template")}
     custom = {**service(), "apiVersion": "serving.knative.dev/v1", "spec": spec}
