@@ -619,40 +619,51 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
                     yield _default_set(storage.classes[step.claim.storage_class], storage)
             else:
                 yield step
-    if volume is None:
-        for released_volume in _released_volumes(claim, snapshot):
-            yield replace(released_volume, claim=bound_claim(claim, released_volume.volume.name))
-    if volume is None and not claim.spec.volume_name:
+    if volume is not None:
+        return
+    for release in _released_volumes(claim, snapshot):
+        yield replace(release, claim=bound_claim(claim, release.volume.name))
+    if not claim.spec.volume_name:
         yield from _match_volume(claim, place, at_once=True)
-    if volume is None:
-        name = claim.spec.volume_name or f"{claim.metadata.namespace}-{claim.name}"
-        storage_class = storage.classes.get(claim.storage_class)
-        can_provision = storage_class is not None and storage_class.can_provision
-        if storage_class is not None and can_provision and claim.spec.volume_name:
-            title = f"delete and recreate claim {claim.key} without volumeName {claim.spec.volume_name}"
-            yield replace(_with_class(claim, storage_class), title=title)
-        if storage_class is not None and storage_class.refuses_modes(claim):
-            others = [it for it in storage.classes.values() if not it.refuses_modes(claim)]
-            if (other := _usual_class(others, storage)) is not None:
-                yield _with_class(claim, other)
-            once = _with_class(with_spec(claim, access_modes=("ReadWriteOnce",)), storage_class)
-            title = f"delete and recreate claim {claim.key} with ReadWriteOnce, if one node is enough for its pods"
-            yield replace(once, title=title, cost=s.Cost.CONSTRAINT if other is None else s.Cost.STOPGAP)
-            return
-        if named is not None or (is_unread and claim.storage_class):
-            return  # a claim that names a volume is bound to no other; a class may provision it
-        driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""
-        is_new = any(claim == item for item in place.situation.proposal.objects)
-        is_new = is_new or claim.is_new or not (claim.metadata.uid or is_in_trouble(snapshot, claim, driver))
-        is_new = is_new and wrong_attributes_class(snapshot, claim) is None
-        volume = volume_for(claim, name, storage_class, bound=True)
-        title, made = f"create {_of_claim(volume, claim)}", ((volume, driver),) if driver else ()
-        if driver:
-            provision = f"let {driver} provision the volume for claim {claim.key}"
-            repair = provision if is_new else provisioner_repair(snapshot, claim, driver)
-            title = f"{repair}: {_volume_text(volume)}"
-        objects = (volume, bound_claim(claim, name))
-        yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=objects, made=made)
+    storage_class = storage.classes.get(claim.storage_class)
+    if storage_class is not None and storage_class.can_provision and claim.spec.volume_name:
+        title = f"delete and recreate claim {claim.key} without volumeName {claim.spec.volume_name}"
+        yield replace(_with_class(claim, storage_class), title=title)
+    if storage_class is not None and storage_class.refuses_modes(claim):
+        yield from _with_other_modes(claim, storage_class, storage)
+    elif named is None and not (is_unread and claim.storage_class):
+        yield _new_volume(claim, storage_class, place)  # a claim that names a volume is bound to no other
+
+
+def _new_volume(
+    claim: PersistentVolumeClaim, storage_class: StorageClass | None, place: RemedyCandidate
+) -> s.ObjectStep:
+    """Return the step that creates the claim's volume, or lets its class provision it."""
+    snapshot, name = place.snapshot, claim.spec.volume_name or f"{claim.metadata.namespace}-{claim.name}"
+    can_provision = storage_class is not None and storage_class.can_provision
+    driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""
+    is_new = any(claim == item for item in place.situation.proposal.objects)
+    is_new = is_new or claim.is_new or not (claim.metadata.uid or is_in_trouble(snapshot, claim, driver))
+    is_new = is_new and wrong_attributes_class(snapshot, claim) is None
+    volume = volume_for(claim, name, storage_class, bound=True)
+    title, made = f"create {_of_claim(volume, claim)}", ((volume, driver),) if driver else ()
+    if driver:
+        provision = f"let {driver} provision the volume for claim {claim.key}"
+        repair = provision if is_new else provisioner_repair(snapshot, claim, driver)
+        title = f"{repair}: {_volume_text(volume)}"
+    return s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(volume, bound_claim(claim, name)), made=made)
+
+
+def _with_other_modes(
+    claim: PersistentVolumeClaim, storage_class: StorageClass, storage: Storage
+) -> Iterator[s.RecreateClaim]:
+    """Yield the claim with a class that may provide its access modes, then with those that its own class provides."""
+    others = [it for it in storage.classes.values() if not it.refuses_modes(claim)]
+    if (other := _usual_class(others, storage)) is not None:
+        yield _with_class(claim, other)
+    once = _with_class(with_spec(claim, access_modes=("ReadWriteOnce",)), storage_class)
+    title = f"delete and recreate claim {claim.key} with ReadWriteOnce, if one node is enough for its pods"
+    yield replace(once, title=title, cost=s.Cost.CONSTRAINT if other is None else s.Cost.STOPGAP)
 
 
 def _class_set(claim: PersistentVolumeClaim, step: s.RecreateClaim) -> s.SetClass:
