@@ -243,8 +243,8 @@ def test_a_change_does_not_complete_a_dump_that_its_event_contradicts(change: st
 
 def test_a_deleted_pod_is_not_pending_for_another_scheduler(tmp_path: Path) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u", "controller": True}
-    metadata = {"ownerReferences": [owner], "labels": {"app": "web"}}
-    cluster = [*NODES, pod("web-0", metadata=metadata, schedulerName="volcano")]
+    other = pod("web-1", metadata={"ownerReferences": [owner]}, schedulerName="volcano")
+    cluster = [*NODES, pod("web-0", labels={"app": "web"}), other]
     paths = tmp_path / "cluster.json", tmp_path / "app.json"
     paths[0].write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster}))
     stopped = workload("StatefulSet", replicas=0, selector=SELECTOR, serviceName="web")
