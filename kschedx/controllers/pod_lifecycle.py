@@ -91,6 +91,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             subject=subject,
             since=earlier(pod.metadata.deletion_timestamp, seconds),
             until=pod.metadata.deletion_timestamp if seconds else "",
+            is_overdue=bool(node) and is_long_past(snapshot, pod.metadata.deletion_timestamp),
             why=_eviction(snapshot, pod),
             node=node,
             finalizers=finalizers,
@@ -676,20 +677,23 @@ def _control_plane_down(
 def _expired_lease(snapshot: Snapshot, component: str) -> str:
     """Return when the lease of a component was last renewed, if that is so long ago that its objects were not just
     read one after another; else empty."""
-    try:
-        for lease in snapshot.of(Lease):
-            renewed = lease.spec.renew_time or ""
-            is_own = (lease.metadata.namespace, lease.metadata.name) == ("kube-system", component)
-            taken = snapshot.taken.removesuffix(" or later")
-            if is_own and renewed and taken and nanoseconds(taken) - nanoseconds(renewed) > _EXPIRED_AFTER:
-                return renewed
-    except InputError:  # a time that no API server writes
-        pass
+    for lease in snapshot.of(Lease):
+        renewed = lease.spec.renew_time or ""
+        is_own = (lease.metadata.namespace, lease.metadata.name) == ("kube-system", component)
+        if is_own and is_long_past(snapshot, renewed):
+            return renewed
     return ""
 
 
-_EXPIRED_AFTER = 10 * 60 * 10**9
+def is_long_past(snapshot: Snapshot, time: str) -> bool:
+    """Whether the cluster was read more than ten minutes after a time; a dump can take some minutes."""
+    try:
+        return nanoseconds(snapshot.taken.removesuffix(" or later")) - nanoseconds(time) > _LONG
+    except InputError:  # unknown, or no time
+        return False
 
+
+_LONG = 10 * 60 * 10**9
 _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """What kubeadm runs as static pods on each node of the control plane."""
 _WITHOUT_REPLICAS = Memo[dict[str, str]]()

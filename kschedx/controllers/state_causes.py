@@ -303,6 +303,8 @@ def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
         behind = "the Job controller" if others == [JOB_TRACKING] else f"the controller behind {it}"
         yield f"{which} {list_names(others, 4)}: the object stays until {behind} is done"
         yield from filter(None, (pod.down,))
+    elif pod.node and pod.is_overdue and not pod.is_node_lost:
+        yield f"the kubelet of {pod.node} has not confirmed its end, which was due by {pod.until or pod.since}"
     elif pod.node and not pod.is_node_lost:
         limit = f", by {pod.until} at the latest" if pod.until else ""
         yield f"its containers are stopping on node {pod.node}{limit}"

@@ -64,6 +64,7 @@ class BeingDeleted(StateFacts, frozen=True, kw_only=True):
     successor: str = ""  # the Deployment with strategy Recreate that creates its new pods once this old one is gone
     why: str = ""  # who evicted it, according to its condition DisruptionTarget
     until: str = ""  # when its grace period ends
+    is_overdue: bool = False  # whether its kubelet should have confirmed the deletion long ago
     down: str = ""  # why the controller behind its finalizers does not run
     facts: tuple[str, ...] = ()  # what its deletion waits for
 
@@ -257,8 +258,7 @@ class WaitingForOrdinal(StateFacts, frozen=True, kw_only=True):
     seconds: int = 0  # minReadySeconds, if the predecessor is ready and not available
     node: str = ""
     is_node_lost: bool = False  # whether no kubelet confirms that the predecessor is gone
-    container: str = ""
-    """Why the predecessor's container does not run, if its status reports it, or the kubelet's newest warning."""
+    container: str = ""  # why the predecessor's container does not run, or the kubelet's newest warning
 
 
 class WaitingForOldPods(StateFacts, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER, SYSTEM_CRITICAL
 from kschedx.controllers.pod_autoscaling import rescaled
+from kschedx.controllers.pod_lifecycle import is_long_past
 from kschedx.controllers.workloads import (
     SCALED,
     Workload,
@@ -107,7 +108,11 @@ def await_termination(rows: Sequence[int], snapshot: Snapshot, *, node: str = ""
     )
     finalizers = tuple(dict.fromkeys(held))
     return s.AwaitTermination(
-        victims=_victims_of(rows, snapshot), node=node, lost_node=lost_node, finalizers=finalizers
+        victims=_victims_of(rows, snapshot),
+        node=node,
+        lost_node=lost_node,
+        finalizers=finalizers,
+        is_overdue=any(is_long_past(snapshot, pods.deletion_timestamps[row] or "") for row in rows),
     )
 
 

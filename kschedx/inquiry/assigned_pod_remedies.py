@@ -75,6 +75,10 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             case states.BeingDeleted(node=node, is_node_lost=True, barrier=barrier, owner=owner, successor=later):
                 is_succeeded = not barrier and (owner or later)
                 yield from self.lost_node_fixes(node) if is_succeeded else self._lost_pod_fixes([node])
+            case states.BeingDeleted(node=node, is_overdue=True, finalizers=()):
+                forced = replace(Target.pod(self.pod.key).deletion, force=True)
+                title = f"repair the kubelet of {node}, or force the deletion once the pod's containers are gone"
+                yield Fix.untried(title, (forced,), commands=(delete_pod(self.pod.key, force=True),))
             case states.WaitingForOldPods(pods=pods, nodes=nodes):
                 yield from self._old_pod_fixes(nodes, [f"{self._namespace}/{name}" for name in pods])
             case states.KeptBySidecar(running=running):

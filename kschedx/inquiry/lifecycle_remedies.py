@@ -72,6 +72,10 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         return tuple(ordered)[:_MOST_FIXES]
 
     def _each(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
+        row = self.snapshot.pods.rows.get(lifecycle.subject)
+        if isinstance(lifecycle, states.BeingDeleted) and row is not None and lifecycle.subject != self.pod.key:
+            yield from replace(self, pod=self.snapshot.pods[row])._each(lifecycle)  # not about its successor
+            return
         yield from self._workload_fixes(lifecycle)
         yield from self._resume_fixes(lifecycle)
         yield from self._predecessor_fixes(lifecycle)

@@ -1216,12 +1216,24 @@ def test_a_new_node_is_like_most_full_nodes() -> None:
     assert titles[0] == "add a node like b"
 
 
-def test_terminating_pods_on_any_node_are_awaited() -> None:
-    ending = running("ending", "a", "2")
+@pytest.mark.parametrize(
+    ("taken", "title"),
+    [
+        ("2026-01-02T10:05:00Z", "wait until default/ending on a has terminated"),
+        (
+            "2026-01-02T11:00:00Z",
+            "find out why the kubelet has not ended default/ending on a, or force the deletion",
+        ),
+    ],
+)
+def test_terminating_pods_on_any_node_are_awaited(taken: str, title: str) -> None:
+    """No kubelet takes that long: the grace period ended long before the cluster was read."""
+    ending, me = running("ending", "a", "2"), wanting(cpu="1")
     at(ending, "metadata")["deletionTimestamp"] = "2026-01-02T10:00:00Z"
+    at(me, "metadata")["creationTimestamp"] = taken
     held = [ending, running("other", "b", "1900m")]
-    titles = titles_of(node("a", allocatable=SMALL), node("b", allocatable=SMALL), *held, wanting(cpu="1"))
-    assert titles[0] == "wait until default/ending on a has terminated"
+    titles = titles_of(node("a", allocatable=SMALL), node("b", allocatable=SMALL), *held, me)
+    assert titles[0] == title
 
 
 @pytest.mark.parametrize(("scheduler", "moves"), [("default-scheduler", True), ("volcano", False)])

@@ -2455,6 +2455,23 @@ def test_a_terminating_pod_names_its_eviction_and_the_end_of_its_grace_period(
     assert "its containers are stopping on node m, by 2026-01-02T01:00:00Z at the latest" in result.out
 
 
+def test_a_terminating_pod_whose_grace_period_ended_long_ago(tmp_path: Path) -> None:
+    metadata = {"deletionTimestamp": "2026-01-02T01:00:00Z", "deletionGracePeriodSeconds": 30}
+    late = pod("late", metadata={"creationTimestamp": "2026-01-02T02:00:00Z"})
+    result = why(tmp_path, "pod/x", pod("x", on="n", metadata=metadata, status={"phase": "Running"}), late)
+    assert "the kubelet of n has not confirmed its end, which was due by 2026-01-02T01:00:00Z" in result.out
+    assert "repair the kubelet of n, or force the deletion once the pod's containers are gone" in result.out
+
+
+def test_a_pod_that_is_being_deleted_is_not_taken_for_its_successor(tmp_path: Path) -> None:
+    """Its Job creates another pod, of another name."""
+    metadata = {**owned("Job", "web"), "deletionTimestamp": "2026-01-02T01:00:00Z"}
+    old = pod("web-old", on="m", metadata=metadata, status={"phase": "Running"})
+    lost = node("m", taints=["node.kubernetes.io/unreachable:NoExecute"])
+    result = why(tmp_path, "job/web", workload("Job", podReplacementPolicy="Failed"), lost, old)
+    assert "kubectl delete pod web-old -n default --force --grace-period=0" in result.out
+
+
 @pytest.mark.parametrize(
     ("reason", "event", "cause"),
     [
