@@ -331,8 +331,11 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
     def _find_fix(self, number: int) -> Fix | SharedFix | None:
         group = self.groups[number]
         first = group.first
-        if first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED) and not first.state:
+        if first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED, Outcome.UNDECIDED) and not first.state:
             return None
+        is_open = first.outcome is Outcome.UNDECIDED and not first.state
+        if is_open and ((answer := self.explanation_of(number)) is None or answer.holding.scheduler is None):
+            return None  # only what another scheduler waits for is known
         if self.shared_fix is not None and len(group.answers) > 1 and first.outcome is Outcome.UNSCHEDULABLE:
             shared = self.shared_fix([answer.pod for answer in group.answers])
             if shared is not None:

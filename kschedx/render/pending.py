@@ -281,7 +281,8 @@ def _fix_view(fix: Fix | SharedFix, group: CauseGroup) -> FixView:
         return shared_fix_view(fix)
     if group.first.preempts and len(group.answers) > 1 and fix.awaits_preemption:
         return FixView(title=f"wait for preemption: it makes room for all {len(group.answers):,}")
-    return group_fix(fix, for_one=len(group.answers) > 1 and not group.first.state)
+    is_tried = not group.first.state and group.first.outcome is not Outcome.UNDECIDED
+    return group_fix(fix, for_one=is_tried and len(group.answers) > 1)
 
 
 def competing_note(answers: Sequence[PodAnswer]) -> tuple[str, ...]:

@@ -166,6 +166,14 @@ def test_a_list_has_the_custom_resources_that_are_kept_from_having_pods(
     assert (result.code != 0, text in result.out) == (bool(text), True)
 
 
+def test_a_list_has_the_fix_of_pods_of_another_scheduler(tmp_path: Path) -> None:
+    waiting = [pod(name, namespace="ml", spec={**POD_SPEC, "schedulerName": "volcano"}) for name in ("a", "b")]
+    system = pod("dns", namespace="kube-system", on="a", spec={**POD_SPEC, "nodeName": "a"})
+    result = run_why(tmp_path, "why", "--all-pending", objects=[*waiting, system])
+    assert result.code == 3
+    assert "fix       install Volcano, or recreate the pod with schedulerName default-scheduler\n" in result.out
+
+
 def test_kinds_of_the_same_name_differ_by_group(tmp_path: Path) -> None:
     result = run_why(tmp_path, "why", "job.batch.volcano.sh/llm", objects=[VOLCANO])
     assert (result.code, "scheduled by Volcano" in result.out.splitlines()[0]) == (3, True)
