@@ -130,6 +130,8 @@ def missing_notes(cycle: Cycle) -> Iterator[Note]:
         yield note("other-namespaces", text, namespaces=tuple(source.namespaces))
     if source.may_lack("Pod"):
         yield _pods_lacking(source)
+    elif cycle.outcome is Outcome.SCHEDULED:
+        yield from _other_namespaces(cycle.snapshot)
     is_static = cycle.outcome is Outcome.UNSCHEDULABLE and bool(_static_volumes(cycle.snapshot, cycle.pod))
     if is_static and source.may_lack("PersistentVolume"):
         text = "the dump holds no PersistentVolumes: those that do not match are not shown"
@@ -151,14 +153,19 @@ def missing_for_many(snapshot: Snapshot) -> Note | None:
     """Return a note about objects that may affect some pods' answers."""
     if snapshot.source.may_lack("Pod"):
         return _pods_lacking(snapshot.source)
-    if snapshot.source.is_dump and len(spaces := snapshot.only_namespaces) == 1:
-        text = f"the dump has pods of namespace {spaces[0]} only; those of others use the nodes too"
-        return note("other-namespaces", text, namespaces=spaces)
+    if (other := next(_other_namespaces(snapshot), None)) is not None:
+        return other
     kinds = tuple(kind for kind in _forbidden_kinds(snapshot) if kind in MATTERS)
     if not kinds:
         return next(_unread_events(snapshot.source), None)
     text = f"listing is forbidden for {_names(kinds)}: pods that use them are undecided"
     return note("unread-kind", text, kinds=kinds, cause=MissingCause.FORBIDDEN)
+
+
+def _other_namespaces(snapshot: Snapshot) -> Iterator[Note]:
+    if snapshot.source.is_dump and len(spaces := snapshot.only_namespaces) == 1:
+        text = f"the dump has pods of namespace {spaces[0]} only; those of others use the nodes too"
+        yield note("other-namespaces", text, namespaces=spaces)
 
 
 def _unread_events(source: Source) -> Iterator[Note]:

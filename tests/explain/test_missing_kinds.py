@@ -207,3 +207,20 @@ def test_a_node_whose_size_the_dump_lacks(is_dump: bool, taint: str, is_open: bo
         return
     with pytest.raises(UndecidableError, match=r"no status\.allocatable of n2"):
         explain_pod(snapshot, "default/me")
+
+
+@pytest.mark.parametrize(
+    ("spaces", "is_dump", "requests", "is_told"),
+    [
+        (["shop"], True, "1", True),
+        (["shop", "kube-system"], True, "1", False),
+        (["shop"], False, "1", False),
+        (["shop"], True, "1k", False),
+    ],
+)
+def test_a_dump_of_one_namespace(spaces: list[str], is_dump: bool, requests: str, is_told: bool) -> None:
+    """What other pods request may only take room, so that a rejection does not depend on it."""
+    others = [pod("other", namespace=space, on="n1") for space in spaces]
+    me = pod("me", namespace="shop", containers=[{"name": "c", "resources": {"requests": {"cpu": requests}}}])
+    result = explain_pod(dump([*NODES, *others, me], is_dump=is_dump), "shop/me")
+    assert ("other-namespaces" in {note.id for note in result.notes}) is is_told
