@@ -248,7 +248,8 @@ class Filtering:
         self.rejections = np.zeros(len(nodes), dtype=np.int16)
         for column in self.columns:
             self._filter(column, state, pod, nodes)
-            self.rejections += column.codes != 0
+            if column.runs:
+                self.rejections += column.codes != 0
         self._find_feasible()
 
     def evaluate_plugins(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, NewType, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -30,6 +31,7 @@ def distinct(values: IntArray) -> IntArray:
     return ordered[is_first]
 
 
+@lru_cache(maxsize=64)
 def all_false(count: int) -> BoolArray:
     """(count,) False, read-only; it takes no memory for any number of rows."""
     return np.broadcast_to(np.False_, count)
