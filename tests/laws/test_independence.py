@@ -89,7 +89,7 @@ import json, os, sys
 from kschedx import parallel
 from tests.command import kschedx
 workers = int(sys.argv[1])
-parallel.processors, parallel.FEW, parallel.CHUNK = lambda: workers, 8, 4
+parallel.processors, parallel.FEW, parallel._CHUNK = lambda: workers, 8, 4
 for folder, questions in json.load(sys.stdin):
         lines = [words if "-s" in words else [*words, "-s", "cluster"] for words in questions]
         answers = [kschedx(*line, columns=80, env=os.environ, cwd=folder) for line in lines]
