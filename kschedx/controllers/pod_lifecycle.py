@@ -494,7 +494,7 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | No
         conditions=_false_conditions(pod),
         event=event,
         claim=claim,
-        last=_termination(pod, container, is_last=True),
+        last=termination(pod, container, is_last=True),
         is_node_lost=is_lost,
         outdated=newer_revision(snapshot, pod),
         is_static=is_mirror_pod(snapshot.pods, snapshot.pods.rows[pod.key]) if pod.key in snapshot.pods.rows else False,
@@ -554,7 +554,7 @@ def _unmet_selector(snapshot: Snapshot, pod: Pod) -> str:
     return f"; {pod.spec.node_name} is not labeled {list_names(unmet, 3)}" if unmet and row is not None else ""
 
 
-def _termination(pod: Pod, container: str, *, is_last: bool = False) -> str:
+def termination(pod: Pod, container: str, *, is_last: bool = False) -> str:
     """Return how a container ended, such as `OOMKilled, exit code 137`; if `is_last`, before it was restarted. Empty if
     it has not ended."""
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
@@ -567,7 +567,7 @@ def _termination(pod: Pod, container: str, *, is_last: bool = False) -> str:
 
 def _end(pod: Pod, container: str) -> str:
     """Return how a container of a failed pod ended, with its name."""
-    phrase = _termination(pod, container)
+    phrase = termination(pod, container)
     return f"container {container} ended with {phrase}" if phrase else ""
 
 

@@ -22,6 +22,7 @@ from kschedx.controllers.pod_lifecycle import (
     quota_names,
     refuser,
     successor,
+    termination,
     waiting_container,
 )
 from kschedx.controllers.stateful_set import unsure_of_name
@@ -391,10 +392,16 @@ def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
     return snapshot.warning_about(pod.key) or ready.message or ready.reason
 
 
+def _failing_container(pod: Pod) -> str:
+    """Return `container app: CrashLoopBackOff: OOMKilled, exit code 137`; empty if no container waits."""
+    if (waiting := waiting_container(pod)) is None or not waiting[2]:
+        return ""
+    _, name, reason, message = waiting
+    return f"container {': '.join(filter(None, (name, reason, termination(pod, name, is_last=True) or message)))}"
+
+
 def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
-    waiting = waiting_container(pod)
-    fails = f"container {waiting[1]}: {waiting[2]}" if waiting is not None and waiting[2] else ""
-    phrase = fails or unready_reason(snapshot, pod)
+    phrase = _failing_container(pod) or unready_reason(snapshot, pod)
     where = f"{pod.metadata.name} on {pod.spec.node_name}"
     return f"{where}: {phrase}" if phrase else f"{where} is not ready"
 
@@ -519,7 +526,6 @@ def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manife
             continue
         if not pod.spec.node_name and not pod.metadata.deletion_timestamp:
             return None  # a question about the predecessor itself
-        waiting = waiting_container(pod)
         return states.WaitingForOrdinal(
             subject=subject,
             pod=f"{workload.name}-{missing}",
@@ -528,9 +534,7 @@ def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manife
             seconds=seconds if is_ready(pod) else 0,
             node=pod.spec.node_name,
             is_node_lost=bool(pod.spec.node_name) and is_node_lost(snapshot, pod.spec.node_name),
-            container=f"container {': '.join(filter(None, waiting[1:]))}"
-            if waiting is not None
-            else snapshot.warning_about(pod.key),
+            container=_failing_container(pod) or snapshot.warning_about(pod.key),
         )
     return None
 

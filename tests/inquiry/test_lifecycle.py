@@ -3533,3 +3533,20 @@ def test_a_workload_with_all_its_pods_is_answered_by_the_pending_one_although_an
     is_complete = replicas == 1
     assert result.out.startswith("✗ default/web-0 is unschedulable") is is_complete
     assert ("the API server would refuse another pod" in " ".join(result.out.split())) is is_complete
+
+
+@pytest.mark.parametrize(
+    ("ended", "says"),
+    [
+        ({"reason": "OOMKilled", "exitCode": 137}, "container app: CrashLoopBackOff: OOMKilled, exit code 137"),
+        (None, "container app: CrashLoopBackOff: back-off 5m"),
+    ],
+)
+def test_a_predecessor_that_crashes_is_named_with_its_exit(tmp_path: Path, ended: Manifest | None, says: str) -> None:
+    state = waiting("CrashLoopBackOff", "back-off 5m")
+    if ended is not None:
+        state[0]["lastState"] = {"terminated": ended}
+    first = replica("web-0", "StatefulSet", "web", ready=False, containerStatuses=state)
+    owner = workload("StatefulSet")
+    at(owner, "spec")["replicas"] = 2
+    assert f"web-0: {says}\n" in why(tmp_path, "sts/web", owner, first).out
