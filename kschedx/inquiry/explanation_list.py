@@ -173,15 +173,17 @@ class Item(Struct, frozen=True, kw_only=True):
         return answer
 
     def _gang_answer(self, explanation: Explanation) -> PodAnswer:
-        """Return the answer about a pod that fits alone, but not with its group."""
-        group = explanation.holding.group
+        """Return the answer about a pod that fits alone, but not with its group, or before others are ready."""
+        group, unscheduled = explanation.holding.group, replace(self._undecided, outcome=Outcome.UNSCHEDULABLE)
         named = group.name if group is not None else explanation.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
+        if not named and not self.waits:  # a StatefulSet creates its pods one after the other
+            headline = "not created before the others are ready"
+            return replace(unscheduled, cause=(headline,), headlines=(headline,))
         headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
             headline = gang_cause(group)
         return replace(
-            self._undecided,
-            outcome=Outcome.UNSCHEDULABLE,
+            unscheduled,
             message=self.waits or (explanation.message if group is None else group.message),
             state="WaitingForGang",
             cause=("group", named),

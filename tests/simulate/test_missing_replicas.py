@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Manifest, at, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import CommandResult, check_document, kschedx
 from tests.simulate.clusters import HASH, HIGH, deployment, nodes
 from tests.simulate.test_rollouts import asking, stateful
@@ -201,6 +201,17 @@ def test_several_workloads_take_turns(tmp_path: Path) -> None:
     assert headline(alone) == "✓ 2 pods can be scheduled"
     listed = document(run_why(tmp_path, [*SMALL, HIGH], "app.json", "-o", "json", manifest=both))
     assert [len(item.get("replicas", {}).get("placed", ())) for item in listed["items"]] == [0, 3]
+
+
+def test_an_ordinal_is_not_created_while_the_earlier_one_is_not_ready(tmp_path: Path) -> None:
+    status = {"allocatable": {"cpu": "4", "pods": "9"}, "conditions": [{"type": "Ready", "status": "Unknown"}]}
+    lost = node("node-1") | {"status": status}
+    [database] = stateful([], replicas=2)
+    other = pod("other", namespace="shop", containers=[asking("1")])
+    both = {"apiVersion": "v1", "kind": "List", "items": [database, other]}
+    result = run_why(tmp_path, [lost], "app.json", manifest=both)
+    assert "✗ not created before the others are ready\n  pod       shop/db (StatefulSet)" in result.out
+    assert "group" not in result.out
 
 
 def test_the_decided_pod_is_explained_if_another_is_on_a_missing_node(tmp_path: Path) -> None:
