@@ -22,7 +22,7 @@ from kschedx.explain.cycle_notes import claim_expansions
 from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion
-from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, remedies_of, workloads_without_pods
+from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, explain, remedies_of, workloads_without_pods
 from kschedx.inquiry.target import find_target, selected_pod, selected_rows
 from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.conditions import reports_ready
@@ -326,6 +326,11 @@ def _explain_service(asked: ObjectQuestion) -> ObjectAnswer | None:
 def _explain_claim(asked: ObjectQuestion) -> ObjectAnswer | None:
     if (state := _claim_state(asked.snapshot, asked.reference)) is None:
         return None
+    if isinstance(state, states.Failed):  # what helps the pod that uses it
+        user = find_target(asked.snapshot, f"{asked.reference.namespace}/pvc/{asked.reference.name}")
+        return ObjectAnswer(
+            state=state, fixes=lambda: explain(user.admit(asked.snapshot, asked.setup), asked.setup).fixes
+        )
     is_repaired = isinstance(state, states.NotBound)
     return ObjectAnswer(state=state, fixes=remedies_of(asked.subject, asked.setup, state) if is_repaired else tuple)
 

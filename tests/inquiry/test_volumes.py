@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import Manifest, node, pod
 from tests.inquiry.objects import answer_of
-from tests.storage_builders import DRIVER, claim, volume
+from tests.storage_builders import DRIVER, claim, storage_class, volume
 
 BOUND = claim("data", volume="v", uid="u")
 USER = pod("db", on="n", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
@@ -73,3 +73,10 @@ def test_a_volume_stays_in_deletion_as_long_as_a_claim_is_bound_to_it() -> None:
     leaving = {**leaving, "metadata": {"name": "v", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
     answer = answer_of("pv/v", node("n"), leaving, BOUND, USER)
     assert (answer.code, answer.causes) == (1, ["claim default/data is bound to it", "pod default/db on n uses it"])
+
+
+def test_a_lost_claim_has_the_fixes_of_a_pod_that_uses_it() -> None:
+    lost = claim("data", volume="gone", phase="Lost")
+    answer = answer_of("pvc/data", node("n"), lost, storage_class(provisioner=DRIVER))
+    assert (answer.code, answer.causes) == (1, ["its volume gone no longer exists"])
+    assert answer.fixes[0] == "restore volume gone with the handle of its disk, if the disk still exists"
