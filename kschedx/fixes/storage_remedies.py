@@ -724,7 +724,7 @@ _USUAL_DRIVERS = {
     ("gp2", "gp3", "io1", "io2"): "ebs.csi.aws.com",
     ("efs",): "efs.csi.aws.com",
     ("standard-rwo", "premium-rwo", "enterprise-rwo"): "pd.csi.storage.gke.io",
-    ("managed", "managed-csi", "managed-premium"): "disk.csi.azure.com",
+    ("managed-csi", "managed-premium"): "disk.csi.azure.com",
     ("azurefile",): "file.csi.azure.com",
     ("longhorn",): "driver.longhorn.io",
     ("rook-ceph-block",): "rook-ceph.rbd.csi.ceph.com",

@@ -223,6 +223,16 @@ def titles(*objects: Manifest) -> list[str]:
                 "create storage class longhorn of driver.longhorn.io",
             ],
         ),
+        (
+            [
+                claim("data", storage_class="managed-nfs-storage"),
+                storage_class("managed-csi", provisioner="disk.csi.azure.com"),
+            ],
+            [
+                "delete and recreate claim default/data with class managed-csi instead of managed-nfs-storage",
+                "create storage class managed-nfs-storage",
+            ],
+        ),
         # disks that no driver provisions for several nodes
         (
             [
