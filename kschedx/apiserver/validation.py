@@ -494,39 +494,22 @@ def _spec(spec: PodSpec, field: str, options: ValidationOptions) -> Errors:
 
 # --- volumes and their mounts
 
-_REQUIRED_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "emptyDir": (),
+_SOURCES = (
+    "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi",
+    "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc",
+    "flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume",
+    "azureDisk", "storageos", "projected", "scaleIO", "csi", "ephemeral", "image",
+)  # fmt: skip
+"""The sources of a volume, in upstream's order."""
+_REQUIRED_FIELDS = {
     "hostPath": ("path",),
-    "gitRepo": ("repository",),
-    "gcePersistentDisk": (),
-    "awsElasticBlockStore": ("volumeID",),
     "secret": ("secretName",),
     "nfs": ("server", "path"),
-    "iscsi": (),
-    "glusterfs": (),
-    "flocker": (),
     "persistentVolumeClaim": ("claimName",),
-    "rbd": (),
-    "cinder": ("volumeID",),
-    "cephfs": (),
-    "quobyte": (),
-    "downwardAPI": (),
-    "fc": (),
-    "flexVolume": ("driver",),
     "configMap": ("name",),
-    "azureFile": (),
-    "vsphereVolume": (),
-    "photonPersistentDisk": (),
-    "portworxVolume": (),
-    "azureDisk": (),
-    "storageos": (),
-    "projected": (),
-    "scaleIO": (),
     "csi": ("driver",),
     "ephemeral": ("volumeClaimTemplate",),
-    "image": (),
 }
-"""The sources of a volume in upstream's order, with fields that they must have."""
 _ODD_PATHS = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 """Fields that upstream's error about a second source spells differently."""
 
@@ -551,12 +534,12 @@ def validate_kubelet_fields(pod: Pod, kubelet: KubeletSpec) -> Errors:
 
 
 def _volume(volume: VolumeSource, field: str, others: Set[str]) -> Errors:
-    sources = [(name, volume[name]) for name in _REQUIRED_FIELDS if volume.get(name) is not None]
+    sources = [(name, volume[name]) for name in _SOURCES if volume.get(name) is not None]
     for index, (name, source) in enumerate(sources):
         if index:
             yield forbidden_error(f"{field}.{_ODD_PATHS.get(name, name)}", "may not specify more than 1 volume type")
             continue
-        for required in _REQUIRED_FIELDS[name]:
+        for required in _REQUIRED_FIELDS.get(name, ()):
             if isinstance(source, Mapping) and source.get(required) in (None, ""):
                 yield required_error(f"{field}.{name}.{required}", "")
     name = str(volume.get("name") or "")
