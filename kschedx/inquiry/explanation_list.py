@@ -23,7 +23,7 @@ from kschedx.controllers.states import (
     WaitingForOldPods,
 )
 from kschedx.controllers.workloads import has_replicas, member_rows, wanted_replicas, workload_of
-from kschedx.errors import ConfigError, NotAdmittedError, NotReadError, Place, UndecidableError
+from kschedx.errors import ConfigError, InputError, NotAdmittedError, NotReadError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, answer_keys, cause_of, decisive, groups, owner_of
 from kschedx.explain.cycle_notes import untried_minutes, untried_text
 from kschedx.explain.kubelet import bound_by_hand
@@ -134,6 +134,10 @@ class Item(Struct, frozen=True, kw_only=True):
         except NotAdmittedError as error:
             message = f"{error.message} ({error.hint})" if error.hint else error.message
             return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=message, state="Refused"), None
+        except InputError as error:
+            if self.place.source:
+                raise
+            return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=str(error), state="Refused"), None
         return self._answer_of(explanation), explanation
 
     def _answer_of(self, explanation: Explanation) -> PodAnswer:

@@ -166,6 +166,13 @@ def test_a_list_has_the_custom_resources_that_are_kept_from_having_pods(
     assert (result.code != 0, text in result.out) == (bool(text), True)
 
 
+def test_a_list_names_an_invalid_template_instead_of_ending(tmp_path: Path) -> None:
+    wrong = changed(OF_NO_QUEUE, "spec.podSets.0.template.spec.containers.0.resources.limits", {"cpu": "1"})
+    running = pod("other", namespace="ml", on="a", spec={**POD_SPEC, "nodeName": "a"})
+    result = run_why(tmp_path, "why", "--all-pending", objects=[wrong, running])
+    assert (result.code, "must be less than or equal to cpu limit of 1" in result.out) == (1, True)
+
+
 def test_a_list_has_the_fix_of_pods_of_another_scheduler(tmp_path: Path) -> None:
     waiting = [pod(name, namespace="ml", spec={**POD_SPEC, "schedulerName": "volcano"}) for name in ("a", "b")]
     system = pod("dns", namespace="kube-system", on="a", spec={**POD_SPEC, "nodeName": "a"})
