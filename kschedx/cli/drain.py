@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup, argument, flag, hidden, value
 from kschedx.cli.output import ALL, Answer, Format, Report, option
@@ -9,6 +12,10 @@ from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 from kschedx.errors import InputError
 from kschedx.kube.selectors import parse_label_query
+
+if TYPE_CHECKING:
+    from kschedx.simulate.drain import DrainResult
+    from kschedx.snapshot.snapshot import Snapshot
 
 MANY = 1_000  # more nodes than this, each drained by itself, take minutes, as a note states
 COMMAND = Command(
@@ -62,7 +69,6 @@ def drain(
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.inquiry.stalled_drain import preview_drain
     from kschedx.inquiry.target import node_names
-    from kschedx.kube.resources import ValidatingWebhookConfiguration
     from kschedx.simulate.simulator import SimulationOptions
 
     if out is not None:
@@ -92,9 +98,6 @@ def drain(
         pod_selector=None if pod_selector is None else parse_label_query(pod_selector),
     )
     connection.print_notes(snapshot, setup)
-    for configuration in () if disables_eviction else snapshot.of(ValidatingWebhookConfiguration):
-        for webhook in configuration.of_evictions:
-            print_note(f"webhook {webhook} decides about evictions too, and may refuse them")
 
     count = len(shown) if nodes else len(snapshot.cluster.names)
     if each and count > MANY:
@@ -112,9 +115,24 @@ def drain(
     )
     simulation = preview.simulation
     simulation.autoscaling = question.autoscaling
+    if not disables_eviction:
+        _print_webhooks(snapshot, simulation.drained)
     if out is not None:
         write_snapshot(out, simulation.after)
     done = [drained.node for drained in simulation.drained if drained.is_done]
     report = Report.of(preview, names=lambda: [f"node/{name}" for name in done])
     is_good = len(done) == len(simulation.drained) and (each or not simulation.pending)
     return Answer.of(report, is_good, is_undecided=bool(simulation.undecided))
+
+
+def _print_webhooks(snapshot: Snapshot, drained: Iterable[DrainResult]) -> None:
+    """Print a note about each webhook that the API server calls about the evictions."""
+    from kschedx.kube.resources import ValidatingWebhookConfiguration
+    from kschedx.simulate.drain import EVICTIONS
+
+    evicted = (pod.pod for each in drained for pod in each.of(*EVICTIONS))
+    namespaces = [snapshot.namespaces.get(name) for name in {key.partition("/")[0] for key in evicted}]
+    for configuration in snapshot.of(ValidatingWebhookConfiguration):
+        for webhook in configuration.webhooks:
+            if webhook.may_refuse_evictions(namespaces):
+                print_note(f"webhook {webhook.name} decides about evictions too, and may refuse them")

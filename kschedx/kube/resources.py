@@ -14,7 +14,7 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resource
 from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, resource_amount, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
-from kschedx.kube.selectors import LabelSelector
+from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import (
     Container,
     ContainerStatus,
@@ -515,30 +515,44 @@ class ClusterResourceQuota(KubernetesObject, frozen=True, kw_only=True):
 # Webhooks that decide about evictions.
 
 
-class _WebhookRule(Struct, frozen=True, kw_only=True):
+class _WebhookRule(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_groups: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
 
+    @property
+    def covers_evictions(self) -> bool:
+        every = (self.api_groups, ("", "*")), (self.operations, ("CREATE", "*")), (self.resources, _OF_EVICTIONS)
+        return all(not {*named}.isdisjoint(covering) for named, covering in every)
 
-class _ValidatingWebhook(Struct, frozen=True, kw_only=True):
+
+_OF_EVICTIONS = ("pods/eviction", "pods/*", "*/eviction", "*/*")
+
+
+class _ValidatingWebhook(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     rules: tuple[_WebhookRule, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    object_selector: LabelSelector | None = None
+
+    def may_refuse_evictions(self, namespaces: Iterable[Labels | None]) -> bool:
+        """Whether it is called about evictions in any of these namespaces; None for unknown labels."""
+        selector = compile_selector(self.namespace_selector or LabelSelector())
+        selects_eviction = compile_selector(self.object_selector or LabelSelector()).matches(
+            {}
+        )  # kubectl sets no label
+        is_there = selects_eviction and any(labels is None or selector.matches(labels) for labels in namespaces)
+        return is_there and any(rule.covers_evictions for rule in self.rules)
 
 
 class ValidatingWebhookConfiguration(KubernetesObject, frozen=True, kw_only=True):
     webhooks: tuple[_ValidatingWebhook, ...] = ()
-
-    @property
-    def of_evictions(self) -> Iterator[str]:
-        for webhook in self.webhooks:
-            if any("pods/eviction" in rule.resources for rule in webhook.rules):
-                yield webhook.name
 
 
 # The lease with which one instance of a component leads.
 
 
 class _LeaseSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    holder_identity: str | None = None
     renew_time: str | None = None
 
 

@@ -56,6 +56,8 @@ REFUSES = {
 }
 """kubectl's message about a pod for which a flag is missing."""
 STAYS = frozenset({DrainOutcome.BUDGET, DrainOutcome.BUDGETS})
+EVICTIONS = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, *STAYS})
+"""What the API server allows, or refuses."""
 _LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TERMINATING})
 
 

@@ -56,22 +56,40 @@ def test_the_next_line_has_the_outcome_with_the_flags(
     assert (": 2 of 2 nodes" in each.out) is bool(expected)
 
 
+OF_EVICTIONS = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods/eviction"]}
+OF_KAFKA = {"matchLabels": {"kubernetes.io/metadata.name": "kafka"}}
+
+
 @pytest.mark.parametrize(
-    ("resource", "flags", "is_told"),
-    [("pods/eviction", (), True), ("pods/eviction", ("--disable-eviction",), False), ("pods", (), False)],
+    ("rule", "fields", "flags", "is_told"),
+    [
+        ({}, {}, (), True),
+        ({"resources": ["*/*"], "apiGroups": ["*"], "operations": ["*"]}, {}, (), True),
+        ({"resources": ["pods/*"]}, {"namespaceSelector": {}, "objectSelector": {}}, (), True),
+        ({}, {}, ("--disable-eviction",), False),
+        ({"resources": ["pods", "*"]}, {}, (), False),
+        ({"operations": ["DELETE"]}, {}, (), False),
+        ({"apiGroups": ["apps"]}, {}, (), False),
+        ({}, {"namespaceSelector": OF_KAFKA}, (), False),
+        ({}, {"objectSelector": {"matchLabels": {"app": "web"}}}, (), False),
+    ],
 )
-def test_a_webhook_may_refuse_evictions(resource: str, flags: tuple[str, ...], is_told: bool, tmp_path: Path) -> None:
-    webhook = {"name": "drain.example.com", "rules": [{"operations": ["CREATE"], "resources": [resource]}]}
+def test_a_webhook_may_refuse_evictions(
+    rule: Manifest, fields: Manifest, flags: tuple[str, ...], is_told: bool, tmp_path: Path
+) -> None:
+    webhook = {"name": "drain.example.com", "rules": [{**OF_EVICTIONS, **rule}], **fields}
     configuration: Manifest = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": "drain"},
         "webhooks": [webhook],
     }
-    cluster = write(tmp_path, *nodes(("4", "4")), *deployment("web", "1", ["node-1"]), configuration)
+    shop: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    cluster = write(tmp_path, *nodes(("4", "4")), *deployment("web", "1", ["node-1"]), shop, configuration)
     result = kschedx("drain", "node-1", *flags, "-s", cluster)
     assert result.code == 0
     assert ("note: webhook drain.example.com decides about evictions too" in result.err) is is_told
+    assert "drain.example.com" not in kschedx("drain", "node-2", "-s", cluster).err
 
 
 def test_a_drain_without_evictions_names_the_budgets_that_it_bypasses(tmp_path: Path) -> None:
