@@ -15,6 +15,7 @@ from kschedx.controllers import states
 from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.workloads import (
     JOB_ENDS,
+    SCALED,
     Workload,
     ends_job,
     is_mirror_pod,
@@ -38,7 +39,7 @@ from kschedx.kube.kubectl import dump_objects
 from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import ClusterResourceQuota, Lease, ResourceQuota
-from kschedx.kube.scalars import earlier, nanoseconds
+from kschedx.kube.scalars import earlier, nanoseconds, newest
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, stay_seconds
 from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
@@ -676,24 +677,42 @@ def _control_plane_down(
 
 def _expired_lease(snapshot: Snapshot, component: str) -> str:
     """Return when the lease of a component was last renewed, if that is so long ago that its objects were not just
-    read one after another; else empty."""
+    read one after another, and the component has done nothing since; else empty."""
     for lease in snapshot.of(Lease):
         renewed = lease.spec.renew_time or ""
         is_own = (lease.metadata.namespace, lease.metadata.name) == ("kube-system", component)
         if is_own and is_long_past(snapshot, renewed):
-            return renewed
+            last = _LAST_ACTIONS.of(snapshot.derived, lambda: newest(_actions(snapshot, component)), component)
+            return "" if _is_longer(renewed, last, _MINUTE) else renewed
     return ""
+
+
+def _actions(snapshot: Snapshot, component: str) -> Iterator[str | None]:
+    """Yield when pods were created that the component has created, or assigned to nodes, and when it last reported
+    others as unschedulable."""
+    pods = snapshot.pods
+    for row, created in enumerate(pods.creation_timestamps):
+        if component == "kube-controller-manager":
+            yield created if any(owner.kind in (*SCALED, "DaemonSet") for owner in pods.owners[row]) else None
+        elif pods.specs[row].scheduler_name == DEFAULT_SCHEDULER and not is_mirror_pod(pods, row):
+            event = snapshot.failed_scheduling.get(pods.key(row))
+            yield created if pods.node_names[row] else event.last_seen if event is not None else None
 
 
 def is_long_past(snapshot: Snapshot, time: str) -> bool:
     """Whether the cluster was read more than ten minutes after a time; a dump can take some minutes."""
+    return _is_longer(time, snapshot.taken.removesuffix(" or later"), 10 * _MINUTE)
+
+
+def _is_longer(since: str, until: str, limit: int) -> bool:
     try:
-        return nanoseconds(snapshot.taken.removesuffix(" or later")) - nanoseconds(time) > _LONG
+        return nanoseconds(until) - nanoseconds(since) > limit
     except InputError:  # unknown, or no time
         return False
 
 
-_LONG = 10 * 60 * 10**9
+_MINUTE = 60 * 10**9
+_LAST_ACTIONS = Memo[str]()
 _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """What kubeadm runs as static pods on each node of the control plane."""
 _WITHOUT_REPLICAS = Memo[dict[str, str]]()

@@ -729,6 +729,10 @@ def leads(component: str, renewed: str) -> Manifest:
     }
 
 
+LATER = {"creationTimestamp": "2026-01-01T08:30:00Z"}
+CREATED = pod("z-1", on="n", metadata={**owned("ReplicaSet", "z"), **LATER})
+
+
 @pytest.mark.parametrize(
     ("objects", "target", "expected"),
     [
@@ -759,12 +763,23 @@ def leads(component: str, renewed: str) -> Manifest:
             ["default/x is not scheduled: kube-scheduler does not run"],
         ),
         ([leads("kube-scheduler", "2026-01-01T08:55:00Z")], "pod/x", ["✓ default/x would be assigned to n"]),
+        (
+            [leads("kube-scheduler", "2026-01-01T08:00:00Z"), pod("y", on="n", metadata=LATER)],
+            "pod/x",
+            ["✓ default/x would be assigned to n"],
+        ),
+        (
+            [leads("kube-controller-manager", "2026-01-01T08:00:00Z"), workload("Deployment"), CREATED],
+            "deploy/web",
+            ["would be assigned to n"],
+        ),
     ],
 )
 def test_a_lease_that_no_instance_renews(
     objects: list[Manifest], target: str, expected: list[str], tmp_path: Path
 ) -> None:
-    """Objects are read one after another, so that a lease that is a few minutes older says nothing."""
+    """Objects are read one after another, so that a lease that is a few minutes older says nothing; nor does one
+    that is older than what the component did."""
     new = pod("x", metadata={"creationTimestamp": "2026-01-01T09:00:00Z"})
     result = why(tmp_path, target, *objects, new)
     assert all(text in result.out for text in expected)
