@@ -29,8 +29,7 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
-from kschedx.kube.quantity import resource_amount
-from kschedx.kube.resources import ResourceQuota
+from kschedx.kube.resources import ResourceQuota, nano_units
 from kschedx.kube.selectors import Operator, Selector, compile_selector, selector_from_set
 from kschedx.kube.storage import PersistentVolume, VolumeAttachment, is_bound_to
 from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget, Service
@@ -231,7 +230,7 @@ def _explain_quota(asked: ObjectQuestion) -> ObjectAnswer | None:
         return None
     hard, used = quota.spec.hard, quota.status.used
     texts = {name: f"{name} {used[name]} of {hard[name]}" for name in hard if name in used}
-    full = [name for name in texts if resource_amount(name, used[name]) >= resource_amount(name, hard[name])]
+    full = [name for name in texts if nano_units(used[name]) >= nano_units(hard[name])]
     does = "has room for each of its resources" if used else "has no usage in its status"
     if full:
         does = f"is used up: {', '.join(texts[name] for name in full)}"
@@ -270,10 +269,10 @@ def _explain_volume(asked: ObjectQuestion) -> ObjectAnswer | None:
             facts.append(f"reclaim policy {policy}: {then}")
         case "Failed":
             does = f"is Failed: its deletion after that of claim {key} has failed"
-        case "Available":
-            does = f"is Available, and reserved for claim {key}" if key else "is Available: no claim is bound to it"
-        case _:
-            does = f"is bound to claim {key}" if key else f"is {volume.status.phase}"
+        case _ if key and is_bound:
+            does = f"is bound to claim {key}"
+        case phase:
+            does = f"is {phase}, and reserved for claim {key}" if key else f"is {phase}: no claim is bound to it"
     state_of_volume = states.ObjectState(subject=subject, does=does, facts=tuple(facts))
     return ObjectAnswer(state=state_of_volume, fixes=partial(_volume_fixes, volume))
 

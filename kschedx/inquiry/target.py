@@ -32,7 +32,7 @@ from kschedx.inquiry.manifests import (
 )
 from kschedx.kube import custom_resources, kueue
 from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
-from kschedx.kube.conditions import condition_of
+from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_pod
 from kschedx.kube.documents import Json
@@ -576,7 +576,7 @@ def selected_pod(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion | 
         return None
     selector, rows = selector_from_set(service.spec.selector), selected_rows(snapshot, service)
     if rows:
-        unready = [row for row in rows if condition_of(pods.statuses[row].conditions, "Ready", "False") is not None]
+        unready = [row for row in rows if not reports_ready(pods.statuses[row].conditions)]
         return next(_pending_or_last(pods, [row for row in rows if row in pods.pending] or unready or rows))
     for (kind, namespace, name), raw in snapshot.workloads.items():
         labels = map_at(msgspec.json.decode(raw), "spec", "template", "metadata", "labels")

@@ -35,6 +35,7 @@ def replica_set(by: str) -> Manifest:
     [
         ({"requests.cpu": "4000m", "pods": "2"}, "is used up: requests.cpu 4000m of 4", "pods 2 of 9"),
         ({"requests.cpu": "3", "pods": "2"}, "has room for each of its resources", "requests.cpu 3 of 4"),
+        ({"requests.cpu": "3500m", "pods": "2"}, "has room for each of its resources", "requests.cpu 3500m of 4"),
         ({}, "has no usage in its status", ""),
     ],
 )

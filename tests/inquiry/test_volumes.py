@@ -58,6 +58,7 @@ LOOK = ["see in its events why it is not deleted"]
         ),
         ({"phase": "Available"}, [], "is Available: no claim is bound to it", [], []),
         ({"claim_ref": "data", "phase": "Available"}, [], "is Available, and reserved for claim default/data", [], []),
+        ({"claim_ref": "data", "phase": "Pending"}, [], "is Pending, and reserved for claim default/data", [], []),
     ],
 )
 def test_a_volume_is_answered_by_its_phase(
