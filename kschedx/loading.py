@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -16,6 +16,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.kinds import KINDS, READ_LIVE, metadata_of
+from kschedx.kube.kubectl import listed_kinds
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import merge_headers
 from kschedx.progress import Phase, report_progress
@@ -80,8 +81,8 @@ def load(
         snapshot = Snapshot.of_contents(builder.finish(", ".join(names)))
         snapshot.nodes(_AS_TODAY)  # every question about the cluster needs them
     source = replace(_with_dumps(snapshot.source, dumps), is_dump=_is_stored(snapshot), left_out=tuple(left_out))
-    if _reports_no_nodes(snapshot):
-        source = replace(source, complete=source.complete | {"Node"})
+    none = {"Node"} if _reports_no_nodes(snapshot) else set[str]()
+    source = replace(source, complete=source.complete.union(none, *map(listed_kinds, _files(paths))))
     snapshot = replace(snapshot, source=source)
     if check:
         orphans = _refused_rows(snapshot, ignore_orphans)
@@ -90,6 +91,11 @@ def load(
         for error in written_errors(builder, snapshot):
             raise error
     return snapshot
+
+
+def _files(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        yield from (path, *map(str, Path(path).glob("missing-*") if Path(path).is_dir() else ()))
 
 
 def _reports_no_nodes(snapshot: Snapshot) -> bool:

@@ -15,7 +15,7 @@ from kschedx.errors import InputError
 from kschedx.grouping import group_pairs
 from kschedx.kube.documents import document
 from kschedx.kube.kinds import KINDS, kind_of
-from kschedx.kube.kubectl import ADDED, dump_objects
+from kschedx.kube.kubectl import added_file, dump_objects
 from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.results import Shown
 
@@ -464,7 +464,7 @@ def _completion(findings: Sequence[f.Finding], contents: DumpContents, paths: Se
     if all(isinstance(item, f.MissingKind) and not item.present for item in amiss):
         perhaps = (kind for finding in findings if isinstance(finding, f.PerhapsNone) for kind in finding.kinds)
         kinds = [*whole, *(kind for kind in perhaps if not KINDS[kind].is_optional)]
-        return Completion(way=Way.ADD, command=dump_objects(kinds), snapshots=(*paths, ADDED))
+        return Completion(way=Way.ADD, command=dump_objects(kinds), snapshots=(*paths, added_file(kinds)))
     used = {*whole, *(key for key, objects in contents.objects.items() if objects), *pointed_to(contents)}
     kinds = [key for key, kind in KINDS.items() if key in used or (kind.leaves and not kind.is_optional)]
     return Completion(way=Way.ANEW, command=dump_objects(kinds, _ANEW), snapshots=(_ANEW,))

@@ -3,25 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import PurePath
 
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS
 
-ADDED = "missing.yaml"
-"""The file for objects that a dump lacks."""
+_MISSING = "missing-"
+_LONGEST_NAME = 200
 
 
-def dump_objects(kinds: Collection[str], file: str = ADDED) -> str:
-    """Return the command that writes all objects of these kinds to a file. It uses plain names, which are shorter; with
-    a group if older servers have another kind with that name."""
-    listed = ",".join(KINDS[kind].resource if KINDS[kind].is_optional else KINDS[kind].plural for kind in kinds)
+def dump_objects(kinds: Collection[str], file: str = "") -> str:
+    """Return the command that writes all objects of these kinds to a file."""
     everywhere = " -A" if any(KINDS[kind].is_namespaced for kind in kinds) else ""
-    return f"kubectl get {listed}{everywhere} -o yaml > {file}"
+    return f"kubectl get {','.join(map(_resource, kinds))}{everywhere} -o yaml > {file or added_file(kinds)}"
 
 
 def add_to_dump(*kinds: str) -> str:
     """Return how to add all objects of these kinds to a dump, as a phrase."""
-    return f"{dump_objects(kinds)}, and add -s {ADDED}"
+    return f"{dump_objects(kinds)}, and add -s {added_file(kinds)}"
+
+
+def added_file(kinds: Collection[str]) -> str:
+    """Return the file for the kinds that a dump lacks: `missing-sc+pv.yaml`. Only its name shows them if the cluster
+    has none, because kubectl then writes a list without a kind."""
+    name = f"{_MISSING}{'+'.join(map(_short_name, kinds))}.yaml"
+    return name if len(name) <= _LONGEST_NAME else "missing.yaml"
+
+
+def listed_kinds(path: str) -> frozenset[str]:
+    """Return the kinds of which a file has every object, according to a name that `added_file` returns."""
+    file = PurePath(path)
+    names = file.stem.removeprefix(_MISSING).split("+") if file.name.startswith(_MISSING) else []
+    return frozenset(_kinds_by_name()[name] for name in names) if _kinds_by_name().keys() >= {*names} else frozenset()
+
+
+def _resource(kind: str) -> str:
+    """Return the plain name, which is shorter; with a group if older servers have another kind with that name."""
+    return KINDS[kind].resource if KINDS[kind].is_optional else KINDS[kind].plural
+
+
+def _short_name(kind: str) -> str:
+    plural = KINDS[kind].plural
+    is_plain = [other.plural for other in KINDS.values()].count(plural) == 1
+    return KINDS[kind].short_names[0] if KINDS[kind].short_names else plural if is_plain else KINDS[kind].resource
+
+
+@cache
+def _kinds_by_name() -> Mapping[str, str]:
+    return {_short_name(kind): kind for kind in KINDS}
 
 
 FORCE = " --force --grace-period=0"

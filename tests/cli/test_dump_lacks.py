@@ -268,3 +268,18 @@ def test_a_claim_in_deletion_needs_no_class_and_no_volume_by_hand(tmp_path: Path
     result = kschedx("why", "pod/web", "-s", "cluster.json", cwd=tmp_path, columns=200)
     assert (result.code, "claim default/data is being deleted" in result.out) == (1, True)
     assert "fix       delete and recreate claim default/data, create storage class slow, if it does not" in result.out
+
+
+def test_a_file_that_is_named_after_its_kinds_shows_that_there_are_none(tmp_path: Path) -> None:
+    """kubectl writes a list without a kind if the cluster has no such objects."""
+    stored = {"creationTimestamp": "2026-11-20T08:00:00Z"}
+    machine = node("n1")
+    at(machine, "metadata").update(stored)
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "db"}}]
+    cluster = write(tmp_path, machine, pod("db-0", metadata=stored, volumes=volumes), name="cluster.yaml")
+    before = kschedx("why", "db-0", "-s", cluster, columns=400)
+    file = before.out.partition(" -o yaml > ")[2].split()[0]
+    (tmp_path / file).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": []}))
+    after = kschedx("why", "db-0", "-s", cluster, "-s", tmp_path / file, columns=400)
+    assert (before.code, after.code, 'persistentvolumeclaim "db" not found' in after.out) == (3, 1, True), after.out
+    assert kschedx("why", "db-0", "-s", tmp_path, columns=400).code == 1

@@ -13,6 +13,7 @@ import pytest
 from kschedx.doctor.contents import contents_of
 from kschedx.doctor.diagnosis import DumpDiagnosis, diagnose
 from kschedx.kube.kinds import KINDS
+from kschedx.kube.kubectl import listed_kinds
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.render.manifests import to_json
 from kschedx.sources.dumps import Dump, lack
@@ -401,7 +402,8 @@ def test_missing_kinds_are_added_to_the_dump(tmp_path: Path) -> None:
     without_kind("Service", "CSINode")(cluster)
     diagnosis = diagnosed(tmp_path, cluster.values()).completion
     assert diagnosis is not None
-    assert (diagnosis.way, diagnosis.snapshots) == ("add", (str(tmp_path / "0.json"), "missing.yaml"))
+    assert (diagnosis.way, diagnosis.snapshots[0]) == ("add", str(tmp_path / "0.json"))
+    assert listed_kinds(diagnosis.snapshots[1]) >= {"Service", "CSINode"}
     assert diagnosis.command.startswith("kubectl get services,csinodes,")
     assert "podgroups" not in diagnosis.command
 

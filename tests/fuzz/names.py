@@ -256,7 +256,7 @@ _WIDTHS = (20_000, 60, 100)
 """Widths of the window, which break long commands."""
 _SCREEN = re.compile("<pre[^>]*>(.*?)</pre>", re.DOTALL)
 _DATA = re.compile(r'<script type="application/json" id="page">(.*?)</script>', re.DOTALL)
-EXPECTED_FILES = ("missing.yaml", "cluster.yaml")
+EXPECTED_FILE = re.compile(r"missing(-[a-z0-9.+]+)?\.yaml|cluster\.yaml")
 _INVALID_IN_NAMES = re.compile(r"[^-A-Za-z0-9_.:/=,@+<>]")
 """Characters that no valid name has; a manifest or a patch is one argument with any characters."""
 _NO_NAMES = {word.format(name) for name in ("--all", "*", "~", "- a") for word in ("{}", "pod/{}", "deployment/{}")}
@@ -311,7 +311,7 @@ def _run(script: str) -> None:
             check=False,
         )
         assert (process.returncode, process.stderr) == (0, b""), (script, process)
-        assert not [item.name for item in folder.iterdir() if item.name not in EXPECTED_FILES], script
+        assert not [item.name for item in folder.iterdir() if not EXPECTED_FILE.fullmatch(item.name)], script
         calls = [item.read_bytes().decode().split("\0")[:-1] for item in record.iterdir()]
     for program, *words in calls:
         assert program in ("kubectl", "kschedx"), script
