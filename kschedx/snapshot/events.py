@@ -19,8 +19,8 @@ _YUNIKORN, _INFORMATIONAL = "yunikorn", "Informational"
 """YuniKorn's name as the reporter of events, and their reason: why its core allocates nothing for a pending pod."""
 _SCHEDULED = "Scheduled"
 """From a scheduler: it has assigned the pod to a node."""
-KARPENTER = "karpenter"
-"""Karpenter's name as the reporter of events."""
+KARPENTER, _NOMINATED = "karpenter", "Nominated"
+"""Karpenter's name as the reporter of events, and their reason: it has a node, or adds one, for a pending pod."""
 FAILED_SCALE_UP, TRIGGERED_SCALE_UP = "FailedScaleUp", "TriggeredScaleUp"
 _OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", TRIGGERED_SCALE_UP, FAILED_SCALE_UP})
 OF_NODE_GROUPS = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
@@ -79,7 +79,7 @@ _UNMADE = {
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset(
     {
-        *(FAILED_SCHEDULING, _INFORMATIONAL, _SCHEDULED, _FAILED_CREATE, EXTERNAL_PROVISIONING),
+        *(FAILED_SCHEDULING, _INFORMATIONAL, _NOMINATED, _SCHEDULED, _FAILED_CREATE, EXTERNAL_PROVISIONING),
         *(*_OF_AUTOSCALER, *OF_NODE_GROUPS, *_BY_KUBELET, *OF_EVICTION),
     }.union(*_UNMADE.values())
 )
@@ -257,8 +257,8 @@ class RecordedEvents:
             _keep(self._unmade, key, event, prefix="" if event.reason == _FAILED_CREATE else event.reason or "")
         if event.reason == EXTERNAL_PROVISIONING and event.times >= _MOST_SYNCS:
             _keep(self._awaited, (about.kind, namespace, about.name or ""), event, prefix=EXTERNAL_PROVISIONING)
-        is_of_yunikorn = event.reason == _INFORMATIONAL and event.reporter == _YUNIKORN
-        if pod and (event.reason == FAILED_SCHEDULING or is_of_yunikorn):
+        is_own = (event.reporter, event.reason) in ((_YUNIKORN, _INFORMATIONAL), (KARPENTER, _NOMINATED))
+        if pod and (event.reason == FAILED_SCHEDULING or is_own):
             _keep(self._scheduling, (pod, event.reporter), event)
 
     def of_unread_pods(self) -> dict[str, tuple[str, RecordedEvent]]:
@@ -305,8 +305,12 @@ class RecordedEvents:
         return {group: event.message for group, (_, event) in sorted(self._node_groups.items())}
 
     def of_karpenter(self, pods: PodTable) -> dict[str, RecordedEvent]:
-        """Return the last event of Karpenter by pod, for pods without a node."""
-        return {pod: event for pod, reporter, event in self._unassigned_events(pods) if reporter == KARPENTER}
+        """Return Karpenter's refusal by pod, for pods without a node that it has not nominated since."""
+        return {
+            pod: event
+            for pod, reporter, event in self._unassigned_events(pods)
+            if reporter == KARPENTER and event.reason == FAILED_SCHEDULING
+        }
 
     def of_pending(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of the pod's own scheduler by pod, for pods without a node."""

@@ -288,7 +288,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     node_group_errors: Mapping[str, str] = field(default_factory=dict)
     """Node group to the error of its last failed scale-up, according to cluster-autoscaler's events."""
     karpenter_events: Mapping[str, RecordedEvent] = field(default_factory=dict)
-    """`namespace/name` of a pending pod to Karpenter's newest event."""
+    """`namespace/name` of a pending pod to Karpenter's refusal."""
 
 
 def fields_from_objects(objects: Objects) -> dict[str, object]:

@@ -195,8 +195,10 @@ def test_a_volume_that_the_dump_lacks_may_decide_about_the_new_node(tmp_path: Pa
     assert expected in [fix.title for fix in kschedx.explain(snapshot, "default/web").fixes]
 
 
-@pytest.mark.parametrize(("minute", "is_denied"), [("55", True), ("30", False)])
-def test_what_karpenter_itself_reports_now_is_not_contradicted(minute: str, is_denied: bool) -> None:
+@pytest.mark.parametrize(
+    ("minute", "nominated", "is_denied"), [("55", "", True), ("55", "54", True), ("55", "56", False), ("30", "", False)]
+)
+def test_what_karpenter_itself_reports_now_is_not_contradicted(minute: str, nominated: str, is_denied: bool) -> None:
     """It repeats its event while the pod stays pending. The dump does not hold which types are available."""
     event = {
         "apiVersion": "v1",
@@ -208,9 +210,12 @@ def test_what_karpenter_itself_reports_now_is_not_contradicted(minute: str, is_d
         "source": {"component": "karpenter"},
         "lastTimestamp": f"2026-01-01T08:{minute}:00Z",
     }
+    later = {"reason": "Nominated", "message": "Pod should schedule on: nodeclaim/general-x"}
+    nomination = {**event, **later, "lastTimestamp": f"2026-01-01T08:{nominated}:00Z"}
     target = pod()
     target["metadata"]["creationTimestamp"] = "2026-01-01T09:00:00Z"
-    snapshot = kschedx.Snapshot.from_objects([pool(), node_class("eu-1a"), node(), target, event])
+    events = [event, *([nomination] if nominated else [])]
+    snapshot = kschedx.Snapshot.from_objects([pool(), node_class("eu-1a"), node(), target, *events])
     result = kschedx.explain(snapshot, "default/web")
     wait = "wait for Karpenter: it adds a node to NodePool general, if the cloud has capacity"
     advice = "allow larger or other instance types in NodePool general: Karpenter reports that none fits"
