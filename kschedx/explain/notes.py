@@ -12,6 +12,8 @@ from kschedx.kube.documents import camel, plain
 
 ROUTINE = "admission-routine"  # the id of notes about what happens to every pod, or what the manifest itself requests
 CLAIMS_MADE = "claims-from-templates"  # the id of notes about claims that controllers create for a new pod
+CLAIM_WITHOUT_POD = "claim-without-pod"
+"""The id of the note that the pod in question is made up, for a claim that no pod uses."""
 AFTER_CHANGES, TRIED = "after-changes", "tried"
 """The ids of notes about hypothetical changes of the cluster and of the pod."""
 

@@ -16,7 +16,7 @@ from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.controllers.workloads import Workload, member_rows, owners_in, workload_of
 from kschedx.errors import InputError, Place, closest, nearest
 from kschedx.explain.missing_kinds import refuse
-from kschedx.explain.notes import note
+from kschedx.explain.notes import CLAIM_WITHOUT_POD, note
 from kschedx.explain.root_causes import balanced_service
 from kschedx.explain.setup import Setup, Subject, admit, stored_subject
 from kschedx.inquiry.manifests import (
@@ -556,7 +556,7 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
         text = f"no pod uses claim {claim.key}: this is what a pod with it would meet"
         return PodInQuestion(
             manifest={**manifest, "spec": {"containers": containers, "volumes": volumes}},
-            notes=(note("claim-without-pod", text, claim=claim.key),),
+            notes=(note(CLAIM_WITHOUT_POD, text, claim=claim.key),),
         )
     return next(_pending_or_last(snapshot.pods, rows))
 

@@ -14,7 +14,7 @@ from kschedx.errors import InputError, nearest
 from kschedx.explain.cycle_notes import LACKS_NODES, UNTRIED
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded_event
-from kschedx.explain.notes import ROUTINE, RunsAlready
+from kschedx.explain.notes import CLAIM_WITHOUT_POD, ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, rank_nodes
 from kschedx.findings import Finding, NodeAffinityMismatch, TopologySpreadSkew, UntoleratedTaint
 from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
@@ -266,6 +266,8 @@ def _own_event(explanation: Explanation) -> str:
 def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | None) -> str:
     """Return kube-scheduler's decision, and what is in progress for the pod."""
     phrase = outcome_sentence(diagnosis, ranked, explanation.holding)
+    if claim := next((it.facts["claim"] for it in explanation.first_notes if it.id == CLAIM_WITHOUT_POD), None):
+        phrase = phrase.replace(explanation.cycle.pod.key, f"a pod that uses claim {claim}", 1)
     match explanation.state.name:
         case "Nominated":
             return f"{explanation.cycle.pod.key} {explanation.nominated_text}"

@@ -283,6 +283,7 @@ def budget(name: str, **labels: str) -> Manifest:
     [
         ("pvc/data", 1, "shop/db-0 is unschedulable"),
         ("persistentvolumeclaim/unused", 1, "no pod uses claim shop/unused: this is what a pod with it would meet"),
+        ("persistentvolumeclaim/unused", 1, "a pod that uses claim shop/unused is unschedulable"),
         ("pvc/waiting", 0, "shop/pvc/waiting is pending until a pod uses it"),
         ("pvc/bound", 0, "shop/pvc/bound is bound to volume pv"),
         ("pvc/bound", 0, "it is being expanded to 2Gi, FileSystemResizePending"),
