@@ -149,7 +149,7 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
         if volume is None:
             text = f'claim {key} names volume "{bound}", which does not exist: pods that use it stay pending'
             yield note("claim-volume-missing", text)
-        elif volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
+        elif claim.is_fully_bound and volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
             other = f"{volume.spec.claim_ref.namespace}/{volume.spec.claim_ref.name}"
             whose = f"claim {other}" if other != key else "an earlier claim of that name (with another uid)"
             yield note(

@@ -100,8 +100,10 @@ def volume_remedies(
 
 
 def _of_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
-    """Return `a volume of 5Gi ReadWriteOnce of class fast for claim shop/data`."""
-    return f"a volume of {_volume_text(volume)} for claim {claim.key}"
+    """Return `a volume of 5Gi ReadWriteOnce of class fast for claim shop/data`, or `volume vol-1 of 5Gi …` if the claim
+    names it."""
+    which = f"volume {claim.spec.volume_name}" if claim.spec.volume_name else "a volume"
+    return f"{which} of {_volume_text(volume)} for claim {claim.key}"
 
 
 def _volume_text(volume: PersistentVolume) -> str:
@@ -224,7 +226,7 @@ def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_on
     others = storage.classes if storage_class is None and any(c.can_provision for c in storage.classes.values()) else ()
     recreations: list[tuple[tuple[int, bool], s.RecreateClaim]] = []
     for volume in storage.volumes.values() if is_static else storage.volumes_of(claim.storage_class):
-        if volume.spec.storage_class_name in others:
+        if volume.spec.storage_class_name in others or claim.spec.volume_name not in ("", volume.name):
             continue
         modes, spec, differs = volume.spec.access_modes, claim.spec, list[str]()
         if not {*spec.access_modes} <= {*modes}:
@@ -588,7 +590,11 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
     snapshot = place.snapshot
     storage = snapshot.storage
     named = storage.volumes.get(claim.spec.volume_name)
-    usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
+    usable = (
+        named is not None
+        and (named.spec.claim_ref is None or is_bound_to(named, claim))
+        and _fits(with_spec(claim, volume_name="", selector=None), _unbound_volume(named))
+    )
     volume = named if usable else None if claim.spec.volume_name else volume_to_bind(claim, storage)
     if volume is not None:
         title = f"bind claim {claim.key} to volume {volume.name}"
@@ -623,16 +629,32 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
         return
     for release in _released_volumes(claim, snapshot):
         yield replace(release, claim=bound_claim(claim, release.volume.name))
-    if not claim.spec.volume_name:
-        yield from _match_volume(claim, place, at_once=True)
+    yield from _match_volume(claim, place, at_once=True)
     storage_class = storage.classes.get(claim.storage_class)
-    if storage_class is not None and storage_class.can_provision and claim.spec.volume_name:
-        title = f"delete and recreate claim {claim.key} without volumeName {claim.spec.volume_name}"
-        yield replace(_with_class(claim, storage_class), title=title)
+    if claim.spec.volume_name:
+        yield from _unnamed(claim, storage_class, place)
     if storage_class is not None and storage_class.refuses_modes(claim):
         yield from _with_other_modes(claim, storage_class, storage)
     elif named is None and not (is_unread and claim.storage_class):
         yield _new_volume(claim, storage_class, place)  # a claim that names a volume is bound to no other
+
+
+def _unnamed(
+    claim: PersistentVolumeClaim, storage_class: StorageClass | None, place: RemedyCandidate
+) -> Iterator[s.FixStep]:
+    """Yield the claim without its volumeName: bound to a free volume, to one that its class provisions, or, if the
+    named volume exists, to a new one."""
+    storage, named = place.snapshot.storage, claim.spec.volume_name
+    title = f"delete and recreate claim {claim.key} without volumeName {named}"
+    new_claim = with_spec(_as_new_claim(claim, place), volume_name="")
+    if (free := volume_to_bind(new_claim, storage)) is not None:
+        yield s.RecreateClaim(claim=new_claim, title=f"{title}; volume {free.name} is free", bound_to=free.name)
+    elif storage_class is not None and storage_class.can_provision:
+        yield replace(_with_class(claim, storage_class), title=title)
+    elif named in storage.volumes:
+        volume = volume_for(new_claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=True)
+        title = f"{title}, and create a volume of {_volume_text(volume)}"
+        yield s.ObjectStep(title=title, objects=(volume, bound_claim(new_claim, volume.name)))
 
 
 def _new_volume(

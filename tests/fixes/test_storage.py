@@ -169,9 +169,30 @@ def titles(*objects: Manifest) -> list[str]:
             [
                 claim("data", volumeName="taken"),
                 storage_class("waits", waits=False),
-                volume("taken", claim_ref="other"),
+                *(claim("other", volume="taken"), volume("taken", claim_ref="other")),
             ],
-            [],
+            [
+                (
+                    "delete and recreate claim default/data without volumeName taken, and create a volume of 10Gi "
+                    "ReadWriteOnce of class waits"
+                )
+            ],
+        ),
+        (
+            [
+                claim("data", volumeName="taken"),
+                storage_class("waits", waits=False),
+                *(claim("other", volume="taken"), volume("taken", claim_ref="other"), volume("spare")),
+            ],
+            ["delete and recreate claim default/data without volumeName taken; volume spare is free"],
+        ),
+        (  # the volume controller binds no volume that is too small, even if the claim names it
+            [claim("data", volumeName="small"), storage_class("waits", waits=False), volume("small", size="5Gi")],
+            ["delete and recreate claim default/data with 5Gi, as volume small has it"],
+        ),
+        (
+            [claim("data", volumeName="gone"), storage_class("waits", waits=False)],
+            ["create volume gone of 10Gi ReadWriteOnce of class waits for claim default/data"],
         ),
         (
             [claim("data", storage_class="standart"), storage_class("standard", provisioner=DRIVER)],
