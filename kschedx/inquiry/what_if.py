@@ -151,8 +151,8 @@ def simulate(
     """Apply changes, schedule the pending pods one after the other, and then those of the Workloads that Kueue admits.
 
     `only` are the pods to schedule, by `namespace/name`; by default all pending ones. With a `goal`, its pods are
-    placed and others are moved for them; no other pending pod is scheduled. Pending pods that are `recreated` are the
-    newest. Raises `InputError` for a change that cannot be applied.
+    placed and others are moved for them; of the other pending pods, only those that fit and come first are scheduled.
+    Pending pods that are `recreated` are the newest. Raises `InputError` for a change that cannot be applied.
     """
     if goal is not None:
         changed = settle(snapshot, setup, wanted, options or SimulationOptions(), namespace)

@@ -112,9 +112,9 @@ class MoveSearch:
         self._evicted: list[int] = []
         """Rows of pods, in the current trial."""
 
-    def find(self, places: Sequence[MoveTarget], goal: int | None = None) -> Iterator[Moves]:
+    def find(self, places: Sequence[MoveTarget], goal: Sequence[int] = ()) -> Iterator[Moves]:
         """Yield moves after which every moved pod has a node, the fewest evictions first, at most one for each place.
-        The pod in the row `goal` has to fit after them."""
+        After them, the pods in the rows `goal` are scheduled in this order, and the last one has to fit."""
         done: set[ClusterRow] = set()
         for number in range(1, _MOST_MOVES + 1):
             if number == 2:
@@ -125,7 +125,7 @@ class MoveSearch:
                     done.add(place.node)
                     yield moves
 
-    def _room(self, place: MoveTarget, number: int, goal: int | None) -> Moves | None:
+    def _room(self, place: MoveTarget, number: int, goal: Sequence[int]) -> Moves | None:
         """Return moves with so many evictions, as many of them as possible on the node itself; None if there are
         none."""
         cluster = self._run.cluster
@@ -180,10 +180,10 @@ class MoveSearch:
                     del self._evicted[evicted:]
         return []
 
-    def _carried_out(self, clearings: Sequence[tuple[ClusterRow, Sequence[int]]], goal: int | None) -> Moves | None:
+    def _carried_out(self, clearings: Sequence[tuple[ClusterRow, Sequence[int]]], goal: Sequence[int]) -> Moves | None:
         """Return the moves with the nodes of the replacements if a person carries out the clearings in this order; None
         if a pod does not fit."""
-        run, cluster = self._run, self._run.cluster
+        cluster = self._run.cluster
         mark = cluster.mark()
         try:
             before = {node: cluster.snapshot.cluster.nodes[node] for node, _ in clearings}
@@ -198,8 +198,8 @@ class MoveSearch:
                 pods = tuple(_MovedPod(row=row, to=ClusterRow(int(cluster.pods.node[row]))) for row in order)
                 done.append(_Clearing(node=node, pods=pods))
                 cluster.replace_node(node, before[node])
-            is_reached = goal is None or run.decide(goal).outcome is Outcome.SCHEDULED
-            return Moves(clearings=tuple(done)) if is_reached else None
+            is_reached = [self._is_placed(row) for row in goal]
+            return Moves(clearings=tuple(done)) if all(is_reached[-1:]) else None
         except UndecidableError:
             return None
         finally:
@@ -342,28 +342,54 @@ class GoalResult(Document, frozen=True):
     """Pods of the goal for which no moves make room."""
 
 
-def reach(simulator: Simulator, text: str, rows: Sequence[int]) -> GoalResult:
+def reach(simulator: Simulator, text: str, wanted: Sequence[int]) -> GoalResult:
     """Schedule these pending pods one after the other, and move other pods if necessary. A pod for which no moves make
-    room stays pending; nothing is preempted for it."""
-    moves: list[GoalMove] = []
-    placed, pending = list[str](), list[str]()
-    for row in simulator.queue.order(rows):
+    room stays pending; nothing is preempted for it. Other pending pods that fit and come before it in the queue take
+    their room first, before and after the moves."""
+    queue, moves = simulator.queue, list[GoalMove]()
+    placed, pending, ahead = list[str](), list[str](), list[int]()
+    mark = queue.mark()
+    in_order = queue.order(simulator.pending_rows())
+    queue.rewind(mark)  # the answer is not about other pods that are gated
+    is_wanted = {*queue.order(wanted)}
+    for row in in_order:
+        if row not in is_wanted:
+            ahead.append(row)
+            continue
+        _schedule_fitting(simulator, ahead)
         key = simulator.pods.key(row)
         if simulator.run.decide(row).outcome is not Outcome.SCHEDULED:
-            goal_moves = _carried_out(simulator, row)
+            goal_moves = _carried_out(simulator, row, ahead)
             if goal_moves is None:
                 pending.append(key)
                 continue
             moves += goal_moves
-        simulator.queue.run([row])
+            _schedule_fitting(simulator, ahead)
+        queue.run([row])
         (placed if simulator.pods.node[row] >= 0 else pending).append(key)
     return GoalResult(
         text=text, is_reached=not pending, moves=tuple(moves), placed=tuple(placed), pending=tuple(pending)
     )
 
 
-def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
-    """Make room for a pod and return the moves; None if no moves do."""
+def _schedule_fitting(simulator: Simulator, rows: list[int]) -> None:
+    """Schedule the pods that fit, in this order, and leave only the others in the list."""
+    for row in [*rows]:
+        try:
+            fits = simulator.run.decide(row).outcome is Outcome.SCHEDULED
+        except UndecidableError:
+            fits = False
+        if fits:
+            mark = simulator.queue.mark()
+            simulator.queue.run([row])
+            if simulator.pods.node[row] >= 0:
+                rows.remove(row)
+            else:  # its gang has no room
+                simulator.queue.rewind(mark)
+
+
+def _carried_out(simulator: Simulator, row: int, ahead: Sequence[int]) -> list[GoalMove] | None:
+    """Make room for a pod, and for those `ahead` of it that then fit, and return the moves; None if no moves do."""
     run = simulator.run
     try:
         places = _nearest_places(run.cycle(row), _MOST_PLACES)
@@ -371,7 +397,7 @@ def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
         return None
     priority = int(run.cluster.pods.priorities[row])
     search = MoveSearch(run, simulator.base, priority, trials=_MOST_TRIALS, pick=simulator.pick)
-    moves = next(search.find(places, goal=row), None)
+    moves = next(search.find(places, goal=(*ahead, row)), None)
     if moves is None:
         return None
     cluster, names = run.cluster, run.cluster.node_names

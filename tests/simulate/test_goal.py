@@ -92,6 +92,27 @@ def test_no_pod_is_moved_if_it_would_stay_pending() -> None:
     assert result.after.pods.node_names[result.after.pods.rows["shop/small-0"]] == "node-1"
 
 
+@pytest.mark.parametrize(
+    ("waiting", "placed", "pending"),
+    [
+        ({"cpu": "6"}, {"shop/waiting": "node-1"}, ("shop/big",)),  # it takes the room at once
+        ({"cpu": "8"}, {}, ("shop/big",)),  # and this one the room that moves would make
+        ({"cpu": "9"}, {"shop/small-0": "node-2", "shop/big": "node-1"}, ()),
+        ({"cpu": "6", "gate": True}, {"shop/small-0": "node-2", "shop/big": "node-1"}, ()),
+    ],
+)
+def test_pending_pods_that_come_first_take_their_room_first(
+    waiting: dict[str, object], placed: dict[str, str], pending: tuple[str, ...]
+) -> None:
+    requests = {"resources": {"requests": {"cpu": waiting["cpu"]}}}
+    spec = {"schedulingGates": [{"name": "example.com/wait"}]} if waiting.get("gate") else {}
+    earlier = pod("waiting", namespace="shop", containers=[{"name": "a", "image": "a", **requests}], spec=spec)
+    at(earlier, "metadata")["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    objects = [*nodes(["8", "4"]), *deployment("small", "2", ["node-1"]), earlier]
+    goal, result = reach_goal(objects, "8")
+    assert ({**result.placed}, goal.pending, result.is_done) == (placed, pending, not pending)
+
+
 @pytest.mark.parametrize("text", ["fit pod.yaml", "fits", "fits  ", ""])
 def test_invalid_goals(text: str) -> None:
     with pytest.raises(InputError, match='allowed is "fits FILE"'):
