@@ -1,23 +1,31 @@
-"""What the custom resource that creates a pod declares for it, and what its operator did not pass on."""
+"""What creates a pod, as far as it explains a rejection: a custom resource with more than its operator passes on to the
+pod, or a CronJob with many active Jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 import msgspec
+import numpy as np
 
-from kschedx.explain.advice import FixGroup, RootCause, root_cause
+from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
 from kschedx.findings import UntoleratedTaint
+from kschedx.kube.controllers import CronJobController, convert
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.kinds import key_of
+from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.tolerations import Tolerations
-from kschedx.kube.types import OwnerReference, Pod, Taint, Toleration
+from kschedx.kube.types import OwnerReference, Pod, Taint, Toleration, controller_of
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 _CONFIGURED_IN: Mapping[str, str] = {
     "acme.cert-manager.io/Challenge": "the podTemplate of the solver in the issuer of {}",
 }
 """Custom resources that another controller creates for a time, to the place that decides about their pods."""
+
+_MANY_JOBS = 3
+"""The number of active Jobs from which those of a CronJob pile up."""
 
 
 def configured_in(owner: OwnerReference) -> str:
@@ -72,3 +80,25 @@ def not_passed_on(snapshot: Snapshot, pod: Pod, finding: UntoleratedTaint) -> It
             webhook = f"enable the webhook of the Spark operator for namespace {namespace}, which adds tolerations"
             title = f"{webhook}, and recreate {named}"
         yield root_cause(text, title, group=FixGroup.WORKLOAD)
+
+
+def piled_up_jobs(snapshot: Snapshot, pod: Pod) -> Iterator[RootCause]:
+    """Yield the CronJob of a pod that creates Jobs although many of its earlier ones are active."""
+    job, owner, namespace = snapshot.controller_of(pod, "Job"), pod.metadata.controller, pod.metadata.namespace
+    owner = owner if job is None else job.metadata.controller
+    if owner is None or owner.kind != "CronJob":
+        return
+    cron_job = convert(snapshot.manifest_of("CronJob", namespace, owner.name) or {}, CronJobController)
+    jobs, pods = {active.name for active in cron_job.status.active}, snapshot.pods
+    if len(jobs) < _MANY_JOBS or cron_job.spec.concurrency_policy not in ("", "Allow"):
+        return
+    owners = {row: controller_of(pods.owners[row]) for row in np.flatnonzero(pods.in_namespace(namespace)).tolist()}
+    rows = [row for row, it in owners.items() if it is not None and it.kind == "Job" and it.name in jobs]
+    pending = sum(pods.node[row] < 0 for row in rows)
+    text = f"CronJob {owner.name} has {len(jobs):,} active Jobs, with {count(pending, 'pending pod')}"
+    advice = Advice(
+        title=f"set concurrencyPolicy Forbid in CronJob {owner.name}, and delete the Jobs that are not needed",
+        commands=(merge_patch("cronjob", namespace, owner.name, {"spec": {"concurrencyPolicy": "Forbid"}}),),
+        is_second_to_nodes=pending == len(rows),  # none of them uses room
+    )
+    yield RootCause(text=f"{text}: it allows concurrent Jobs", advice=(advice,))

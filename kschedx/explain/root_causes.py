@@ -12,7 +12,7 @@ from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATI
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
 from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
-from kschedx.explain.creators import not_passed_on
+from kschedx.explain.creators import not_passed_on, piled_up_jobs
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
     container_state,
@@ -514,6 +514,7 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
         case f.InsufficientResource():
             yield from _shortage_causes(diagnosis, finding)
             yield from _unserved_machine_autoscalers(cycle)
+            yield from piled_up_jobs(cycle.snapshot, cycle.pod)
         case f.NodeAffinityMismatch():
             yield from _namespace_selector(cycle, finding)
             yield from _runtime_class_selector(cycle, finding)
@@ -522,6 +523,7 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
             yield from _contradiction(cycle)
         case f.TooManyPods():
             yield from _daemon_pods(diagnosis)
+            yield from piled_up_jobs(cycle.snapshot, cycle.pod)
         case f.UntoleratedTaint():
             if finding.nearest_differs[:1] == ("key",):
                 yield RootCause(text=f"the pod tolerates {finding.nearest_text}, a former name of taint {finding.key}")

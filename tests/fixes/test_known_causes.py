@@ -39,6 +39,27 @@ def asking(name: str, on: str | None = None, **requests: str) -> Manifest:
 FULL = node("a", allocatable={"cpu": "2", "pods": "9"})
 
 
+def piled_up(nodes: list[str | None], mine: str, **spec: object) -> list[Manifest]:
+    """Return a CronJob with an active Job on each node; the pod of the last one has the name `mine`."""
+    names = [f"report-{number}" for number in range(len(nodes))]
+    by = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "report", "uid": "report", "controller": True}
+    cron_job: Manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "report", "namespace": "default", "uid": "report"},
+        "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": {}}}, **spec},
+        "status": {"active": [{"name": name} for name in names]},
+    }
+    items = [cron_job]
+    for name, on in zip(names, nodes, strict=True):
+        metadata = {"name": name, "namespace": "default", "uid": name, "ownerReferences": [by]}
+        owner = {**by, "kind": "Job", "name": name, "uid": name}
+        items.append({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {}}})
+        its_pod = asking(mine if name == names[-1] else f"{name}-x", on, cpu="1")
+        items.append({**its_pod, "metadata": {**at(its_pod, "metadata"), "ownerReferences": [owner]}})
+    return items
+
+
 def spark(application: str, role: str, on: str | None = None, name: str = "") -> Manifest:
     labels = {"spark-app-selector": application, "spark-role": role}
     return {**asking("", on, cpu="1"), "metadata": {"name": name or f"{application}-{role}", "labels": labels}}
@@ -931,6 +952,12 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             id="a toleration that the Spark operator does not add",
         ),
         pytest.param(
+            [FULL, *piled_up(["a", "a", None], mine="me")],
+            "CronJob report has 3 active Jobs, with 1 pending pod: it allows concurrent Jobs",
+            "set concurrencyPolicy Forbid in CronJob report, and delete the Jobs that are not needed",
+            id="Jobs of a CronJob that pile up",
+        ),
+        pytest.param(
             [pod("me", metadata={"annotations": {FARGATE: "ec2"}})],
             f"its annotation {FARGATE}=ec2 keeps it off EKS Fargate",
             f"remove annotation {FARGATE} from the pod's template, "
@@ -1665,3 +1692,15 @@ def test_the_node_selector_of_a_device_plugin_that_selects_no_node_is_named() ->
     result = kschedx.explain(kschedx.Snapshot.from_objects([machine, plugin, asking("me", **{GPU: "1"})]), "default/me")
     selects = "it does not select the node (nodeSelector nvidia.com/gpu.present=true)"
     assert selects in roots(Diagnosis(result.cycle))[0]
+
+
+@pytest.mark.parametrize(("nodes", "policy"), [(["a", "a", None], "Replace"), (["a", None], "Allow")])
+def test_jobs_that_do_not_pile_up(nodes: list[str | None], policy: str) -> None:
+    objects = [FULL, asking("other", "a", cpu="2"), *piled_up(nodes, "me", concurrencyPolicy=policy)]
+    assert not roots(Diagnosis(kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").cycle))
+
+
+def test_a_new_node_comes_first_if_the_jobs_that_pile_up_use_no_room() -> None:
+    objects = [FULL, asking("other", "a", cpu="2"), *piled_up([None, None, None], "me")]
+    titles = [fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
+    assert titles[0] == "add a node like a"
