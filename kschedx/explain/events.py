@@ -129,8 +129,11 @@ _COLUMNS = lazy_pattern(
 _REASON = lazy_pattern(r"(?P<reason>(?:[A-Z][a-z]+){1,9}|Error): (?=\S)")
 _POD_ROW = lazy_pattern(r"(?:\S+ )?\S+ \d+/\d+ (?P<reason>[A-Z]\S+) \d+ .*")
 """A row of `kubectl get pods`, whose status is a reason."""
-_LOG_HEAD = lazy_pattern(r"^.*?(?<![^\s:])[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] ")
-"""Before each line of a component's log."""
+_LOG_HEAD = lazy_pattern(
+    r"^.*?(?:(?<![^\s:])|(?<=[AP]M))[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] "
+    r"(?:Event\(\w+\.ObjectReference\{[^}]*\}\): type: '\w+' reason: '\w+' )?"
+)
+"""Before each line of a component's log, and before an event in it."""
 _BY_PLUGIN = lazy_pattern(r"^(?:error while )?running \"?\w+\"? (?:pre)?filter plugin for pod \"?[^\s\"]+\"?: ")
 """Kubernetes 1.18 to 1.20, before a reason about the whole pod."""
 _NOT_IN_GROUP = lazy_pattern(

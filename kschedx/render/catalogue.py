@@ -160,7 +160,8 @@ def reason_lines(what: str, width: int) -> list[StyledLine]:
     if not events:
         hint = nearest(what, [*reasons(), *IN_TREE]) or "`kschedx reason` lists the IDs"
         raise InputError(f'no reason "{what}"', hint=hint)
-    return [line for event in events for line in (BLANK, *_event_lines(event, width))][1:]
+    explained: set[str] = set()
+    return [line for event in events for line in (BLANK, *_event_lines(event, width, explained))][1:]
 
 
 def _their_lines(what: str, width: int) -> list[StyledLine]:
@@ -225,8 +226,8 @@ def _plugin_lines(plugin: str, width: int) -> list[StyledLine]:
 # --- events
 
 
-def _event_lines(event: Event, width: int) -> list[StyledLine]:
-    """Return each reason with its count, plugin, and id, then what the ids mean."""
+def _event_lines(event: Event, width: int, explained: set[str]) -> list[StyledLine]:
+    """Return each reason with its count, plugin, and id, then what the ids mean that no earlier event explained."""
     lines: list[StyledLine] = []
     if event.nodes is not None:
         lines += [*title_lines(f"the pod fits none of {count(event.nodes, 'node')}", Tone.BAD, width), BLANK]
@@ -243,7 +244,9 @@ def _event_lines(event: Event, width: int) -> list[StyledLine]:
             lines += [text(title, BOLD), *(line for part in parts for line in _part_lines(part, width)), BLANK]
     lines += _sum(event, width)
     for name in dict.fromkeys(part.reason for part in event.parts if part.reason):
-        lines += [*_id_lines(name, width), BLANK]
+        if name not in explained:
+            explained.add(name)
+            lines += [*_id_lines(name, width), BLANK]
     return lines[:-1] if lines and not lines[-1].plain else lines
 
 

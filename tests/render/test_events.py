@@ -150,6 +150,14 @@ FIT, TAINT = "NodeResourcesFit", "TaintToleration"
             [],
             id="the log of cluster-autoscaler",
         ),
+        pytest.param(
+            '11:26:54 AMI0518 18:26:54.972753       1 event.go:211] Event(api.ObjectReference{Kind:"Pod", '
+            "Name:\"web\", FieldPath:\"\"}): type: 'Warning' reason: 'FailedScheduling' no nodes available to schedule "
+            "pods",
+            [(None, "kube-scheduler", "no-nodes")],
+            [],
+            id="an event in a log, copied from a console",
+        ),
     ],
 )
 def test_texts(text: str, filtered: Parsed, preemption: Parsed) -> None:
@@ -591,3 +599,10 @@ def test_a_message_is_read_without_the_columns_before_it(row: str) -> None:
     message = 'persistentvolumeclaim "data-db-0" is being deleted'
     [part] = parse(row.format(message)).parts
     assert (part.reason, part.text) == ("claim-being-deleted", message)
+
+
+def test_a_reason_of_several_events_is_explained_once() -> None:
+    events = "No expansion options\nPod didn't trigger scale-up\nNo pod can fit to ng-1\n"
+    lines = [line.plain for line in reason_lines(events, 80)]
+    assert lines.count("reasons") > 1
+    assert sum(line.startswith("  means   cluster-autoscaler") for line in lines) == 1
