@@ -539,7 +539,8 @@ def _volume(volume: VolumeSource, field: str, others: Set[str]) -> Errors:
         if index:
             yield forbidden_error(f"{field}.{_ODD_PATHS.get(name, name)}", "may not specify more than 1 volume type")
             continue
-        for required in _REQUIRED_FIELDS.get(name, ()):
+        is_slim = name == "hostPath" and not source  # a snapshot of kschedx does not keep the path
+        for required in () if is_slim else _REQUIRED_FIELDS.get(name, ()):
             if isinstance(source, Mapping) and source.get(required) in (None, ""):
                 yield required_error(f"{field}.{name}.{required}", "")
     name = str(volume.get("name") or "")

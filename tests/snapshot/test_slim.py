@@ -13,6 +13,7 @@ import kschedx
 from kschedx.errors import KschedxError
 from kschedx.export.anonymous import anonymize
 from kschedx.export.slim import ANNOTATIONS, SHAPES, Slim
+from kschedx.framework.cycle import Outcome
 from kschedx.kube.custom_resources import KINDS as CUSTOM_KINDS
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.workloads import MAKING_PODS, foreign_pods, pod_from_workload
@@ -252,6 +253,19 @@ def test_only_custom_resources_that_create_pods_are_written(group: str, kind: st
     assert at(kept, "spec.replicas") == 2
     assert at(kept, "spec.driver") == {"tolerations": [toleration], "affinity": {"nodeAffinity": {}}}
     assert at(kept, "spec.template.spec.containers")[0]["name"] == "main"
+
+
+def test_the_volumes_of_a_template_are_not_refused_without_the_fields_of_the_kubelet() -> None:
+    sources = {"hostPath": {"path": "/var"}, "secret": {"secretName": "s"}, "csi": {"driver": "d"}, "emptyDir": {}}
+    volumes = [{"name": source.lower(), source: fields} for source, fields in sources.items()]
+    made = workload("ReplicaSet", {"replicas": 1}, {})
+    mounts = [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes]
+    at(made, "spec.template")["spec"] = {
+        "containers": [{"name": "c", "image": "c", "volumeMounts": mounts}],
+        "volumes": volumes,
+    }
+    snapshot = kschedx.Snapshot.from_objects(slim([node("n"), made]))
+    assert kschedx.explain(snapshot, "rs/web").outcome is Outcome.SCHEDULED
 
 
 def test_the_pods_of_a_custom_resource_are_the_same() -> None:
