@@ -530,9 +530,12 @@ def _unread_kind(snapshot: Snapshot, word: str) -> str:
 
 def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
     """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for a claim
-    without pods; for a Service, `selected_pod`. Raises `InputError` for other kinds."""
+    without pods; for a ResourceClaim, one of its pods; for a Service, `selected_pod`. Raises `InputError` for other
+    kinds."""
     if (selected := selected_pod(snapshot, reference)) is not None:
         return selected
+    if reference.kind.key == "ResourceClaim" and (rows := _rows_with_devices(snapshot, reference)):
+        return next(_pending_or_last(snapshot.pods, rows))
     if reference.kind.name != "PersistentVolumeClaim":
         from kschedx.fixes.phrases import join_phrases  # needed only for an error
 
@@ -541,6 +544,7 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
             raise InputError(f"{reference} has no pods of its own", hint="ask about it alone")
         kinds = join_phrases(dict.fromkeys(kind.several for kind in KINDS.values() if kind.is_subject))
         hint = f"`kschedx why` explains pods, workloads, nodes, namespaces, {kinds}"
+        hint = "`kschedx kueue` shows it" if reference.kind.addon == "Kueue" else hint
         raise InputError(f"{reference} has no pods", hint=hint)
     rows = snapshot.pods.rows_with_claim(f"{reference.namespace}/{reference.name}")
     if not rows:
@@ -559,6 +563,13 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
             notes=(note(CLAIM_WITHOUT_POD, text, claim=claim.key),),
         )
     return next(_pending_or_last(snapshot.pods, rows))
+
+
+def _rows_with_devices(snapshot: Snapshot, claim: NamedObject) -> list[int]:
+    """Return the rows of the pods that use a ResourceClaim."""
+    key, pods = f"{claim.namespace}/{claim.name}", snapshot.pods
+    rows = pods.rows_in_namespaces(claim.namespace.__eq__).tolist()
+    return [row for row in rows if pods.specs[row].resource_claims and key in pods[row].device_claims.values()]
 
 
 def selected_pod(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion | None:
