@@ -169,8 +169,8 @@ class _PoolAnswer:
             return self._is_fine("adds no node for pending pods", (fixed,))
         does, absent = f"lacks {missing:,} of its {count(wanted, 'node')}", missing - len(claims)
         refused, most = self._no_capacity(), self._pool.spec.limits.get("nodes")
-        facts = [fixed, *self._standing]
-        if absent > 0 and not self._asked.snapshot.source.may_lack("NodeClaim.karpenter.sh"):
+        facts, is_known = [fixed, *self._standing], not self._asked.snapshot.source.may_lack("NodeClaim.karpenter.sh")
+        if absent > 0 and is_known:
             facts.append(f"Karpenter has created no NodeClaim for {count(absent, 'node')}")
         message = "" if refused is None else refused.message
         state = states.WithoutNode(subject=self._subject, does=does, facts=tuple(facts), message=message)
@@ -183,6 +183,11 @@ class _PoolAnswer:
                 patch = {"spec": {"limits": {"nodes": str(wanted)}}}
                 title = f"raise the limit of NodePool {self._pool.name} from {most} to {count(wanted, 'node')}"
                 yield autoscaler_fix(title, merge_patch("nodepool", "", self._pool.name, patch))
+            elif not is_known:
+                title = "find out which of its NodeClaims exist"
+                yield autoscaler_fix(
+                    title, shell_command("kubectl get nodeclaims -l {}={}", NODE_POOL, self._pool.name)
+                )
             elif absent == wanted:
                 yield autoscaler_fix(
                     "set feature gate StaticCapacity=true of Karpenter: it ignores replicas without it"

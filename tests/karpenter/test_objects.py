@@ -394,6 +394,13 @@ def test_a_fix_of_a_node_pool_is_printed_to_be_applied(tmp_path: Path) -> None:
     assert (result.out.strip(), result.err) == (command, "")
 
 
+def test_a_dump_without_node_claims_does_not_say_that_there_are_none(tmp_path: Path) -> None:
+    static = changed({**POOL, "spec": {**POOL["spec"], "replicas": 2}}, "metadata.creationTimestamp", SINCE)
+    result = kschedx("why", "nodepool/general", "-s", write(tmp_path, static, EC2, pod()))
+    assert "kubectl get nodeclaims -l karpenter.sh/nodepool=general" in result.out
+    assert "StaticCapacity" not in result.out
+
+
 def test_a_dump_of_node_pools_alone_is_read_as_one_without_pods(tmp_path: Path) -> None:
     cluster = write(tmp_path, changed(POOL, "metadata.creationTimestamp", SINCE), EC2)
     result = kschedx("why", "nodepool/general", "-s", cluster)
