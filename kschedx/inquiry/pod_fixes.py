@@ -576,6 +576,9 @@ class PodFixes:
         if len(lacking) == 1 and not gang.topology_key:
             return tuple(Fix.of(fix, owner, pod) for fix in fixes)
         whole = []
+        if gang.topology_key and not gang.domain:
+            title = f"set label {gang.topology_key} on the nodes for PodGroup {gang.name}: no node has it"
+            whole, fixes = [Fix.untried(title, of_group=FixGroup.CLUSTER)], []
         for fix in fixes:
             adds = fix.steps[0] if len(fix.steps) == 1 else None
             number = self._nodes_for(adds, snapshot, lacking) if isinstance(adds, AddNode) else None

@@ -63,6 +63,7 @@ def test_fixes_for_a_group(cpus: str, pods: int, fixes: list[str]) -> None:
 GROUP_PREEMPTION = {**GANGS, "WorkloadAwarePreemption": True}
 TOPOLOGY_PLACEMENT = {**GANGS, "TopologyAwareWorkloadScheduling": True}
 ZONES = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
+NO_ZONE = "set label zone on the nodes for PodGroup ml/g: no node has it"
 
 
 @pytest.mark.parametrize(
@@ -112,12 +113,14 @@ def test_a_group_is_placed_in_one_domain(
     [
         ({"a": "x", "b": "y"}, ["add a node like a", "remove the topology constraint zone of PodGroup ml/g"]),
         ({"a": "x"}, ["add a node like a"]),
+        ({"a": "", "b": ""}, [NO_ZONE, "remove the topology constraint zone of PodGroup ml/g"]),
+        ({"a": ""}, [NO_ZONE]),
     ],
 )
 def test_a_group_that_fits_no_domain_needs_a_node_in_one_or_no_constraint(
     zones: dict[str, str], titles: list[str]
 ) -> None:
-    hosts = [node(name, cpu="4", zone=zone) for name, zone in zones.items()]
+    hosts = [node(name, cpu="4", **({"zone": zone} if zone else {})) for name, zone in zones.items()]
     stored = [*hosts, member("m-0"), member("m-1"), pod_group(2, **ZONES)]
     answer = kschedx.explain(kschedx.Snapshot.from_objects(stored), "ml/m-0", feature_gates=TOPOLOGY_PLACEMENT)
     assert [fix.title for fix in answer.fixes] == titles
