@@ -481,7 +481,8 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         ranges = self.snapshot.limit_ranges.get(self._namespace, ())
         wanted, names = below_defaults([it[1:] for it in self._containers()], ranges, match["requested"], _USUAL)
         patch, phrases = self._resources(wanted)
-        because = f"LimitRange {list_names(names, 2, conjunction='and')} sets more by default"
+        default = "has a larger default" if len(names) == 1 else "have larger defaults"
+        because = f"LimitRange {list_names(names, 2, conjunction='and')} {default}"
         return self._patch_fix(f"set {', '.join(phrases)}: {because}", patch) if patch else None
 
     def _raised_quotas(self, match: re.Match[str]) -> Fix | None:

@@ -75,9 +75,11 @@ def test_a_limit_range_that_sets_what_exceeds_the_quota(tmp_path: Path) -> None:
     }
     code, out = run_why(tmp_path, bare(spec), QUOTA, defaults)
     assert code == 1
-    assert "set requests.cpu of container c to 100m: LimitRange lr sets more by default" in out
+    assert "set requests.cpu of container c to 100m: LimitRange lr has a larger default" in out
     _, out = run_why(tmp_path, bare(POD_SPEC), QUOTA, defaults)
-    assert "by default" not in out
+    assert "larger default" not in out
+    _, out = run_why(tmp_path, bare(spec), QUOTA, defaults, {**defaults, "metadata": {"name": "more"}})
+    assert "LimitRange lr and more have larger defaults" in out
 
 
 @pytest.mark.parametrize(
