@@ -751,7 +751,8 @@ def _without_replicas(snapshot: Snapshot, component: str) -> Iterator[dict[str, 
         if kind not in ("Deployment", "StatefulSet") or component.encode() not in raw:
             continue
         labels = stored_metadata(raw).labels
-        if f"-{name}".endswith(f"-{component}") or any(labels.get(key, "").endswith(component) for key in _NAME_LABELS):
+        names = (name, *(labels.get(key, "") for key in _NAME_LABELS))
+        if any(f"-{each}".endswith(f"-{component}") for each in names):
             controller, reference = stored_controller(raw), Workload(kind, namespace, name).reference
             is_available = condition_of(controller.status.conditions, "Available", "False") is None
             if controller.spec.replicas == 0:

@@ -404,6 +404,15 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     (
+        "job/web",
+        [
+            workload("Deployment", "other", metadata={"labels": {"app": "notkueue"}}, replicas=0),
+            workload("Job", metadata={"labels": {"kueue.x-k8s.io/queue-name": "lq"}}, suspend=True),
+        ],
+        "default/job/web is suspended: it waits for Kueue; its Workload is not in this snapshot (queue lq)",
+        1,
+    ),
+    (
         "cj/web",
         [FORBIDS, workload("Job", "web-1"), pod("web-1-x", metadata=owned("Job", "web-1"))],
         "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
