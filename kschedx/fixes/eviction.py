@@ -112,7 +112,7 @@ def await_termination(rows: Sequence[int], snapshot: Snapshot, *, node: str = ""
         node=node,
         lost_node=lost_node,
         finalizers=finalizers,
-        is_overdue=any(is_long_past(snapshot, pods.deletion_timestamps[row] or "") for row in rows),
+        overdue=tuple(pods.key(row) for row in rows if is_long_past(snapshot, pods.deletion_timestamps[row] or "")),
     )
 
 

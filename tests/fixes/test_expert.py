@@ -1236,6 +1236,15 @@ def test_terminating_pods_on_any_node_are_awaited(taken: str, title: str) -> Non
     assert titles[0] == title
 
 
+def test_only_the_overdue_of_several_terminating_pods_are_not_awaited() -> None:
+    me, late, ending = wanting(cpu="2"), running("late", "a", "1"), running("ending", "a", "1")
+    at(me, "metadata")["creationTimestamp"] = "2026-01-02T11:00:00Z"
+    at(late, "metadata")["deletionTimestamp"] = "2026-01-02T10:00:00Z"
+    at(ending, "metadata")["deletionTimestamp"] = "2026-01-02T11:00:00Z"
+    [first, *_] = titles_of(node("a", allocatable=SMALL), late, ending, me)
+    assert first == "find out why the kubelet has not ended default/late on a, or force the deletion"
+
+
 @pytest.mark.parametrize(("scheduler", "moves"), [("default-scheduler", True), ("volcano", False)])
 def test_only_pods_of_the_same_scheduler_are_moved(scheduler: str, moves: bool) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": True}

@@ -197,7 +197,7 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
     node: str = ""  # the node on which that makes room; empty if the pods' nodes do not matter
     lost_node: str = ""  # the unreachable node, whose kubelet cannot confirm that the pods are gone
     finalizers: tuple[str, ...] = ()  # finalizers that their controllers have to remove from the pods
-    is_overdue: bool = False  # whether their kubelets should have confirmed the deletion long ago
+    overdue: tuple[str, ...] = ()  # those whose deletion the kubelet should have confirmed long ago
 
     @property
     def cost(self) -> Cost:
@@ -219,8 +219,9 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
         if self.finalizers:
             which = f"finalizer{'s' if len(self.finalizers) > 1 else ''} {join_phrases(self.finalizers)}"
             return f"repair the controller of {which}, which holds {pods}{where}, or remove the finalizer"
-        if self.is_overdue:
-            return f"find out why the kubelet has not ended {pods}{where}, or force the deletion"
+        if self.overdue:
+            overdue = join_names(self.overdue, _SHOWN_VICTIMS)
+            return f"find out why the kubelet has not ended {overdue}{where}, or force the deletion"
         return f"wait until {pods}{where} {'has' if len(self.victims) == 1 else 'have'} terminated"
 
     def commands(self) -> tuple[str, ...]:
