@@ -220,7 +220,7 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
             which = f"finalizer{'s' if len(self.finalizers) > 1 else ''} {join_phrases(self.finalizers)}"
             return f"repair the controller of {which}, which holds {pods}{where}, or remove the finalizer"
         if self.overdue:
-            overdue = join_names(self.overdue, _SHOWN_VICTIMS)
+            overdue = join_names(list(self.overdue), _SHOWN_VICTIMS)
             return f"find out why the kubelet has not ended {overdue}{where}, or force the deletion"
         return f"wait until {pods}{where} {'has' if len(self.victims) == 1 else 'have'} terminated"
 
