@@ -413,6 +413,24 @@ def test_the_annotations_that_count_are_those_of_a_snapshot() -> None:
     assert set(ANNOTATIONS) == SLIM_ANNOTATIONS
 
 
+def test_a_lease_and_a_webhook_for_evictions_keep_what_decides() -> None:
+    head, renewed = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}, "2026-01-02T08:00:00.000000Z"
+    lease = {**head, "metadata": {"name": "kube-scheduler", "namespace": "kube-system"}, "spec": {"renewTime": renewed}}
+    rule = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods/eviction"]}
+    webhooks = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "bank"},
+        "webhooks": [{"name": "ledger.bank", "rules": [rule]}],
+    }
+    anonymous = Anonymous.of([lease, webhooks])
+    assert anonymous.anonymize(lease) == lease
+    new = anonymous.anonymize(webhooks)
+    assert new is not None
+    assert at(new, "webhooks")[0]["rules"] == [rule]
+    assert "ledger" not in str(new)
+
+
 def test_a_workload_still_creates_its_pods() -> None:
     template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db", "image": "db"}]}}
     claims = [{"metadata": {"name": "data"}, "spec": {}}]

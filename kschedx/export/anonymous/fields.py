@@ -121,6 +121,7 @@ _BY_FIELD: Mapping[str, Replacement] = {
     "last_transition_time": _time,
     "last_heartbeat_time": _time,
     "completion_time": _time,
+    "renew_time": _time,
     "requeue_at": _time,
     # images
     "image": _image,
