@@ -361,6 +361,7 @@ def reach(simulator: Simulator, text: str, wanted: Sequence[int]) -> GoalResult:
         if simulator.run.decide(row).outcome is not Outcome.SCHEDULED:
             goal_moves = _carried_out(simulator, row, ahead)
             if goal_moves is None:
+                queue.decide_without_preemption(row)
                 pending.append(key)
                 continue
             moves += goal_moves

@@ -484,6 +484,11 @@ class Queue:
         phrase = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(phrase, hint=f"waiting: {restless}")
 
+    def decide_without_preemption(self, row: int) -> None:
+        """Decide one pod, which may stay pending, and preempt nothing for it."""
+        self.queued[row] = None
+        self._decide(row, preempts=False)
+
     def _identical(self, places: Sequence[_QueuePlace]) -> Mapping[int, int]:
         """Return a number for each of these pods, equal for identical ones; pods that are identical to no other may be
         left out."""

@@ -87,8 +87,10 @@ def test_a_more_important_pod_is_not_moved() -> None:
 
 def test_no_pod_is_moved_if_it_would_stay_pending() -> None:
     objects = [*nodes(["8", "4"]), *deployment("small", "5", ["node-1"])]
-    goal, result = reach_goal(objects, "8")
-    assert (goal.moves, goal.pending) == ((), ("shop/big",))
+    objects.append(HIGH)
+    goal, result = reach_goal(objects, "8", priorityClassName="high")
+    assert (goal.moves, goal.pending, [*result.pending]) == ((), ("shop/big",), ["shop/big"])
+    assert result.messages["shop/big"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
     assert result.after.pods.node_names[result.after.pods.rows["shop/small-0"]] == "node-1"
 
 
