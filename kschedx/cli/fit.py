@@ -12,7 +12,7 @@ from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup, argument, value
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, cluster_after_changes
-from kschedx.cli.streams import print_note_if_file
+from kschedx.cli.streams import print_note, print_note_if_file
 from kschedx.errors import InputError, NotAdmittedError, NotReadError
 from kschedx.kube.documents import API_VERSION
 from kschedx.kube.types import Pod
@@ -69,6 +69,10 @@ def fit(
     after, changes = cluster_after_changes(question, reached, setup)
     setup = replace(setup, notes=(*setup.notes, *changes))
     applied, targets = _targets(question, after, setup, target)
+    if scaled := [it for it in targets if it.workload is None or it.workload.get("kind") != "DaemonSet"]:
+        if len(scaled) < len(targets):
+            print_note("DaemonSets are not counted: each has one pod on an eligible node")
+        targets = scaled
     clusters = Clusters(read=after.snapshot, before=after.snapshot, applied=applied)
     connection.print_notes(applied, setup)
     if applied.pod_groups:

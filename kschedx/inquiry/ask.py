@@ -265,10 +265,14 @@ def state_of_more(
     before: Snapshot, subject: Subject, setup: Setup, workload: Mapping[str, object] | None
 ) -> states.Lifecycle | Explanation | None:
     """Return the state of more pods identical to this one: that of their workload, or the one that the pod shares with
-    them. For a member of a gang with too few pods, return its whole answer."""
+    them. For a member of a gang with too few pods, return its whole answer. Raises `InputError` for a DaemonSet without
+    such a state, which has no more pods."""
     if workload is not None:
         own = state_of(before, workload, is_stored=key_of(workload) in before.workloads)
         own = own or _state_of_next(before, setup, workload)
+        if own is None and workload.get("kind") == "DaemonSet":
+            hint = "`kschedx why` shows those nodes"
+            raise InputError("a DaemonSet has one pod on each eligible node, and no more", hint=hint)
         if own is not None or not may_lack_node_support(subject.pod.spec):
             return own
     explanation = explain(subject, setup)

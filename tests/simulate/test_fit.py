@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import kschedx
+from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.fit import Fit, fit
 from kschedx.simulate.drain import DrainOutcome, DrainResult
@@ -61,6 +62,18 @@ def test_the_library_counts_the_same() -> None:
     snapshot = Snapshot.from_objects(shop())
     assert kschedx.fit(snapshot, "shop/web-0", replicas=17).is_enough
     assert not kschedx.fit(snapshot, "shop/web-0", replicas=18).is_enough
+
+
+def test_no_number_of_pods_of_a_daemon_set() -> None:
+    container = {"name": "main", "image": "agent"}
+    daemon_set = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent"},
+        "spec": {"selector": {}, "template": {"spec": {"containers": [container]}}},
+    }
+    with pytest.raises(InputError, match="one pod on each eligible node"):
+        kschedx.fit(Snapshot.from_objects(shop()), daemon_set)
 
 
 def test_a_team_keeps_under_test_what_can_be_drained(drained: Callable[..., DrainResult]) -> None:
