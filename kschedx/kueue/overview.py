@@ -167,8 +167,14 @@ def _pending_workload(
         equal = next((other.key for other in among if other.key in heads and other.shape == job.shape), "")
         condition = job.conditions.get("QuotaReserved")
         message = condition.message if condition is not None and condition.status == "False" else ""
+        queue = run.queue_of(job)
         if equal:
             message = f"equal to {equal}"
+        elif not job.is_active:
+            message = "it is deactivated (spec.active is false)"
+        elif queue is not None and queue.is_strict:
+            first = next((other.key for other in queue.everyone if other.key in heads), job.key)
+            message = message if first == job.key else f"behind {first} (StrictFIFO)"
     return PendingWorkload(
         workload=job.key,
         priority=job.priority,

@@ -471,3 +471,14 @@ def test_verdicts_do_not_depend_on_the_questions_before(seed: int) -> None:
     for key in keys:
         alone = judge(snapshot(*objects), key, with_remedies=False)
         assert judge(shared, key, with_remedies=False) == alone
+
+
+def test_the_overview_says_why_a_workload_is_not_evaluated() -> None:
+    deactivated = workload("off")
+    deactivated["spec"]["active"] = False
+    waiting = [workload("head", cpu="9"), workload("small", minute=1)]
+    strict = queue("q", quota("f", "4"), queueingStrategy="StrictFIFO")
+    result = overview(snapshot(flavor(), strict, local("q"), *waiting, deactivated), KueueSettings())
+    messages = {item.workload: item.message for item in (*result.queues[0].waiting, *result.unqueued)}
+    assert messages["ml/small"] == "behind ml/head (StrictFIFO)"
+    assert messages["ml/off"] == "it is deactivated (spec.active is false)"
