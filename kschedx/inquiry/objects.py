@@ -239,7 +239,7 @@ def _explain_quota(asked: ObjectQuestion) -> ObjectAnswer | None:
     named = f"exceeded quota: {quota.name},"
     refused = {it.lifecycle: it for _, it in without if isinstance(it.lifecycle, states.Refused)}
     own = [state for state in refused if named in state.message]
-    facts += [f"it refuses pods of {state.subject}" for state in own[:3]]
+    facts += [f"it refused pods of {state.subject}" for state in own[:3]]
     state = states.ObjectState(subject=f"{namespace}/quota/{quota.name}", does=does, facts=tuple(facts))
     return ObjectAnswer(state=state, fixes=lambda: refused[own[0]].fixes if own else ())
 

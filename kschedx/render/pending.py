@@ -75,7 +75,9 @@ def pending_lines(answer: ExplanationList, *, width: int, wide: bool = False) ->
     brief: list[StyledLine] = []
     left = items[len(blocks) :]
     for number, item in enumerate(left):
-        row = paragraph(item.title, width, first=item.tone.mark)
+        row = paragraph(
+            " · ".join((item.title, *(list_names(fact.items, 1) for fact in item.own))), width, first=item.tone.mark
+        )
         if len(lines) + 1 + len(brief) + len(row) >= MOST_LINES:
             brief.append(line((f"{count(len(left) - number, 'more group')} of pods: -o wide shows all", DIM)))
             break

@@ -402,9 +402,11 @@ def _queue_text(simulation: Simulation) -> str:
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
     placed -= len(simulation.disputed)
     stays = "stays" if pending == 1 else "stay"
+    is_missed = simulation.goal is not None and not simulation.goal.is_reached
+    if is_missed and not placed:
+        return ""  # the goal's pods stay pending
     if not placed and not pending:
-        is_missed = simulation.goal is not None and not simulation.goal.is_reached
-        if is_missed or simulation.disputed or _names_refusal(simulation) or any(_stalled_rollouts(simulation)):
+        if simulation.disputed or _names_refusal(simulation) or any(_stalled_rollouts(simulation)):
             return ""
         in_kueue = simulation.kueue is not None and simulation.kueue.pending
         waits = simulation.gated or simulation.of_other_schedulers or in_kueue
@@ -699,7 +701,7 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
                 facts=_story_roots(story),
                 event=simulation.messages[pods[0]] or "unschedulable",
                 fixes=story_fixes(story),
-                no_fix=_story_no_fix(story),
+                no_fix="" if simulation.drained else _story_no_fix(story),  # each drained node has its fixes
                 members=tuple(pods),
             )
         )

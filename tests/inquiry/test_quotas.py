@@ -49,5 +49,5 @@ def test_a_quota_is_answered_by_what_is_used(used: Manifest, does: str, first: s
 def test_a_quota_names_the_workloads_whose_pods_it_refuses(by: str) -> None:
     answer = answer_of("quota/team", node("n"), quota({"requests.cpu": "4", "pods": "2"}), replica_set(by))
     is_own = by == "team"
-    assert ("it refuses pods of default/rs/web" in answer.causes) is is_own
+    assert ("it refused pods of default/rs/web" in answer.causes) is is_own
     assert any(fix.startswith("raise requests.cpu from 4 to 6 in ResourceQuota team") for fix in answer.fixes) is is_own

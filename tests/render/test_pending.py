@@ -97,3 +97,11 @@ def test_where_every_group_has_room_fixes_are_tried_for_the_largest_groups(
     assert lines.count("\n  fix ") == 2
     assert "fixes were tried for the 2 largest groups; the command of a group tries them for it" in lines
     assert lines.index("two-") < lines.index("\n  fix ")
+
+
+def test_a_cause_that_is_shown_in_one_line_names_a_pod(tmp_path: Path) -> None:
+    tied = [{**wanting(f"x{number}", "1"), "spec": {"nodeSelector": {f"disk{number}": "ssd"}}} for number in range(12)]
+    lines = listed(tmp_path, node("a", allocatable=OFFERS), *tied)
+    brief = [line for line in lines if line.startswith("✗ ") and " · default/x" in line]
+    assert len(brief) > 1
+    assert len({line.rpartition(" · ")[2] for line in brief}) == len(brief)

@@ -108,6 +108,17 @@ def test_fixes_of_a_drain_count_the_drained_node_as_cordoned() -> None:
     assert not [line for line in lines if "uncordon" in line]
 
 
+def test_pods_of_drained_nodes_have_the_fixes_of_their_nodes_and_no_other_word() -> None:
+    pinned = deployment("db", "2", ["node-1"], node_selector={"kubernetes.io/hostname": "node-1"})
+    objects = [*nodes(["4", "4"]), *pinned, *deployment("web", "2", ["node-2"])]
+    snapshot = Snapshot.from_objects(objects)
+    names, setup = ("node-1", "node-2"), Setup.of_cluster(snapshot)
+    simulation = drain_nodes(snapshot, setup, names, options=SimulationOptions(), uncordons=False)
+    shown = [line.plain for line in drains_lines(DrainPreview(simulation=simulation), width=100)]
+    assert sum(line.startswith("  fix ") for line in shown) == 2
+    assert not any(line.startswith("  no fix") for line in shown)
+
+
 def test_no_fix_uncordons_a_node_that_the_question_cordons() -> None:
     objects = [*nodes(("8", "8")), *deployment("web", "4", ["node-1", "node-1", None])]
     [fix] = shown_fixes(simulated(objects, {"cordon": "node-2"}))
