@@ -431,6 +431,19 @@ def test_a_lease_and_a_webhook_for_evictions_keep_what_decides() -> None:
     assert "ledger" not in str(new)
 
 
+@pytest.mark.parametrize("kind", ["Accepted", "Provisioned", "Failed", "BookingExpired", "CapacityRevoked"])
+def test_a_provisioning_request_keeps_its_state(kind: str) -> None:
+    request = {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": "ledger", "namespace": "bank"},
+        "status": {"conditions": [{"type": kind, "status": "True"}]},
+    }
+    new = Anonymous.of([request]).anonymize(request)
+    assert new is not None
+    assert at(new, "status") == request["status"]
+
+
 def test_a_workload_still_creates_its_pods() -> None:
     template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db", "image": "db"}]}}
     claims = [{"metadata": {"name": "data"}, "spec": {}}]
