@@ -376,6 +376,14 @@ def test_messages_about_devices(text: str, reason: str) -> None:
             [(None, "kube-controller-manager", "claim-waits-for-pod")],
         ),
         (
+            'Warning  FailedBinding  3s  persistentvolume-controller  volume "v" already bound to a different claim.',
+            [(None, "kube-controller-manager", "claim-unbound")],
+        ),
+        (
+            'Cannot bind to requested volume "v": requested PV is too small',
+            [(None, "kube-controller-manager", "claim-unbound")],
+        ),
+        (
             'Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) web-0',
             [(None, "kube-controller-manager", "volume-attached-elsewhere")],
         ),
