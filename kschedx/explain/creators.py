@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
+from kschedx.explain.hardware import container_state
 from kschedx.findings import UntoleratedTaint
 from kschedx.kube.controllers import CronJobController, convert
 from kschedx.kube.custom_resources import custom_kind
@@ -96,9 +97,14 @@ def piled_up_jobs(snapshot: Snapshot, pod: Pod) -> Iterator[RootCause]:
     rows = [row for row, it in owners.items() if it is not None and it.kind == "Job" and it.name in jobs]
     pending = sum(pods.node[row] < 0 for row in rows)
     text = f"CronJob {owner.name} has {len(jobs):,} active Jobs, with {count(pending, 'pending pod')}"
+    reasons = {pods.key(row): container_state(pods[row]) for row in rows if pods.node[row] >= 0}
+    key, why = next(((key, why) for key, why in reasons.items() if ":" in why), ("", ""))
     advice = Advice(
         title=f"set concurrencyPolicy Forbid in CronJob {owner.name}, and delete the Jobs that are not needed",
         commands=(merge_patch("cronjob", namespace, owner.name, {"spec": {"concurrencyPolicy": "Forbid"}}),),
         is_second_to_nodes=pending == len(rows),  # none of them uses room
     )
+    if key:  # the first cause: its Job never ends
+        state = why.partition(":")[0]
+        yield root_cause(f"{key} does not start ({state}), so that its Job does not end", f"repair {key}: {state}")
     yield RootCause(text=f"{text}: it allows concurrent Jobs", advice=(advice,))

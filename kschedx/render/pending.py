@@ -116,9 +116,8 @@ def _evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
     """Return a line about the pods that preemption evicts for the pending ones; empty if there are none."""
     if not evicted:
         return ()
-    return (
-        f"preemption evicts {list_names(evicted, _SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",
-    )
+    they = "they are" if len(evicted) > 1 else "it is"
+    return (f"preemption evicts {list_names(evicted, _SHOWN_OTHERS)}; kschedx simulate shows where {they} rescheduled",)
 
 
 def _block(item: ViewItem, width: int, *, wide: bool = False, has_message: bool = True) -> list[StyledLine]:

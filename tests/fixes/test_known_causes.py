@@ -1704,3 +1704,17 @@ def test_a_new_node_comes_first_if_the_jobs_that_pile_up_use_no_room() -> None:
     objects = [FULL, asking("other", "a", cpu="2"), *piled_up([None, None, None], "me")]
     titles = [fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
     assert titles[0] == "add a node like a"
+
+
+def test_a_job_that_cannot_start_is_the_first_cause_of_jobs_that_pile_up() -> None:
+    objects = [FULL, *piled_up(["a", "a", None], "me")]
+    waiting = {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}
+    status = {"name": "main", "image": "a", "imageID": "", "ready": False, "restartCount": 0}
+    for item in objects:
+        if item["kind"] == "Pod" and at(item, "metadata")["name"] == "report-0-x":
+            item["status"] = {"phase": "Pending", "containerStatuses": [{**status, "state": {"waiting": waiting}}]}
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    assert roots(Diagnosis(result.cycle))[0] == (
+        "default/report-0-x does not start (ImagePullBackOff), so that its Job does not end"
+    )
+    assert result.fixes[0].title == "repair default/report-0-x: ImagePullBackOff"
