@@ -231,7 +231,7 @@ def _explain_quota(asked: ObjectQuestion) -> ObjectAnswer | None:
     hard, used = quota.spec.hard, quota.status.used
     texts = {name: f"{name} {used[name]} of {hard[name]}" for name in hard if name in used}
     full = [name for name in texts if nano_units(used[name]) >= nano_units(hard[name])]
-    does = "has room for each of its resources" if used else "has no usage in its status"
+    does = "has room for each of its resources" if texts else "has no usage in its status"
     if full:
         does = f"is used up: {', '.join(texts[name] for name in full)}"
     facts = [texts[name] for name in texts if name not in full]

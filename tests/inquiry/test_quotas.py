@@ -37,6 +37,7 @@ def replica_set(by: str) -> Manifest:
         ({"requests.cpu": "3", "pods": "2"}, "has room for each of its resources", "requests.cpu 3 of 4"),
         ({"requests.cpu": "3500m", "pods": "2"}, "has room for each of its resources", "requests.cpu 3500m of 4"),
         ({}, "has no usage in its status", ""),
+        ({"services": "1"}, "has no usage in its status", ""),
     ],
 )
 def test_a_quota_is_answered_by_what_is_used(used: Manifest, does: str, first: str) -> None:
