@@ -204,9 +204,14 @@ def _budget_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectSt
 
 def _unmatched_labels(snapshot: Snapshot, namespace: str, selector: Selector) -> Iterator[str]:
     """Yield each requirement of a selector that no pod of the namespace meets, with the value that is probably
-    meant; if there is none, what the pod that is nearest to meeting all of them lacks."""
+    meant; if there is none, what the pod that is nearest to meeting all of them lacks. If only finished pods match,
+    yield one of them."""
     pods = snapshot.pods
-    rows = (pods.in_namespace(namespace) & ~pods.finished).nonzero()[0].tolist()
+    there = pods.in_namespace(namespace)
+    if ended := (there & pods.finished & pods.labels.where(selector.matches)).nonzero()[0].tolist():
+        yield f"only finished pods match, such as {pods.key(ended[-1])}"
+        return
+    rows = (there & ~pods.finished).nonzero()[0].tolist()
     labels, first = pods.labels, dict[int, int]()
     for row in rows:  # pods with the same labels lack the same
         first.setdefault(int(labels.codes[row]), row)

@@ -79,6 +79,16 @@ def test_a_service_without_pods_is_answered_by_its_selector(selector: dict[str, 
     assert (answer.headline, answer.causes) == (f"default/svc/web {does}", [cause])
 
 
+@pytest.mark.parametrize("others", [[], [pod("other", "n1", app="db")]])
+def test_a_service_of_finished_pods_names_one(others: list[Manifest]) -> None:
+    finished = {**RUNNING, "status": {"phase": "Succeeded"}}
+    answer = answer_of("svc/web", NODE, service(app="web"), finished, *others)
+    assert (answer.headline, answer.causes) == (
+        "default/svc/web selects no pods",
+        ["only finished pods match, such as default/a"],
+    )
+
+
 def test_a_service_whose_pods_are_all_ready_is_answered_by_their_number() -> None:
     answer = answer_of("svc/web", NODE, service(app="web"), RUNNING, pod("c", "n1", app="web"), pod("other", "n1"))
     assert answer.headline == "default/svc/web selects 2 pods: none is pending or reported as not ready"
