@@ -357,10 +357,14 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
 
 
 def _intolerant_agent(taint: Taint, node: Node, snapshot: Snapshot) -> str:
-    """Return the DaemonSet, `namespace/name`, that removes the taint, but has no pod on the node because of it. Empty
-    if another one does or none is known."""
+    """Return the DaemonSet, `namespace/name`, that selects the node and removes the taint, but has no pod there because
+    of it. Empty if another one does or none is known."""
     daemons = _DAEMONS.of(snapshot.derived, lambda: pods_of_daemon_sets(snapshot))
-    agents = {key: pod.spec.tolerations for key, pod in daemons.items() if initializes(pod, taint)}
+    agents = {
+        key: pod.spec.tolerations
+        for key, pod in daemons.items()
+        if initializes(pod, taint) and pod.spec.node_selector.items() <= node.metadata.labels.items()
+    }
     pods, row = snapshot.pods, snapshot.cluster.index.get(node.name)
     there = () if row is None or not agents else pods.on_node(row).tolist()
     running = {(pods.namespaces[each], owner.name) for each in there for owner in pods.owners[each]}

@@ -116,9 +116,9 @@ def own_daemon_set(name: str) -> list[Manifest]:
     return [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": "u", "controller": True}]
 
 
-def daemon_set(name: str) -> Manifest:
+def daemon_set(name: str, **pod_spec: object) -> Manifest:
     labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": name}]}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": name}], **pod_spec}}
     spec = {"selector": {"matchLabels": labels}, "template": template}
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
@@ -715,6 +715,16 @@ NEAR_CACHE = {
             "1 node has the taint node.cilium.io/agent-not-ready:NoSchedule",
             "tolerate node.cilium.io/agent-not-ready:NoSchedule in DaemonSet default/cilium, which then removes it",
             id="an agent that does not tolerate its own taint",
+        ),
+        pytest.param(
+            [
+                node("a", taints=["node.cilium.io/agent-not-ready:NoSchedule"]),
+                daemon_set("cilium", nodeSelector={"cni": "cilium"}),
+                pod("me"),
+            ],
+            "1 node has the taint node.cilium.io/agent-not-ready:NoSchedule",
+            "repair the agent of node.cilium.io on a, which then removes its taint",
+            id="an agent that does not select the node",
         ),
         pytest.param(
             [
