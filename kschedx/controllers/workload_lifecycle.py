@@ -115,11 +115,12 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
 
 
 def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.PodsLeftOut | None:
-    """Return the state of a stored workload with pods, if the dump contains none of them."""
-    status, manager = map_at(manifest, "status"), map_at(manifest, "spec").get("managedBy")
+    """Return the state of a stored workload with pods, if the dump contains none of them and it is to keep some."""
+    status, spec = map_at(manifest, "status"), map_at(manifest, "spec")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
-    if not any(counts) or not is_stored or manager not in (None, _JOB_CONTROLLER) or member_rows(snapshot, workload):
+    keeps_pods = spec.get("managedBy") in (None, _JOB_CONTROLLER) and spec.get("replicas") != 0
+    if not (any(counts) and is_stored and keeps_pods) or member_rows(snapshot, workload):
         return None
     source = snapshot.source
     is_open = source.is_dump and "Pod" not in source.missing and not source.is_complete("Pod", workload.namespace)

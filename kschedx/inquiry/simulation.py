@@ -14,7 +14,15 @@ from msgspec import Struct, field
 from kschedx.controllers import stateful_set
 from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
 from kschedx.controllers.rollouts import Rollout, RolloutDocument
-from kschedx.controllers.states import CannotStart, Failed, NotBound, RejectedByKubelet, RolloutStalled
+from kschedx.controllers.states import (
+    CannotStart,
+    Failed,
+    Lifecycle,
+    NotBound,
+    RejectedByKubelet,
+    RolloutStalled,
+    ScaledToZero,
+)
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
 from kschedx.controllers.workloads import (
     OfWorkload,
@@ -296,7 +304,8 @@ class Simulation(Shown):
             manifest = written or manifest_of(after, workload)
             if manifest is None or workload in self.refused:
                 continue
-            if workload not in unread and workload_lifecycle(after, manifest) is None:
+            state = workload_lifecycle(after, manifest)
+            if workload not in unread and (state is None or self._is_scaled_down(workload, state)):
                 continue
             written_pod = (
                 PodInQuestion(manifest=dict(manifest))
@@ -321,6 +330,11 @@ class Simulation(Shown):
         yield from self._failing_rollouts()
         yield from self._rejected_by_kubelets()
         yield from self._disputed_answers()
+
+    def _is_scaled_down(self, workload: Workload, state: Lifecycle) -> bool:
+        """Whether the changes have scaled a workload to zero, which needs no remedy."""
+        before = manifest_of(self.before, workload) if isinstance(state, ScaledToZero) else None
+        return before is not None and not isinstance(workload_lifecycle(self.before, before), ScaledToZero)
 
     def _rejected_by_kubelets(self) -> Iterator[Explanation]:
         """Yield the state of each workload, or else the first pod, that a kubelet rejects."""

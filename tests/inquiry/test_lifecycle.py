@@ -702,6 +702,12 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         3,
     ),
     (
+        "deploy/web",
+        [DUMPED, pod("other", on="d"), {**workload("Deployment", replicas=0), "status": {"replicas": 3}}],
+        "default/deploy/web is scaled to zero: spec.replicas is 0",
+        0,
+    ),
+    (
         "job/web",
         [DUMPED, {**workload("Job", managedBy="kueue.x-k8s.io/multikueue"), "status": {"active": 2}}],
         "default/job/web gets no pods from this cluster's Job controller: MultiKueue manages it",

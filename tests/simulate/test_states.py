@@ -252,3 +252,14 @@ def test_a_deleted_pod_is_not_pending_for_another_scheduler(tmp_path: Path) -> N
     result = kschedx("simulate", "--apply", paths[1], "-s", paths[0])
     assert "‖ default/sts/web is scaled to zero: spec.replicas is 0" in result.out
     assert "volcano" not in result.out
+
+
+def test_a_workload_that_the_question_scales_to_zero_is_no_finding(tmp_path: Path) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}
+    web = workload("ReplicaSet", replicas=1, selector=SELECTOR)
+    web = {**web, "metadata": {"name": "web", "namespace": "default", "uid": "web"}, "status": {"replicas": 1}}
+    its = pod("web-x", on="a", labels={"app": "web"}, metadata={"ownerReferences": [owner]})
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, web, its]}))
+    result = kschedx("simulate", "--scale", "rs/web=0", "-s", "cluster.json", cwd=tmp_path)
+    assert (result.code, result.out.splitlines()[0]) == (0, "✓ no pod is pending")
+    assert "web is" not in result.out
