@@ -47,7 +47,7 @@ _MOST_PODS_TRIED = 40_000
 """The limit is over all fixes. At least one fix is tried, however many pods there are."""
 _MANY_PODS = 50_000  # the number of pods above which a cluster's memory is freed after a fix was tried in it
 _SEARCHES_PER_COLLECTION = 4
-_MOST_ADDED_NODES = 10_000
+_MOST_ADDED_NODES = 5_000  # each copies the table of nodes: together about 3 s
 
 
 class SharedFixDocument(Document, frozen=True):
