@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from kschedx.fixes import FixCertainty
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
@@ -68,7 +69,7 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
             _shared_verdict(drained) if each else verdict(drained),
         ),
         facts=tuple(facts),
-        fixes=story_fixes(story) or (() if story is None else tuple(_uncordoned(drained))),
+        fixes=drained_fixes(story, [drained], [pod.pod for pod in drained.pending]),
         members=(
             *(
                 f"{leaves.pod} → {leaves.node or ('undecided' if leaves.is_undecided else 'pending')}"
@@ -77,6 +78,17 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
             *([f"{list_names(stays, 3)} {'is' if len(stays) == 1 else 'are'} not evicted"] if stays else ()),
         ),
     )
+
+
+def drained_fixes(
+    story: PendingStory | None, drained: Iterable[DrainResult], pods: Sequence[str]
+) -> tuple[FixView, ...]:
+    """Return the first fix of the pods; if it is not enough, what lets them run on their drained nodes again."""
+    fixes, shared = story_fixes(story), None if story is None else story.shared_fix
+    if story is None or (shared is not None and shared.fix.certainty is not FixCertainty.PARTIAL):
+        return fixes
+    its = (each for each in drained if not {*pods}.isdisjoint(pod.pod for pod in each.pending))
+    return tuple(fix for each in its for fix in _uncordoned(each)) or fixes
 
 
 def _uncordoned(drained: DrainResult) -> Iterator[FixView]:

@@ -31,6 +31,7 @@ from kschedx.render.drain import (
     drain_lines,
     drain_list,
     drain_tone,
+    drained_fixes,
     drains_headline,
     each_lines,
     result_lines,
@@ -530,8 +531,11 @@ def _workloads(
             values=(len(result.placed), len(result.pending), len(result.evicted), _result(simulation, result, story)),
             facts=_story_roots(story),
             event=simulation.messages.get(result.pending[0], "") if result.pending else "",
-            fixes=(*(_refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
-            no_fix=_story_no_fix(story),
+            fixes=(
+                *(_refusal_fixes(mending, result) if is_tried else ()),
+                *drained_fixes(story, simulation.drained, result.pending),
+            ),
+            no_fix="" if simulation.drained else _story_no_fix(story),
             members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
         )
 

@@ -117,6 +117,10 @@ def test_pods_of_drained_nodes_have_the_fixes_of_their_nodes_and_no_other_word()
     shown = [line.plain for line in drains_lines(DrainPreview(simulation=simulation), width=100)]
     assert sum(line.startswith("  fix ") for line in shown) == 2
     assert not any(line.startswith("  no fix") for line in shown)
+    answer = SimulationAnswer(simulation=simulated(objects, {"drain": "node-1"}))
+    texts = [line.plain.strip() for line in simulation_lines(answer, width=100)]
+    assert "fix       uncordon node-1 after its maintenance: shop/db-0 fits no other node" in texts
+    assert not any(line.startswith("no fix") for line in texts)
 
 
 def test_no_fix_uncordons_a_node_that_the_question_cordons() -> None:
