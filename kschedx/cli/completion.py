@@ -94,7 +94,7 @@ def _objects(context: typer.Context, *keys: str) -> Iterator[tuple[str, str]]:
     yield from (("Pod", name) for row, name in enumerate(pods.names) if pods.namespaces[row] == namespace)
     yield from ((kind, name) for kind, space, name in snapshot.workloads if space == namespace)
     yield from (("Node", name) for name in snapshot.cluster.names)
-    yield from (("Namespace", name) for name in {*snapshot.namespaces, *snapshot.pods.namespaces.values})
+    yield from (("Namespace", name) for name in snapshot.known_namespaces)
     for kind in _subjects():
         stored = map(name_of, objects_of(snapshot, kind))
         yield from ((kind.key, name) for space, name in stored if not space or space == namespace)

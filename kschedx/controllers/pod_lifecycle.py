@@ -230,7 +230,7 @@ def quota_kinds(snapshot: Snapshot, namespace: str, message: str) -> tuple[str, 
 
 
 def _is_openshift(snapshot: Snapshot) -> bool:
-    names = (*snapshot.namespaces, *snapshot.pods.namespaces.values)
+    names = snapshot.known_namespaces
     annotations = (key for space in snapshot.of(Namespace) for key in space.metadata.annotations)
     return (
         any(snapshot.of(OpenShiftScheduler))

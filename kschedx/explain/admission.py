@@ -476,7 +476,7 @@ def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
     if (refusal := _refused_by_namespace(snapshot, pod)) is not None:
         raise NotAdmittedError(create_error_text(pod, refusal))
     namespace, source = pod.metadata.namespace, snapshot.source
-    known = ("", *_BUILT_IN_NAMESPACES, *snapshot.namespaces, *snapshot.pods.namespaces.values, *source.populated)
+    known = ("", *_BUILT_IN_NAMESPACES, *snapshot.known_namespaces, *source.populated)
     if namespace in known:
         return
     are_dumped = source.is_dump and source.kinds.get("Namespace") and "Namespace" not in source.lacks

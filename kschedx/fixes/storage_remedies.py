@@ -179,7 +179,7 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
                 volume=with_spec(volume, claim_ref=reference),
                 holder=key,
                 reserved_for=claim.key,
-                is_awaited=holder.namespace in {*snapshot.namespaces, *snapshot.pods.namespaces.values},
+                is_awaited=holder.namespace in snapshot.known_namespaces,
             )
         elif _fits(claim, free):
             is_failed, is_same = volume.status.phase == "Failed", key == claim.key

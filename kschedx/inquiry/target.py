@@ -86,7 +86,7 @@ def named_node(target: str) -> str:
 def named_namespace(snapshot: Snapshot, target: str) -> str:
     """Return the name in `ns/NAME`; empty for anything else. Raises `InputError` if the namespace does not exist."""
     kind, _, name = target.partition("/")
-    known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}
+    known = snapshot.known_namespaces
     if kind.lower() not in ("ns", "namespace", "namespaces") or kind in known or "/" in name:
         return ""
     if name not in known:
@@ -243,7 +243,7 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
         return f"the dump has no pods: {add_to_dump('Pod')}"
     here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
     if not here and namespace not in snapshot.namespaces:
-        known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}
+        known = snapshot.known_namespaces
         close = nearest(namespace, known)
         return f'there is no namespace "{namespace}", {close}' if close else f'no pod is in namespace "{namespace}"'
     workloads = _workloads_in(snapshot, namespace)
@@ -491,7 +491,7 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     for find in (_held_by_kueue, _scaled_by):
         if (found := find(snapshot, referred)) is not None:
             return [found]
-    is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
+    is_namespace = space in snapshot.known_namespaces
     if custom:
         return custom
     not_created = _stateful_set_of(snapshot, *((name, space) if slash else (target, namespace)))

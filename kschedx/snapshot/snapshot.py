@@ -423,6 +423,11 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         return "".join(f"/{name}\n" for name in (*self.namespaces, *self.pods.rows, *workloads))
 
     @cached_property
+    def known_namespaces(self) -> frozenset[str]:
+        """The namespaces of Namespace objects and of pods."""
+        return frozenset((*self.namespaces, *self.pods.namespaces.values))
+
+    @cached_property
     def terminating_namespaces(self) -> frozenset[str]:
         """Namespaces that are being deleted."""
         namespaces = self.of(Namespace)
