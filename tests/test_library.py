@@ -223,7 +223,13 @@ def test_a_workload_is_explained_by_its_next_pod(manifest: Any, name: str) -> No
     snapshot = kschedx.Snapshot.from_objects([NODE, CLASS])
     explanation = kschedx.explain(snapshot, manifest)
     assert (explanation.cycle.pod.key, explanation.outcome) == (f"shop/{name}", "Scheduled")
-    assert kschedx.fit(snapshot, manifest, replicas=2).is_enough
+    if manifest["kind"] != "DaemonSet":
+        assert kschedx.fit(snapshot, manifest, replicas=2).is_enough
+
+
+def test_a_daemon_set_is_not_counted() -> None:
+    with pytest.raises(InputError, match="a DaemonSet has one pod on each eligible node, and no more"):
+        kschedx.fit(kschedx.Snapshot.from_objects([NODE]), workload("DaemonSet"))
 
 
 @pytest.mark.parametrize(
