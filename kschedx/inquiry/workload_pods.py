@@ -42,9 +42,10 @@ from kschedx.kube.custom_resources import TemplatePodCount
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import with_spec
 from kschedx.kube.storage import own_claims
-from kschedx.kube.types import Pod
+from kschedx.kube.types import OwnerReference, Pod, controller_of
 from kschedx.kube.workloads import kind_and_group
 from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -158,18 +159,38 @@ class QueueOutcome:
         return Run(simulation.setup.scheduler_on(simulation.start), preempts=False)
 
     def node_if_first(self, pod: str) -> NodeIfFirst | None:
-        """Return the pods that are on the node of a pod which would fit if it came first; None if it would not fit, or
-        if it is only created after others, as the later ordinals of a StatefulSet are."""
+        """Return the pods that are on the node of a pod which would fit if its workload came first. None if it would
+        not fit, or if it is only created after others, as the later ordinals of a StatefulSet are."""
         if pod not in self._simulation.messages or pod in self._simulation.undecided:
             return None
-        run = self._alone
-        row = run.cluster.pods.rows.get(pod)
-        decision = None if row is None else run.decide(row)
-        if decision is None or decision.outcome is not Outcome.SCHEDULED:
+        run, cluster = self._alone, self._alone.cluster
+        row = cluster.pods.rows.get(pod)
+        if row is None:
+            return None
+        mark, owner = cluster.mark(), controller_of(cluster.pods.owners[row])
+        try:
+            for sibling, node in () if owner is None else self._placed_of.get((pod.partition("/")[0], owner), ()):
+                cluster.place(sibling, node)
+            decision = run.decide(row)
+        finally:
+            cluster.revert(mark)
+        if decision.outcome is not Outcome.SCHEDULED:
             return None
         names = [run.cluster.node_names[row] for row in decision.choice.tolist()]
-        node = min(names)
-        return NodeIfFirst(node=node, by=tuple(self._pods_by_node.get(node, ())))
+        first = min(names)
+        return NodeIfFirst(node=first, by=tuple(self._pods_by_node.get(first, ())))
+
+    @cached_property
+    def _placed_of(self) -> Mapping[tuple[str, OwnerReference], Sequence[tuple[int, ClusterRow]]]:
+        """By namespace and controller, the pods that are placed and exist from the start, with their nodes."""
+        pods, index = self._alone.cluster.pods, self._alone.cluster.snapshot.cluster.index
+        rows = ((pods.rows.get(key), index.get(name)) for key, name in self._simulation.placed.items())
+        there = ((row, node) for row, node in rows if row is not None and node is not None)
+        return group_pairs(
+            ((pods.namespaces[row], owner), (row, node))
+            for row, node in there
+            if (owner := controller_of(pods.owners[row])) is not None
+        )
 
     @cached_property
     def _pods_by_node(self) -> Mapping[str, Sequence[str]]:

@@ -222,6 +222,22 @@ def test_the_decided_pod_is_explained_if_another_is_on_a_missing_node(tmp_path: 
     assert "shop/db-2 would be assigned to" in result.out
 
 
+def test_replicas_that_exclude_each_other_are_not_tried_first(tmp_path: Path) -> None:
+    """Each replica would fit if it were the first, but then another one would not."""
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    [web, *_] = deployment("web", "1", [None] * 3)
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    at(web, "spec.template.spec").update(affinity=affinity)
+    both = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [web, pod("other", namespace="shop", containers=[asking("1")])],
+    }
+    result = run_why(tmp_path, nodes(("4", "4")), "app.json", manifest=both)
+    assert headline(result) == "✗ 4 pods: 3 can be scheduled, 1 unschedulable"
+    assert "alone" not in result.out
+
+
 def test_an_ordinal_that_is_created_later_is_not_tried_first(tmp_path: Path) -> None:
     """db-1 is created only when db-0 is ready, and then the other pod uses the only node."""
     other = pod("other", namespace="shop", containers=[asking("3")])
