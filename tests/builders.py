@@ -91,6 +91,21 @@ def autoscaler_status(text: str) -> Manifest:
     return config_map("cluster-autoscaler-status", {"status": text}, namespace="kube-system")
 
 
+def reported(component: str, reason: str, message: str, *, pod: str, **more: object) -> Manifest:
+    """Return a component's event about a pod, `namespace/name`; other keywords are fields of the event."""
+    namespace, _, name = pod.partition("/")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.1", "namespace": namespace},
+        "involvedObject": {"kind": "Pod", "namespace": namespace, "name": name},
+        "reason": reason,
+        "message": message,
+        "source": {"component": component},
+        **more,
+    }
+
+
 def disruption_budget(
     name: str,
     *,

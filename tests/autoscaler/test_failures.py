@@ -10,7 +10,7 @@ import pytest
 import kschedx
 from kschedx.inquiry.explanation import Explanation
 from tests.autoscaler.single_group import autoscale, group, node, pod, status
-from tests.builders import at
+from tests.builders import at, reported
 
 Json = Mapping[str, Any]
 UPCOMING = group("empty", target=2, scale_up="InProgress")
@@ -131,16 +131,9 @@ def test_an_event_about_a_group_says_why_it_is_in_backoff(reason: str, message: 
 
 @pytest.mark.parametrize(("minute", "is_denied"), [("55", True), ("30", False)])
 def test_what_the_autoscaler_itself_reports_now_is_not_contradicted(minute: str, is_denied: bool) -> None:
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": "web.1", "namespace": "shop"},
-        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web"},
-        "reason": "NotTriggerScaleUp",
-        "message": "pod didn't trigger scale-up: 1 in backoff after failed scale-up",
-        "source": {"component": "cluster-autoscaler"},
-        "lastTimestamp": f"2026-06-01T08:{minute}:00Z",
-    }
+    message = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+    seen = f"2026-06-01T08:{minute}:00Z"
+    event = reported("cluster-autoscaler", "NotTriggerScaleUp", message, pod="shop/web", lastTimestamp=seen)
     worker, target = node(), pod("web", cpu="1")
     worker["metadata"]["labels"]["eks.amazonaws.com/nodegroup"] = "workers"
     target["metadata"]["creationTimestamp"] = "2026-06-01T09:00:00Z"

@@ -8,6 +8,7 @@ import pytest
 
 import kschedx
 from kschedx.inquiry.pool_scaling import PoolScaling
+from tests.builders import reported
 from tests.cli.manifests import write
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, overlay, pod, pool
 
@@ -200,16 +201,9 @@ def test_a_volume_that_the_dump_lacks_may_decide_about_the_new_node(tmp_path: Pa
 )
 def test_what_karpenter_itself_reports_now_is_not_contradicted(minute: str, nominated: str, is_denied: bool) -> None:
     """It repeats its event while the pod stays pending. The dump does not hold which types are available."""
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": "web.1", "namespace": "default"},
-        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
-        "reason": "FailedScheduling",
-        "message": 'Failed to schedule pod, incompatible with nodepool "general", no instance type has enough room',
-        "source": {"component": "karpenter"},
-        "lastTimestamp": f"2026-01-01T08:{minute}:00Z",
-    }
+    message = 'Failed to schedule pod, incompatible with nodepool "general", no instance type has enough room'
+    seen = f"2026-01-01T08:{minute}:00Z"
+    event = reported("karpenter", "FailedScheduling", message, pod="default/web", lastTimestamp=seen)
     later = {"reason": "Nominated", "message": "Pod should schedule on: nodeclaim/general-x"}
     nomination = {**event, **later, "lastTimestamp": f"2026-01-01T08:{nominated}:00Z"}
     target = pod()
@@ -225,15 +219,8 @@ def test_what_karpenter_itself_reports_now_is_not_contradicted(minute: str, nomi
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_reached_limit_that_karpenter_reports_as_well_is_one_fix(is_known: bool) -> None:
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": "web.1", "namespace": "default"},
-        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web"},
-        "reason": "FailedScheduling",
-        "message": 'Failed to schedule pod, all available instance types exceed limits for nodepool: "general"',
-        "source": {"component": "karpenter"},
-    }
+    message = 'Failed to schedule pod, all available instance types exceed limits for nodepool: "general"'
+    event = reported("karpenter", "FailedScheduling", message, pod="default/web")
     limited = pool(limits={"cpu": "4"})
     limited["spec"]["template"]["spec"]["requirements"] = [
         {"key": TYPE, "operator": "In", "values": ["m6i.xlarge" if is_known else "m9.large"]}
