@@ -23,7 +23,7 @@ from kschedx.kube.documents import Json, set_field, with_spec
 from kschedx.kube.field_errors import aggregate, as_json, invalid
 from kschedx.kube.kueue import ClusterQueue, Cohort, FairSharing, PodSet, ResourceGroup, Workload
 from kschedx.kube.names import CPU
-from kschedx.kube.quantity import ResourceList, Unit, Written, format_quantity, parse_quantity
+from kschedx.kube.quantity import QuantityFormat, ResourceList, Unit, Written, format_quantity, parse_quantity
 from kschedx.kube.resources import SPEC_ALONE, exact_request, nano_units
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
 from kschedx.kube.types import (
@@ -107,24 +107,13 @@ def quota_amount(resource: str, written: Written) -> int:
 
 
 def shown(resource: str, amount: int) -> str:
-    """Format as Kueue does: `500m`, `2Gi`, `<unlimited>`."""
+    """Format as Kueue does: `500m`, `5k`, `2Gi`, `1500M`, `<unlimited>`."""
     if amount == _UNLIMITED:
         return "<unlimited>"
-    if resource == CPU:
-        return f"{amount // 1000}" if amount % 1000 == 0 else f"{amount}m"
-    if Unit.of(resource) is Unit.BYTE and resource != "storage":
-        return _format_binary(amount)
-    return str(amount)
-
-
-def _format_binary(amount: int) -> str:
-    """Format bytes in the largest binary unit that keeps a whole number; below 1024 without a unit."""
-    if abs(amount) < 1024:
-        return str(amount)
-    for power, suffix in ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
-        if amount % 2**power == 0:
-            return f"{amount >> power}{suffix}"
-    return str(amount)
+    quantity = parse_quantity(f"{amount}m" if resource == CPU else str(amount))
+    if Unit.of(resource) is Unit.BYTE and resource != "storage" and amount % 1024 == 0:
+        quantity = replace(quantity, format=QuantityFormat.BINARY_SI, canonical="")
+    return str(quantity)
 
 
 def display_amount(resource: str, amount: int) -> str:

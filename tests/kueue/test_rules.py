@@ -38,6 +38,11 @@ RACKS = [
 ASSIGNMENT_TO_N = [{"individual": {"roots": ["n"]}}]
 
 QUEUE = [queue("q"), local("q")]
+MEMORY = {
+    "coveredResources": ["memory"],
+    "flavors": [{"name": "f", "resources": [{"name": "memory", "nominalQuota": "1500M"}]}],
+}
+OVERHEAD = {"overhead": {"memory": "2Gi"}}
 LOWER = {"withinClusterQueue": "LowerPriority"}
 RECLAIM = {"reclaimWithinCohort": "Any"}
 
@@ -131,6 +136,18 @@ def test_a_workload_gets_the_first_matching_flavor(pod: Json, expected: str) -> 
     ("objects", "text"),
     [
         ([*QUEUE, workload("a", cpu="9")], "insufficient quota for cpu in flavor f"),
+        (
+            [queue("q", quota("f", "1000")), local("q"), workload("a", cpu="2000")],
+            "request (2k) > maximum capacity (1k)",
+        ),
+        (
+            [
+                queue("q", resourceGroups=[MEMORY]),
+                local("q"),
+                workload("a", cpu="0", pod={"overhead": {"memory": "2Gi"}}),
+            ],
+            "request (2Gi) > maximum capacity (1500M)",
+        ),
         ([*QUEUE, workload("z", cpu="3", reserved_flavor="f"), workload("a", cpu="3")], "2 more needed"),
         ([SPOT[1], queue("q", quota("spot", "4")), local("q"), workload("a")], "untolerated taint {spot true"),
         ([*QUEUE, workload("a", pod={"overhead": {"example.com/gpu": "1"}})], "example.com/gpu"),
