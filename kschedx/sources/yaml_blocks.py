@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import cast
 
@@ -61,6 +61,9 @@ _COMMENTS = lazy_pattern(rb"(?:[ \t]*+(?:#.*+)?\n)*+")
 _LINE = lazy_pattern(rb"""((?:[^"'#]|"(?:[^"\\]|\\.)*+"|'[^']*+'|(?<=[^ ])#)*+)(?:(?<![^ ])#.*+)?""")
 """A line on which all quotes are closed, and its comment."""
 _LITERAL_MARK = lazy_pattern(rb"[|>][-+0-9]*+ *+$")
+_BEFORE_VALUE = lazy_pattern(rb" *+(?:- ++)*+(?:[A-Za-z][\w./-]*+: |(?<=- ))(?! )")
+"""The text of a line before its value."""
+_PLACEHOLDER = lazy_pattern(rb'"<[0-9]++>"')
 
 
 class _UnsureError(ValueError):
@@ -90,6 +93,14 @@ class _Blocks:
         self._known: dict[bytes, bytes] = {}
         self._former: dict[bytes, bytes] = {}
         self._is_verbatim = is_verbatim
+        self._values: dict[bytes, bytes] = {}
+        """The JSON of the values of lines."""
+        self._similar: dict[int, _Similar] = {}
+        """The pattern of the last object with this number of lines."""
+        self._joined = 0
+        """The number of entries that were not read line by line: a value can be more there than a scalar."""
+        self._placeholders = 0
+        """The number of the last one: no text with a placeholder is known from an earlier pattern."""
 
     @cached_property
     def _of_commented_texts(self) -> _Blocks:
@@ -99,11 +110,37 @@ class _Blocks:
         """Return the JSON; None for text outside the subset."""
         if len(self._known) > _MAX_KNOWN:
             self._known, self._former = {}, self._known
+        if len(self._values) > _MAX_KNOWN:
+            self._values = {}
+        block = text[_begin(text) :].removesuffix(b"\n")
+        lines = block.split(b"\n")
+        similar = self._similar.get(len(lines))
+        written = similar and similar.json(lines, self._values)
+        if written:
+            return written
         try:
-            return self._block(text[_begin(text) :].removesuffix(b"\n"), -1, 0)
+            written = self._block(block, -1, 0)
         except (_UnsureError, InputError):
             bare = _without_comments(text) if self._is_verbatim and b"#" in text else None
             return None if bare is None else self._of_commented_texts.json(bare)
+        self._similar[len(lines)] = self._pattern(lines, similar, written)
+        return written
+
+    def _pattern(self, lines: list[bytes], similar: _Similar | None, written: bytes) -> _Similar:
+        """Return the pattern of this object, whose JSON is `written`, and of those that `similar` matches."""
+        before = similar.before_values(lines) if similar and b'>"' not in written else {}
+        if before:
+            marked = list(lines)
+            for index, text in before.items():
+                self._placeholders += 1
+                marked[index] = b'%b"<%d>"' % (text, self._placeholders)
+            joined = self._joined
+            with contextlib.suppress(_UnsureError, InputError):
+                # a line inside of a longer text has no placeholder of its own in the JSON
+                pieces = _PLACEHOLDER.split(self._block(b"\n".join(marked), -1, 0))
+                if len(pieces) == len(before) + 1 and self._joined == joined:
+                    return _Similar(lines, before, pieces)
+        return _Similar(lines, {}, ())
 
     def _block(self, text: bytes, outer: int, depth: int) -> bytes:
         """Return the mapping or sequence of these lines. A sequence may have the indentation of its key, `outer`."""
@@ -150,10 +187,13 @@ class _Blocks:
                 value = b"null" if inline is None else _inline(inline)
             elif inline is None:
                 value = self._block(below, indent, depth + 1)
-            elif self._is_verbatim:
-                value = _literal(below, inline, indent) if inline in (b"|", b"|-") else _unfold(inline, below, indent)
-            else:
+            elif not self._is_verbatim:
                 raise _UnsureError
+            elif inline in (b"|", b"|-"):
+                value = _literal(below, inline, indent)
+            else:
+                self._joined += 1
+                value = _unfold(inline, below, indent)
         except _UnsureError:
             return self._exact(text, dict)
         return b'"%b":%b' % (key.replace(b'"', b'\\"') if b'"' in key else key, value)
@@ -171,6 +211,7 @@ class _Blocks:
     def _exact(self, text: bytes, form: type[dict[str, Value]] | type[list[Value]]) -> bytes:
         """Return the JSON of a mapping's entry, without braces, or of a sequence's element. Raises InputError if it is
         invalid without the rest of the document."""
+        self._joined += 1
         is_alone = not _BEYOND.search(text) and (self._is_verbatim or b"\n" not in text)
         document = load(DocumentText(text=text + b"\n", number=1, line=1), source="") if is_alone else None
         if document is None or not isinstance(document.value, form) or len(document.value) != 1:
@@ -179,6 +220,50 @@ class _Blocks:
         if written.count(b"[") + written.count(b"{") > _MAX_BRACKETS:
             raise InputError("nested too deeply")
         return written[1:-1]
+
+
+class _Similar:
+    """The pattern of objects that differ only in the values of some lines, such as the pods of a workload."""
+
+    def __init__(self, lines: Sequence[bytes], before: Mapping[int, bytes], pieces: Sequence[bytes]) -> None:
+        self._lines = lines
+        """Of one of the objects."""
+        self._before = before
+        """The text before the value, by the index of its line; empty if no object with other values was found yet."""
+        self._others = [index for index in range(len(lines)) if index not in before]
+        self._constant = [lines[index] for index in self._others]
+        self._format = b"%b".join(piece.replace(b"%", b"%%") for piece in pieces)
+
+    def json(self, lines: Sequence[bytes], known: dict[bytes, bytes]) -> bytes | None:
+        """Return the JSON of an object with as many lines; None if it does not match. `known` has the JSON of lines'
+        values."""
+        if not self._before or [lines[index] for index in self._others] != self._constant:
+            return None
+        values = []
+        for index, before in self._before.items():
+            line = lines[index]
+            if not line.startswith(before):
+                return None
+            value = known.get(line)
+            if value is None:
+                try:
+                    value = known[line] = _scalar(line[len(before) :])
+                except _UnsureError:
+                    return None
+            values.append(value)
+        return self._format % tuple(values)
+
+    def before_values(self, lines: Sequence[bytes]) -> dict[int, bytes]:
+        """Return the text before the value of each line that differs between this object and those of the pattern;
+        empty if they differ in more than values."""
+        before = {}
+        for index, (line, former) in enumerate(zip(lines, self._lines, strict=True)):
+            if line != former or index in self._before:
+                match = _BEFORE_VALUE.match(line)
+                if match is None or not former.startswith(match[0]):
+                    return {}
+                before[index] = match[0]
+        return before
 
 
 def _without_comments(text: bytes) -> bytes | None:

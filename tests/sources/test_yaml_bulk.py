@@ -233,6 +233,54 @@ def test_malformed_blocks(entries: str, edits: list[tuple[int, int, str]], start
         assert [value for value, _ in fast] == [value for value, _ in exact]
 
 
+OTHER_LINES = ["x", "y", "x,z", "yes", '"<0>"', "'a>'", "[x]", "z: x", "- x"]
+"""The value of a line, or its key and value."""
+ENTRIES_OF_SOME_LINES = [
+    ENTRIES,
+    COMMENTED,
+    "  a: {b: c,\n    d: e\n    }\n",
+    "  a: {b: c,\n    d: e}\n",
+    "  a: [{b: c},\n    d: e\n    ]\n",
+    "  a: b\n    c\n    - d\n  e: f\n",
+    "  'a': \"b\n    c: d\n    e\"\n  f: g\n",
+    "  a: |\n    c: d\n    - e\n  b: '<0>'\n",
+    "  a: &c\n    d: e\n  b: *c\n  f: g\n",
+    "  - - a\n    - b: c\n      d: e\n",
+    "  ? a\n  : b\n  c: d\n",
+]
+
+
+@pytest.mark.parametrize("entries", ENTRIES_OF_SOME_LINES)
+@given(
+    start=st.integers(0, 12),
+    changed=st.lists(st.integers(0, 20), min_size=1, max_size=2),
+    objects=st.lists(st.tuples(*[st.sampled_from(OTHER_LINES)] * 2), min_size=3, max_size=8),
+)
+def test_similar_objects(entries: str, start: int, changed: list[int], objects: list[tuple[str, str]]) -> None:
+    """Objects that differ in the values of some lines are read as if each was alone."""
+    text = entries.splitlines()
+    text = text[start % len(text) :]
+    written = "kind: List\nitems:\n"
+    for values in objects:
+        lines = ["- kind: Pod", *text]
+        for index, value in zip(changed, values, strict=False):
+            line = text[index % len(text)]
+            indent = len(line) - len(line.lstrip())
+            kept = indent if value.startswith(("z", "-")) else max(line.rfind(": "), line.rfind("- "), indent - 2) + 2
+            lines[1 + index % len(text)] = line[:kept] + value
+        written += "\n".join(lines) + "\n"
+    fast, exact = both(written)
+    assert isinstance(fast, str) == isinstance(exact, str)
+    if not isinstance(fast, str) and not isinstance(exact, str):
+        assert [value for value, _ in fast] == [value for value, _ in exact]
+
+
+def test_similar_objects_with_fields_in_another_order() -> None:
+    fields = ["a: 1\n  b: 2", "a: 3\n  b: 4", "a: 5\n  b: 6", "b: 6\n  a: 5"]
+    fast, exact = both("kind: List\nitems:\n" + "".join(f"- kind: Pod\n  {field}\n" for field in fields))
+    assert fast == exact
+
+
 def test_dumps_are_read_without_pyyaml(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dump of kubectl and a sequence of documents are read without PyYAML."""
     item = (
