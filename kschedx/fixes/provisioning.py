@@ -38,7 +38,10 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
 
 
 _OF_DATA_SOURCE = r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)"
-OF_ACCESS_MODES = r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes"
+OF_ACCESS_MODES = (
+    r"MULTI_NODE|multi writer|access ?modes?\b.*(?:not supported|unsupported|invalid)|"
+    r"only (?:accessmodes|supports? ReadWrite|(?:ReadWrite|SINGLE_NODE)\w+ (?:is |are )?supported)"
+)
 _PROVISIONING = (
     (OF_ACCESS_MODES,
      "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),

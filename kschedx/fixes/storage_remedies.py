@@ -219,9 +219,9 @@ def volume_of_other_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> P
 def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
     """Yield the claim as the free volume needs it that differs least: with its access modes, its size, or, if no driver
     provisions volumes of the claim's class, its class. It is bound `at_once`, or with the pod."""
-    storage = place.snapshot.storage
-    storage_class = storage.classes.get(claim.storage_class)
+    storage, storage_class = place.snapshot.storage, place.snapshot.storage.classes.get(claim.storage_class)
     is_static = storage_class is None or not storage_class.can_provision
+    is_static |= volume_of_other_class(place.snapshot, claim) is not None
     # if the class is missing, a class that provisions is better than another with volumes of its own
     others = storage.classes if storage_class is None and any(c.can_provision for c in storage.classes.values()) else ()
     recreations: list[tuple[tuple[int, bool], s.RecreateClaim]] = []
@@ -242,15 +242,16 @@ def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_on
         if (selector := _meant_selector(spec.selector, volume)) is not None:
             spec = replace(spec, selector=selector)
             differs.append(f"selector {compile_selector(selector)}")
-        is_renamed = volume.spec.storage_class_name != claim.storage_class
+        name, is_renamed = volume.spec.storage_class_name, volume.spec.storage_class_name != claim.storage_class
         if is_renamed:
-            spec = replace(spec, storage_class_name=volume.spec.storage_class_name)
+            spec = replace(spec, storage_class_name=name)
         new_claim = replace(_as_new_claim(claim, place), spec=replace(spec, volume_name=""))
         if (differs or is_renamed) and _fits(new_claim, volume):
-            with_these = join_phrases((*differs, *([f"class {new_claim.storage_class}"] if is_renamed else [])))
+            named = [f"class {name}" if name else 'storageClassName ""'] if is_renamed else []
+            these = join_phrases((*differs, *named))
             recreated = s.RecreateClaim(
                 claim=new_claim,
-                title=f"delete and recreate claim {claim.key} with {with_these}, as volume {volume.name} has it",
+                title=f"delete and recreate claim {claim.key} with {these}, as volume {volume.name} has it",
                 cost=s.Cost.CONSTRAINT if differs else s.Cost.POD,
                 bound_to=volume.name if at_once else "",
             )
@@ -672,7 +673,7 @@ def _new_volume(
     if driver:
         provision = f"let {driver} provision the volume for claim {claim.key}"
         repair = provision if is_new else provisioner_repair(snapshot, claim, driver)
-        title = f"{repair}: {_volume_text(volume)}"
+        title = f"{repair}: {_volume_text(volume)}" if "an access mode that" not in repair else repair
     return s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(volume, bound_claim(claim, name)), made=made)
 
 
