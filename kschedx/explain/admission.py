@@ -295,7 +295,7 @@ def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
     quota. The same holds for a pod of a Deployment that replaces another."""
     refusal = None if pod.key in snapshot.pods.rows else _refused_by_quota(snapshot, pod, release)
     owner, namespace = pod.metadata.controller, pod.metadata.namespace
-    is_counted = owner is not None and _has_active_pods(snapshot, owner.kind, namespace, owner.name)
+    is_counted = owner is not None and _unfinished(snapshot, _members(snapshot, owner.kind, namespace, owner.name))
     if refusal is not None and not is_counted:
         raise NotAdmittedError(create_error_text(pod, refusal))
 
@@ -391,9 +391,9 @@ def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
     return owner is not None and bool(_members(snapshot, owner.kind, pod.namespace, owner.name))
 
 
-def _has_active_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:
-    """Return whether a controller has pods that have not finished: only those count against quotas."""
-    return any(snapshot.pods.phases[row] not in FINISHED for row in _members(snapshot, kind, namespace, name))
+def _unfinished(snapshot: Snapshot, rows: Iterable[int]) -> int:
+    """Return how many of these pods have not finished: only those count against quotas."""
+    return sum(snapshot.pods.phases[row] not in FINISHED for row in rows)
 
 
 _ROWS_BY_CONTROLLER = Memo[Mapping[tuple[str, str], Sequence[int]]]()
@@ -648,7 +648,7 @@ def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
 
 
 def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
-    """Return the controller's last refusal of such a pod; None if such pods exist or there is no event."""
+    """Return the controller's last refusal of such a pod; None if it has its pods or there is no event."""
     owner = pod.metadata.controller
     key = ("", "", "") if owner is None else (owner.kind, pod.metadata.namespace, owner.name)
     event = snapshot.failed_creates.get(key)
@@ -659,9 +659,11 @@ def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
 
 
 def _is_past(event: RecordedEvent, snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:
-    """Return whether a controller has pods that have not finished, or has created any after its last refusal."""
-    is_active = _has_active_pods(snapshot, kind, namespace, name)
-    return is_active or has_created_since(event, snapshot, kind, namespace, name)
+    """Return whether a controller has all of its pods, or has created any after its last refusal."""
+    raw, rows = snapshot.workloads.get((kind, namespace, name)), _rows_by_controller(snapshot, namespace)
+    wanted = 1 if raw is None or kind == "CronJob" else stored_controller(raw).wanted_pods
+    has_all = _unfinished(snapshot, rows.get((kind, name), ())) >= wanted
+    return has_all or has_created_since(event, snapshot, kind, namespace, name)
 
 
 def has_created_since(event: RecordedEvent, snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:

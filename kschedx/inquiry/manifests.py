@@ -22,7 +22,7 @@ from kschedx.apiserver.workload_validation import (
 from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.pod_autoscaling import autoscaled
 from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
-from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
+from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place, UndecidableError
 from kschedx.explain.admission import (
     charged_object,
     recorded_refusal,
@@ -177,7 +177,11 @@ class PodInQuestion(Struct, frozen=True, kw_only=True):
                 maker=self.workload,
             )
             if manifest is None and self.document is None:
-                _refuse_as_recorded(snapshot, subject)
+                _refuse_as_recorded(snapshot, subject.pod)
+        except UndecidableError:
+            if manifest is None and self.document is None:
+                _refuse_as_recorded(snapshot, decode_pod(self.manifest))  # which may name what the dump lacks
+            raise
         except InputError as error:
             if self.document is None and self.workload is not None and not isinstance(error, NotAdmittedError):
                 raise _refusal_error(self.manifest, error) from None
@@ -201,11 +205,11 @@ def _refusal_error(pod: Mapping[str, object], error: InputError) -> NotAdmittedE
     return NotAdmittedError(f'Pod "{name}" is invalid: {where}{error.message}', place=error.place, hint=error.hint)
 
 
-def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:
+def _refuse_as_recorded(snapshot: Snapshot, pod: Pod) -> None:
     """Raise `NotAdmittedError` if the pod's controller reports that it cannot create a pod. Its event is the only
     source about webhooks, policies, and ServiceAccounts."""
-    event = recorded_refusal(snapshot, subject.pod)
-    if event is not None and (owner := subject.pod.metadata.controller) is not None:
+    event = recorded_refusal(snapshot, pod)
+    if event is not None and (owner := pod.metadata.controller) is not None:
         seen = [f"{event.count:,} times"] if event.count > 1 else []
         seen += [f"last at {event.last_seen}"] if event.last_seen else []
         hint = ", ".join(["the cluster's own event", *seen, "and that pod does not exist"])

@@ -101,6 +101,15 @@ class Controller(Struct, frozen=True, kw_only=True):
     def wants_pods(self) -> bool:
         return self.status.completion_time is None and self.spec.replicas != 0
 
+    @property
+    def wanted_pods(self) -> int:
+        """How many pods it should have now, by its kind's field: for a DaemonSet as its status counts nodes."""
+        replicas, parallelism, completions = self.spec.replicas, self.spec.parallelism, self.spec.completions
+        if parallelism is not None:
+            left = completions - self.status.succeeded if completions is not None else parallelism
+            return min(parallelism, left)
+        return self.status.desired_number_scheduled or (1 if replicas is None else replicas)
+
 
 class _CronJobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     job_template: Controller = Controller()

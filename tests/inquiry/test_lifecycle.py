@@ -262,6 +262,7 @@ OUT_OF_MEMORY: Manifest = {
 SECOND = {"deprecated.daemonset.template.generation": "2"}
 OF_FIRST = {**owned("DaemonSet", "web"), "labels": {"pod-template-generation": "1"}}
 
+NOT_CREATED = {kind: reports(kind, "web", "FailedCreate", "no") for kind in ("StatefulSet", "Job")}
 CASES: list[tuple[str, list[Manifest], str, int]] = [
     ("pod/x", [pod("x", metadata={"deletionTimestamp": SINCE})], f"default/x is being deleted (since {SINCE})", 1),
     ("pod/x", [pod("x", status={"phase": "Succeeded"}, on="n")], "default/x has finished: Succeeded", 0),
@@ -310,6 +311,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("deploy/web", ON_FULL_NODE, "default/deploy/web lacks pods: the kubelet of n rejects them: OutOfcpu", 1),
+    (
+        "deploy/web",
+        [DUMPED, {**workload("Deployment", replicas=1), "status": {"replicas": 1}}, *ON_FULL_NODE[1::2]],
+        "default/deploy/web lacks pods: the kubelet of n rejects them: OutOfcpu",
+        1,
+    ),
     (
         "pod/web-1-c",
         [*ON_FULL_NODE, pod("web-1-c", metadata=owned("ReplicaSet", "web-1"))],
@@ -364,6 +371,28 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         [workload("Deployment", replicas=2), REPLICA_SET, replica("web-1-a", "ReplicaSet", "web-1")],
         "default/deploy/web has 1 of 2 pods and gets no others: the API server refuses them",
         1,
+    ),
+    (
+        "sts/web",
+        [workload("StatefulSet", replicas=2), replica("web-0", "StatefulSet", "web"), NOT_CREATED["StatefulSet"]],
+        "default/sts/web has 1 of 2 pods and gets no others: the API server refuses them",
+        1,
+    ),
+    (
+        "job/web",
+        [workload("Job", parallelism=2), replica("web-a", "Job", "web"), NOT_CREATED["Job"]],
+        "default/job/web gets no other pods: the API server refuses them",
+        1,
+    ),
+    (
+        "sts/web",
+        [
+            workload("StatefulSet", replicas=1),
+            kubelet(containerStatuses=waiting("ErrImagePull")),
+            NOT_CREATED["StatefulSet"],
+        ],
+        f"default/web-0 {PULLS}",
+        0,
     ),
     (
         "deploy/web",
@@ -1462,6 +1491,13 @@ def test_the_kind_of_quota_that_refuses_on_openshift(tmp_path: Path, objects: li
     assert f"gets no pods: {by} refuses them" in result.out
     assert f"raise pods from 1 to 2 in {by} q" in result.out
     assert ("kubectl patch clusterresourcequota q" in result.out) == (by == "ClusterResourceQuota")
+
+
+def test_an_event_names_the_runtime_class_that_the_dump_may_lack(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, "runtimeClassName": "nvidia"}}
+    refused = reports("DaemonSet", "web", "FailedCreate", 'pod rejected: RuntimeClass "nvidia" not found')
+    result = why(tmp_path, "ds/web", DUMPED, workload("DaemonSet", template=template), refused)
+    assert (result.code, "fix 1     create RuntimeClass nvidia" in result.out) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -2984,6 +3020,7 @@ def test_a_shared_volume_needs_the_old_pod_deleted_first(tmp_path: Path) -> None
 
 PROVISIONING = {
     "MULTI_NODE_MULTI_WRITER not supported": "recreate claim default/d with an access mode that disk.example.com",
+    "NodePath only supports ReadWriteOnce access modes": "recreate claim default/d with an access mode that disk.",
     "claim Selector is not supported": "delete and recreate claim default/d without its selector, which disk.",
     "snapshot nightly is not Ready": "make the data source of claim default/d ready",
     'volumeattributesclass.storage.k8s.io "gold" not found': "create VolumeAttributesClass gold of disk.example.com",
@@ -3013,18 +3050,23 @@ def test_a_report_of_a_provisioner_has_its_fix(tmp_path: Path, report: str, fix:
 
 
 @pytest.mark.parametrize(
-    ("modes", "host", "is_meant"),
-    [("ReadWriteMany", "", True), ("ReadWriteOnce", "", False), ("ReadWriteMany", "gone", False)],
+    ("binds", "modes", "host", "is_meant"),
+    [
+        ("WaitForFirstConsumer", "ReadWriteMany", "", True),
+        ("Immediate", "ReadWriteMany", "", True),
+        ("WaitForFirstConsumer", "ReadWriteOnce", "", False),
+        ("WaitForFirstConsumer", "ReadWriteMany", "gone", False),
+    ],
 )
 def test_a_claim_that_got_a_default_class_is_meant_for_a_free_volume(
-    tmp_path: Path, modes: str, host: str, *, is_meant: bool
+    tmp_path: Path, binds: str, modes: str, host: str, *, is_meant: bool
 ) -> None:
     spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "d", "namespace": "default"}
     claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
     claim |= {"spec": {**spec, "storageClassName": "late"}}
     late: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}}
-    late |= {"provisioner": "disk.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
+    late |= {"provisioner": "disk.example.com", "volumeBindingMode": binds}
     free: Manifest = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "share"}}
     reach: Manifest = {"nodeAffinity": in_term(HOSTNAME, host)} if host else {}
     free |= {"spec": {"accessModes": [modes], "capacity": {"storage": "5Gi"}, "storageClassName": "", **reach}}
