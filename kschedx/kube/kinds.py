@@ -234,12 +234,12 @@ _ROWS = (
         leaves="default requests of a manifest's containers",
     ),
     ResourceKind(
-        name="Lease", group="coordination.k8s.io", is_on_demand=True, record=resources.Lease,
+        name="Lease", group="coordination.k8s.io", record=resources.Lease,
         only=("kube-system/kube-controller-manager", "kube-system/kube-scheduler"),
     ),
     ResourceKind(
         name="ValidatingWebhookConfiguration", group="admissionregistration.k8s.io", is_namespaced=False,
-        is_on_demand=True, record=resources.ValidatingWebhookConfiguration,
+        record=resources.ValidatingWebhookConfiguration,
     ),
     ResourceKind(name="ServiceAccount", short_names=("sa",), is_on_demand=True, record=types.ServiceAccount),
     ResourceKind(

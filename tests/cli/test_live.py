@@ -76,6 +76,28 @@ def test_the_answer_is_the_same_as_from_a_file(url: str, tmp_path: Path) -> None
     assert live == dumped
 
 
+def test_leases_and_webhooks_are_read(tmp_path: Path) -> None:
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "kube-scheduler", "namespace": "kube-system"},
+        "spec": {"renewTime": "2026-01-01T08:00:00Z"},
+    }
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}
+    webhooks = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "drain"},
+        "webhooks": [{"name": "drain.example.com", "rules": [rule]}],
+    }
+    new = pod("x", metadata={"creationTimestamp": "2026-01-01T09:00:00Z"})
+    with served(FakeApiServer([node("n"), node("m"), pod("runs", on="n"), new, lease, webhooks])) as url:
+        result = why(tmp_path, url, "pod/x", "-n", "default")
+        drain = kschedx("drain", "n", "--force", "--kubeconfig", kubeconfig(tmp_path, url))
+    assert "default/x is not scheduled: kube-scheduler has no leader" in result.out
+    assert "note: webhook drain.example.com decides about evictions too" in drain.err
+
+
 def test_a_printed_command_has_the_connection_of_its_list(url: str, tmp_path: Path) -> None:
     config = kubeconfig(tmp_path, url)
     screen = kschedx("why", "--all-pending", "--kubeconfig", config).out
