@@ -107,6 +107,15 @@ def _setups(
     return first, second
 
 
+def _print_missing_profiles(before: Setup, after: Setup) -> None:
+    """Print a note if the only profile of the second configuration is compared instead of one that it lacks."""
+    missing = sorted(before.scheduler_names - after.scheduler_names)
+    if missing and len(after.profiles) == 1:
+        only = after.profiles[0].scheduler_name
+        left = f"{after.name} has no profile for {', '.join(missing)}, whose pods it would leave Pending"
+        connection.print_note(f"{left}; {only} is compared instead")
+
+
 _MOST_REPACKED = 5_000  # how many running pods are rescheduled by default
 COMMAND = Command(
     "Compare scheduler profiles or versions",
@@ -193,6 +202,7 @@ def diff_profiles(
     reached = question.read_to_decide() if many or target else None
     before, after = _setups(both, question, reached.snapshot if reached else None)
     differences = changes(before, after)
+    _print_missing_profiles(before, after)
     if question.what_if and reached is None:
         hint = "name the pods with --all, --all-pending, -l, or TARGET"
         raise InputError(f"--{question.what_if[0][0].replace('_', '-')} applies to pods in a cluster", hint=hint)

@@ -151,3 +151,19 @@ def test_several_processes_give_the_same_result() -> None:
     snapshot = ("-s", "fixtures/web-rollout/cluster", "-s", "fixtures/fragmentation/cluster")
     command = ("diff-profiles", "default", "binpack", *snapshot, "--all", "-o", "json")
     assert kschedx(*command, "-j", "1").out == kschedx(*command, "-j", "3").out
+
+
+@pytest.mark.parametrize(
+    ("names", "is_noted"), [(["batch"], True), (["batch", "default-scheduler"], False), (["default-scheduler"], False)]
+)
+def test_a_missing_profile_is_noted(names: list[str], is_noted: bool, tmp_path: Path) -> None:
+    profiles = [{"schedulerName": name} for name in names]
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": profiles,
+    }
+    (tmp_path / "new.json").write_text(json.dumps(configuration))
+    result = kschedx("diff-profiles", "default", "new.json", cwd=tmp_path)
+    note = "new.json has no profile for default-scheduler, whose pods it would leave Pending; batch is compared instead"
+    assert (note in result.err) is is_noted
