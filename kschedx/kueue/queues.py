@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -158,6 +158,11 @@ class WorkloadQueue:
     def sorted_jobs(self) -> list[Job]:
         """The queued Workloads, without inadmissible ones."""
         return sorted(self.waiting.values(), key=self.order)
+
+    @property
+    def waiting_state(self) -> Collection[str]:
+        """The queued Workloads, in order if it may change without them."""
+        return frozenset(self.waiting) if self.ledger is None else tuple(job.key for job in self.sorted_jobs)
 
     @property
     def everyone(self) -> list[Job]:

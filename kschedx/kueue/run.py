@@ -544,7 +544,7 @@ class AdmissionRun:
         """Return everything that affects the next cycles, except the time."""
         return (
             tuple(
-                (name, frozenset(queue.waiting), frozenset(queue.parked), queue.preemptor, frozenset(queue.bypassed))
+                (name, queue.waiting_state, frozenset(queue.parked), queue.preemptor, frozenset(queue.bypassed))
                 for name, queue in self.queues.items()
             ),
             tuple(

@@ -42,7 +42,6 @@ MEMORY = {
     "coveredResources": ["memory"],
     "flavors": [{"name": "f", "resources": [{"name": "memory", "nominalQuota": "1500M"}]}],
 }
-OVERHEAD = {"overhead": {"memory": "2Gi"}}
 LOWER = {"withinClusterQueue": "LowerPriority"}
 RECLAIM = {"reclaimWithinCohort": "Any"}
 
@@ -308,6 +307,19 @@ def test_a_workload_waits_for_its_backoff(second: int, is_limit: bool, heads: li
     assert [name for name, _ in outcomes(admission)] == heads
     condition = admission.workloads["ml/late"].requeued
     assert is_limit or (condition is not None and condition.message == requeued)
+
+
+def test_usage_ends_a_preemption_that_repeats() -> None:
+    """The victim comes back first until its LocalQueue has used more than the preemptor's."""
+    jobs = [workload("v", cpu="9", reserved_flavor="f"), workload("p", "b", cpu="9", priority=1, minute=1)]
+    admission = admit(queue_by_usage(preemption=LOWER), used_queue("q", "0"), used_queue("b", "1"), *jobs, **BY_USAGE)
+    assert outcomes(admission) == [
+        ("p", "Preempting"),
+        ("v", "Admitted"),
+        ("p", "Preempting"),
+        ("p", "Admitted"),
+        ("v", "Waiting"),
+    ]
 
 
 def test_usage_does_not_order_a_stopped_queue() -> None:
