@@ -50,6 +50,7 @@ _KILLED = lazy_pattern(r"exit code (?:0|137|143)\b")  # how a container ends tha
 _KINDS_OF_PODS = {
     "secret": "Secret",
     "configmap": "ConfigMap",
+    "serviceaccounts": "ServiceAccount",
     "network-attachment-definitions.k8s.cni.cncf.io": "NetworkAttachmentDefinition",
 }
 _PUBLISHERS = {

@@ -356,7 +356,7 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         if "schedule" in reason.lower() and reason != "MissSchedule":
             return Fix.untried("correct spec.schedule of the CronJob")
         command = self._job_command()
-        if reason == "TooManyMissedTimes":
+        if reason in ("TooManyMissedTimes", "FailedNeedsStart"):
             missed = "set startingDeadlineSeconds to fewer than 100 intervals"
             return Fix.untried(f"see why kube-controller-manager did not run, and {missed}", commands=(command,))
         return Fix.untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))

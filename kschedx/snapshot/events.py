@@ -48,9 +48,12 @@ _MOST_SYNCS = 5
 """Reports of `EXTERNAL_PROVISIONING` after which the driver counts as missing: one every 15 seconds."""
 ALREADY_ACTIVE = "JobAlreadyActive"
 OF_CRON_JOBS = frozenset(
-    {ALREADY_ACTIVE, "InvalidSchedule", "MissSchedule", "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule"}
+    {
+        *(ALREADY_ACTIVE, "InvalidSchedule", "MissSchedule", "TooManyMissedTimes"),
+        *("UnknownTimeZone", "UnparseableSchedule", "FailedNeedsStart"),
+    }
 )
-"""Why a CronJob does not start a Job (pkg/controller/cronjob/cronjob_controllerv2.go)."""
+"""Why a CronJob does not start a Job (pkg/controller/cronjob/cronjob_controllerv2.go; the last one before 1.22)."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
 OF_DEVICES = frozenset({"FailedPrepareDynamicResources"})

@@ -1803,6 +1803,19 @@ STARTS: list[tuple[list[Manifest], str]] = [
         ("FailedAttachVolume", 'code = NotFound desc = Volume "v" not found', "restore the volume"),
         ("FailedPrepareDynamicResources", "NodePrepareResources failed", "repair the node plugin of the device driver"),
         ("FailedCreatePodSandBox", "failed to assign an IP address to container", "give n more pod IP addresses"),
+        (
+            "FailedCreatePodSandBox",
+            'plugin type="azure-vnet": not enough IPs available',
+            "give n more pod IP addresses",
+        ),
+        (
+            "FailedCreatePodSandBox",
+            "failed to get sandbox image: dial tcp: i/o timeout",
+            "let n pull the sandbox image",
+        ),
+        ("FailedCreatePodSandBox", 'name "x": name is reserved for "y"', "wait, or restart the container runtime of n"),
+        ("FailedMount", 'serviceaccounts "build" not found', "create ServiceAccount default/build"),
+        ("FailedAttachVolume", "Could not attach: volume not found", "restore the volume in the storage system"),
         ("FailedCreatePodSandBox", 'plugin type="azure-vnet": no IPs available on NC', "give n more pod IP addresses"),
         (
             "FailedCreatePodSandBox",
@@ -2871,10 +2884,13 @@ UNALIGNED = pod(
             "free disk space on n",
         ),
         ("pod/web-x", [PREEMPTED], "has failed on n: PreemptionByScheduler"),
-        (
-            "cj/web",
-            [workload("CronJob"), reports("CronJob", "web", "TooManyMissedTimes", "too many missed start times: 240")],
-            "set startingDeadlineSeconds to fewer than 100 intervals",
+        *(
+            (
+                "cj/web",
+                [workload("CronJob"), reports("CronJob", "web", reason, "too many missed start times: 240")],
+                "set startingDeadlineSeconds to fewer than 100 intervals",
+            )
+            for reason in ("TooManyMissedTimes", "FailedNeedsStart")
         ),
         (
             "deploy/web",
