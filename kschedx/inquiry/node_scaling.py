@@ -26,7 +26,7 @@ from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
-from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
+from kschedx.snapshot.events import FAILED_SCALE_UP, NOMINATED, TRIGGERED_SCALE_UP, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
@@ -42,6 +42,7 @@ NO_CAPACITY = lazy_pattern(
 )
 _UNKNOWN_LABEL = lazy_pattern(r'label \\?"(?P<key>[^"\\]+)\\?" does not have known values')
 _INCOMPATIBLE = lazy_pattern(r"incompatible requirements, key (?P<key>\S+), \S+ In \[(?P<values>[^]]*)\] not in")
+_NOMINATION = lazy_pattern(r"should schedule on:? (?P<place>[^\s,]+)")
 _OF_POOL = lazy_pattern(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
 _CLUSTER_LIMIT = lazy_pattern(r'(?:max cluster |exceeded quota: "cluster-wide", resources: )(?P<resource>[^\s,]+)')
 """MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
@@ -211,15 +212,24 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
 
 
 def refusal_now(event: RecordedEvent | None, snapshot: Snapshot) -> str:
-    """Return the message of an autoscaler's event that it adds no node for a pod, if it is not older than an autoscaler
-    lets such an event become while the pod stays pending; else empty."""
-    if event is None or event.reason == TRIGGERED_SCALE_UP:
-        return ""
+    """Return the message of an autoscaler's recent event that it adds no node for a pod; else empty."""
+    is_refusal = event is not None and event.reason not in (TRIGGERED_SCALE_UP, NOMINATED)
+    return event.message if event is not None and is_refusal and is_recent(event, snapshot) else ""
+
+
+def holds(event: RecordedEvent, snapshot: Snapshot) -> bool:
+    """Return whether Karpenter's event about a pod still holds: a nomination that is not recent led to no node."""
+    return event.reason != NOMINATED or is_recent(event, snapshot)
+
+
+def is_recent(event: RecordedEvent, snapshot: Snapshot) -> bool:
+    """Return whether an autoscaler's event is not older than it lets such an event become while the pod stays
+    pending."""
     try:
         age = nanoseconds(snapshot.taken.removesuffix(" or later")) - nanoseconds(event.last_seen)
     except InputError:
-        return ""
-    return event.message if age < _REPEATED_WITHIN else ""
+        return False
+    return age < _REPEATED_WITHIN
 
 
 _REPEATED_WITHIN = 10 * 60 * 10**9
@@ -236,7 +246,9 @@ def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Ite
     match = _OF_POOL.search(message)
     name = pool or (match["name"] if match else "")
     pool = f"NodePool {name}" if name else "a NodePool"
-    if NO_CAPACITY.search(message):
+    if match := _NOMINATION.search(message):
+        yield autoscaler_fix(f"wait for Karpenter: it reports that the pod should schedule on {match['place']}")
+    elif NO_CAPACITY.search(message):
         yield autoscaler_fix(f"let {pool} {OTHER_TYPES}: the cloud has no capacity for its NodeClaim")
     elif is_of_limits(message):
         shares = f" ({limits})" if limits else ""

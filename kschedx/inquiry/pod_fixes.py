@@ -501,7 +501,7 @@ class PodFixes:
         that change the pod."""
         snapshot, key = self.cycle.snapshot, self.cycle.pod.key
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
-        from kschedx.inquiry.node_scaling import NodeTrial, reported_by_karpenter, reported_fixes
+        from kschedx.inquiry.node_scaling import NodeTrial, holds, reported_by_karpenter, reported_fixes
 
         down = self.answer.autoscaler_down
         repair = None if down is None else component_repair(down)
@@ -509,7 +509,9 @@ class PodFixes:
             return (repair,)
         reported = () if event is None else tuple(reported_fixes(event))
         if not self.answer.scalings:
-            return (*reported, *(() if karpenter_event is None else reported_by_karpenter(karpenter_event.message)))
+            if karpenter_event is None or not holds(karpenter_event, snapshot):
+                return reported
+            return (*reported, *reported_by_karpenter(karpenter_event.message))
         trial = NodeTrial(
             scheduler=self.scheduler,
             cycle=self.cycle,

@@ -30,6 +30,7 @@ from kschedx.inquiry.node_scaling import (
     autoscaler_fix,
     edit_step,
     find_remedies,
+    holds,
     is_of_limits,
     refusal_now,
     reported_by_karpenter,
@@ -116,7 +117,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         reports: dict[str, str] = {}
         if self.denial:
             reports[""] = self.denial
-        elif of_pod is not None and unsure and not provisioning.pool:
+        elif of_pod is not None and unsure and not provisioning.pool and holds(of_pod, snapshot):
             reports[unsure[0] if len(unsure) == 1 else ""] = of_pod.message
         for (kind, _, name), event in snapshot.failed_creates.items():
             pool = name.rpartition("-")[0]  # NodeClaims are named after their NodePool
@@ -230,8 +231,8 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
 
     def _other_types(self) -> Iterator[Fix]:
         """Yield untried fixes of NodePools whose instance types do not suffice: other types or zones, none of which the
-        cluster shows."""
-        has_nodes = bool(self.autoscaler.snapshot.cluster.nodes)  # else nothing shows which types Karpenter launches
+        cluster shows. It must show a type of each NodePool that may help."""
+        shows_types = all(it.known for it in self.decision.pools if it.certainty is LaunchCertainty.UNKNOWN)
         for verdict in self.decision.pools if not self.decision.pool and not self.remedies else ():
             if (
                 verdict.name in self.reports
@@ -245,7 +246,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 reference = template.node_class_ref
                 where = list_names(sorted(wanted.values), 2, conjunction="or")
                 yield autoscaler_fix(f"add a subnet in {where} to {reference.kind} {reference.name}")
-            elif has_nodes and any(_OF_TYPES.search(requirement.key) for requirement in template.requirements):
+            elif shows_types and any(_OF_TYPES.search(requirement.key) for requirement in template.requirements):
                 yield autoscaler_fix(f"allow larger or other instance types in NodePool {verdict.name}")
 
     def _ignored_overlays(self) -> Iterator[Fix]:

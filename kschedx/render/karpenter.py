@@ -61,9 +61,9 @@ def _sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
         return f"{text}{_conditions(karpenter, [provisioning.existing])}" if provisioning.is_claim else text
     unsure = [pool for pool in provisioning.pools if pool.certainty is LaunchCertainty.UNKNOWN]
     if unsure:
+        if unknown := [pool.name for pool in unsure if not pool.known]:
+            return f"may add a node of {list_names(unknown, MOST_NAMES)}, whose instance types are not known here"
         names = list_names([pool.name for pool in unsure], MOST_NAMES)
-        if not any(pool.known for pool in unsure):
-            return f"may add a node of {names}, whose instance types are not known here"
         if all(isinstance(pool.rejection, LimitReached) for pool in unsure):
             return f"adds no node: no known instance type fits the limits of {names}"
         return f"adds no node with the known instance types; other types of {names} may help"

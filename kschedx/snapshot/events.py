@@ -19,7 +19,7 @@ _YUNIKORN, _INFORMATIONAL = "yunikorn", "Informational"
 """YuniKorn's name as the reporter of events, and their reason: why its core allocates nothing for a pending pod."""
 _SCHEDULED = "Scheduled"
 """From a scheduler: it has assigned the pod to a node."""
-KARPENTER, _NOMINATED = "karpenter", "Nominated"
+KARPENTER, NOMINATED = "karpenter", "Nominated"
 """Karpenter's name as the reporter of events, and their reason: it has a node, or adds one, for a pending pod."""
 FAILED_SCALE_UP, TRIGGERED_SCALE_UP = "FailedScaleUp", "TriggeredScaleUp"
 _OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", TRIGGERED_SCALE_UP, FAILED_SCALE_UP})
@@ -82,7 +82,7 @@ _UNMADE = {
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset(
     {
-        *(FAILED_SCHEDULING, _INFORMATIONAL, _NOMINATED, _SCHEDULED, _FAILED_CREATE, EXTERNAL_PROVISIONING),
+        *(FAILED_SCHEDULING, _INFORMATIONAL, NOMINATED, _SCHEDULED, _FAILED_CREATE, EXTERNAL_PROVISIONING),
         *(*_OF_AUTOSCALER, *OF_NODE_GROUPS, *_BY_KUBELET, *OF_EVICTION),
     }.union(*_UNMADE.values())
 )
@@ -260,7 +260,7 @@ class RecordedEvents:
             _keep(self._unmade, key, event, prefix="" if event.reason == _FAILED_CREATE else event.reason or "")
         if event.reason == EXTERNAL_PROVISIONING and event.times >= _MOST_SYNCS:
             _keep(self._awaited, (about.kind, namespace, about.name or ""), event, prefix=EXTERNAL_PROVISIONING)
-        is_own = (event.reporter, event.reason) in ((_YUNIKORN, _INFORMATIONAL), (KARPENTER, _NOMINATED))
+        is_own = (event.reporter, event.reason) in ((_YUNIKORN, _INFORMATIONAL), (KARPENTER, NOMINATED))
         if pod and (event.reason == FAILED_SCHEDULING or is_own):
             _keep(self._scheduling, (pod, event.reporter), event)
 
@@ -308,12 +308,8 @@ class RecordedEvents:
         return {group: event.message for group, (_, event) in sorted(self._node_groups.items())}
 
     def of_karpenter(self, pods: PodTable) -> dict[str, RecordedEvent]:
-        """Return Karpenter's refusal by pod, for pods without a node that it has not nominated since."""
-        return {
-            pod: event
-            for pod, reporter, event in self._unassigned_events(pods)
-            if reporter == KARPENTER and event.reason == FAILED_SCHEDULING
-        }
+        """Return Karpenter's refusal, or nomination of a node, by pod, for pods without a node."""
+        return {pod: event for pod, reporter, event in self._unassigned_events(pods) if reporter == KARPENTER}
 
     def of_pending(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of the pod's own scheduler by pod, for pods without a node."""

@@ -217,6 +217,22 @@ def test_what_karpenter_itself_reports_now_is_not_contradicted(minute: str, nomi
     assert result.is_scaled_up is not is_denied
 
 
+@pytest.mark.parametrize(("minute", "is_recent"), [("58", True), ("08", False)])
+@pytest.mark.parametrize("has_pools", [True, False])
+def test_a_nomination_by_karpenter_holds_while_it_is_recent(minute: str, *, is_recent: bool, has_pools: bool) -> None:
+    message = "Pod should schedule on: nodeclaim/general-x, node/other"
+    seen = f"2026-01-01T08:{minute}:00Z"
+    event = reported("karpenter", "Nominated", message, pod="default/web", lastTimestamp=seen)
+    target = pod("64")
+    target["metadata"]["creationTimestamp"] = "2026-01-01T09:00:00Z"
+    unknown = pool("general", {"key": CATEGORY, "operator": "In", "values": ["m"]})
+    objects = [*([unknown, node_class("eu-1a")] if has_pools else []), node(), target, event]
+    titles = [fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes]
+    wait = "wait for Karpenter: it reports that the pod should schedule on nodeclaim/general-x"
+    assert (titles[0] == wait) is is_recent
+    assert (wait in titles) is is_recent
+
+
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_reached_limit_that_karpenter_reports_as_well_is_one_fix(is_known: bool) -> None:
     message = 'Failed to schedule pod, all available instance types exceed limits for nodepool: "general"'
@@ -252,17 +268,23 @@ def test_a_pool_for_add_ons_is_not_for_other_pods(group: str) -> None:
     assert first == f"create a NodePool without taint CriticalAddonsOnly{built_in}"
 
 
+CATEGORY = "karpenter.k8s.aws/instance-category"
+
+
 @pytest.mark.parametrize(
-    ("requirement", "target", "fix"),
+    ("category", "of_node", "target", "fix"),
     [
-        ({"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["m"]}, pod("64"), "allow larger"),
-        (None, pod(nodeSelector={ZONE: "eu-1b"}), "add a subnet in eu-1b to EC2NodeClass default"),
-        (None, pod("64"), "add a node with"),
+        ("m", "m", pod("64"), "allow larger"),
+        ("m", "", pod("64"), "add a node without taint"),  # the known type is of no known category
+        ("", "", pod(nodeSelector={ZONE: "eu-1b"}), "add a subnet in eu-1b to EC2NodeClass default"),
+        ("", "", pod("64"), "add a node with"),
     ],
 )
-def test_fixes_with_unknown_types_and_zones(requirement: Json | None, target: Json, fix: str) -> None:
-    requirements = [] if requirement is None else [requirement]
-    objects = [pool("general", *requirements), node(), node_class("eu-1a"), target]
+def test_fixes_with_unknown_types_and_zones(category: str, of_node: str, target: Json, fix: str) -> None:
+    requirements = [{"key": CATEGORY, "operator": "In", "values": [category]}] if category else []
+    first = node()
+    first["metadata"]["labels"] |= {CATEGORY: of_node} if of_node else {}
+    objects = [pool("general", *requirements), first, node_class("eu-1a"), target]
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web")
     assert result.fixes[0].title.startswith(fix)
 
