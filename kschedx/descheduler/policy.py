@@ -173,11 +173,14 @@ def _refusal(text: str, field: str) -> PolicyError:
 
 # --- reading
 
+_TYPE_FIELDS: Mapping[str, str] = {"apiversion": "apiVersion", "kind": "kind"}
+"""The descheduler reads these two in any case: `ApiVersion`."""
 _Configs: TypeAlias = "list[tuple[str, arguments.Args | None]]"
 """The plugins of a profile's pluginConfig with their args; None for an unregistered plugin."""
 
 
 def _decode(written: Mapping[str, object], source: str, ignored: list[str]) -> tuple[_Policy, list[_Configs]]:
+    written = {_TYPE_FIELDS.get(str(key).lower(), key): value for key, value in written.items()}
     version, kind = written.get("apiVersion") or "", written.get("kind") or KIND
     if (version != API_VERSION and version) or kind != KIND:
         named = f'no kind "{kind}" is registered for version "{version or API_VERSION}"'

@@ -160,8 +160,9 @@ VALUES = {"deschedulerPolicy": {key: value for key, value in POLICY.items() if k
         POLICY,
         {"apiVersion": "v1", "kind": "ConfigMap", "data": {"policy.yaml": yaml.safe_dump(POLICY)}},
         {"deschedulerPolicyAPIVersion": "descheduler/v1alpha2", **VALUES},
+        {**VALUES["deschedulerPolicy"], "apiversion": "descheduler/v1alpha2", "Kind": "DeschedulerPolicy"},
     ],
-    ids=["policy", "ConfigMap", "Helm values"],
+    ids=["policy", "ConfigMap", "Helm values", "other case"],
 )  # fmt: skip
 def test_files_that_contain_a_policy(document: Mapping[str, object], tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump(document))
