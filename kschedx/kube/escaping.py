@@ -223,6 +223,8 @@ _SCHEME = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _HOST_CHARACTER = lazy_pattern(r"[A-Za-z0-9_.~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]")
 _USER = lazy_pattern(r"[A-Za-z0-9_.:~!$&'()*+,;=%@-]*")
 _INVALID_ESCAPE = lazy_pattern(r"%(?![0-9a-fA-F]{2}).{0,2}", re.DOTALL)
+_INVALID_HOST_ESCAPE = lazy_pattern(r"%(?![89a-fA-F][0-9a-fA-F]|25).{0,2}", re.DOTALL)
+"""A host escapes only bytes that are not ASCII, and the percent sign before an IPv6 zone."""
 
 
 def url_error(url: str, *, in_request: bool = False) -> str:
@@ -252,7 +254,7 @@ def url_error(url: str, *, in_request: bool = False) -> str:
 
 
 def _authority_error(authority: str) -> str:
-    user, at, host = authority.rpartition("@")
+    user, _, host = authority.rpartition("@")
     if "[" in host:
         if "]" not in host:
             return "missing ']' in host"
@@ -261,9 +263,12 @@ def _authority_error(authority: str) -> str:
         port = host[host.index(":") :] if ":" in host else ""
     if port and not (port.startswith(":") and (port == ":" or (port[1:].isdecimal() and port.isascii()))):
         return f"invalid port {quote_go(port)} after host"
-    if escape := _INVALID_ESCAPE.search(host):
+    if escape := _INVALID_HOST_ESCAPE.search(host):
         return f"invalid URL escape {quote_go(escape[0])}"
     wrong = next((char for char in host if not _HOST_CHARACTER.match(char)), "")
     if wrong:
         return f"invalid character {quote_go(wrong)} in host name"
-    return "net/url: invalid userinfo" if at and not _USER.fullmatch(user) else ""
+    if not _USER.fullmatch(user):
+        return "net/url: invalid userinfo"
+    escape = _INVALID_ESCAPE.search(user)
+    return f"invalid URL escape {quote_go(escape[0])}" if escape else ""

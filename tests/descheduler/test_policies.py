@@ -105,6 +105,7 @@ def test_a_null_threshold_is_zero() -> None:
         ("://a", "missing protocol scheme"),
         ("http://a:b/", 'invalid port ":b" after host'),
         ("http://a/%zz", 'invalid URL escape "%zz"'),
+        ("http://a%20b", 'invalid URL escape "%20"'),
     ],
 )
 def test_an_invalid_prometheus_url_is_an_error(url: str, fault: str) -> None:
