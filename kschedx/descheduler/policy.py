@@ -173,6 +173,7 @@ def _refusal(text: str, field: str) -> PolicyError:
 
 # --- reading
 
+_FROM_V1ALPHA1 = f"descheduler 0.31 and later read only {API_VERSION}: write each strategy as a plugin of a profile"
 _TYPE_FIELDS: Mapping[str, str] = {"apiversion": "apiVersion", "kind": "kind"}
 """The descheduler reads these two in any case: `ApiVersion`."""
 _Configs: TypeAlias = "list[tuple[str, arguments.Args | None]]"
@@ -184,7 +185,8 @@ def _decode(written: Mapping[str, object], source: str, ignored: list[str]) -> t
     version, kind = written.get("apiVersion") or "", written.get("kind") or KIND
     if (version != API_VERSION and version) or kind != KIND:
         named = f'no kind "{kind}" is registered for version "{version or API_VERSION}"'
-        error = _unreadable(named, source, f"kschedx reads kind {KIND} of apiVersion {API_VERSION}")
+        reads = f"kschedx reads kind {KIND} of apiVersion {API_VERSION}"
+        error = _unreadable(named, source, _FROM_V1ALPHA1 if version == "descheduler/v1alpha1" else reads)
         raise error.at(Place(field="kind" if kind != KIND else "apiVersion"))
     if not version:
         # without a version the file is read as the internal type, whose fields have other names

@@ -78,6 +78,10 @@ def test_an_invalid_policy_has_the_deschedulers_error(plugin: str, args: Mapping
         (policy("RemoveDuplicate", {}), 'did you mean "RemoveDuplicates"?'),
         (
             {"apiVersion": "descheduler/v1alpha1", "kind": "DeschedulerPolicy"},
+            "descheduler 0.31 and later read only descheduler/v1alpha2: write each strategy as a plugin of a profile",
+        ),
+        (
+            {"apiVersion": "descheduler/v1", "kind": "DeschedulerPolicy"},
             "kschedx reads kind DeschedulerPolicy of apiVersion descheduler/v1alpha2",
         ),
     ],
