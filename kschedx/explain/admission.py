@@ -659,11 +659,16 @@ def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
 
 
 def _is_past(event: RecordedEvent, snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:
-    """Return whether a controller has all of its pods, or has created any after its last refusal."""
-    raw, rows = snapshot.workloads.get((kind, namespace, name)), _rows_by_controller(snapshot, namespace)
-    wanted = 1 if raw is None or kind == "CronJob" else stored_controller(raw).wanted_pods
-    has_all = _unfinished(snapshot, rows.get((kind, name), ())) >= wanted
+    """Return whether a controller has all of its pods, or has created any after its last refusal. Of a kind that keeps
+    the refusal as a condition, one pod is enough."""
+    raw = snapshot.workloads.get((kind, namespace, name)) if kind in _WITHOUT_CONDITION else None
+    wanted = 1 if raw is None else stored_controller(raw).wanted_pods
+    has_all = _unfinished(snapshot, _members(snapshot, kind, namespace, name)) >= wanted
     return has_all or has_created_since(event, snapshot, kind, namespace, name)
+
+
+_WITHOUT_CONDITION = ("StatefulSet", "DaemonSet", "Job")
+"""Kinds whose status does not say that the API server refuses pods."""
 
 
 def has_created_since(event: RecordedEvent, snapshot: Snapshot, kind: str, namespace: str, name: str) -> bool:
