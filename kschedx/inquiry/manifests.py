@@ -54,6 +54,7 @@ from kschedx.kube.workloads import (
     kind_and_group,
     qualified_kind,
 )
+from kschedx.patterns import lazy_pattern
 from kschedx.releases.release import Release
 from kschedx.snapshot.edits import with_applied, with_object
 from kschedx.snapshot.snapshot import MissingCause, Snapshot
@@ -212,8 +213,21 @@ def _refuse_as_recorded(snapshot: Snapshot, pod: Pod) -> None:
     if event is not None and (owner := pod.metadata.controller) is not None:
         seen = [f"{event.count:,} times"] if event.count > 1 else []
         seen += [f"last at {event.last_seen}"] if event.last_seen else []
-        hint = ", ".join(["the cluster's own event", *seen, "and that pod does not exist"])
+        hint = ", ".join(["the cluster's own event", *seen, f"and {_existing_text(snapshot, pod, event.message)}"])
         raise NotAdmittedError(event.message, place=Place(object=f"{owner.kind} {owner.name}"), hint=hint)
+
+
+_EXISTS = lazy_pattern(r'pods "([^"]+)" already exists')
+
+
+def _existing_text(snapshot: Snapshot, pod: Pod, refusal: str) -> str:
+    """Return what is known of the pod that a controller could not create: an earlier one may have its name."""
+    named = _EXISTS.search(refusal)
+    row = None if named is None else snapshot.pods.rows.get(f"{pod.metadata.namespace}/{named[1]}")
+    if row is None:
+        return "that pod does not exist"
+    does = "is being deleted" if snapshot.pods.deletion_timestamps[row] else "exists"
+    return f"an earlier pod of that name {does}: kschedx why pod/{snapshot.pods.names[row]}"
 
 
 class Manifests:

@@ -1493,6 +1493,24 @@ def test_the_kind_of_quota_that_refuses_on_openshift(tmp_path: Path, objects: li
     assert ("kubectl patch clusterresourcequota q" in result.out) == (by == "ClusterResourceQuota")
 
 
+def test_an_earlier_pod_keeps_the_name_of_the_next_one(tmp_path: Path) -> None:
+    gone = pod("web-0", on="n", metadata={**owned("StatefulSet", "web"), "deletionTimestamp": SINCE})
+    refused = reports("StatefulSet", "web", "FailedCreate", 'pods "web-0" already exists')
+    parallel = workload("StatefulSet", replicas=2, podManagementPolicy="Parallel")
+    result = why(tmp_path, "sts/web", parallel, gone, refused)
+    assert "and an earlier pod of that name is being deleted: kschedx why pod/web-0" in result.out
+
+
+@pytest.mark.parametrize(("cpu", "is_rejected"), [("1", False), ("100", True)])
+def test_what_kube_scheduler_would_report_of_a_pod_of_another_scheduler(
+    tmp_path: Path, cpu: str, *, is_rejected: bool
+) -> None:
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "schedulerName": "volcano"}
+    result = why(tmp_path, "pod/x", pod("x", spec=spec))
+    report = "kube-scheduler would report: 0/1 nodes are available: 1 Insufficient cpu."
+    assert (result.code, report in result.out) == (3, is_rejected)
+
+
 def test_an_event_names_the_runtime_class_that_the_dump_may_lack(tmp_path: Path) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, "runtimeClassName": "nvidia"}}
     refused = reports("DaemonSet", "web", "FailedCreate", 'pod rejected: RuntimeClass "nvidia" not found')
