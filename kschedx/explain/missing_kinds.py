@@ -673,7 +673,9 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         # it does not exist yet and gets the default class, if there is one
         return ("StorageClass", "") if not storage.classes and _is_unread(snapshot, "StorageClass") else None
     if named and named not in storage.classes:
-        event = recorded_event(snapshot, pod) if storage.volumes_of(named) else None
+        report = snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
+        is_missing = report is not None and f'"{named}" not found' in report.message
+        event = recorded_event(snapshot, pod) if is_missing or storage.volumes_of(named) else None
         if event is not None and REASON_UNBOUND_IMMEDIATE in event.message:
             return None  # whether or not the class exists, a volume has to be bound first
         return ("StorageClass", named) if _is_unread(snapshot, "StorageClass") else None

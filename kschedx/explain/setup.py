@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.explain.admission import QuotaLedger, admission_notes, admitted_pod, require_quota, require_quota_of_claims
+from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import CLAIMS_MADE, Note, note
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
@@ -20,8 +21,15 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.decoding import decode, map_at, maps_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import with_spec
-from kschedx.kube.storage import PersistentVolumeClaim, check_quantities, default_class, with_default_class
+from kschedx.kube.storage import (
+    PersistentVolumeClaim,
+    StorageClass,
+    check_quantities,
+    default_class,
+    with_default_class,
+)
 from kschedx.kube.types import LOST_TAINTS, ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
+from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
 from kschedx.releases import EMULATED, VERSIONS, Release, resolve
 from kschedx.releases.gates import specs
 from kschedx.schedulers import scheduler_of
@@ -373,6 +381,21 @@ def stored_subject(snapshot: Snapshot, pod: str | Pod) -> Subject:
     if row is None:
         raise InputError(f'no pod "{key}" in the snapshot', hint=nearest(key, snapshot.pods.rows))
     return Subject(snapshot=snapshot, pod=snapshot.pods[row])
+
+
+def with_reported_class(subject: Subject) -> Subject:
+    """Return the subject with the StorageClass that the dump may lack and the cluster itself shows: the pod's only
+    unbound claim names the driver, and kube-scheduler's event shows that the class binds at once."""
+    snapshot, pod = subject.snapshot, subject.pod
+    unbound = [claim for claim in snapshot.storage.claims_of(pod) if not claim.spec.volume_name]
+    if len(unbound) != 1 or unbound[0].storage_class in snapshot.storage.classes or not unbound[0].provisioner:
+        return subject
+    event, name = recorded_event(snapshot, pod), unbound[0].storage_class
+    if event is None or REASON_UNBOUND_IMMEDIATE not in event.message or not snapshot.source.may_lack("StorageClass"):
+        return subject
+    shown = StorageClass(metadata=ObjectMeta(name=name), provisioner=unbound[0].provisioner)
+    storage = replace(snapshot.storage, classes={**snapshot.storage.classes, name: shown})
+    return replace(subject, snapshot=snapshot.with_storage(storage))
 
 
 def admit(

@@ -63,7 +63,7 @@ from kschedx.explain.missing_kinds import cycle_of, require_nodes
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, RunsAlready, drained_nodes, note
 from kschedx.explain.ranking import replicas_verdict, running_verdict
 from kschedx.explain.root_causes import provisioning_reports
-from kschedx.explain.setup import Setup, Subject, stored_subject, unassign
+from kschedx.explain.setup import Setup, Subject, stored_subject, unassign, with_reported_class
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
@@ -99,6 +99,7 @@ def explain(
     Raises `ConfigError` if the pod has no profile, and `UndecidableError` if a kind that may not be listed could change
     the result.
     """
+    subject = with_reported_class(subject)
     is_of_other = _is_of_another(subject, setup)
     unknown = None if is_of_other else no_scheduler(subject.snapshot, subject.pod, setup)
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)

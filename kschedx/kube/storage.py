@@ -49,6 +49,7 @@ in-tree plugins refuse it too). Other drivers may create it: Cinder does, and lo
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
@@ -223,6 +224,12 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
     def selected_node(self) -> str | None:
         """The node for which the volume is being provisioned, or None."""
         return self.metadata.annotations.get(SELECTED_NODE)
+
+    @property
+    def provisioner(self) -> str:
+        """The driver that kube-controller-manager asks for the volume, as the claim's class names it; empty if
+        unknown."""
+        return next(filter(None, map(self.metadata.annotations.get, _PROVISIONERS)), "")
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

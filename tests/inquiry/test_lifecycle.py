@@ -3110,6 +3110,32 @@ def test_a_claim_that_got_a_default_class_is_meant_for_a_free_volume(
     assert ('delete and recreate claim default/d with storageClassName "", as volume share has it' in out) is is_meant
 
 
+ANNOTATED = {"annotations": {"volume.kubernetes.io/storage-provisioner": "disk.example.com"}}
+NO_CLASS = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", 'storageclass.storage.k8s.io "late" not found')
+
+
+@pytest.mark.parametrize(
+    ("message", "annotated", "more", "code", "shown"),
+    [
+        ("pod has unbound immediate PersistentVolumeClaims", ANNOTATED, [], 1, "claim default/d is not bound"),
+        ("pod has unbound immediate PersistentVolumeClaims", {}, [NO_CLASS], 1, "late, which does not exist"),
+        ("pod has unbound immediate PersistentVolumeClaims", {}, [], 3, "StorageClass late is not in this dump"),
+        ("1 Insufficient cpu", ANNOTATED, [], 3, "StorageClass late is not in this dump"),
+    ],
+)
+def test_events_show_a_class_that_the_dump_lacks(
+    tmp_path: Path, message: str, annotated: Manifest, more: list[Manifest], code: int, shown: str
+) -> None:
+    spec = {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": "d", "namespace": "default", "creationTimestamp": SINCE, **annotated}
+    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    refused["message"] = f"0/1 nodes are available: {message}."
+    target = pod("x", spec=USING, status={"phase": "Pending", "conditions": [refused]})
+    result = why(tmp_path, "pod/x", DUMPED, claim, target, *more)
+    assert (result.code, shown in result.out) == (code, True)
+
+
 def test_a_claim_with_a_missing_attributes_class_gets_no_volume_where_its_pod_fits(tmp_path: Path) -> None:
     spec = {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "d", "namespace": "default"}
