@@ -539,11 +539,12 @@ def _read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
         return {} if document is None else unreadable
     patterns_by_priority: dict[int, list[Pattern]] = {}
     for key, patterns in document.items():
-        if not _NUMBER.fullmatch(key) or not isinstance(patterns, list):
+        if not _NUMBER.fullmatch(key) or not isinstance(patterns, list | None):
             return unreadable
-        for pattern in patterns:
-            if not isinstance(pattern, str):
+        for item in patterns or ():
+            if isinstance(item, dict | list):
                 return unreadable
+            pattern = "" if item is None else yaml_text.mapping_key(item)
             compiled_pattern = compile_pattern(pattern)
             if isinstance(compiled_pattern, Fault):
                 rule = f"priority {key} and rule {pattern}"

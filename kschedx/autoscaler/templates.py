@@ -287,11 +287,12 @@ def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemp
 
 
 def _without_priority_class(pod: Mapping[str, object]) -> dict[str, object]:
-    """Remove the name of the priority class, which may be unknown; the pods' priority does not matter."""
+    """Remove what admission compares with the priority class, which may be unknown; the priority does not matter."""
     spec = pod.get("spec")
     if not isinstance(spec, dict):
         return dict(pod)
-    return {**pod, "spec": {key: value for key, value in spec.items() if key != "priorityClassName"}}
+    of_class = ("priorityClassName", "preemptionPolicy")
+    return {**pod, "spec": {key: value for key, value in spec.items() if key not in of_class}}
 
 
 def daemon_sets(snapshot: Snapshot) -> tuple[_DaemonSet, ...]:

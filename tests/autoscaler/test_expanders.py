@@ -20,6 +20,9 @@ INVALID = "Warning PriorityConfigMapInvalid: Wrong configuration for priority ex
         ("-3: [spot]\n-1: [demand]", ("demand-a",)),
         ("10: ['(?P<kind>spot)']", ("spot-a", "spot-b")),
         ("0x10: [spot]\n15: [demand]", ("spot-a", "spot-b")),
+        ("10: [spot]\n20:", ("spot-a", "spot-b")),
+        ("10: [spot]\n20: [3]", ("spot-a", "spot-b")),
+        ("10: [spot]\n20: [~]", GROUPS),
     ],
 )
 def test_the_highest_matching_priority_remains(priorities: str, expected: tuple[str, ...]) -> None:
@@ -49,7 +52,7 @@ def test_expressions_follow_gos_syntax(priorities: str, expected: str) -> None:
     [
         pytest.param("10: spot", "not a map of numbers to lists of texts", id="a text"),
         pytest.param("high: [spot]", "not a map of numbers to lists of texts", id="a word"),
-        pytest.param("10: [3]", "not a map of numbers to lists of texts", id="no text"),
+        pytest.param("10: [[spot]]", "not a map of numbers to lists of texts", id="no text"),
         pytest.param(f"'{'9' * 40}': [spot]", "not a map of numbers to lists of texts", id="a long number"),
         pytest.param("10: [spot", "not valid YAML", id="cut"),
         pytest.param("[" * 200_000, "nested more than 200 deep", id="deep"),

@@ -73,12 +73,18 @@ def test_the_scale_up_delay_of_pods_with_gpus(resource: str, release: str, expec
     assert outcome(autoscale(objects, release=release), "web") == expected
 
 
-@pytest.mark.parametrize(("release", "pods"), [("1.33", ["DaemonSet kube-system/agent"]), ("1.32", [])])
-def test_critical_daemon_sets_on_templates(release: str, pods: list[str]) -> None:
-    template = {
-        "metadata": {"labels": {"app": "agent"}},
-        "spec": {"priorityClassName": "system-node-critical", "containers": [{"name": "c"}]},
-    }
+@pytest.mark.parametrize(
+    ("release", "policy", "pods"),
+    [
+        ("1.33", None, ["DaemonSet kube-system/agent"]),
+        ("1.33", "PreemptLowerPriority", ["DaemonSet kube-system/agent"]),
+        ("1.33", "Never", []),
+        ("1.32", None, []),
+    ],
+)
+def test_critical_daemon_sets_on_templates(release: str, policy: str | None, pods: list[str]) -> None:
+    spec = {"priorityClassName": "system-node-critical", "preemptionPolicy": policy, "containers": [{"name": "c"}]}
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": spec}
     agent = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
