@@ -445,7 +445,7 @@ def _resource_utilization(
 # reason; all are reported here, in its order. Upstream: core/scaledown/planner, core/scaledown/eligibility,
 # core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
 
-_DELETION_TAKES = 10 * 60 * _SECOND
+_DELETION_TAKES = 5 * 60 * _SECOND
 """After this time, a node that is marked for deletion is evaluated again."""
 
 
@@ -462,9 +462,9 @@ class Unremovable(StrEnum):
     """It counts as an upcoming node and is not evaluated."""
     CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted"
     SCALE_DOWN_DISABLED_ANNOTATION = "ScaleDownDisabledAnnotation"
-    SCALE_DOWN_UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
     UNEXPECTED_ERROR = "UnexpectedError"
     """It has no allocatable cpu or memory, or its devices cannot be counted."""
+    SCALE_DOWN_UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
     NOT_UNDERUTILIZED = "NotUnderutilized"
     BLOCKED_BY_POD = "BlockedByPod"
     NO_PLACE_TO_MOVE_PODS = "NoPlaceToMovePods"
@@ -636,11 +636,11 @@ class ScaleDown:
             yield Unremovable.CURRENTLY_BEING_DELETED
         if _is_disabled(node):
             yield Unremovable.SCALE_DOWN_DISABLED_ANNOTATION
-        if not state.is_ready and not self.flags.unready_nodes_too:
-            yield Unremovable.SCALE_DOWN_UNREADY_DISABLED
         if removal.utilization is None:
             yield Unremovable.UNEXPECTED_ERROR
-        elif self._is_used(removal.utilization):
+        if not state.is_ready and not self.flags.unready_nodes_too:
+            yield Unremovable.SCALE_DOWN_UNREADY_DISABLED
+        if removal.utilization is not None and self._is_used(removal.utilization):
             yield Unremovable.NOT_UNDERUTILIZED
         if removal.of(RemovalFate.BLOCKS):
             yield Unremovable.BLOCKED_BY_POD

@@ -295,6 +295,13 @@ def test_reasons_have_the_order_of_the_autoscaler() -> None:
     assert dict(answer.stranded.refusals) == {"Insufficient cpu": 1}
 
 
+def test_uncountable_utilization_precedes_unreadiness() -> None:
+    broken = pool_node("a")
+    broken["status"] = {"allocatable": {"pods": "20"}, "conditions": [{"type": "Ready", "status": "False"}]}
+    answer = removal_of(cluster(broken, pool_node("b")), flags={"scale-down-unready-enabled": ["false"]})
+    assert reasons(answer) == ["UnexpectedError", "ScaleDownUnreadyDisabled"]
+
+
 def test_taints_of_the_autoscaler() -> None:
     since = "9999999999"
     deleted_node = pool_node("a", taints=[f"ToBeDeletedByClusterAutoscaler={since}:NoSchedule"])
@@ -311,7 +318,7 @@ def test_taints_of_the_autoscaler() -> None:
         (2, 1, (1, ["NodeGroupMinSizeReached"])),
         (3, 1, (1, [])),
         (1, 1, (0, ["NodeGroupMinSizeReached"])),
-        (2, 30, (0, [])),
+        (2, 5, (0, [])),
     ],
     ids=["no node is left to remove", "one is left", "the target does not count it", "its deletion has failed"],
 )
