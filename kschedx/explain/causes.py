@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import NodeGroup
+from kschedx.explain.root_causes import root_causes
 from kschedx.findings import Finding, InsufficientResource, UntoleratedTaint
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import shares_columns
@@ -137,7 +138,10 @@ def _is_of_role(group: NodeGroup) -> bool:
 
 
 def cause_of(diagnosis: Diagnosis) -> Hashable:
-    """Return the key of pods with the same cause: reasons with the facts that pods may share."""
+    """Return the key of pods with the same cause: reasons with the facts that pods may share, or what lies behind a
+    rejection without findings."""
+    if not diagnosis.stops and not diagnosis.groups:
+        return root_causes(diagnosis)
     stops = frozenset(_shared_facts(finding) for stop in diagnosis.stops for finding in stop.status.findings)
     if diagnosis.stops:
         return stops, frozenset(stop.status.plugin for stop in diagnosis.stops)

@@ -107,7 +107,7 @@ def _release_note(snapshot: Snapshot, requested: str | None) -> Note | None:
 
 def _version_source(snapshot: Snapshot) -> _VersionSource | None:
     server = snapshot.source.server_version
-    if server:
+    if minor_version(server) != NO_VERSION:
         return _VersionSource(teller=_SERVER, version=server)
     kubelets = Counter(node.status.node_info.kubelet_version for node in snapshot.cluster.nodes)
     releases: Counter[tuple[int, int]] = Counter()
@@ -125,7 +125,8 @@ NO_VERSION = (0, 0)
 
 
 def minor_version(version: str) -> tuple[int, int]:
-    """Return (1, 36) for `v1.36.2-gke.100`, and `NO_VERSION` if it is not a version."""
+    """Return (1, 36) for `v1.36.2-gke.100`, and `NO_VERSION` if it is not a version, or that of a build without one
+    (v0.0.0-master)."""
     match = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:[.+-]|$)", version, re.ASCII)
     return (int(match[1]), int(match[2])) if match else NO_VERSION
 

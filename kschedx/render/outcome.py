@@ -23,7 +23,7 @@ from kschedx.render.layout import COMMAND
 from kschedx.render.terminal import StyledLine, fact_lines, title_lines
 from kschedx.render.view import Tone
 from kschedx.wording import Fact, count, list_facts, list_names
-from kschedx.words.causes import because
+from kschedx.words.causes import NO_NODES, because
 from kschedx.words.pod import could_prefer, could_reject, how_to_complete, missing_from_dump
 
 _SHOWN_REASONS = 6
@@ -286,7 +286,7 @@ def _margin(ranking: Ranking, profile: Profile) -> str:
 def _why_not(diagnosis: Diagnosis) -> str:
     cycle = diagnosis.cycle
     if not diagnosis.total:
-        return "the cluster has no nodes"
+        return NO_NODES
     if cycle.nodes is None:
         return f"rejected before kube-scheduler evaluates any of {count(diagnosis.total, 'node')}"
     fit = f"0 of {count(diagnosis.total, 'node')} {'fits' if diagnosis.total == 1 else 'fit'}"

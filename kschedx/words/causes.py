@@ -53,9 +53,14 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[findings.Finding]:
     yield from (finding for groups in _groups_by_cause(diagnosis.groups) if (finding := _main(groups[0])) is not None)
 
 
+NO_NODES = "the cluster has no nodes"
+
+
 def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Return headlines that are true for each of several pods with the same cause, or what lies behind a rejection
     without findings."""
+    if not diagnosis.total:
+        return (NO_NODES,)
     if diagnosis.stops:
         shared = dict.fromkeys(map(_shared_headline, main_findings(diagnosis)))
     else:

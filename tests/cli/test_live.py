@@ -192,6 +192,7 @@ def test_a_namespace_that_contradicts_the_manifest_is_an_error(url: str, tmp_pat
     [
         ("v1.35.4", "1.35", None),
         ("v1.99.0", EMULATED[0], "does not support"),
+        ("v0.0.0-master+8e16b12", "1.36", None),
         ("", "1.36", None),
     ],
 )

@@ -38,6 +38,7 @@ def with_kubelet(name: str, version: str) -> Manifest:
             "1.37",
             "the kubelets are v1.37.0: kschedx emulates kube-scheduler 1.37, as published and not measured",
         ),
+        (["v0.0.0-master+8e16b12"], "1.36", None),
         (
             ["v1.24.9"],
             "1.26",

@@ -14,7 +14,7 @@ from kschedx.controllers.kubelet_rejections import overuse_text
 from kschedx.controllers.states import Refused
 from tests.builders import Manifest, at, autoscaler_status, config_map, disruption_budget, node, pod
 from tests.command import CommandResult, kschedx
-from tests.storage_builders import HOSTNAME, claim, csi_node, in_term, storage_class
+from tests.storage_builders import HOSTNAME, claim, csi_node, in_term, storage_class, using
 
 SMALL: Manifest = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}]}
 LARGE: Manifest = {"containers": [{"name": "app", "resources": {"requests": {"cpu": "40"}}}]}
@@ -1060,6 +1060,16 @@ def test_a_cluster_without_nodes_has_an_answer(tmp_path: Path) -> None:
         3,
         "? default/x is undecided: where the pod fits is not known",
     )
+
+
+def test_pods_of_a_cluster_without_nodes_share_no_cause_of_one_of_them(tmp_path: Path) -> None:
+    waits = reports("Pod", "y", "FailedScheduling", "no nodes available to schedule pods")
+    missing = reports("PersistentVolumeClaim", "data", "ProvisioningFailed", "no storage class gp3")
+    objects = [using("x", "data"), pod("y"), pod("z"), claim("data", storage_class="gp3"), waits, missing]
+    (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    result = kschedx("why", "--all-pending", "-s", "pods.json", cwd=tmp_path)
+    assert "\n✗ 2 pods: the cluster has no nodes\n" in result.out
+    assert "because   the last event of claim default/data" in result.out.partition("default/x\n")[2]
 
 
 def test_a_dump_without_nodes_has_the_condition_of_the_pod(tmp_path: Path) -> None:
