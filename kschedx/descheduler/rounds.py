@@ -251,8 +251,6 @@ class Likelihood(Struct, frozen=True, kw_only=True):
 def likelihood(loop: DescheduleLoop, run: Callable[[int], DescheduleLoop], pods: int) -> Likelihood:
     """Compare a loop with loops over the same cluster in other orders. `run` takes the number of an order."""
     evicted = frozenset(eviction.pod.key for eviction in loop.evicted)
-    if not loop.evictions:
-        return Likelihood(chance=Chance.NONE)
     if pods > _MOST_PODS:
         return Likelihood(chance=Chance.UNKNOWN)
     orders = count_items(range(_ORDERS), Phase.DESCHEDULING, _ORDERS, "other orders")

@@ -265,9 +265,10 @@ def _chance_notes(descheduling: Descheduling) -> Iterator[str]:
         case Chance.NONE:
             return
         case Chance.WHICH:
-            yield f"{random} other pods; {sure}"
+            if certain < total:
+                yield f"{random} other pods; {sure}"
         case Chance.COUNT:
-            yield f"{random} more or fewer pods; {sure}"
+            yield f"{random} more or fewer pods; {sure}" if total else f"{random} pods in another run"
         case Chance.UNKNOWN:
             yield "nodes and pods are listed in random order; other orders were not tried in so large a cluster"
         case _:

@@ -111,3 +111,21 @@ def test_a_budget_is_named_as_the_cause_of_a_refusal(tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump(policy("RemoveDuplicates", {})))
     result = kschedx("deschedule", "--now", NOW, "-s", str(cluster), "--policy", str(file))
     assert "1 eviction refused: the API server refuses because of PodDisruptionBudgets" in result.out
+
+
+@pytest.mark.parametrize(
+    ("bound", "headline", "note"),
+    [("one", "evicts 1 pod", "more or fewer pods; no eviction is certain"), ("two", "evicts no pod", "evict pods in")],
+)
+def test_a_note_says_that_another_order_evicts_another_number(
+    bound: str, headline: str, note: str, tmp_path: Path
+) -> None:
+    """The pod listed last is the duplicate, and stays if it can run on one node only."""
+    on_a = {"nodeSelector": {"kubernetes.io/hostname": "a"}}
+    pods = [pod(name, "a", spec=on_a if name == bound else {}) for name in ("one", "two")]
+    cluster, file = tmp_path / "cluster.json", tmp_path / "policy.yaml"
+    cluster.write_text(json.dumps({"kind": "List", "items": [node("a"), node("b"), *pods]}))
+    file.write_text(yaml.safe_dump(policy("RemoveDuplicates", {})))
+    result = kschedx("deschedule", "--now", NOW, "-s", str(cluster), "--policy", str(file))
+    assert headline in result.out
+    assert note in " ".join(result.out.split())
