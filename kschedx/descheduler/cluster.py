@@ -6,8 +6,10 @@ of Kubernetes for the budgets.
 
 from __future__ import annotations
 
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec import Struct, field
 
@@ -35,6 +37,7 @@ from kschedx.kube.types import (
 )
 from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 
+_T = TypeVar("_T")
 NANO, MILLI = 10**9, 10**6
 """Nano-units in a unit and in a thousandth."""
 
@@ -242,10 +245,12 @@ class Cluster:
         counts_budgets: bool,
         budgets: Sequence[PodDisruptionBudget] | None = None,
         nodes: Sequence[Node] | None = None,
+        seed: int | None = None,
     ) -> None:
         """`counts_budgets`: the API server refuses evictions that a budget forbids. `budgets` and `nodes` replace those
-        of the snapshot, if budgets have changed or the nodes are listed in another order."""
-        self.nodes: tuple[Node, ...] = tuple(snapshot.cluster.nodes if nodes is None else nodes)
+        of the snapshot. `seed` is that of a random order, as the descheduler lists nodes and walks Go maps."""
+        self.seed = seed
+        self.nodes: tuple[Node, ...] = tuple(shuffle(snapshot.cluster.nodes if nodes is None else nodes, seed))
         self.node: Mapping[str, Node] = {node.name: node for node in self.nodes}
         self.pods = pods.pods
         self.namespaces: Mapping[str, Labels] = snapshot.namespaces
@@ -487,6 +492,14 @@ class _StaticFit:
         if known is None:
             known = self._selectors[id(term)] = (term, compile_selector(term.label_selector))
         return known[1]
+
+
+def shuffle(items: Iterable[_T], seed: int | None) -> list[_T]:
+    """Return the items in the random order of a seed, or without one in their own order."""
+    shuffled = [*items]
+    if seed is not None:
+        random.Random(seed).shuffle(shuffled)
+    return shuffled
 
 
 def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:

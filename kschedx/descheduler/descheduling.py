@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, PodIndex, pods_of, round_up
+from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, PodIndex, pods_of, round_up, shuffle
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorVerdict, PassedOver, RequestedEviction
 from kschedx.descheduler.policy import API_VERSION, KIND, KUBERNETES_METRICS, Policy, PolicyError, read_policy
 from kschedx.descheduler.rounds import Chance, ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
@@ -212,8 +210,6 @@ def _amount_text(resource: str, nano: int) -> str:
 
 API, _DRY_RUN = "api", "dry-run"
 
-_T = TypeVar("_T")
-
 
 class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
     """What a policy does to a cluster."""
@@ -339,8 +335,7 @@ def deschedule(
         return Descheduling(snapshot=snapshot, policy=read, loops=(loop,))
 
     def in_other_order(seed: int) -> DescheduleLoop:
-        nodes = _shuffle(snapshot.cluster.nodes, seed)
-        cluster = Cluster(snapshot, PodIndex(_shuffle(pods.pods, seed)), counts_budgets=counts_budgets, nodes=nodes)
+        cluster = Cluster(snapshot, PodIndex(shuffle(pods.pods, seed)), counts_budgets=counts_budgets, seed=seed)
         return run_loop(cluster, read, metrics, moment, judges=False)
 
     moving = ClusterInMotion(snapshot, setup, pods, moment)
@@ -370,12 +365,6 @@ def deschedule(
 
 def _shares(snapshot: Snapshot, pods: PodIndex) -> Shares:
     return shares(Cluster(snapshot, pods, counts_budgets=False))
-
-
-def _shuffle(items: Sequence[_T], seed: int) -> list[_T]:
-    shuffled = [*items]
-    random.Random(seed).shuffle(shuffled)
-    return shuffled
 
 
 # Sources of a policy: a separate file, a ConfigMap, or values of the descheduler's Helm chart.

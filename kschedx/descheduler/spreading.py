@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct
 
 from kschedx.descheduler.arguments import RemoveDuplicatesArgs, TopologySpreadArgs
-from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, group_by_namespace, select_pods
+from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, group_by_namespace, select_pods, shuffle
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle, is_in_namespaces
 from kschedx.descheduler.violations import pod_filter
 from kschedx.errors import InputError
@@ -139,7 +139,7 @@ def topology_spread(handle: EvictorHandle, args: TopologySpreadArgs) -> None:
             for pod in _pods_to_move(handle, args, constraint, domains, total, eligible):
                 due.setdefault(pod.key, (pod, because))
     ended: set[str] = set()
-    for pod, because in due.values():
+    for pod, because in shuffle(due.values(), handle.cluster.seed):
         if pod.node in ended or not is_listed(pod) or not handle.evictor.pre_eviction(pod):
             continue
         outcome = handle.evict(pod, because)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+import kschedx
 from tests.builders import Manifest
-from tests.descheduler.clusters import OLD, budget, deschedule, evicted_names, node, pod, policy, restarted_status
+from tests.descheduler.clusters import NOW, OLD, budget, deschedule, evicted_names, node, pod, policy, restarted_status
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TAINTS = policy("RemovePodsViolatingNodeTaints")
@@ -244,3 +245,16 @@ def test_a_plugin_does_not_see_pods_that_earlier_plugins_evicted() -> None:
         ("default/old", "second", "PodLifeTime"),
         ("default/two", "main", "RemoveDuplicates"),
     ]
+
+
+def test_of_pods_of_several_domains_any_may_be_evicted_first() -> None:
+    """The descheduler walks a Go map of the pods due, so the largest domain is not always the first."""
+    pods = [
+        pod(f"{on}-{rank}", on, spec=SPREAD | {"priority": rank})
+        for on, size in (("a", 5), ("b", 6))
+        for rank in range(size)
+    ]
+    spread = policy("RemovePodsViolatingTopologySpreadConstraint", {}, maxNoOfPodsToEvictTotal=1)
+    snapshot = kschedx.Snapshot.from_objects([*ZONES, node("c", labels={"zone": "c"}), *pods])
+    document = kschedx.deschedule(snapshot, spread, rounds=1, now=NOW).to_dict()
+    assert (document["chance"], document["total"]) == ("which", 1)
