@@ -425,7 +425,8 @@ def _namespace_selector(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterat
                 commands.append(delete_pod(cycle.pod.key))
             title = f"empty annotation {annotation} of namespace {namespace}, and recreate the pod"
             advice = Advice(title=title, commands=tuple(commands), group=FixGroup.CLUSTER)
-            yield SelectorOfNamespace(text=f"node selector {written} {whence}", advice=(advice,))
+            is_enough = unmatched <= {*pairs}  # without it, the node of the finding would match
+            yield SelectorOfNamespace(text=f"node selector {written} {whence}", advice=(advice,) if is_enough else ())
 
 
 def _contradiction(cycle: Cycle) -> Iterator[RootCause]:

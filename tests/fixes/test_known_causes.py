@@ -768,6 +768,15 @@ def test_room_for_a_project_comes_before_its_node_selector() -> None:
     assert titles[-1] == "empty annotation openshift.io/node-selector of namespace default, and recreate the pod"
 
 
+def test_an_emptied_node_selector_of_a_project_is_no_fix_if_another_label_is_missing() -> None:
+    me = pod("me", nodeSelector={"env": "prod", "disk": "ssd"})
+    result = kschedx.explain(
+        kschedx.Snapshot.from_objects([node("a", labels={"env": "dev"}), PROJECT, me]), "default/me"
+    )
+    assert "node selector env=prod comes from annotation" in " ".join(roots(Diagnosis(result.cycle)))
+    assert not any("annotation" in fix.title for fix in result.fixes)
+
+
 def test_an_event_of_an_earlier_claim_is_not_quoted() -> None:
     other = {**FAILED, "involvedObject": {**at(FAILED, "involvedObject"), "uid": "u-earlier"}}
     objects = [node("a"), storage("fast"), made("fast", "Immediate"), other, pod("me", volumes=DATA)]
