@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -60,6 +61,7 @@ from kschedx.kube.autoscalers import (
     GROUP_SIZE,
     NOT_FOR_FARGATE,
 )
+from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, remove_field, with_spec
 from kschedx.kube.escaping import add_cluster_options, shell_command
@@ -80,6 +82,7 @@ from kschedx.wording import count, list_names
 _SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
 """Kinds whose controllers delete pods without nodes first."""
 _MOST_GATED = 2
+_MOST_OLD = 4  # old pods of a rollout of which one has to go first
 _MOST_CREATED = 1_000  # the maximum number of missing pods of a group that are tried
 _MOST_QUEUES = 3  # the maximum number of pods of a group with scheduling gates that a title names
 
@@ -224,6 +227,7 @@ class PodFixes:
             room, fixes = self._split_by_autoscalers(owner, tuple(fixes))
             yield from room
         if not is_overwritten:
+            yield from self._old_pod_first(owner)
             yield from fixes
             if is_selected:
                 yield from self._selector_fixes()
@@ -276,6 +280,38 @@ class PodFixes:
             rule = f"host port {list_names(map(str, ports), 3)}" if ports else "required anti-affinity"
             title = f"scale to {count(fit, 'replica')}: its {rule} has no node for more"
             yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
+
+    def _old_pod_first(self, owner: Owner | None) -> Iterator[Fix]:
+        """Yield `maxSurge: 0` of an Argo Rollout whose new pod fits once one of the old pods is gone. It is not tried
+        further: no trial knows the steps of a canary."""
+        own, snapshot = self.cycle.pod, self.cycle.snapshot
+        new = own.metadata.controller
+        if owner is None or owner.kind != "Rollout" or new is None:
+            return
+        namespace = own.metadata.namespace
+        raw = snapshot.custom_resources.get(("Rollout.argoproj.io", namespace, owner.name), b"{}")
+        strategy = map_at(msgspec.json.decode(raw), "spec", "strategy")
+        if "canary" not in strategy or map_at(strategy, "canary").get("maxSurge") in (0, "0", "0%"):
+            return
+        old = [
+            row
+            for (kind, space, name), replica_set in snapshot.workloads.items()
+            if (kind, space) == ("ReplicaSet", namespace) and name != new.name
+            if any(
+                (it.kind, it.name) == ("Rollout", owner.name) for it in stored_metadata(replica_set).owner_references
+            )
+            for row in member_rows(snapshot, Workload(kind, space, name))
+            if snapshot.pods.node[row] >= 0
+        ]
+        for row in old[:_MOST_OLD]:
+            scheduler = self.scheduler.on(snapshot.without_pods([row]))
+            if Explanation(scheduler.schedule(own, self.cycle.profile), scheduler).alone is Outcome.SCHEDULED:
+                title = f"set maxSurge: 0, maxUnavailable: 1 on Rollout {owner.name}"
+                patch = {"spec": {"strategy": {"canary": {"maxSurge": 0, "maxUnavailable": 1}}}}
+                command = merge_patch("rollouts.argoproj.io", namespace, owner.name, patch)
+                old_pod = f"an old pod such as {snapshot.pods.key(row)} goes first"
+                yield Fix.untried(f"{title}: {old_pod}", commands=(command,), of_group=FixGroup.WORKLOAD)
+                return
 
     def _moved_match(self) -> Iterator[Fix]:
         """Yield the deletion of the pod that this pod follows and that is on a cordoned node, if the pod that its

@@ -3692,3 +3692,33 @@ def test_a_predecessor_that_crashes_is_named_with_its_exit(tmp_path: Path, ended
     owner = workload("StatefulSet")
     at(owner, "spec")["replicas"] = 2
     assert f"web-0: {says}\n" in why(tmp_path, "sts/web", owner, first).out
+
+
+CANARY = "argoproj.io/v1alpha1"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "cpu", "is_shown"),
+    [
+        ({"canary": {"steps": []}}, "20", True),
+        ({"canary": {"maxSurge": 0}}, "20", False),
+        ({"blueGreen": {}}, "20", False),
+        ({"canary": {}}, "100", False),  # it does not fit without the old pod either
+    ],
+)
+def test_an_old_pod_of_a_canary_goes_first(tmp_path: Path, strategy: Manifest, cpu: str, *, is_shown: bool) -> None:
+    def revision(number: str, requested: str) -> tuple[Manifest, Manifest]:
+        spec: Manifest = {"containers": [{"name": "c", "resources": {"requests": {"cpu": requested}}}]}
+        template = {"metadata": {"labels": {"app": "web", "rollouts-pod-template-hash": number}}, "spec": spec}
+        metadata = {"ownerReferences": [{**owned("Rollout", "web")["ownerReferences"][0], "apiVersion": CANARY}]}
+        return workload("ReplicaSet", f"web-{number}", metadata=metadata, replicas=1, template=template), spec
+
+    (old, old_spec), (new, new_spec) = revision("0", "20"), revision("1", cpu)
+    rollout = {**workload("Rollout", strategy=strategy, replicas=1), "apiVersion": CANARY}
+    pods = [
+        pod("web-0-a", on="n", metadata=owned("ReplicaSet", "web-0"), spec=old_spec),
+        pod("web-1-a", metadata=owned("ReplicaSet", "web-1"), spec=new_spec),
+    ]
+    result = why(tmp_path, "rollout/web", rollout, old, new, *pods)
+    title = "set maxSurge: 0, maxUnavailable: 1 on Rollout web: an old pod such as default/web-0-a goes first"
+    assert (title in " ".join(result.out.split())) is is_shown
