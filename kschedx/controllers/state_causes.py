@@ -197,7 +197,7 @@ def _difference(pod: states.Contradicted) -> Iterator[str]:
         yield f"the dump has pods of {spaces} {list_names(pod.namespaces, 3)} only; those of others use the nodes too"
         yield add_to_dump("Pod")
     else:
-        yield "the dump lacks objects that decide, or they changed since the event"
+        yield "objects that decide are missing here, or changed since the event"
 
 
 def _eviction(pod: states.OnLostNode) -> Iterator[str]:

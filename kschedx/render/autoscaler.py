@@ -200,7 +200,7 @@ def decision_words(of_groups: GroupScaling, recorded: RecordedEvent | None) -> D
     message = "" if recorded is None else recorded.message
     lacking = undeclared_need(autoscaler, scaling, of_groups.pod)
     sentence = _sentence(of_groups)
-    denied = "reports that it adds no node; by the dump it " if of_groups.denial else ""
+    denied = "reports that it adds no node; by the cluster's objects it " if of_groups.denial else ""
     return DecisionWords(
         sentence=f"{denied}{sentence}",
         places=(words for words in map(_words, scaling.groups if is_considered else ()) if words.text),

@@ -144,7 +144,7 @@ def decision_words(of_pools: PoolScaling, recorded: RecordedEvent | None) -> Dec
     message = "" if recorded is None else recorded.message
     version = karpenter.settings.rules_version
     measured = "" if version in MEASURED else ", as published and not measured"
-    denied = "reports that it adds no node; by the dump it " if of_pools.denial else ""
+    denied = "reports that it adds no node; by the cluster's objects it " if of_pools.denial else ""
     return DecisionWords(
         sentence=f"{denied}{_sentence(karpenter, provisioning)}",
         places=_places(of_pools),

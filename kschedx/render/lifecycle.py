@@ -58,7 +58,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
     """Return a view with the headline, its causes, the fixes, the cluster's event, and notes."""
     lead = "; otherwise "
     if isinstance(lifecycle, states.Contradicted | states.NotBound):
-        lead = "; according to the dump "
+        lead = "; according to the cluster's objects "
     then = ""
     is_elsewhere = isinstance(lifecycle, states.Suspended) and lifecycle.is_dispatched
     if lifecycle.is_open and explanation.is_run and not is_elsewhere:

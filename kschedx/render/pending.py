@@ -205,6 +205,8 @@ def _pod_text(answer: PodAnswer) -> str:
 def cause_title(group: CauseGroup) -> str:
     """Return what all pods of a group have in common, with their number."""
     title, number = cause_text(group.first), len(group.answers)
+    if number > 1:
+        title = title.replace(" and waits ", " and wait ")
     verb, _, rest = title.partition(" ")
     if number > 1 and verb in _PLURALS:
         return f"{number:,} pods {_PLURALS[verb]} {rest}"
