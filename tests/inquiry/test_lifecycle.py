@@ -3700,9 +3700,9 @@ CANARY = "argoproj.io/v1alpha1"
 @pytest.mark.parametrize(
     ("strategy", "cpu", "is_shown"),
     [
-        ({"canary": {"steps": []}}, "20", True),
-        ({"canary": {"maxSurge": 0}}, "20", False),
-        ({"blueGreen": {}}, "20", False),
+        ({"canary": {"steps": []}}, "40", True),
+        ({"canary": {"maxSurge": 0}}, "40", False),
+        ({"blueGreen": {}}, "40", False),
         ({"canary": {}}, "100", False),  # it does not fit without the old pod either
     ],
 )
@@ -3710,10 +3710,12 @@ def test_an_old_pod_of_a_canary_goes_first(tmp_path: Path, strategy: Manifest, c
     def revision(number: str, requested: str) -> tuple[Manifest, Manifest]:
         spec: Manifest = {"containers": [{"name": "c", "resources": {"requests": {"cpu": requested}}}]}
         template = {"metadata": {"labels": {"app": "web", "rollouts-pod-template-hash": number}}, "spec": spec}
-        metadata = {"ownerReferences": [{**owned("Rollout", "web")["ownerReferences"][0], "apiVersion": CANARY}]}
+        metadata: Manifest = {
+            "ownerReferences": [{**owned("Rollout", "web")["ownerReferences"][0], "apiVersion": CANARY}]
+        }
         return workload("ReplicaSet", f"web-{number}", metadata=metadata, replicas=1, template=template), spec
 
-    (old, old_spec), (new, new_spec) = revision("0", "20"), revision("1", cpu)
+    (old, old_spec), (new, new_spec) = revision("0", "40"), revision("1", cpu)
     rollout = {**workload("Rollout", strategy=strategy, replicas=1), "apiVersion": CANARY}
     pods = [
         pod("web-0-a", on="n", metadata=owned("ReplicaSet", "web-0"), spec=old_spec),
