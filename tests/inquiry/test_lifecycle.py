@@ -3710,9 +3710,8 @@ def test_an_old_pod_of_a_canary_goes_first(tmp_path: Path, strategy: Manifest, c
     def revision(number: str, requested: str) -> tuple[Manifest, Manifest]:
         spec: Manifest = {"containers": [{"name": "c", "resources": {"requests": {"cpu": requested}}}]}
         template = {"metadata": {"labels": {"app": "web", "rollouts-pod-template-hash": number}}, "spec": spec}
-        metadata: Manifest = {
-            "ownerReferences": [{**owned("Rollout", "web")["ownerReferences"][0], "apiVersion": CANARY}]
-        }
+        above = {"apiVersion": CANARY, "kind": "Rollout", "name": "web", "uid": "u", "controller": True}
+        metadata: Manifest = {"ownerReferences": [above]}
         return workload("ReplicaSet", f"web-{number}", metadata=metadata, replicas=1, template=template), spec
 
     (old, old_spec), (new, new_spec) = revision("0", "40"), revision("1", cpu)
