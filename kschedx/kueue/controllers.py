@@ -73,6 +73,12 @@ def readiness(
     settings: KueueSettings,
 ) -> _QueueReadiness:
     """`topologies`: flavor to its topology, for flavors whose Topology exists."""
+    if queue.metadata.deletion_timestamp:
+        text = "Can't admit new workloads; clusterQueue is terminating"
+        repair = f"create ClusterQueue {queue.metadata.name} again after its Workloads with quota have finished"
+        return _QueueReadiness(
+            is_active=False, reason="Terminating", message=text, why="is being deleted", repairs=(repair,)
+        )
     used, wanted = queue.flavors, checks_of(queue)
     missing = [name for name in used if name not in flavors]
     known = {name: checks[name] for name in sorted(wanted) if name in checks}

@@ -401,6 +401,7 @@ class _Trials:
         match self._verdict.wait:
             case Wait.QUEUE:
                 yield from self._resume()
+                yield from islice(self._other_queues(), 1)
                 return
             case Wait.HEAD:
                 yield from self._raise_priority()

@@ -28,6 +28,11 @@ def queue(name: str, *flavors: Json, **spec: Any) -> Json:
     return {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": fields}
 
 
+def deleted(manifest: Json) -> Json:
+    """Return an object that is deleted when its finalizers are gone."""
+    return manifest | {"metadata": manifest["metadata"] | {"deletionTimestamp": "2026-06-01T08:00:00Z"}}
+
+
 def cohort(name: str, **spec: Any) -> Json:
     return {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": name}, "spec": spec}
 

@@ -19,6 +19,7 @@ from tests.kueue.objects import (
     admit,
     check,
     cohort,
+    deleted,
     flavor,
     local,
     message,
@@ -164,6 +165,7 @@ def test_the_message_names_the_cause(objects: list[Json], text: str) -> None:
     ("objects", "reason"),
     [
         ([queue("q", stopPolicy="Hold")], "Stopped"),
+        ([deleted(queue("q"))], "Terminating"),
         ([queue("q", quota("gone", "4"))], "FlavorNotFound"),
         ([queue("q", admissionChecksStrategy={"admissionChecks": [{"name": "none"}]})], "AdmissionCheckNotFound"),
         (

@@ -14,7 +14,20 @@ from kschedx.kueue.verdict import RemedyKind, Verdict, Wait, judge
 from kschedx.kueue.workloads import timestamp
 from tests.builders import at, node, pod
 from tests.command import kschedx
-from tests.kueue.objects import KUEUE, NAMESPACE, TAINT, Json, check, flavor, local, queue, quota, snapshot, workload
+from tests.kueue.objects import (
+    KUEUE,
+    NAMESPACE,
+    TAINT,
+    Json,
+    check,
+    deleted,
+    flavor,
+    local,
+    queue,
+    quota,
+    snapshot,
+    workload,
+)
 
 FULL = [queue("q"), local("q"), workload("z", cpu="3", reserved_flavor="f")]
 GATES = [{"name": "kueue.x-k8s.io/admission"}]
@@ -259,6 +272,11 @@ def test_a_stopped_queue_is_resumed_before_there_is_quota() -> None:
     ("objects", "state", "repairs"),
     [
         ([queue("q", stopPolicy="Hold"), local("q")], "ClusterQueue q has stopPolicy Hold", ()),
+        (
+            [deleted(queue("q")), local("q")],
+            "ClusterQueue q is being deleted",
+            ("create ClusterQueue q again after its Workloads with quota have finished",),
+        ),
         ([queue("q"), local("q", stopPolicy="HoldAndDrain")], "LocalQueue q has stopPolicy HoldAndDrain", ()),
         (
             [
@@ -282,6 +300,11 @@ def test_the_state_contains_the_cause_of_an_inactive_queue(
     result = verdict(*objects, workload("a"))
     assert result.state_text == f"waits in Kueue because {state}"
     assert result.repairs == repairs
+
+
+def test_another_queue_replaces_an_inactive_one() -> None:
+    result = verdict(deleted(queue("q")), local("q"), queue("p"), local("p"), workload("a"))
+    assert [item.title for item in result.remedies] == ["use LocalQueue p (ClusterQueue p)"]
 
 
 def test_a_missing_workload_has_no_verdict() -> None:
