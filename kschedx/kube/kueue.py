@@ -27,6 +27,7 @@ PLACED_ANNOTATIONS = (
     "kueue.x-k8s.io/podset-preferred-topology",
     "kueue.x-k8s.io/podset-unconstrained-topology",
     "kueue.x-k8s.io/podset-slice-required-topology",
+    "kueue.x-k8s.io/podset-slice-required-topology-constraints",
 )
 """Kueue's topology-aware scheduling places pods with one of these annotations."""
 GROUP_TOTAL = "kueue.x-k8s.io/pod-group-total-count"

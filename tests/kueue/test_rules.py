@@ -470,7 +470,8 @@ def ready_node(name: str, rack: str) -> Json:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": ready}
 
 
-def test_pods_in_a_topology_are_counted_once() -> None:
+@pytest.mark.parametrize("annotation", ["podset-required-topology", "podset-slice-required-topology-constraints"])
+def test_pods_in_a_topology_are_counted_once(annotation: str) -> None:
     """Their Workload holds their resources; other pods on the node reduce the free capacity."""
     meta = {"name": "t"}
     topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": meta, "spec": {"levels": [{"nodeLabel": HOST}]}}
@@ -482,7 +483,7 @@ def test_pods_in_a_topology_are_counted_once() -> None:
         "slices": [{"domainCount": 1, "podCounts": {"universal": 1}, "valuesPerLevel": ASSIGNMENT_TO_N}],
     }
     reserved["status"]["admission"]["podSetAssignments"][0]["topologyAssignment"] = assignment
-    annotations = {"kueue.x-k8s.io/workload": "z", "kueue.x-k8s.io/podset-required-topology": HOST}
+    annotations = {"kueue.x-k8s.io/workload": "z", f"kueue.x-k8s.io/{annotation}": HOST}
     containers = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}}]
     running = pod("z-0", namespace="ml", on="n", metadata={"annotations": annotations}, containers=containers)
     target = workload("a", cpu="2")
