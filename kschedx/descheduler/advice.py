@@ -105,6 +105,8 @@ class PolicyAdvice(Struct, frozen=True, kw_only=True):
     tried: tuple[PolicyTrial, ...]
     chosen: PolicyTrial | None
     """None if no policy improves anything."""
+    first: Descheduling | None = None
+    """The first round of the chosen policy, also in other orders; None in a large cluster."""
 
     @property
     def is_reached(self) -> bool:
@@ -144,7 +146,12 @@ def advise(
         steps = best.evictions.bit_length()  # of a bisection
         tried += count_items(trials.limit_evictions(best, wanted), Phase.TUNING, steps, "limits")
         best = _best(goal, tried, before, target)
-    return PolicyAdvice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=best)
+    first = None
+    if best is not None and not is_large:
+        first = deschedule(snapshot, best.policy, evictions=evictions, now=now, setup=setup)
+    return PolicyAdvice(
+        goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=best, first=first
+    )
 
 
 class _Trials:
@@ -307,6 +314,8 @@ class DeschedulerAdviceDocument(Document, frozen=True, kw_only=True, omit_defaul
     after: int | None = None
     reached: bool = False
     evictions: int = 0
+    chance: str = ""
+    """How far the first round of the policy depends on the order of nodes and pods, as in a Descheduling."""
     policy: dict[str, object] = field(default_factory=dict)
     """Absent where none improves anything."""
     plugins: tuple[PolicyTrial, ...] = ()
@@ -325,5 +334,6 @@ def _document(advice: PolicyAdvice) -> dict[str, object]:
         after=None if chosen is None else chosen.measure,
         reached=advice.is_reached,
         evictions=0 if chosen is None else chosen.evictions,
+        chance="" if advice.first is None else advice.first.chance,
         policy={} if chosen is None else dict(chosen.policy),
     )

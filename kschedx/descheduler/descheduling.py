@@ -259,6 +259,10 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return repeats(self.loops, self.landings)
 
     @property
+    def chance(self) -> str:
+        return self.likelihood.chance.value if self.likelihood is not None else ""
+
+    @property
     def is_settled(self) -> bool:
         """Whether the last loop evicts nothing."""
         return bool(self.loops) and not self.loops[-1].evicted
@@ -284,7 +288,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
             DeschedulingDocument,
             first,
             ignored=self.policy.ignored,
-            chance=likelihood.chance.value if likelihood is not None else "",
+            chance=self.chance,
             rounds=tuple(others),
             settled=self.is_settled,
             again=tuple(map(_repeated_eviction, self.repeats)),

@@ -524,7 +524,7 @@ def advice_lines(advice: PolicyAdvice, width: int, *, wide: bool = False) -> lis
     """Return the headline, the plugins that would evict pods, and the policies that were tried for the goal."""
     view = _advice_view(advice)
     [plugins], [policies] = view.lists, view.tables
-    lines = head_lines(replace(view, fixes=()), width)  # -o yaml prints the policy, not --fix
+    lines = head_lines(replace(view, fixes=()), width) + note_lines(view, width)  # -o yaml prints the policy, not --fix
     lines += [BLANK, line("each plugin by itself")]
     shown = tuple(item for item in plugins.items if wide or item.tone is not Tone.PLAIN or item.kind)
     lines += table_lines(replace(plugins, items=shown), width) if shown else []
@@ -575,6 +575,7 @@ def _advice_view(advice: PolicyAdvice) -> View:
                 ),
             ),
         ),
+        notes=() if advice.first is None else tuple(_chance_notes(advice.first)),
     )
 
 

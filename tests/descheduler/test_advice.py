@@ -32,6 +32,7 @@ def test_the_advised_policy_has_the_reported_evictions(target: int | None) -> No
     assert chosen is not None
     assert result.is_reached
     assert chosen.measure < result.before == 90
+    assert result.to_dict()["chance"] == "which"  # the pods have equal requests
     candidates = [
         item
         for item in result.tried
