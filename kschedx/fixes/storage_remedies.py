@@ -157,8 +157,7 @@ def _more_storage(
 
 
 def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
-    """Yield volumes that were bound to deleted claims and fit this claim, or are reserved for a claim of its name in
-    another namespace; if it names a volume, only that one."""
+    """Yield volumes of deleted claims that fit this one, or that another namespace's claim of its name reserves."""
     storage, named = snapshot.storage, claim.spec.volume_name
     for volume in storage.volumes_of(claim.storage_class):
         holder = volume.spec.claim_ref
@@ -168,8 +167,9 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
         there = storage.claims.get(key)
         if there is not None and (not holder.uid or there.metadata.uid == holder.uid):
             continue
-        if volume.status.phase == "Bound" and volume.spec.persistent_volume_reclaim_policy == "Delete" and there:
-            continue  # its claim is being deleted, and the volume with it
+        policy = "Delete" if there is None else volume.spec.persistent_volume_reclaim_policy
+        if volume.status.phase == "Bound" and policy == "Delete":
+            continue  # the dump lacks its claim, or that is being deleted, and the volume with it
         free, is_reserved = _unbound_volume(volume), not holder.uid and volume.status.phase == "Available"
         if is_reserved and holder.name != claim.name:
             continue  # for a claim to come

@@ -604,6 +604,16 @@ def test_the_volume_of_a_claim_in_deletion_is_released_if_it_stays(policy: str, 
     assert [fix.costs for fix in released] == ([()] if is_kept else [])
 
 
+@pytest.mark.parametrize(("phase", "is_free"), [("Released", True), ("Bound", False)])
+def test_only_a_volume_whose_claim_is_gone_is_released(phase: str, *, is_free: bool) -> None:
+    """A dump may lack the claim of a bound volume."""
+    other = {**volume("v", claim_ref="theirs", storage_class="now", csi=True), "status": {"phase": phase}}
+    at(at(other, "spec"), "claimRef")["namespace"] = "other"
+    objects = [node("a"), ME, storage_class("now", waits=False, provisioner=DRIVER), claim("data", storage_class="now")]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects([*objects, other]), "default/me").fixes
+    assert any("release volume v" in fix.title for fix in fixes) is is_free
+
+
 def test_a_claim_in_use_is_not_recreated_for_another_pod() -> None:
     used = [{"name": "data", "persistentVolumeClaim": {"claimName": "me-scratch"}}]
     objects = [storage_class(provisioner=DRIVER), claim("me-scratch", volume="v"), volume("v", claim_ref="me-scratch")]
