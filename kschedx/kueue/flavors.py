@@ -541,8 +541,8 @@ class Assigner:
         if amount > maximum:
             text = (
                 f"insufficient quota for {fr.resource} in flavor {fr.flavor}, previously considered podsets requests "
-                f"({shown(fr.resource, assumed)}) + current podset request ({shown(fr.resource, requested)}) > "
-                f"maximum capacity ({shown(fr.resource, maximum)})"
+                f"({shown(fr.resource, assumed)}) + current podset request "
+                f"({shown(fr.resource, requested, is_quota=False)}) > maximum capacity ({shown(fr.resource, maximum)})"
             )
             return GranularMode.NO_FIT, 0, text, _EXCEEDS_MAXIMUM
         borrowing, may_reclaim = node.lowest_fit(fr, amount)

@@ -106,9 +106,9 @@ def quota_amount(resource: str, written: Written) -> int:
     return _UNLIMITED if scaled >= _UNLIMITED else amount_of(resource, exact(written))
 
 
-def shown(resource: str, amount: int) -> str:
-    """Format as Kueue does: `500m`, `5k`, `2Gi`, `1500M`, `<unlimited>`."""
-    if amount == _UNLIMITED:
+def shown(resource: str, amount: int, *, is_quota: bool = True) -> str:
+    """Format as Kueue does: `500m`, `5k`, `2Gi`, `1500M`, and a quota also `<unlimited>`."""
+    if is_quota and amount == _UNLIMITED:
         return "<unlimited>"
     quantity = parse_quantity(f"{amount}m" if resource == CPU else str(amount))
     if Unit.of(resource) is Unit.BYTE and resource != "storage" and amount % 1024 == 0:

@@ -140,6 +140,7 @@ def test_a_workload_gets_the_first_matching_flavor(pod: Json, expected: str) -> 
             [queue("q", quota("f", "1000")), local("q"), workload("a", cpu="2000")],
             "request (2k) > maximum capacity (1k)",
         ),
+        ([*QUEUE, workload("a", cpu="9E")], "request (9223372036854775807m) > maximum capacity (4)"),
         (
             [
                 queue("q", resourceGroups=[MEMORY]),
