@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import ranks
 from kschedx.framework.status import Candidate, Code
 from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.decoding import map_at
 from kschedx.kube.names import DEFAULT_SCHEDULER, HOSTNAME, ZONE_LABELS, first_label
 from kschedx.kube.selectors import CompiledTerm, compile_node_selector, compile_preferred_terms, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
@@ -26,6 +28,7 @@ from kschedx.plugins.pod_topology_spread import default_selector
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row, rows_where
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
 
@@ -381,12 +384,23 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
 # A pod with a node that was evaluated as if it had none.
 
 
+def _namer_of(snapshot: Snapshot, pod: Pod, node: str) -> str:
+    """Return the pod's controller, such as `ReplicaSet web-1`, if its template has the node as its nodeName."""
+    if (owner := pod.metadata.controller) is None:
+        return ""
+    raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name), b"{}")
+    names = map_at(msgspec.json.decode(raw), "spec", "template", "spec").get("nodeName") == node
+    return f"{owner.kind} {owner.name}" if names else ""
+
+
 def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     """`node` is the pod's node; `not_ready` is why the pod is not ready, according to its kubelet."""
     state = f" and is not ready: {not_ready}" if not_ready else ""
     cluster, pod = cycle.all_nodes.cluster, cycle.pod
     runs = "is assigned to" if pod.status.phase == "Pending" else "runs on"
-    text = f"it {runs} {node}{state}; this shows what scheduling it now would give"
+    owner, namer = pod.metadata.controller, _namer_of(cycle.snapshot, pod, node)
+    named = f", which the template of {namer} names (spec.nodeName)" if namer else ""
+    text = f"it {runs} {node}{named}{state}; this shows what scheduling it now would give"
     is_static = MIRROR in pod.metadata.annotations
     if is_static:
         text = f"it is a static pod, which the kubelet of {node} runs without kube-scheduler{state}"
@@ -401,8 +415,7 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
         behind = int(cycle.scores.totals.max() - cycle.scores.totals[scored_at])
     better = [cluster.nodes[cluster_row] for cluster_row in cycle.choice] if assigned else []
     later = joined_later(better, assigned)
-    owner = pod.metadata.controller
-    moves = bool(cycle.choice) and owner is not None and owner.kind in RECREATING
+    moves = bool(cycle.choice) and owner is not None and owner.kind in RECREATING and not namer
     return RunsAlready(
         text=text,
         node=node,

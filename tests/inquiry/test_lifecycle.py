@@ -1503,6 +1503,19 @@ def test_the_kind_of_quota_that_refuses_on_openshift(tmp_path: Path, objects: li
     assert ("kubectl patch clusterresourcequota q" in result.out) == (by == "ClusterResourceQuota")
 
 
+@pytest.mark.parametrize(("named", "is_told"), [("n", True), ("other", False)])
+def test_the_template_that_names_the_node_of_a_running_pod(tmp_path: Path, named: str, *, is_told: bool) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, "nodeName": named}}
+    result = why(
+        tmp_path,
+        "pod/web-a",
+        workload("ReplicaSet", template=template),
+        replica("web-a", "ReplicaSet", "web"),
+        node("other"),
+    )
+    assert ("it runs on n, which the template of ReplicaSet web names (spec.nodeName)" in result.out) is is_told
+
+
 def test_an_earlier_pod_keeps_the_name_of_the_next_one(tmp_path: Path) -> None:
     gone = pod("web-0", on="n", metadata={**owned("StatefulSet", "web"), "deletionTimestamp": SINCE})
     refused = reports("StatefulSet", "web", "FailedCreate", 'pods "web-0" already exists')
