@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from kschedx.explain.advice import Advice
 from kschedx.explain.creators import configured_in, creator, declared_tolerations
 from kschedx.fixes import FixCertainty
 from kschedx.fixes import steps as s
+from kschedx.fixes.changes import apply_patch
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, Proposal, apply_steps
@@ -205,6 +206,10 @@ class Fix(Struct, frozen=True, kw_only=True):
             rest = [other for other in self.changes if other not in recreated]
             changes = (*first, *own, *rest)
             apply = tuple(other for other in changes if not other.by)
+            if template is not None and (moved := _moved_to_template(apply, template.owner, pod)) is not None:
+                left, apply = delivery(template.owner, pod, snapshot), moved
+                if left is not None and is_stored:
+                    title, apply = f"{title}, then {left.text(template.owner)}", (*apply, *left.changes)
             return replace(self, title=title, changes=changes, apply=apply)
         return self
 
@@ -305,6 +310,26 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
         costs = (f"preempts {list_names(remedy.victims, _MOST_PREEMPTED)}",) if remedy.victims else ()
         group = s.FixGroup.CLUSTER if remedy.kind in of_queue else s.FixGroup.WORKLOAD
         yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
+
+
+def _moved_to_template(changes: Iterable[Change], owner: Owner, pod: Pod) -> tuple[Change, ...] | None:
+    """Return the changes, with those of the pod in the manifest from which its workload is recreated; None if there are
+    none of the pod."""
+    target, kept, operations = owner.target(pod.metadata.namespace), [], list[Json]()
+    for change in changes:
+        of_owner = owner_change(change, owner, pod)
+        if change.patch and of_owner.target == target:
+            operations += of_owner.patch
+        else:
+            kept.append(change)
+    if not operations:
+        return None
+    return tuple(
+        replace(change, create=apply_patch(change.create, operations))
+        if change.target == target and change.create is not None
+        else change
+        for change in kept
+    )
 
 
 def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iterator[str]:

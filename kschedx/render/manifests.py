@@ -140,6 +140,7 @@ _MADE_AGAIN: Mapping[str, str] = {
 """Kinds that cannot be changed in place, with a comment on the consequence that is easy to miss."""
 
 _GIVEN = frozenset({"uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"})
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _OF_ANY_VOLUME = frozenset({
     "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
     "storageClassName", "volumeAttributesClassName", "volumeMode",
@@ -310,9 +311,12 @@ def _creation_hint(manifest: Manifest) -> str:
 
 
 def _sendable_manifest(manifest: Manifest) -> Manifest:
-    """Return the manifest without fields that an API server sets itself, and refuses or drops if a client sets them."""
+    """Return the manifest without fields that an API server sets itself, and refuses or drops if a client sets them,
+    and without what `kubectl apply` last sent."""
     own = map_at(manifest, "metadata")
-    kept = {key: value for key, value in own.items() if key not in _GIVEN}
+    annotations = {key: value for key, value in map_at(own, "annotations").items() if key != _LAST_APPLIED}
+    given = _GIVEN if annotations else {*_GIVEN, "annotations"}
+    kept = {key: annotations if key == "annotations" else value for key, value in own.items() if key not in given}
     return {key: value for key, value in {**manifest, "metadata": kept}.items() if key != "status"}
 
 

@@ -261,6 +261,11 @@ def _held(diagnosis: Diagnosis) -> str:
 
 def _goes(cycle: Cycle, ranking: Ranking | None) -> str:
     names = [cycle.all_nodes.cluster.names[row] for row in cycle.choice]
+    claims = cycle.snapshot.storage.claims_of(cycle.pod)
+    awaited = [claim.key for claim in claims if claim.selected_node == names[0] and not claim.spec.volume_name]
+    if awaited:  # kube-scheduler has chosen the node and requested the volumes there
+        has = "claim {} has its volume" if len(awaited) == 1 else "claims {} have their volumes"
+        return f"is assigned to {names[0]} as soon as {has.format(list_names(awaited, 3))}"
     if cycle.nominated is not None:
         return f"would be assigned to {names[0]}, its nominated node; kube-scheduler tries no other while it fits there"
     if len(names) > 1:

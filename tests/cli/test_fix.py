@@ -337,7 +337,9 @@ def cpu_of(template: object) -> str:
 
 
 def test_a_new_object_is_applied(tmp_path: Path) -> None:
-    script = of_file(tmp_path, DEPLOYMENT)
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    metadata = {**at(DEPLOYMENT, "metadata"), "annotations": annotations}
+    script = of_file(tmp_path, {**DEPLOYMENT, "metadata": metadata})
     assert script.startswith("# Deployment web is not in the cluster in this form")
     result = applied(script)
     spec = result["spec"]
@@ -346,7 +348,7 @@ def test_a_new_object_is_applied(tmp_path: Path) -> None:
     assert result["metadata"] == {
         "name": "web",
         "namespace": "shop",
-    }  # no uid, which is of nothing that is there
+    }  # no uid, which is of nothing that is there, and not what kubectl last sent
     assert cpu_of(yaml.safe_load(of_file(tmp_path, DEPLOYMENT, output="yaml"))["spec"]["template"]) == "2"
 
 

@@ -603,10 +603,11 @@ def test_beside_sidecars_an_init_container_or_the_largest_sidecar_is_lowered() -
     assert "lower requests.cpu of init container proxy from 3500m to 3000m" in asking_beside("3500m", "500m")
 
 
-def test_a_claim_with_another_class_keeps_the_other_steps_in_its_title() -> None:
+def test_a_claim_with_another_class_keeps_the_other_steps() -> None:
     template = volume_claim("data", storage_class="fst")
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "1", "controller": True}
-    spec = {"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "db"}]}}}
+    template_spec = {"containers": [{"name": "main", "image": "db"}]}
+    spec = {"replicas": 1, "podManagementPolicy": "OrderedReady", "template": {"spec": template_spec}}
     maker: Manifest = {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -623,9 +624,15 @@ def test_a_claim_with_another_class_keeps_the_other_steps_in_its_title() -> None
         claimed,
         waiting,
     ]
-    first = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/db-0").fixes[0].title
-    assert "use class fast instead of fst in volumeClaimTemplate data of StatefulSet db" in first
-    assert first.endswith(", tolerate pool=db:NoSchedule")
+    first = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/db-0").fixes[0]
+    assert "use class fast instead of fst in volumeClaimTemplate data of StatefulSet db" in first.title
+    assert ", tolerate pool=db:NoSchedule, then delete pod db-0 (StatefulSet db is OrderedReady" in first.title
+    sent = [(change.target.kind, change.delete) for change in first.apply]
+    assert sent == [("StatefulSet", True), ("StatefulSet", False), ("PersistentVolumeClaim", True), ("Pod", True)]
+    recreated = first.apply[1].create
+    assert recreated is not None
+    assert at(recreated, "spec.volumeClaimTemplates")[0]["spec"]["storageClassName"] == "fast"
+    assert at(recreated, "spec.template.spec.tolerations")[0]["key"] == "pool"
 
 
 def test_a_scheduler_without_a_node_comes_first() -> None:

@@ -15,6 +15,7 @@ from kschedx.render.screen import why_lines
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 from tests.golden.stories import OF_PODS, Story, explained
+from tests.storage_builders import claim, storage_class, using
 
 
 def of_objects(*objects: Manifest, name: str = "default/new") -> Explanation:
@@ -103,6 +104,14 @@ def test_the_chosen_node_has_its_margin() -> None:
 def test_a_tie_has_no_winner() -> None:
     screen = plain(of_objects(node("a"), node("b"), asking()))
     assert screen[0] == "✓ default/new would be assigned to one of 2 nodes with equal scores, at random: a, b"
+
+
+def test_a_pod_whose_volume_is_being_provisioned_has_its_node() -> None:
+    selected = {"volume.kubernetes.io/selected-node": "a"}
+    data = claim("data", annotations=selected)
+    waits = using("new", "data", status={"phase": "Pending", "nominatedNodeName": "a"})
+    screen = plain(of_objects(node("a"), node("b"), storage_class(provisioner="csi.example.com"), data, waits))
+    assert screen[0] == "✓ default/new is assigned to a as soon as claim default/data has its volume"
 
 
 def test_a_gated_pod_has_its_answer_without_gates() -> None:
