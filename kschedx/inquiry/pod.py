@@ -450,7 +450,8 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoSchedul
     meant = ""
     if not (others or message or running):  # `volcano-scheduler` is the Deployment of volcano
         deployed, every = name.removesuffix("-scheduler"), (*known, *in_use, *known_schedulers())
-        own_names = (it for it in every if not it.endswith("-scheduler"))  # others are similar by their ending alone
+        # others are similar by their ending alone, or have a word more
+        own_names = (it for it in every if not it.endswith("-scheduler") and abs(len(it) - len(name)) < 3)
         meant = deployed if deployed in every else nearest_name(name, every) or closest(name, own_names)
     state = states.NoScheduler(
         subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant, running=running

@@ -140,7 +140,8 @@ class PodFixes:
         if scheduler is None:
             return
         if scheduler.is_absent:
-            title = f"install {scheduler.title}, or recreate the pod with schedulerName default-scheduler"
+            instead = "create the pod" if self._stored_in is None else "recreate the pod"
+            title = f"install {scheduler.title}, or {instead} with schedulerName default-scheduler"
             yield Fix.untried(title, of_group=FixGroup.CLUSTER)
         if group is not None and not group.is_heeded and group.pods < group.min_count:
             more = f"create {count(group.min_count - group.pods, 'more pod')} of group {group.name}"

@@ -84,7 +84,7 @@ def test_a_scheduler_that_is_not_installed(name: str, others: tuple[str, ...], *
         system.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}})
     texts = holding_of(node("n"), *system, target=pod(gates=(), labels={}, schedulerName=name))
     assert texts["scheduler"].get("isAbsent", False) == is_absent
-    title = "install Volcano, or recreate the pod with schedulerName default-scheduler"
+    title = "install Volcano, or create the pod with schedulerName default-scheduler"
     assert [fix["title"] for fix in texts["fixes"]] == ([title] if is_absent else [])
 
 

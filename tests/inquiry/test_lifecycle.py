@@ -1503,6 +1503,12 @@ def test_the_kind_of_quota_that_refuses_on_openshift(tmp_path: Path, objects: li
     assert ("kubectl patch clusterresourcequota q" in result.out) == (by == "ClusterResourceQuota")
 
 
+@pytest.mark.parametrize(("name", "meant"), [("batch", False), ("kube-bacth", True)])
+def test_a_scheduler_with_a_word_more_is_not_meant(tmp_path: Path, name: str, *, meant: bool) -> None:
+    result = why(tmp_path, "pod/x", pod("x", schedulerName=name))
+    assert (result.code, 'did you mean "kube-batch"?' in result.out) == (3, meant)
+
+
 @pytest.mark.parametrize(("named", "is_told"), [("n", True), ("other", False)])
 def test_the_template_that_names_the_node_of_a_running_pod(tmp_path: Path, named: str, *, is_told: bool) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, "nodeName": named}}
@@ -2948,6 +2954,19 @@ UNALIGNED = pod(
                 )
             ],
             "kubectl patch services.serving.knative.dev web -n default --type merge",
+        ),
+        (
+            "pod/x",
+            [pod("x", schedulerName="volcano"), pod("dns", namespace="kube-system", on="n")],
+            "install Volcano, or recreate the pod with schedulerName default-scheduler",
+        ),
+        (
+            "deploy/web",
+            [
+                workload("Deployment", replicas=1, template={"spec": {**SMALL, "schedulerName": "volcano"}}),
+                pod("dns", namespace="kube-system", on="n"),
+            ],
+            "install Volcano, or create the pod with schedulerName default-scheduler",
         ),
         (
             "pod/x",
