@@ -30,6 +30,7 @@ from kschedx.kube.names import HOSTNAME, added_node_name
 from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Pod
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
+from kschedx.snapshot.devices import slices_on
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
@@ -326,6 +327,7 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         templates = {group.group.name: group.template for group in loop.groups if group.template is not None}
         groups: dict[str, str] = {}
         nodes: list[tuple[Node, Sequence[Pod]]] = []
+        devices = self.snapshot.devices
         for resize in choice.resizes:
             template = templates[resize.group]
             for number in range(resize.before + 1, resize.after + 1):
@@ -335,11 +337,12 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
                 )
                 status = replace(template.node.status, conditions=READY)
                 nodes.append((replace(template.node, metadata=metadata, status=status), template.pods))
+                devices = devices.with_slices(slices_on(name, template.slices))
                 groups[name] = resize.group
         sizes = {resize.group: resize.after for resize in choice.resizes}
         return replace(
             self,
-            snapshot=with_new_nodes(self.snapshot, nodes),
+            snapshot=with_new_nodes(self.snapshot, nodes).with_devices(devices),
             status=self.status.with_sizes(sizes),
             membership=replace(self.membership, groups={**self.membership.groups, **groups}),
             changed_flags=self.flags,

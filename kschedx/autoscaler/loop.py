@@ -257,7 +257,7 @@ class Loop:
         for name, template in self.state.templates.items():
             rows = tuple(range(first, first + len(template.pods)))
             first += len(rows)
-            self._new_nodes[name] = AddedNode(node=template.node, pods=rows)
+            self._new_nodes[name] = AddedNode(node=template.node, pods=rows, slices=template.slices)
         upcoming: list[tuple[str, AddedNode]] = []
         for group in coming:
             if group.name in self._new_nodes:

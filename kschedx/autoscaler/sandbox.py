@@ -17,11 +17,14 @@ from msgspec.structs import replace
 from kschedx.framework.cycle import PreFilterOutcome
 from kschedx.framework.interface import CycleState, FilterPlugin, Room
 from kschedx.framework.runtime import Framework
+from kschedx.framework.schedule import binding_effects
 from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.types import Node, Pod
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, TableRow, cluster_rows
+from kschedx.snapshot.devices import slices_on
 from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
@@ -51,6 +54,11 @@ class AddedNode(Struct, frozen=True, kw_only=True):
     node: Node
     pods: tuple[int, ...] = ()
     """Rows of pods without a node; copies of them run on the new node."""
+    slices: tuple[ResourceSlice, ...] = ()
+    """Of another node; copies of them describe the new node's devices."""
+
+    def own_slices(self) -> tuple[ResourceSlice, ...]:
+        return slices_on(self.node.name, self.slices)
 
 
 class _Brought(Struct, frozen=True, kw_only=True):
@@ -136,8 +144,18 @@ class Sandbox:
         self.place_each({pod: node})
 
     def place_each(self, places: Mapping[int, ClusterRow]) -> None:
+        for row, node in places.items():
+            self._allocate(row, node)
         pods = self.snapshot.pods.placed(np.array([*places]), np.array([*places.values()]))
         self._become(replace(self.snapshot, pods=pods, _tables={}))
+
+    def _allocate(self, row: int, node: ClusterRow) -> None:
+        """Allocate the devices that a pod on a node gets."""
+        pod, devices = self.pod(row), self.snapshot.devices
+        if pod.spec.resource_claims or devices.provides_request(pod.spec):
+            for effect in binding_effects(self._framework, pod, node):
+                devices = devices.with_claims(effect.devices)
+            self._become(self.snapshot.with_devices(devices))
 
     def add(self, new: AddedNode) -> ClusterRow:
         return self.bring((new,))[0].node
@@ -156,7 +174,8 @@ class Sandbox:
             brought.append(_Brought(node=row, pods=np.arange(start, first + len(pods), dtype=np.int64)))
         copied = np.array(pods, dtype=np.int64)
         grown = self.snapshot.pods.with_copies(copied, cluster_rows(nodes), len(cluster.nodes))
-        self._become(replace(self.snapshot, cluster=cluster, pods=grown, _tables={}))
+        devices = self.snapshot.devices.with_slices([each for new in news for each in new.own_slices()])
+        self._become(replace(self.snapshot, cluster=cluster, pods=grown, devices=devices, _tables={}))
         return tuple(brought)
 
     def leave(self, pods: IntArray) -> None:
@@ -437,9 +456,11 @@ def _statuses(rejections: Iterable[tuple[str, Verdicts]], index: int) -> tuple[S
 
 
 def _verdict(verdicts: Verdicts, index: int, plugin: str) -> TemplateVerdict:
-    code = Code(int(verdicts.codes[index]))
-    error = "" if code.is_rejection else f'unexpected filter status "{code.text}"'
-    return TemplateVerdict(fits=False, plugin=plugin, reasons=verdicts.reasons[index], error=error)
+    code, reasons = Code(int(verdicts.codes[index])), verdicts.reasons[index]
+    if code.is_rejection:
+        return TemplateVerdict(fits=False, plugin=plugin, reasons=reasons)
+    wrapped = tuple(f'running "{plugin}" filter plugin: {reason}' for reason in reasons)
+    return TemplateVerdict(fits=False, plugin=plugin, reasons=wrapped, error=f'unexpected filter status "{code.text}"')
 
 
 def sandbox_of(
@@ -471,5 +492,6 @@ def sandbox_of(
     for index, new in enumerate(upcoming, start=len(nodes)):
         rows = np.array(new.pods, dtype=np.int64)
         table = table.with_copies(rows, ClusterRows(np.full(len(rows), index, dtype=np.int64)), len(cluster.nodes))
-    changed = replace(snapshot, cluster=cluster, pods=table, _tables={})
+    devices = snapshot.devices.with_slices([each for new in upcoming for each in new.own_slices()])
+    changed = replace(snapshot, cluster=cluster, pods=table, devices=devices, _tables={})
     return Sandbox(framework.on(changed), names_count=names_count), kept

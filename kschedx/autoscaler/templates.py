@@ -16,6 +16,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as capi
 from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
 from kschedx.kube.decoding import map_at
+from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.documents import Json
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration
@@ -262,6 +263,8 @@ class Template(Struct, frozen=True, kw_only=True):
     milli_cpu: int
     """Requests of the pods."""
     memory: int
+    slices: tuple[ResourceSlice, ...] = ()
+    """Those of the real node."""
 
 
 def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemplate]:
@@ -326,6 +329,8 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
     options: RequestOptions
     compares_taints: bool
     """Behind the gate TaintTolerationComparisonOperators."""
+    slices: Mapping[str, Sequence[ResourceSlice]]
+    """Those of each node, if the autoscaler reads them."""
 
     def make_from_node(self, group: str, node: Node, pods: Sequence[Pod], source: str, *, force: bool) -> Template:
         """`force`: DaemonSets without a pod among `pods` are added whatever their priority."""
@@ -358,6 +363,7 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
             pods=tuple(staying),
             milli_cpu=sum(request.get("cpu", 0) for request in requests),
             memory=sum(request.get("memory", 0) for request in requests),
+            slices=tuple(self.slices.get(node.name, ())),
         )
 
     def make_from_cloud(self, group: str, template: CloudTemplate) -> Template:

@@ -159,7 +159,8 @@ def growths_after(
     grown, known = growths[-1].snapshot, len(after.cluster.nodes)
     rows = range(known, len(grown.cluster.nodes))
     pods = [grown.pods[row] for node in rows for row in grown.pods.on_node(ClusterRow(node)).tolist()]
-    return with_pods(with_changed_nodes(before, grown.cluster.nodes[known:]), pods), growths
+    devices = before.devices.with_slices(grown.devices.slices[len(after.devices.slices) :])
+    return with_pods(with_changed_nodes(before.with_devices(devices), grown.cluster.nodes[known:]), pods), growths
 
 
 def _mark_unschedulable(snapshot: Snapshot, pending: Iterable[str]) -> Snapshot:

@@ -111,7 +111,8 @@ class AutoscalerBehaviour(DatedFacts):
     # --- the removal of nodes (core/scaledown, simulator)
 
     devices_count: bool = since("1.35")
-    """A node's utilization counts its devices; before, only with `--enable-dynamic-resource-allocation`."""
+    """A new node has devices like those of the example node, and a node's utilization counts its devices; before, only
+    with `--enable-dynamic-resource-allocation`."""
     nodes_at_threshold_go: bool = since("1.35")
     """A node whose utilization equals the threshold may be removed."""
     system_pods_block_for_a_time: bool = since("1.33")

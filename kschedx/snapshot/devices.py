@@ -107,6 +107,9 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
                 return None
         return nodes
 
+    def with_slices(self, more: Sequence[ResourceSlice]) -> Devices:
+        return replace(self, slices=(*self.slices, *more), derived_from_slices={}) if more else self
+
     def with_claims(self, changed: Mapping[str, ResourceClaim | None]) -> Devices:
         """Replace, add, or (with None) remove claims by `namespace/name`."""
         claims = {**self.claims, **changed}
@@ -148,6 +151,18 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     def _claims_of(self, pods: Collection[str]) -> Iterable[ResourceClaim]:
         """Return all claims that the pods use or that were generated for them, and possibly others."""
         return self.claims.values()
+
+
+def slices_on(name: str, slices: Iterable[ResourceSlice]) -> tuple[ResourceSlice, ...]:
+    """Copy the slices of a node for a new node with this name."""
+    return tuple(
+        replace(
+            each,
+            metadata=replace(each.metadata, name=f"{each.metadata.name}-{name}"),
+            spec=replace(each.spec, node_name=name, pool=replace(each.spec.pool, name=f"{each.spec.pool.name}-{name}")),
+        )
+        for each in slices
+    )
 
 
 ClaimChange = tuple[ResourceClaim | None, ResourceClaim | None]

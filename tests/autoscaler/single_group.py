@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 import kschedx
+from tests.device_builders import claim, device, device_class, request, resource_slice
 
 Json = Mapping[str, Any]
 
@@ -57,6 +58,15 @@ def pod(name: str, *, cpu: str = "1", reason: str = "Unschedulable", **spec: obj
         "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **spec},
         "status": {"phase": "Pending", "conditions": conditions},
     }
+
+
+def device_cluster() -> list[Json]:
+    """Return a node with two devices, and five pods that request one each."""
+    objects = [status(group()), node(), device_class(), resource_slice("workers-0", device("d0"), device("d1"))]
+    for name in (f"web-{number}" for number in range(5)):
+        uses = [{"name": "gpu", "resourceClaimName": name}]
+        objects += [claim(name, request(), namespace="shop"), pod(name, cpu="100m", resourceClaims=uses)]
+    return objects
 
 
 def autoscale(objects: Sequence[Json], *, flags: Mapping[str, Any] | None = None, release: str = "1.36") -> Json:

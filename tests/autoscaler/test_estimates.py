@@ -9,7 +9,7 @@ from kschedx.autoscaler.loop import Loop, best_for_fast_path
 from kschedx.autoscaler.run import loop_document
 from kschedx.snapshot.snapshot import Snapshot
 from tests.autoscaler.loops import Json, cases, state_of
-from tests.autoscaler.single_group import autoscale, group, node, pod, status
+from tests.autoscaler.single_group import autoscale, device_cluster, group, node, pod, status
 
 
 @pytest.mark.sample(4)
@@ -34,6 +34,12 @@ def test_a_pod_with_anti_affinity_to_another_gets_its_own_new_node() -> None:
     full = pod("full", cpu="2", nodeName="workers-0")
     document = autoscale([status(group()), node(), full, other, pod("web", cpu="500m", affinity=anti_affinity)])
     assert [(option["group"], option["nodes"]) for option in document["options"]] == [("workers", 2)]
+
+
+@pytest.mark.parametrize(("release", "nodes"), [("1.36", [2]), ("1.34", [])])
+def test_new_nodes_have_devices_like_those_of_the_example(release: str, nodes: list[int]) -> None:
+    """The node has devices for two of five pods, and so has each new node."""
+    assert [option["nodes"] for option in autoscale(device_cluster(), release=release)["options"]] == nodes
 
 
 def test_the_fast_path_is_for_pods_with_anti_affinity_to_replicas() -> None:

@@ -107,6 +107,13 @@ def test_the_queue_runs_with_the_added_nodes() -> None:
     assert (refused.code, "cluster-autoscaler-status" in refused.err) == (2, True)
 
 
+def test_new_nodes_have_devices_in_a_simulation(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": single_group.device_cluster()}))
+    result = kschedx("simulate", "--autoscale", "-s", path, "--node-group-label", "group")
+    assert (result.code, "all 5 pods are scheduled" in result.out) == (0, True)
+
+
 def test_a_snapshot_and_an_anonymized_one_say_the_same(tmp_path: Path) -> None:
     kept = str(tmp_path / "kept.json")
     assert kschedx("snapshot", "-s", GROWS, "-o", kept).code == 0
