@@ -460,7 +460,7 @@ def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     """Yield candidates: copies of existing nodes first, then the plainest nodes. None of those is known to attach more
     volumes than the cluster's nodes, so that a pod with more of them gets copies alone."""
     pod = situation.pod
-    keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
+    keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_most(situation)}))
     special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), _MOST_COPIES)
     steps: Iterator[s.AddNode] = chain(special, _plain(situation, keys))
     if any(_never_attaches(group.exemplar.findings) for group in situation.groups):
@@ -668,13 +668,13 @@ def _topology_keys_of_profile(situation: Situation) -> Iterator[str]:
             yield finding.topology_key
 
 
-def _keys_of_all(situation: Situation) -> Iterator[str]:
-    """Yield the topology keys of anti-affinity conflicts that every node has as a label: a new node would have them as
-    well."""
+def _keys_of_most(situation: Situation) -> Iterator[str]:
+    """Yield the topology keys of anti-affinity conflicts that most nodes have as a label: a new node would have them as
+    well. Control planes and virtual nodes often lack them."""
     rules = (f.PodAntiAffinityConflict, f.ExistingAntiAffinityConflict)
     keys = dict.fromkeys(finding.topology_key for finding in situation.findings if isinstance(finding, rules))
     nodes = situation.snapshot.cluster.nodes
-    yield from (key for key in keys if all(key in node.metadata.labels for node in nodes))
+    yield from (key for key in keys if 2 * sum(key in node.metadata.labels for node in nodes) > len(nodes))
 
 
 def _distinct_models(situation: Situation, keys: tuple[str, ...]) -> Iterator[Node]:

@@ -79,6 +79,18 @@ def test_a_domain_that_satisfies_the_rules() -> None:
     assert titles(*nodes, running, me) == ["add a node in zone b with at least 64 CPU free"]
 
 
+@pytest.mark.parametrize(("zones", "where"), [("ab", " in a new zone"), ("a", "")])
+def test_a_new_node_has_the_zone_label_of_most_nodes(zones: str, where: str) -> None:
+    """The anti-affinity does not apply to a node without the label, such as a control plane."""
+    term = {"labelSelector": {"matchLabels": {"app": "me"}}, "topologyKey": ZONE}
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    nodes = [node(zone, labels={ZONE: zone}) for zone in zones]
+    running = [pod(zone, on=zone, labels={"app": "me"}) for zone in zones]
+    control_plane = node("cp", taints=["node-role.kubernetes.io/control-plane:NoSchedule"])
+    me = pod("me", labels={"app": "me"}, affinity=rule, containers=asking(cpu="1"))
+    assert f"add a node{where} with at least 1 CPU free" in titles(*nodes, control_plane, *running, me)
+
+
 def test_the_zones_of_a_node_agree() -> None:
     """The volume is in the zone with most pods, which no node leaves by having another zone for the driver."""
     driver = "topology.ebs.csi.aws.com/zone"
