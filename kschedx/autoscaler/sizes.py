@@ -202,7 +202,7 @@ def skip_reasons(
     """Return why a group is skipped; empty if it is not."""
     if not group.is_healthy:
         return (NOT_READY,)
-    if group.is_backed_off and template is not None:
+    if group.is_backed_off:
         return (BACKED_OFF,)
     if group.status.target >= group.status.max_size:
         return (AT_MAXIMUM,)

@@ -32,6 +32,11 @@ def test_a_failed_loop_reports_its_error_and_the_pods() -> None:
     assert scaling["pods"]["shop/web"]["outcomes"][0]["outcome"] == "considered"
 
 
+def test_the_backoff_of_a_group_without_a_template_is_its_reason() -> None:
+    scaling = autoscale([status(group(), group("empty", target=0, scale_up="Backoff")), node(), pod("web", cpu="8")])
+    assert list(scaling["groups"]["empty"]["skipped"]) == ["in backoff after failed scale-up"]
+
+
 @pytest.mark.parametrize("release", ["1.28", "1.34", "1.36"])
 def test_an_empty_group_whose_template_only_the_cloud_knows_is_no_failure(release: str) -> None:
     """The autoscaler reads the template of such a group from the cloud, for its limits as well."""
