@@ -199,7 +199,9 @@ def _node_affinity_mismatch(finding: findings.NodeAffinityMismatch) -> Words:
         case _:
             text, label = f"{_none_of(number)} {_matches(number)}", "term"
     facts = (Fact(label="term", items=(finding.error,)),) if finding.error else term_facts(finding.terms, label)
-    return Words(headline=text, facts=facts, brief=term_brief(finding.terms))
+    unmet = [it for it in finding.terms[0].requirements if not it.matched] if number == 1 else []
+    general = f"{text}: {requirement_text(unmet[0])}" if unmet else ""
+    return Words(headline=text, facts=facts, brief=term_brief(finding.terms), general=general)
 
 
 def _none_of(terms_count: int) -> str:
