@@ -10,6 +10,9 @@ from msgspec import Struct
 from kschedx.kube.escaping import visible as visible
 from kschedx.kube.quantity import Unit, format_quantities
 
+DOCUMENTATION = "https://kschedx.github.io/kschedx/"
+"""The address at which `docs/` is published, as in `docs/mkdocs.yml`."""
+
 # Numbers for readers: quantities in one unit, separated thousands, singular and plural.
 
 _MEBI, _GIBI = 2**20, 2**30

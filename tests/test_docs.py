@@ -17,7 +17,8 @@ import kschedx
 from kschedx.controllers.states import STATES
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.simulation import Simulation
-from kschedx.words.reasons import DOCUMENTATION, reasons
+from kschedx.wording import DOCUMENTATION
+from kschedx.words.reasons import reasons
 from tests.command import ROOT
 from tests.conftest import Golden
 

@@ -21,6 +21,7 @@ from kschedx.cli.options import (
 )
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, cluster_after_changes, shard_of
+from kschedx.cli.streams import print_note
 from kschedx.errors import ConfigError, InputError, Place
 from kschedx.kube.selectors import parse_label_query
 from kschedx.kube.types import Pod
@@ -113,7 +114,7 @@ def _print_missing_profiles(before: Setup, after: Setup) -> None:
     if missing and len(after.profiles) == 1:
         only = after.profiles[0].scheduler_name
         left = f"{after.name} has no profile for {', '.join(missing)}, whose pods it would leave Pending"
-        connection.print_note(f"{left}; {only} is compared instead")
+        print_note(f"{left}; {only} is compared instead")
 
 
 _MOST_REPACKED = 5_000  # how many running pods are rescheduled by default

@@ -23,7 +23,7 @@ from kschedx.cli.connection import Connection, LoadedCluster
 from kschedx.cli.options import CHANGES, CONNECTION, OPTIONS, OptionGroup
 from kschedx.cli.output import Answer, cited_inputs, show
 from kschedx.cli.streams import print_note
-from kschedx.errors import ConfigError, InputError, closest, nearest
+from kschedx.errors import ConfigError, InputError, NotReadError, closest, nearest
 from kschedx.kube.escaping import repeat_options
 from kschedx.patterns import lazy_pattern
 
@@ -232,12 +232,18 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         return self._apply_options(reached)
 
     def read_to_decide(
-        self, *, whole: bool = False, on_demand: bool = False, needs_nodes: bool = True
+        self,
+        *,
+        whole: bool = False,
+        on_demand: bool = False,
+        needs_nodes: bool = True,
+        or_namespace: str | None = None,
     ) -> LoadedCluster:
         """Read a cluster as `read` does, and require its nodes. Wrong options are reported before anything is read.
         Without `needs_nodes`, a dump may hold pods alone.
 
-        Raises `UndecidableError` if listing nodes or pods is forbidden.
+        If listing nodes or pods is forbidden, what may be listed of the namespace `or_namespace` is read (empty for the
+        default one). Raises `UndecidableError` if it is None, or if that has no pods.
         """
         from kschedx.explain.missing_kinds import require_nodes_and_pods
         from kschedx.loading import refuse_without_nodes
@@ -252,7 +258,19 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
             on_demand=on_demand,
         )
         snapshot = reached.snapshot
-        require_nodes_and_pods(snapshot)
+        try:
+            require_nodes_and_pods(snapshot)
+        except NotReadError:
+            missing = snapshot.source.missing
+            if or_namespace is not None and "Pod" in missing and not self._cluster_paths:
+                reached = self.read(namespace=or_namespace or self.namespace or reached.namespace)
+                own = replace(
+                    reached.snapshot.source, missing={**reached.snapshot.source.missing, "Pod": missing["Pod"]}
+                )
+                reached = replace(reached, snapshot=replace(reached.snapshot, source=own))
+            if or_namespace is None or not len(reached.snapshot.pods):
+                raise
+            return self._apply_options(reached)
         if needs_nodes or not snapshot.source.is_dump:
             refuse_without_nodes(snapshot)
         connection.freeze_loaded_objects()

@@ -58,12 +58,15 @@ Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 undeci
 
 
 def why(wanted: WhyArguments, *, question: Question) -> Answer | int:
+    from kschedx.inquiry.target import namespace_of_pods
+
     wanted = wanted.with_names()
     wanted.check(question)
     if not wanted.interactive:
         is_about_cluster = len(wanted.names) == 1 or wanted.is_many
         needs_nodes = bool(wanted.files) or not is_about_cluster
-        return _answer(question, wanted, partial(question.read_to_decide, needs_nodes=needs_nodes))
+        own = None if wanted.files or wanted.watch else namespace_of_pods(wanted.names)
+        return _answer(question, wanted, partial(question.read_to_decide, needs_nodes=needs_nodes, or_namespace=own))
     with needs("interactive"):
         from kschedx.cli.interactive import browse
     if question.snapshot and "-" not in question.snapshot:

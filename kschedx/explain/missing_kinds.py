@@ -34,21 +34,23 @@ from kschedx.plugins.node_volume_limits.attachments import is_counted, where_unl
 from kschedx.plugins.volume_binding.plugin import REASON_NO_VOLUME, REASON_UNBOUND_IMMEDIATE
 from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import MissingCause, Snapshot, Source
-from kschedx.wording import count, list_names, with_article
+from kschedx.wording import DOCUMENTATION, count, list_names, with_article
 
+_MANY = 9  # forbidden kinds, too many for a command to name
 # Kinds that a snapshot could not read: which answers depend on them, and how to make them readable. A kind that the API
 # server does not serve has no objects. A forbidden kind may have any.
 
 
-def require_nodes_and_pods(snapshot: Snapshot) -> None:
+def require_nodes_and_pods(snapshot: Snapshot, pod: Pod | None = None) -> None:
     """Raise `NotReadError` for a snapshot without nodes or pods."""
     for kind in ("Node", "Pod"):
         if kind in snapshot.source.missing:
-            refuse(snapshot, kind, KINDS[kind].leaves)
+            refuse(snapshot, kind, KINDS[kind].leaves, pod)
 
 
 def require_nodes(snapshot: Snapshot, pod: Pod) -> None:
-    """Raise `NotReadError` for a dump that holds pods and no nodes."""
+    """Raise `NotReadError` for pods without nodes."""
+    require_nodes_and_pods(snapshot, pod)
     if not snapshot.cluster.nodes and snapshot.source.is_dump and not snapshot.source.is_complete("Node"):
         _refuse_dump(["Node"] if snapshot.source.kinds.get("Pod") else ["Pod", "Node"], "where the pod fits", pod.key)
 
@@ -107,14 +109,14 @@ def require_for_decision(cycle: Cycle) -> None:
 
 def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -> NoReturn:
     """Raise the `NotReadError` with the kind and the command that reads it."""
-    name = READ_LIVE[kind].resource
-    about = pod.key if pod else ""
+    name, about = READ_LIVE[kind].resource, pod.key if pod else ""
     if snapshot.source.missing[kind] is MissingCause.ABSENT:
         raise NotReadError(about, leaves, f"the API server serves no {name}")
     others = [READ_LIVE[other].resource for other in _forbidden_kinds(snapshot) if other != kind]
     role = "kschedx" if others else f"kschedx-{kind.lower()}"
     besides = f", and so is listing {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
-    allow = f"kubectl create clusterrole {role} --verb=get,list --resource={','.join((name, *others))}"
+    create = f"kubectl create clusterrole {role} --verb=get,list --resource={','.join((name, *others))}"
+    allow = create if len(others) < _MANY else f"the ClusterRole of {DOCUMENTATION}reference/permissions.html"
     raise NotReadError(about, leaves, f"listing {name} is forbidden{besides}", f"{allow}, bound to you, allows it")
 
 

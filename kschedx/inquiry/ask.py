@@ -84,11 +84,21 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         except (NotAdmittedError, NotReadError) as error:
             if target.stored is not None:
                 raise
-            if isinstance(error, NotAdmittedError) and (pending := self._pending_member(target)) is not None:
-                answer = self.answer(pending, [pending])
-                text = f"the API server would refuse another pod of {title(target.workload or {})}: {error.message}"
-                return replace(answer, first_notes=(*answer.first_notes, note("next-refused", text)))
-            return self.refused(target, error)
+            return self._answer_of_pending(target, error) or self.refused(target, error)
+
+    def _answer_of_pending(self, target: PodInQuestion, error: NotAdmittedError | NotReadError) -> Explanation | None:
+        """Return the answer about a pending pod of a workload of which no other pod can be admitted; None without
+        one."""
+        if (pending := self._pending_member(target)) is None:
+            return None
+        try:
+            answer = self.answer(pending, [pending])
+        except NotReadError:
+            return None
+        if isinstance(error, NotReadError):
+            return answer
+        text = f"the API server would refuse another pod of {title(target.workload or {})}: {error.message}"
+        return replace(answer, first_notes=(*answer.first_notes, note("next-refused", text)))
 
     def _pending_member(self, target: PodInQuestion) -> PodInQuestion | None:
         """Return a pending pod of a workload of the cluster that has all of its pods; None for any other."""

@@ -125,7 +125,8 @@ def explain(
     except UndecidableError as error:
         if lifecycle is not None:
             return answer_with_fixes(subject, setup, lifecycle)
-        if subject.is_new or subject.snapshot.cluster.nodes or not isinstance(error, NotReadError):
+        is_read = bool(subject.snapshot.cluster.nodes) and not subject.snapshot.source.namespaces
+        if subject.is_new or is_read or not isinstance(error, NotReadError):
             raise
         event = recorded_event(subject.snapshot, subject.pod)
         return answer_without_cycle(

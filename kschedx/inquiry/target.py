@@ -121,6 +121,19 @@ def referred_kind(target: str) -> str | None:
     return None if referred is None else referred[0]
 
 
+def namespace_of_pods(targets: Iterable[str]) -> str | None:
+    """Return the namespace of pods and workloads, empty for the default one; None for other targets, and for several
+    namespaces."""
+    namespaces = set()
+    for target in targets:
+        kind, namespace, _ = _parse_reference(target, "") or ("Pod", target.rpartition("/")[0], "")
+        is_of_pods = kind == "Pod" or (kind in KINDS and bool(KINDS[kind].template))
+        if named_node(target) or not is_of_pods:
+            return None
+        namespaces.add(namespace)
+    return namespaces.pop() if len(namespaces) == 1 else None
+
+
 class _Reference(Struct, frozen=True, kw_only=True):
     """The object that a target names by its kind."""
 

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import Place
-from kschedx.wording import visible
-from kschedx.words.reasons import DOCUMENTATION, reason_page
+from kschedx.wording import DOCUMENTATION, visible
+from kschedx.words.reasons import reason_page
 
 
 class Result(StrEnum):

@@ -70,6 +70,8 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
         hidden |= {"bound-by-hand"}  # whether another scheduler has assigned it is not known
     if isinstance(lifecycle, states.RolloutStalled):
         hidden |= {"progress-deadline-exceeded"}
+    if isinstance(lifecycle, states.NotRead):
+        hidden |= {"recorded-event", "unread-kind", "orphans", "other-namespaces"}  # they are about a decision
     texts = (note.text for note in explanation.notes if note.id not in hidden)
     is_queued = isinstance(lifecycle, states.Suspended) and lifecycle.queue and explanation.is_run
     reasons = tuple(causes(lifecycle))

@@ -8,9 +8,9 @@ from functools import cache
 import msgspec
 from msgspec import Struct
 
+from kschedx.wording import DOCUMENTATION
+
 KUBERNETES_DOCS = "https://kubernetes.io/docs/"
-DOCUMENTATION = "https://kschedx.github.io/kschedx/"
-"""The address at which `docs/` is published, as in `docs/mkdocs.yml`."""
 
 
 class Reason(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -571,19 +571,62 @@ def forbid(api: FakeApiServer, *kinds: str) -> None:
         api.fail(path, failure(403, f"{kind} is forbidden"), forever=True)
 
 
-@pytest.mark.parametrize("kind", ["Node", "Pod"])
-def test_nodes_and_pods_are_required(kind: str, api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    forbid(api, kind)
-    line = error(why(tmp_path, url), code=3)
-    assert f"listing {KINDS[kind].plural} is forbidden" in line
-    assert f"--verb=get,list --resource={KINDS[kind].plural}" in line
+@pytest.mark.parametrize(
+    ("kind", "everywhere", "headline"),
+    [
+        ("Node", True, "? shop/web-0 is undecided: where a pod could go is not known"),
+        ("Pod", False, "? shop/web-0 is undecided: what is free on the nodes is not known"),
+        ("Pod", True, ""),
+    ],
+)
+def test_a_question_about_a_pod_needs_its_namespace_alone(
+    kind: str, everywhere: bool, headline: str, api: FakeApiServer, url: str, tmp_path: Path
+) -> None:
+    path = f"/{KINDS[kind].plural}" if everywhere else f"/api/v1/{KINDS[kind].plural}"
+    api.fail(path, failure(403, "forbidden"), forever=True)
+    for target in ("web-0", "shop/web-0", "pod/web-0"):
+        result = why(tmp_path, url, target)
+        assert (result.code, result.out.partition("\n")[0]) == (3, headline)
+        assert f"listing {KINDS[kind].plural} is forbidden" in result.out + result.err
+        assert f"--verb=get,list --resource={KINDS[kind].plural}" in result.out + result.err
+    assert f"listing {KINDS[kind].plural} is forbidden" in error(why(tmp_path, url, "node/node-a"), code=3)
 
 
-def test_one_error_names_all_forbidden_kinds(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_workload_whose_nodes_may_not_be_listed_has_the_event_of_its_pod(tmp_path: Path) -> None:
+    message = "0/3 nodes are available: 3 Insufficient cpu."
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
+    metadata = {"creationTimestamp": "2026-05-01T00:00:00Z", "ownerReferences": [owner]}
+    waits = pod("web-x", namespace="shop", metadata=metadata, labels={"app": "web"}, status={"conditions": [refused]})
+    replica_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "1"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]},
+        },
+        "status": {"replicas": 1, "observedGeneration": 1},
+    }
+    api = FakeApiServer([waits, replica_set])
+    forbid(api, "Node", "PriorityClass")
+    with served(api) as url:
+        result = why(tmp_path, url, "rs/web")
+    assert result.out.startswith("? shop/web-x is undecided: where a pod could go is not known\n")
+    assert f"event     {message}" in result.out
+
+
+def test_an_error_names_all_forbidden_kinds(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     forbid(api, "Node", "Service", "LimitRange")
-    line = error(why(tmp_path, url), code=3)
+    line = error(why(tmp_path, url, "--all-pending"), code=3)
     assert "listing nodes is forbidden, and so is listing 2 more kinds (kubectl create clusterrole kschedx" in line
     assert "--verb=get,list --resource=nodes,limitranges,services, bound to you" in line
+    forbid(api, *(kind for kind in LISTED if kind != "Pod"))
+    line = error(why(tmp_path, url, "--all-pending"), code=3)
+    assert line.endswith(
+        "(the ClusterRole of https://kschedx.github.io/kschedx/reference/permissions.html, bound to you, allows it)"
+    )
 
 
 @pytest.mark.parametrize("part", range(4))
