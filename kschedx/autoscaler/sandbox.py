@@ -19,7 +19,7 @@ from kschedx.framework.interface import CycleState, FilterPlugin, Room
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import binding_effects
 from kschedx.framework.status import Code, Status, Verdicts
-from kschedx.kube.devices import ResourceSlice
+from kschedx.kube.devices import ResourceClaim, ResourceSlice
 from kschedx.kube.types import Node, Pod
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
 from kschedx.releases.plugins import Trait, plugins_with
@@ -151,11 +151,17 @@ class Sandbox:
 
     def _allocate(self, row: int, node: ClusterRow) -> None:
         """Allocate the devices that a pod on a node gets."""
-        pod, devices = self.pod(row), self.snapshot.devices
-        if pod.spec.resource_claims or devices.provides_request(pod.spec):
+        pod = self.pod(row)
+        if pod.spec.resource_claims or self.snapshot.devices.provides_request(pod.spec):
             for effect in binding_effects(self._framework, pod, node):
-                devices = devices.with_claims(effect.devices)
-            self._become(self.snapshot.with_devices(devices))
+                self._change_claims(effect.devices)
+
+    def _change_claims(self, changed: Mapping[str, ResourceClaim | None]) -> None:
+        self._become(self.snapshot.with_devices(self.snapshot.devices.with_claims(changed)))
+
+    def release(self, pods: IntArray) -> None:
+        """Release the devices of pods."""
+        self._change_claims(self.snapshot.devices.released_by({self.snapshot.pods.key(row) for row in pods.tolist()}))
 
     def add(self, new: AddedNode) -> ClusterRow:
         return self.bring((new,))[0].node
@@ -358,7 +364,12 @@ class _MovingSandbox(Sandbox):
             self._moving.revert(mark)
             self._catch_up()
 
+    def _change_claims(self, changed: Mapping[str, ResourceClaim | None]) -> None:
+        self._moving.set_device_claims(changed)
+
     def place_each(self, places: Mapping[int, ClusterRow]) -> None:
+        for row, node in places.items():
+            self._allocate(row, node)
         self._moving.place_many(np.array([*places]), np.array([*places.values()]))
 
     def leave(self, pods: IntArray) -> None:

@@ -534,6 +534,7 @@ class ScaleDown:
         self.flags = ScaleDownFlags.read(autoscaler.scale_down_flags)
         self._now = self._loop.state.now
         self._fates = _Fates(self._snapshot, self.flags, self._behaviour, self._now)
+        self._counts_devices = self._behaviour.devices_count or self.flags.counts_devices
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> ScaleDown:
@@ -554,7 +555,6 @@ class ScaleDown:
 
     @cached_property
     def _utilization(self) -> _UtilizationRule:
-        counts = self._behaviour.devices_count or self.flags.counts_devices
         return _UtilizationRule(
             pods=self._snapshot.pods,
             fates=self._fates,
@@ -562,7 +562,7 @@ class ScaleDown:
             options=request_options(self.autoscaler.release),
             gpu_label=gpu_label(self.autoscaler.flags.cloud_provider),
             gpu_resources=self._behaviour.gpu_resources,
-            devices=_NodeDevices.of(self._snapshot.devices) if counts else None,
+            devices=_NodeDevices.of(self._sandbox[0].snapshot.devices) if self._counts_devices else None,
         )
 
     @cached_property
@@ -708,7 +708,10 @@ class ScaleDown:
     def _empty(self, sandbox: Sandbox, row: ClusterRow) -> None:
         """Make the node as during its drain: without pods and cordoned; it counts as a domain only if the autoscaler
         counts it."""
-        sandbox.leave(sandbox.snapshot.pods.on_node(row))
+        pods = sandbox.snapshot.pods.on_node(row)
+        if self._counts_devices:
+            sandbox.release(pods)
+        sandbox.leave(pods)
         node = sandbox.node(row)
         closed = Taint(key=TO_BE_DELETED, value=str(self._now // _SECOND), effect="NoSchedule")
         labels = node.metadata.labels if self._behaviour.removed_nodes_stay_domains else {}

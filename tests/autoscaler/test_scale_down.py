@@ -20,6 +20,7 @@ from kschedx.explain.setup import Setup
 from kschedx.snapshot.columns import ClusterRow
 from tests.builders import Manifest, node, pod
 from tests.command import kschedx as command
+from tests.device_builders import allocated, device, device_class, resource_slice
 
 STATUS = """
 time: 2026-06-20 12:00:00 +0000 UTC
@@ -450,6 +451,14 @@ def test_allocated_devices_are_the_utilization_of_a_node(
     assert (answer.utilization and answer.utilization.share) == share
     assert ("UnexpectedError" in reasons(answer)) == (share is None)
     assert ("NotUnderutilized" in reasons(answer)) == (share == 0.75)
+
+
+@pytest.mark.parametrize(("version", "places"), [("1.36", {"default/web": "b"}), ("1.34", {})])
+def test_a_pod_that_moves_gets_devices_of_its_new_node(version: str, places: Mapping[str, str]) -> None:
+    web = running_pod("web", namespace="default", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
+    devices = (device_class(), resource_slice("a", device("g0")), resource_slice("b", device("g0")))
+    used = allocated("gpu", "a", "g0", reserved_for=["web"])
+    assert removal_of(cluster(*TWO_NODES, web, *devices, used), version=version).places == places
 
 
 def test_an_unhealthy_cluster_keeps_all_nodes() -> None:
