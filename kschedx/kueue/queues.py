@@ -412,7 +412,7 @@ class Cache:
         self._marks[job.key] = job.mark
         self.mark ^= job.mark
         _add(node, job.usage)
-        self._use(job.topology_usage, 1, overlapping=True)
+        self._use(job.topology_usage, 1)
 
     def release(self, job: Job, name: str) -> None:
         """Release the quota of a Workload, before its admission is cleared."""
@@ -420,16 +420,16 @@ class Cache:
             return
         self.mark ^= self._marks.pop(job.key)
         _remove(self.tree.queues[name], job.usage)
-        self._use(job.topology_usage, -1, overlapping=True)
+        self._use(job.topology_usage, -1)
 
-    def _use(self, usage: TopologyUsage, sign: int, *, overlapping: bool) -> None:
-        """All flavors whose topology ends with hosts share them; a trial changes only its own flavor."""
+    def _use(self, usage: TopologyUsage, sign: int, *, trial: QueueNode | None = None) -> None:
+        """All flavors whose topology ends with hosts share them; a trial changes only the queue's own flavors."""
         for flavor, domains in usage.items():
             own = self.topologies.get(flavor)
-            if own is None:
+            if own is None or (trial is not None and flavor not in trial.queue.flavors):
                 continue
             touched = [own]
-            if overlapping and own.is_by_host and self.settings.enabled("TASHandleOverlappingFlavors"):
+            if trial is None and own.is_by_host and self.settings.enabled("TASHandleOverlappingFlavors"):
                 touched = [topology for topology in self.topologies.values() if topology.is_by_host]
             for tree in touched:
                 for domain in domains:
@@ -453,11 +453,11 @@ class Cache:
 
     def add_usage(self, node: QueueNode, usage: Usage, topology: TopologyUsage) -> None:
         _add(node, usage)
-        self._use(topology, 1, overlapping=False)
+        self._use(topology, 1, trial=node)
 
     def remove_usage(self, node: QueueNode, usage: Usage, topology: TopologyUsage) -> None:
         _remove(node, usage)
-        self._use(topology, -1, overlapping=False)
+        self._use(topology, -1, trial=node)
 
     def queue_of(self, job: Job) -> QueueNode:
         assert job.admission is not None

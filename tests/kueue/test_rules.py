@@ -36,6 +36,7 @@ RACKS = [
     {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": LEVELS}},
     flavor("f", topologyName="t", nodeLabels={"pool": "gpu"}),
 ]
+HOSTS = {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": [{"nodeLabel": HOST}]}}
 ASSIGNMENT_TO_N = [{"individual": {"roots": ["n"]}}]
 
 QUEUE = [queue("q"), local("q")]
@@ -471,25 +472,38 @@ def ready_node(name: str, rack: str) -> Json:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": ready}
 
 
+def placed(manifest: Json) -> Json:
+    """Place the Workload, which has quota, on host `n`."""
+    slices = [{"domainCount": 1, "podCounts": {"universal": 1}, "valuesPerLevel": ASSIGNMENT_TO_N}]
+    assignment = {"levels": [HOST], "slices": slices}
+    manifest["status"]["admission"]["podSetAssignments"][0]["topologyAssignment"] = assignment
+    return manifest
+
+
+def test_no_victim_frees_hosts_of_a_flavor_that_its_queue_lost() -> None:
+    target = workload("a", cpu="2", minute=1)
+    target["spec"]["podSets"][0]["topologyRequest"] = {"required": HOST}
+    queues = [
+        queue("q", quota("f", "2"), cohortName="c", preemption=RECLAIM),
+        queue("r", quota("g", "4"), cohortName="c"),
+    ]
+    victim = placed(workload("v", "r", cpu="2", reserved_flavor="f"))
+    others = [HOSTS, RACKS[1], flavor("g"), ready_node("n", "r1"), *queues, local("q"), local("r")]
+    assert outcomes(admit(*others, victim, target)) == [("a", "Waiting")]
+
+
 @pytest.mark.parametrize("annotation", ["podset-required-topology", "podset-slice-required-topology-constraints"])
 def test_pods_in_a_topology_are_counted_once(annotation: str) -> None:
     """Their Workload holds their resources; other pods on the node reduce the free capacity."""
-    meta = {"name": "t"}
-    topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": meta, "spec": {"levels": [{"nodeLabel": HOST}]}}
     host: Json = node("n", labels={HOST: "n"}, allocatable={"cpu": "4", "pods": "10"})
     ready = host | {"status": host["status"] | {"conditions": [{"type": "Ready", "status": "True"}]}}
-    reserved = workload("z", cpu="2", reserved_flavor="f")
-    assignment = {
-        "levels": [HOST],
-        "slices": [{"domainCount": 1, "podCounts": {"universal": 1}, "valuesPerLevel": ASSIGNMENT_TO_N}],
-    }
-    reserved["status"]["admission"]["podSetAssignments"][0]["topologyAssignment"] = assignment
+    reserved = placed(workload("z", cpu="2", reserved_flavor="f"))
     annotations = {"kueue.x-k8s.io/workload": "z", f"kueue.x-k8s.io/{annotation}": HOST}
     containers = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}}]
     running = pod("z-0", namespace="ml", on="n", metadata={"annotations": annotations}, containers=containers)
     target = workload("a", cpu="2")
     target["spec"]["podSets"][0]["topologyRequest"] = {"required": HOST}
-    objects = (flavor("f", topologyName="t"), topology, queue("q"), local("q"), reserved, target, ready)
+    objects = (flavor("f", topologyName="t"), HOSTS, queue("q"), local("q"), reserved, target, ready)
     assert outcomes(admit(*objects, running)) == [("a", "Admitted")]
     other = pod("daemon", namespace="ml", on="n", containers=containers)
     assert outcomes(admit(*objects, running, other)) == [("a", "Waiting")]
