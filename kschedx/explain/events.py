@@ -114,6 +114,8 @@ _LONGEST_OUTPUT = 1 << 20  # the maximum characters of a command's output
 _MOST_WRAPPED = 12  # the number of lines of a wrapped message
 _ROW = lazy_pattern(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
 """An empty line, or the next row of `kubectl get events` or `kubectl describe`."""
+_FOLD = lazy_pattern(r"(?<=preemption:) ?\r?\n {1,99}(?=\d{1,9}/)|(?<=\.) ?\r?\n {1,99}(?=preemption:)")
+"""A line break of YAML where both halves of a message look whole."""
 _DOUBLE_QUOTED = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
 _SINGLE_QUOTED = lazy_pattern(r"'((?:[^']|'')*)'")
 _HEAD = lazy_pattern(r"(\d{1,9})/(\d{1,9}) nodes (?:are )?(?:un)?available:?\s*")
@@ -168,7 +170,8 @@ def events_in(text: str) -> list[Event]:
     """Return the distinct events in a text of several lines, such as the output of `kubectl describe pod`; any other
     text is one event. Lines may be wrapped, and messages quoted as in JSON, YAML, and logs. Empty if nothing is
     known."""
-    lines = text[:_LONGEST_OUTPUT].splitlines() if _OLDEST.search(text) is None else []
+    text = _FOLD.sub(" ", text[:_LONGEST_OUTPUT])
+    lines = text.splitlines() if _OLDEST.search(text) is None else []
     known = [*_events_in_lines(lines)] if len(lines) > 1 else []
     if not known and (event := _read(text)).is_known:
         known = [event]
@@ -297,7 +300,7 @@ def _parts(stage: Stage, text: str) -> Iterator[EventPart]:
 
 
 def _part(stage: Stage, count: int | None, text: str) -> EventPart:
-    text = text.strip().rstrip(".")
+    text = text.strip().removesuffix(".'").rstrip(".")  # of a quoted message
     for pattern, plugin, reason in _patterns() if len(text) <= _LONGEST_REASON else ():
         match = pattern.fullmatch(text)
         if match:

@@ -582,6 +582,13 @@ def test_an_event_is_read_in_every_pasted_form(pasted: str) -> None:
     assert event.texts == parse(FITS_NONE).texts
 
 
+@pytest.mark.parametrize("fold", [" preemption:\n      0/2", "\n      preemption: 0/2"])
+def test_yaml_may_fold_a_message_at_its_preemption(fold: str) -> None:
+    whole = "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Insufficient cpu."
+    [event] = events_in(f"message: '{whole.replace(' preemption: 0/2', fold)}'\nreason: Unschedulable")
+    assert event.texts == parse(whole).texts
+
+
 def test_wrapped_events_end_at_the_next_row() -> None:
     rows = (
         "Warning  FailedScheduling   4m  default-scheduler   0/2 nodes are available: 2 Insufficient\n"
