@@ -4,6 +4,7 @@ ordinal, refused, or missing in the dump."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -39,6 +40,7 @@ from kschedx.controllers.workloads import (
     member_rows,
     ordinal_of,
     parallel_replicas,
+    replica_sets,
     replica_sets_of,
     stays_terminating,
     unfulfilled_seconds,
@@ -415,35 +417,32 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
     the events."""
     rows = member_rows(snapshot, workload)
     replicas = 1 if controller.spec.replicas is None else controller.spec.replicas
-    own = _failure(controller.status.conditions)
+    own, source = _failure(controller.status.conditions), f"condition ReplicaFailure of {workload.title}"
+    refused = partial(refusal_state, workload.reference, recorded=snapshot, is_workload=True)
+    sets = [(metadata, stored_controller(raw)) for metadata, raw in replica_sets_of(snapshot, workload)]
+    counts = {
+        metadata.name: sum(is_controlled_by(snapshot, row, metadata.name) for row in rows) for metadata, _ in sets
+    }
+    names = [map_at(item, "metadata").get("name") for item in replica_sets(snapshot, workload)[:1]]
+    newest = [item for item in sets if item[0].name in names and item[1].spec.replicas]
+    for metadata, replica_set in newest:  # that no pod of an earlier template is created does not matter
+        own = own if counts[metadata.name] < (replica_set.spec.replicas or 0) else None
     condition = own if len(rows) < replicas else None
-    source = f"condition ReplicaFailure of {workload.title}"
-    if condition is None:
-        for metadata, raw in replica_sets_of(snapshot, workload):
-            replica_set = stored_controller(raw)
-            number = sum(is_controlled_by(snapshot, row, metadata.name) for row in rows)
-            if number < (replica_set.spec.replicas or 0):
-                condition = _failure(replica_set.status.conditions) or own
-                event = snapshot.failed_create("ReplicaSet", metadata)
-                if condition is None and event is not None and rows and not number:  # a rollout without a new pod
-                    return refusal_state(
-                        workload.reference, event.message, recorded=snapshot, is_workload=True, has_pods=True
-                    )
-            if condition is not None:  # also for a pod that a rollout adds, although there are enough old pods
-                if condition is not own:
-                    source = f"condition ReplicaFailure of ReplicaSet {workload.namespace}/{metadata.name}"
-                break
+    for metadata, replica_set in () if condition is not None else newest or sets:
+        number = counts[metadata.name]
+        if number < (replica_set.spec.replicas or 0):
+            condition = _failure(replica_set.status.conditions) or own
+            event = snapshot.failed_create("ReplicaSet", metadata)
+            if condition is None and event is not None and rows and not number:  # a rollout without a new pod
+                return refused(event.message, has_pods=True)
+        if condition is not None:  # also for a pod that a rollout adds, although there are enough old pods
+            if condition is not own:
+                source = f"condition ReplicaFailure of ReplicaSet {workload.namespace}/{metadata.name}"
+            break
     if condition is None:
         return None
-    return refusal_state(
-        workload.reference,
-        condition.message,
-        recorded=snapshot,
-        source=source,
-        is_workload=True,
-        has_pods=bool(rows),
-        numbers=states.share_of(len(rows), replicas),
-    )
+    numbers = states.share_of(len(rows), replicas)
+    return refused(condition.message, source=source, has_pods=bool(rows), numbers=numbers)
 
 
 def _failure(conditions: Sequence[Condition]) -> Condition | None:

@@ -847,6 +847,21 @@ def test_a_completed_rollout_does_not_end_its_workload(
     assert (result.code, result.out.startswith(headline)) == (code, True), result.out
 
 
+def test_a_refusal_of_pods_of_an_earlier_template_is_past(tmp_path: Path) -> None:
+    def replica_set(number: int, wanted: int, **status: object) -> Manifest:
+        metadata = {"annotations": {"deployment.kubernetes.io/revision": str(number)}, **owned("Deployment", "web")}
+        return {**workload("ReplicaSet", f"web-{number}", metadata=metadata, replicas=wanted), "status": status}
+
+    failure = {"type": "ReplicaFailure", "status": "True", "message": 'pods "web-1-x" is forbidden: no'}
+    deployment = {**workload("Deployment", replicas=2), "status": {"observedGeneration": 2, "conditions": [failure]}}
+    sets = [replica_set(1, 2, conditions=[failure]), replica_set(2, 1, replicas=1)]
+    refused = why(tmp_path, "deploy/web", deployment, *sets)
+    assert refused.out.startswith("✗ default/deploy/web gets no pods: the API server refuses them")
+    waits = pod("web-2-x", metadata=owned("ReplicaSet", "web-2"), nodeSelector={"disk": "ssd"})
+    result = why(tmp_path, "deploy/web", deployment, *sets, waits)
+    assert "default/web-2-x is unschedulable" in result.out
+
+
 OBSERVED: Manifest = {**workload("Deployment", "other"), "status": {"observedGeneration": 1}}
 RUNS = pod("web-1-x", on="n", metadata=owned("ReplicaSet", "web-1"), status={"phase": "Running"})
 OF_WEB: Manifest = {
