@@ -150,9 +150,9 @@ class Sandbox:
         self._become(replace(self.snapshot, pods=pods, _tables={}))
 
     def _allocate(self, row: int, node: ClusterRow) -> None:
-        """Allocate the devices that a pod on a node gets."""
+        """Allocate devices to the claims of a pod on a node; the autoscaler does not for extended resources."""
         pod = self.pod(row)
-        if pod.spec.resource_claims or self.snapshot.devices.provides_request(pod.spec):
+        if pod.spec.resource_claims:
             for effect in binding_effects(self._framework, pod, node):
                 self._change_claims(effect.devices)
 

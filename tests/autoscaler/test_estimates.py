@@ -9,7 +9,8 @@ from kschedx.autoscaler.loop import Loop, best_for_fast_path
 from kschedx.autoscaler.run import loop_document
 from kschedx.snapshot.snapshot import Snapshot
 from tests.autoscaler.loops import Json, cases, state_of
-from tests.autoscaler.single_group import autoscale, device_cluster, group, node, pod, status
+from tests.autoscaler.single_group import autoscale, device_cluster, group, node, outcome, pod, status
+from tests.device_builders import device, device_class, resource_slice
 
 
 @pytest.mark.sample(4)
@@ -40,6 +41,16 @@ def test_a_pod_with_anti_affinity_to_another_gets_its_own_new_node() -> None:
 def test_new_nodes_have_devices_like_those_of_the_example(release: str, nodes: list[int]) -> None:
     """The node has devices for two of five pods, and so has each new node."""
     assert [option["nodes"] for option in autoscale(device_cluster(), release=release)["options"]] == nodes
+
+
+def test_devices_of_extended_resources_are_not_used_up() -> None:
+    """The autoscaler allocates devices to claims alone."""
+    amounts = {"example.com/gpu": "1"}
+    containers = [{"name": "c", "resources": {"requests": amounts, "limits": amounts}}]
+    pods = [pod(name, containers=containers) for name in ("a", "b")]
+    devices = [device_class(resource="example.com/gpu"), resource_slice("workers-0", device("d0"))]
+    document = autoscale([status(group()), node(), *devices, *pods])
+    assert [outcome(document, name) for name in ("a", "b")] == ["schedulable", "schedulable"]
 
 
 def test_the_fast_path_is_for_pods_with_anti_affinity_to_replicas() -> None:
