@@ -310,7 +310,7 @@ def serve(clusters: KnownClusters, *, limit: float, port: int | None) -> None:
     try:
         mcp_server = server(answers)
         if port is None:
-            for name in ("SIGTERM", "SIGHUP"):
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
                 if hasattr(signal, name):
                     signal.signal(getattr(signal, name), ended)
             anyio.run(_serve_standard_streams, mcp_server)
