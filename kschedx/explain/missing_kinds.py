@@ -36,9 +36,10 @@ from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import MissingCause, Snapshot, Source
 from kschedx.wording import DOCUMENTATION, count, list_names, with_article
 
-_MANY = 9  # forbidden kinds, too many for a command to name
 # Kinds that a snapshot could not read: which answers depend on them, and how to make them readable. A kind that the API
 # server does not serve has no objects. A forbidden kind may have any.
+
+_MANY = 9  # forbidden kinds, too many for a command to name
 
 
 def require_nodes_and_pods(snapshot: Snapshot, pod: Pod | None = None) -> None:
@@ -199,11 +200,8 @@ def _matters(kind: str, cycle: Cycle) -> bool:
 
 
 def _forbidden_kinds(snapshot: Snapshot) -> list[str]:
-    return [
-        kind
-        for kind, cause in snapshot.source.missing.items()
-        if cause is MissingCause.FORBIDDEN and kind in READ_LIVE and not READ_LIVE[kind].is_on_demand
-    ]
+    read = {kind for kind, row in READ_LIVE.items() if not row.is_on_demand}
+    return [kind for kind, cause in snapshot.source.missing.items() if cause is MissingCause.FORBIDDEN and kind in read]
 
 
 # --- when a kind affects the result
