@@ -448,8 +448,11 @@ def _event_notes(cycle: Cycle) -> Iterator[Note]:
         chosen = (cycle.all_nodes.cluster.nodes[row] for row in cycle.choice)
         if not ours and (joined := joined_later(chosen, whole)):
             different = (f"kschedx finds a node: {list_names(joined, _SHOWN_OBJECTS)} joined after the event",)
-        elif not ours and any(it.kind is UnevaluatedKind.OBJECTS for it in cycle.unevaluated):
-            different = ("kschedx finds a node without what the dump lacks",)
+        elif not ours and (left_out := [it for it in cycle.unevaluated if it.kind is UnevaluatedKind.OBJECTS]):
+            readers = {plugin for unevaluated in left_out for plugin in unevaluated.where}
+            reasons = {part.reason for part in parse(event.message).parts if part.plugin in readers and part.reason}
+            about = f"; about its cause: kschedx reason {reasons.pop()}" if len(reasons) == 1 else ""
+            different = (f"kschedx finds a node without what the dump lacks{about}",)
         differs = f"differs: {'; '.join(different)}" if different else "is the same"
         when = {"count": event.count, "last_seen": event.last_seen} if event.last_seen else {}
         yield note(

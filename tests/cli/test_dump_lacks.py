@@ -139,6 +139,7 @@ def test_an_event_about_nodes_proves_that_the_claim_exists(tmp_path: Path, messa
     assert result.code == code
     assert message in result.out
     assert ("create claim" in result.out) == (code == 1)
+    assert ("about its cause: kschedx reason volume-node-affinity-mismatch" in result.out) == (code == 3)
     many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
     fits = kschedx("fit", "db-0", "-s", "cluster.json", cwd=tmp_path, columns=400)
     assert (many.code, fits.code) == (code, code)
