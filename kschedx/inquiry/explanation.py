@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,12 +21,13 @@ from kschedx.controllers.states import (
     row_of,
     state_document,
 )
+from kschedx.errors import UndecidableError
 from kschedx.explain.cycle_notes import RECORDED
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.kubelet import bound_by_hand
 from kschedx.explain.notes import AFTER_CHANGES, TRIED, Note, RunsAlready, note
-from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.autoscalers import autoscaler_document, scalings_of
 from kschedx.kube.documents import Document, part_of, to_json
@@ -319,7 +321,18 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         # the pod's message is from another scheduler, or what the dump lacks explains it
         if self.holding.scheduler is not None or is_partial:
             of_cycle = tuple(each for each in of_cycle if each.id != RECORDED)
-        return (*self.first_notes, *self._shared_claims(), *of_cycle)
+        return (*self.first_notes, *self._own_rejection(), *self._shared_claims(), *of_cycle)
+
+    def _own_rejection(self) -> Iterator[Note]:
+        """Yield what kube-scheduler would report if it finds no node for a pod of another scheduler: most others have
+        its filters."""
+        is_of_other = any(each.kind is UnevaluatedKind.SCHEDULER for each in self.cycle.unevaluated)
+        if not is_of_other or self.is_run or not self.cycle.snapshot.cluster.nodes:
+            return
+        with contextlib.suppress(UndecidableError):
+            message = self.scheduler.schedule(self.cycle.pod, self.scheduler.config.profiles[0]).message
+            if message:
+                yield note("own-rejection", f"kube-scheduler would report: {message.partition(' preemption: ')[0]}")
 
     def _shared_claims(self) -> Iterator[Note]:
         """Yield the claims for one node that replicas on several nodes share, which kube-scheduler does not compare."""

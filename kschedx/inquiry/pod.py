@@ -110,8 +110,7 @@ def explain(
     if is_of_other:
         name = subject.pod.spec.scheduler_name
         decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
-        rejected = replace(subject, notes=(*subject.notes, *_own_rejection(subject, setup)))
-        return _without_cycle(rejected, setup, Outcome.UNDECIDED, decides)
+        return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
     if unknown is not None:
         first = with_first_profile(subject, setup, unknown)
         # a pod that is schedulable with this profile may be rejected by the filters of the other one
@@ -398,18 +397,6 @@ def _is_of_another(subject: Subject, setup: Setup) -> bool:
     if setup.forced_profile is not None or name in setup.scheduler_names:
         return False
     return name in known_schedulers()
-
-
-def _own_rejection(subject: Subject, setup: Setup) -> Iterator[Note]:
-    """Yield a note if kube-scheduler finds no node for a pod of another scheduler: most others have its filters."""
-    if not subject.snapshot.cluster.nodes:
-        return
-    try:
-        message = setup.scheduler_on(subject.snapshot).schedule(subject.pod, setup.profiles[0]).message
-    except UndecidableError:
-        return
-    if message:
-        yield note("own-rejection", f"kube-scheduler would report: {message.partition(' preemption: ')[0]}")
 
 
 def with_first_profile(subject: Subject, setup: Setup, unknown: states.NoScheduler) -> tuple[Subject, Setup] | None:
