@@ -541,11 +541,11 @@ def _is_helm_test(manifest: Json) -> bool:
 
 
 def _give_names(documents: Sequence[ManifestDocument]) -> None:
-    """Name the workloads that only have generateName, as the API server does."""
+    """Name the pods and workloads that only have generateName, as the API server does."""
     names = {key_of(document.value) for document in documents}
     for manifest in (document.value for document in documents):
         metadata = manifest.get("metadata")
-        if manifest.get("kind") not in MAKING_PODS or not isinstance(metadata, dict) or "name" in metadata:
+        if manifest.get("kind") not in (*MAKING_PODS, "Pod") or not isinstance(metadata, dict) or "name" in metadata:
             continue
         base = str(metadata.get("generateName") or "").rstrip("-.")
         for number in itertools.count() if base else ():

@@ -206,8 +206,11 @@ def _change_text(change: Change, manifest: Manifest) -> str:
     if change.delete:
         return shell_comment(f"leave {named} out of the manifests")
     changed = _patched_manifest(change, lambda _: manifest) if change.create is None else change.create
-    metadata = changed.get("metadata")
-    is_named = isinstance(metadata, Mapping) and bool(metadata.get("name"))
+    metadata = map_at(changed, "metadata")
+    base = str(metadata.get("generateName") or "").rstrip("-.")
+    is_named = not (base and str(metadata.get("name") or "").startswith(f"{base}-new"))
+    if not is_named:  # the name is what the API server would generate
+        changed = {**changed, "metadata": {key: value for key, value in metadata.items() if key != "name"}}
     verb = "apply --server-side" if is_named else "create"
     why = shell_comment(f"{named} is not in the cluster in this form: this is the whole manifest")
     return f"{why}\nkubectl {verb} {_here(_sendable_manifest(changed))}"

@@ -57,6 +57,14 @@ def test_changes_are_applied_in_their_order(cluster: Path) -> None:
     assert "after     scale deploy/web=8 · drain node-1 · scale deploy/web=9" in mixed.out
 
 
+def test_pods_without_a_name_of_their_own_are_applied(cluster: Path, tmp_path: Path) -> None:
+    items = [{**small_pod("", cpu), "metadata": {"generateName": "task-"}} for cpu in ("1", "99")]
+    (tmp_path / "new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    result = run_why(cluster, "simulate", "--apply", str(tmp_path / "new.json"), "-o", "json")
+    document = json.loads(result.out)
+    assert ("shop/task-new" in document["placed"], "shop/task-new1" in document["pending"]) == (True, True)
+
+
 def test_why_explains_replicas_that_a_change_creates(cluster: Path) -> None:
     result = run_why(cluster, "why", "deploy/batch", "--scale", "deploy/batch=30")
     assert (

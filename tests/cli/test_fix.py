@@ -370,7 +370,9 @@ def test_a_bare_pod_of_a_file(tmp_path: Path) -> None:
     bare: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me"}, "spec": {"containers": asks}}
     assert cpu_of(applied(of_file(tmp_path, bare))) == "2"
     generated = {**bare, "metadata": {"generateName": "me-"}}
-    assert "\nkubectl create -f - <<'EOF'\n" in of_file(tmp_path, generated)
+    script = of_file(tmp_path, generated)
+    assert "\nkubectl create -f - <<'EOF'\n" in script
+    assert "  generateName: me-\n  namespace: default\n" in script
 
 
 def test_the_template_of_a_custom_resource(tmp_path: Path) -> None:
