@@ -261,20 +261,25 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         try:
             require_nodes_and_pods(snapshot)
         except NotReadError:
-            missing = snapshot.source.missing
-            if or_namespace is not None and "Pod" in missing and not self._cluster_paths:
-                reached = self.read(namespace=or_namespace or self.namespace or reached.namespace)
-                own = replace(
-                    reached.snapshot.source, missing={**reached.snapshot.source.missing, "Pod": missing["Pod"]}
-                )
-                reached = replace(reached, snapshot=replace(reached.snapshot, source=own))
-            if or_namespace is None or not len(reached.snapshot.pods):
+            part = None if or_namespace is None else self._part(reached, or_namespace)
+            if part is None or not len(part.snapshot.pods):
                 raise
-            return self._apply_options(reached)
+            return part
         if needs_nodes or not snapshot.source.is_dump:
             refuse_without_nodes(snapshot)
         connection.freeze_loaded_objects()
         return self._apply_options(reached)
+
+    def _part(self, reached: LoadedCluster, namespace: str) -> LoadedCluster:
+        """Return the cluster, with the pods of a namespace if those of all may not be listed. Pods count as missing
+        nevertheless. Raises `InputError`."""
+        forbidden = reached.snapshot.source.missing.get("Pod")
+        if forbidden is None or self._cluster_paths:
+            return self._apply_options(reached)
+        part = self.read(namespace=namespace or self.namespace or reached.namespace)
+        source = part.snapshot.source
+        source = replace(source, missing={**source.missing, "Pod": forbidden})
+        return replace(part, snapshot=replace(part.snapshot, source=source))
 
     def _apply_options(self, reached: LoadedCluster) -> LoadedCluster:
         """Return the cluster with the namespace and the Kueue Configuration of the options. Raises `InputError`."""

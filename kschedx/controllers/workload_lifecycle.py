@@ -40,7 +40,6 @@ from kschedx.controllers.workloads import (
     member_rows,
     ordinal_of,
     parallel_replicas,
-    replica_sets,
     replica_sets_of,
     stays_terminating,
     unfulfilled_seconds,
@@ -67,6 +66,7 @@ from kschedx.kube.workloads import (
     is_foreign,
     kind_and_group,
     pinned_to,
+    revision,
 )
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
@@ -423,8 +423,7 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
     counts = {
         metadata.name: sum(is_controlled_by(snapshot, row, metadata.name) for row in rows) for metadata, _ in sets
     }
-    names = [map_at(item, "metadata").get("name") for item in replica_sets(snapshot, workload)[:1]]
-    newest = [item for item in sets if item[0].name in names and item[1].spec.replicas]
+    newest = [item for item in sorted(sets, key=lambda it: -revision(it[0].annotations))[:1] if item[1].spec.replicas]
     for metadata, replica_set in newest:  # that no pod of an earlier template is created does not matter
         own = own if counts[metadata.name] < (replica_set.spec.replicas or 0) else None
     condition = own if len(rows) < replicas else None

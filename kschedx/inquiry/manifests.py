@@ -40,6 +40,7 @@ from kschedx.kube.decoding import map_at, maps_at
 from kschedx.kube.documents import Json
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import api_version_of, kind_of, refuse_unknown
+from kschedx.kube.names import generated_name
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import (
     LOOKS_LIKE_A_PATCH,
@@ -547,9 +548,8 @@ def _give_names(documents: Sequence[ManifestDocument]) -> None:
         metadata = manifest.get("metadata")
         if manifest.get("kind") not in (*MAKING_PODS, "Pod") or not isinstance(metadata, dict) or "name" in metadata:
             continue
-        base = str(metadata.get("generateName") or "").rstrip("-.")
-        for number in itertools.count() if base else ():
-            metadata["name"] = f"{base}-new{number or ''}"
+        for number in itertools.count() if generated_name(metadata) else ():
+            metadata["name"] = generated_name(metadata, number)
             if key_of(manifest) not in names:
                 names.add(key_of(manifest))
                 break

@@ -214,6 +214,13 @@ def short_names(names: Sequence[str]) -> Mapping[str, str]:
 _ADDED = lazy_pattern("-new-[0-9]+$")
 
 
+def generated_name(metadata: Mapping[str, object], number: int = 0) -> str:
+    """Return a name for an object that only has generateName, as the API server would give it one; empty if it has none
+    either."""
+    base = str(metadata.get("generateName") or "").rstrip("-.")
+    return f"{base}-new{number or ''}" if base else ""
+
+
 def added_node_name(group: str, number: int) -> str:
     """Return a name for a node that an autoscaler adds."""
     return f"{group}-new-{number}"

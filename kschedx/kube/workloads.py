@@ -15,6 +15,7 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.quantity import parse_quantity
+from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     NodeSelector,
@@ -184,12 +185,12 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Jso
 
 def newest_first(replica_sets: Iterable[Json]) -> list[Json]:
     """Sort the ReplicaSets of a Deployment by their revisions."""
+    return sorted(replica_sets, key=lambda it: revision(map_at(it, "metadata", "annotations")), reverse=True)
 
-    def revision(replica_set: Json) -> int:
-        text = str(map_at(replica_set, "metadata", "annotations").get(REVISION) or "0")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
-    return sorted(replica_sets, key=revision, reverse=True)
+def revision(annotations: Mapping[str, object]) -> int:
+    """Return the revision of a ReplicaSet with these annotations; 0 without one."""
+    return parse_int64(str(annotations.get(REVISION) or "")) or 0
 
 
 def deployment_of(name: str, replica_sets: list[Json]) -> Json:

@@ -15,6 +15,7 @@ from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Change
 from kschedx.kube.escaping import json_escaped, shell_command, shell_comment, yaml_escaped
 from kschedx.kube.kubectl import FORCE
+from kschedx.kube.names import generated_name
 from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -207,11 +208,11 @@ def _change_text(change: Change, manifest: Manifest) -> str:
         return shell_comment(f"leave {named} out of the manifests")
     changed = _patched_manifest(change, lambda _: manifest) if change.create is None else change.create
     metadata = map_at(changed, "metadata")
-    base = str(metadata.get("generateName") or "").rstrip("-.")
-    is_named = not (base and str(metadata.get("name") or "").startswith(f"{base}-new"))
-    if not is_named:  # the name is what the API server would generate
+    generated = generated_name(metadata)
+    is_generated = bool(generated) and str(metadata.get("name") or generated).startswith(generated)
+    if is_generated:
         changed = {**changed, "metadata": {key: value for key, value in metadata.items() if key != "name"}}
-    verb = "apply --server-side" if is_named else "create"
+    verb = "create" if is_generated else "apply --server-side"
     why = shell_comment(f"{named} is not in the cluster in this form: this is the whole manifest")
     return f"{why}\nkubectl {verb} {_here(_sendable_manifest(changed))}"
 
