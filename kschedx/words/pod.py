@@ -153,6 +153,9 @@ def _place_text(unevaluated: Unevaluated) -> str:
 def missing_from_dump(unevaluated: Unevaluated) -> str:
     """Return `PersistentVolumeClaim data-0 is not in this dump: it has no persistentvolumeclaims`."""
     kind = KINDS[unevaluated.name]
+    if kind.name == "Pod":
+        names = list_names(unevaluated.objects, _SHOWN_PLUGINS)
+        return f"pods of {f'namespace {names}' if names else 'other namespaces'} are not in this dump"
     holds = f"it lacks {unevaluated.lacking}" if unevaluated.lacking else f"it has no {kind.plural}"
     named = f"{kind.name} {list_names(unevaluated.objects, _SHOWN_PLUGINS)}" if unevaluated.objects else kind.leaves
     verb = "are" if len(unevaluated.objects) > 1 else "is"

@@ -225,3 +225,28 @@ def test_a_dump_of_one_namespace(spaces: list[str], is_dump: bool, requests: str
     me = pod("me", namespace="shop", containers=[{"name": "c", "resources": {"requests": {"cpu": requests}}}])
     result = explain_pod(dump([*NODES, *others, me], is_dump=is_dump), "shop/me")
     assert ("other-namespaces" in {note.id for note in result.notes}) is is_told
+
+
+def _near_cache(**term: object) -> Manifest:
+    rule = {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": "kubernetes.io/hostname", **term}
+    return pod("me", spec={"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}})
+
+
+@pytest.mark.parametrize(
+    ("me", "others", "unread"),
+    [
+        (_near_cache(namespaces=["prod"]), [], ("prod",)),
+        (_near_cache(namespaceSelector={}), [], ()),
+        (_near_cache(namespaces=["prod"]), [pod("dns", namespace="kube-system", on="n1")], None),
+        (_near_cache(namespaces=["default", "prod"]), [pod("cache", labels={"app": "cache"}, on="n1")], None),
+        (_near_cache(namespaces=["prod"]), [namespace("default")], None),
+        (_near_cache(), [], None),
+    ],
+)
+def test_pods_of_a_namespace_that_a_dump_lacks(
+    me: Manifest, others: list[Manifest], unread: tuple[str, ...] | None
+) -> None:
+    explanation = explain_pod(dump([*NODES, me, *others]), "default/me")
+    texts = {item.name: item.objects for item in explanation.cycle.unevaluated}
+    assert texts == ({} if unread is None else {"Pod": unread})
+    assert (explanation.outcome is Outcome.UNDECIDED) == (unread is not None)
