@@ -11,8 +11,8 @@ import numpy as np
 from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
 from kschedx.explain.hardware import container_state
 from kschedx.findings import UntoleratedTaint
-from kschedx.kube.controllers import CronJobController, convert
-from kschedx.kube.custom_resources import custom_kind
+from kschedx.kube.controllers import CronJobController, convert, stored_metadata
+from kschedx.kube.custom_resources import KINDS, custom_kind
 from kschedx.kube.kinds import key_of
 from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.tolerations import Tolerations
@@ -29,10 +29,21 @@ _MANY_JOBS = 3
 """The number of active Jobs from which those of a CronJob pile up."""
 
 
-def configured_in(owner: OwnerReference) -> str:
-    """Return the custom resource in which a pod's creator is told about the pod: mostly the creator itself."""
+def configured_in(snapshot: Snapshot, namespace: str, owner: OwnerReference, labels: Mapping[str, str]) -> str:
+    """Return the custom resource that tells the creator of a pod or workload with these labels about its pods: mostly
+    the creator itself, or what controls it; if its own pods are not known, the resource that the labels name."""
+    while True:
+        group = owner.api_version.rpartition("/")[0]
+        raw = snapshot.custom_resources.get((key_of(owner.kind, group), namespace, owner.name))
+        above = None if raw is None else stored_metadata(raw).controller
+        if above is None:
+            break
+        owner = above
     own = f"{owner.kind} {owner.name}"
-    return _CONFIGURED_IN.get(f"{owner.api_version.rpartition('/')[0]}/{owner.kind}", "{}").format(own)
+    if custom_kind(owner.kind, group) is None:
+        marks = ((kind, labels.get(row.label, "")) for (_, kind), row in KINDS.items() if "/" in row.label)
+        own = next((f"{kind} {name}" for kind, name in marks if name), own)
+    return _CONFIGURED_IN.get(f"{group}/{owner.kind}", "{}").format(own)
 
 
 def creator(snapshot: Snapshot, pod: Pod) -> OwnerReference | None:

@@ -29,7 +29,6 @@ from kschedx.plugins.inter_pod_affinity.terms import PodTerms
 from kschedx.plugins.volume_binding.plugin import REASON_NO_VOLUME, REASON_UNBOUND_IMMEDIATE
 from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.wording import list_names
 
 COSCHEDULING_GROUP = "PodGroup.scheduling.x-k8s.io"
 OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")
@@ -159,14 +158,6 @@ _USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
 """Kind to whether a running pod uses an object that is not in the dump."""
 
 
-def static_volumes(snapshot: Snapshot, pod: Pod) -> str:
-    """Return which volumes the pod's claims need if their classes provision none; empty for other claims."""
-    claims, classes = snapshot.storage.claims, snapshot.storage.classes
-    own = (claims[key].storage_class for key in own_claims(pod) if key in claims)
-    static = {name for name in own if name in classes and classes[name].provisioner == NO_PROVISIONER}
-    return f"volumes of class {list_names(sorted(static), 3)}, which provisions none" if static else ""
-
-
 def known_part(snapshot: Snapshot, pod: Pod) -> KnownPart:
     own = (pod.spec.priority_class_name,)
     unread: dict[str, tuple[str, ...]] = {"PriorityClass": own} if pod.spec.has_unknown_priority else {}
@@ -218,7 +209,7 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         return ("StorageClass", "") if not storage.classes and is_unread(snapshot, "StorageClass") else None
     if named and named not in storage.classes:
         report = snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
-        is_missing = report is not None and f'"{named}" not found' in report.message
+        is_missing = report is not None and all(part in report.message for part in (f'"{named}"', "found"))
         event = recorded_event(snapshot, pod) if is_missing or storage.volumes_of(named) else None
         if event is not None and REASON_UNBOUND_IMMEDIATE in event.message:
             return None  # whether or not the class exists, a volume has to be bound first

@@ -20,7 +20,6 @@ from kschedx.explain.known_part import (
     is_unread,
     known_part,
     selects_by_label,
-    static_volumes,
     unique_names,
     unread_gang,
 )
@@ -35,7 +34,7 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import EVENTS, KINDS, READ_LIVE
 from kschedx.kube.kubectl import add_to_dump, dump_objects
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.kube.storage import claim_name, own_claims
+from kschedx.kube.storage import NO_PROVISIONER, claim_name, own_claims
 from kschedx.kube.types import Pod
 from kschedx.plugins.node_volume_limits.attachments import is_counted, where_unlimited
 from kschedx.snapshot.snapshot import MissingCause, Snapshot, Source
@@ -140,7 +139,7 @@ def missing_notes(cycle: Cycle) -> Iterator[Note]:
         yield _pods_lacking(source)
     elif cycle.outcome is Outcome.SCHEDULED:
         yield from _other_namespaces(cycle.snapshot)
-    is_static = cycle.outcome is Outcome.UNSCHEDULABLE and bool(static_volumes(cycle.snapshot, cycle.pod))
+    is_static = cycle.outcome is Outcome.UNSCHEDULABLE and bool(_static_volumes(cycle.snapshot, cycle.pod))
     if is_static and source.may_lack("PersistentVolume"):
         text = "the dump holds no PersistentVolumes: those that do not match are not shown"
         yield note("dump", text, formats=tuple(source.formats), kinds=("PersistentVolume",))
@@ -380,7 +379,7 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
                 objects=names,
                 where=_readers(kind),
                 stake=stakes.get(kind, Stake.FIT),
-                lacking=(kind == "PersistentVolume" and not names and static_volumes(snapshot, pod))
+                lacking=(kind == "PersistentVolume" and not names and _static_volumes(snapshot, pod))
                 or _lacking_objects(snapshot.source, kind),
                 completed_by=command,
             )
@@ -480,3 +479,11 @@ def _readers(kind: str) -> tuple[str, ...]:
 def _lacking_objects(source: Source, kind: str) -> str | None:
     """Return which objects of the kind a partial dump lacks, None if that is unknown; empty if it has none at all."""
     return source.lacks.get(kind) if source.kinds.get(kind) else ""
+
+
+def _static_volumes(snapshot: Snapshot, pod: Pod) -> str:
+    """Return which volumes the pod's claims need if their classes provision none; empty for other claims."""
+    claims, classes = snapshot.storage.claims, snapshot.storage.classes
+    own = (claims[key].storage_class for key in own_claims(pod) if key in claims)
+    static = {name for name in own if name in classes and classes[name].provisioner == NO_PROVISIONER}
+    return f"volumes of class {list_names(sorted(static), 3)}, which provisions none" if static else ""

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import first_ordinal, ordinal_of
+from kschedx.explain.creators import configured_in
 from kschedx.fixes.changes import PatchError, add_operation, apply_patch
 from kschedx.kube.autoscalers import JOB_SET_NAME
 from kschedx.kube.controllers import stored_metadata
@@ -98,7 +99,8 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
         manifest = {**owner.manifest, "apiVersion": controller.api_version}
         return Owner(kind=controller.kind, name=controller.name, manifest=manifest, own_template=owner.template)
     if owner is not None and controller is not None and controller.kind not in KINDS:
-        return replace(owner, above=f"{controller.kind} {controller.name}")
+        above = configured_in(snapshot, pod.metadata.namespace, controller, pod.metadata.labels)
+        return replace(owner, above=above)
     if owner is not None and (tool := _synced_by(owner.manifest)):
         return replace(owner, above=f"Git for {tool}")
     return owner

@@ -358,7 +358,8 @@ def _creator(
     if steps and all(isinstance(step, s.Tolerate) and all(map(declared.cover, step.taints)) for step in steps):
         yield f"{controller.kind} {controller.name} has it already"
     else:
-        yield f"change it in {configured_in(controller)}, which creates the pod"
+        place = configured_in(snapshot, pod.metadata.namespace, controller, pod.metadata.labels)
+        yield f"change it in {place}, which creates the pod"
 
 
 def _owners(owner: Owner) -> Iterator[str]:

@@ -323,7 +323,9 @@ def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tu
             continue
         kind, name = ("Workload", workload.metadata.name) if owner is None else (owner.kind, owner.name)
         own = _Reference(namespace=namespace, word=kind.lower(), name=name)
-        if kind not in (*MAKING_PODS, "Pod") and not _custom_resource_rows(snapshot, own):
+        if kind not in (*MAKING_PODS, "Pod") and not (
+            _custom_resource_rows(snapshot, own) or _marked_rows(snapshot, own)
+        ):
             number = sum(pod_set.count for pod_set in workload.spec.pod_sets)
             yield pod_of_workload(workload), f"{kind} {name}", number
     groups = [it for it in snapshot.of(VolcanoPodGroup) if it.status.phase == "Pending"]
@@ -340,7 +342,7 @@ def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tu
         is_held = isinstance(state, Refused | NotObserved) or (isinstance(state, Suspended) and bool(state.queue))
         is_held = is_held or (state is None and (kind, namespace, name) in grouped)
         own = _Reference(namespace=namespace, word=kind.lower(), name=name)
-        if is_held and not _custom_resource_rows(snapshot, own):
+        if is_held and not (_custom_resource_rows(snapshot, own) or _marked_rows(snapshot, own)):
             for written in written_from_custom_resource(with_referenced_template(snapshot, manifest)):
                 number = 1 if written.count is None else written.count.number or 1
                 yield written, f"{workload_of(manifest).kind} {name}", number
@@ -382,15 +384,20 @@ def _scaled_by(snapshot: Snapshot, meant: _Reference) -> PodInQuestion | None:
 def _custom_resource_rows(snapshot: Snapshot, meant: _Reference) -> list[int]:
     """Return the rows of the pods that `jobset/NAME` or `lws/NAME` owns, directly or through a workload."""
     pods = snapshot.pods
-    owned: dict[tuple[OwnerReference, ...], bool] = {}
-    rows = []
-    for row in range(len(pods)):
-        if pods.namespaces[row] == meant.namespace and (owners := pods.owners[row]):
-            if owners not in owned:
-                owned[owners] = meant.is_among((*owners, *_owners_of(snapshot, meant.namespace, owners)))
-            if owned[owners]:
-                rows.append(row)
-    return rows
+    owned = pods.owners.where(lambda owners: meant.is_among((*owners, *_owners_of(snapshot, meant.namespace, owners))))
+    return np.flatnonzero(owned & pods.in_namespace(meant.namespace)).tolist()
+
+
+def _marked_rows(snapshot: Snapshot, meant: _Reference) -> list[int]:
+    """Return the rows of the pods with the label of a custom resource; the snapshot lacks what is between them."""
+    labels = {
+        row.label
+        for (group, kind), row in custom_resources.KINDS.items()
+        if row.label and group.startswith(meant.group) and meant.word in _words_for(kind)
+    }
+    pods = snapshot.pods
+    marked = pods.labels.where(lambda own: any(own.get(label) == meant.name for label in labels))
+    return np.flatnonzero(marked & pods.in_namespace(meant.namespace)).tolist()
 
 
 def _of_group(snapshot: Snapshot, meant: _Reference) -> Sequence[PodInQuestion]:
@@ -489,7 +496,8 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
         return [PodInQuestion.of_cluster(snapshot.pods[row])]
     referred = _Reference.parsed(target, namespace)
     custom = [*_stored_custom_resources(snapshot, referred)]
-    if rows := _custom_resource_rows(snapshot, referred):
+    owned = _custom_resource_rows(snapshot, referred)
+    if rows := owned or _marked_rows(snapshot, referred):
         created = [*_pending_or_last(snapshot.pods, rows)]
         lifecycle = workload_lifecycle(snapshot, custom[0].workload or {}) if custom else None
         if all(pod.stored is not None and pod.stored.spec.node_name for pod in created):
@@ -498,7 +506,7 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
             return [*_refused_replicas(snapshot, referred)] or created
         count = custom[0].count if lifecycle is None and len(custom) == len(created) == 1 else None
         # the answer about the resource counts its other pods; one beyond them belongs to an update
-        return custom if count is not None and len(rows) <= (count.number or 0) else created
+        return custom if count is not None and 0 < len(owned) <= (count.number or 0) else created
     if of_group := _of_group(snapshot, referred):
         return of_group
     for find in (_held_by_kueue, _scaled_by):

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import InputError
+from kschedx.kube.autoscalers import GROUP_LABELS, JOB_SET_NAME, RAY_CLUSTER, TRAINING_JOB
 from kschedx.kube.decoding import map_at
 from kschedx.kube.names import is_overcommit_allowed
 from kschedx.kube.quantity import resource_amount
@@ -49,6 +50,8 @@ class _CustomKind(Struct, frozen=True, kw_only=True):
     """Beside `counts`, pods that are wholly known."""
     added: Callable[[_Fields, str], Iterator[_Fields]] | None = None
     """The containers that the controller adds to the pod of the template at a path."""
+    label: str = ""
+    """The label of its pods whose value is its name, where their owners may be objects that a snapshot lacks."""
 
 
 class _Stop(Struct, frozen=True, kw_only=True):
@@ -652,10 +655,10 @@ def _total(spec: _Fields) -> Counter[str]:
 
 _KUBEFLOW = {"TFJob": "tf", "PyTorchJob": "pytorch", "XGBoostJob": "xgb", "PaddleJob": "paddle", "JAXJob": "jax"}
 
-KINDS: Mapping[tuple[str, str], _CustomKind] = {
-    ("jobset.x-k8s.io", "JobSet"): _CustomKind(counts=_job_set),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _CustomKind(counts=_leader_worker_set),
-    ("ray.io", "RayCluster"): _CustomKind(counts=_ray("spec"), added=_ray_added("spec")),
+KINDS: Mapping[tuple[str, str], _CustomKind] = {  # the kind with another one's objects first
+    ("jobset.x-k8s.io", "JobSet"): _CustomKind(counts=_job_set, label=JOB_SET_NAME),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _CustomKind(counts=_leader_worker_set, label=GROUP_LABELS[0]),
+    ("ray.io", "RayCluster"): _CustomKind(counts=_ray("spec"), added=_ray_added("spec"), label=RAY_CLUSTER),
     ("ray.io", "RayJob"): _CustomKind(
         counts=_ray("spec.rayClusterSpec"), build=_ray_submitter, added=_ray_added("spec.rayClusterSpec")
     ),
@@ -664,7 +667,7 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {
     ),
     ("kubeflow.org", "MPIJob"): _CustomKind(counts=_groups("spec.mpiReplicaSpecs")),
     **{
-        ("kubeflow.org", kind): _CustomKind(counts=_groups(f"spec.{prefix}ReplicaSpecs"))
+        ("kubeflow.org", kind): _CustomKind(counts=_groups(f"spec.{prefix}ReplicaSpecs"), label=TRAINING_JOB)
         for kind, prefix in _KUBEFLOW.items()
     },
     ("kubeflow.org", "Notebook"): _CustomKind(counts=_notebook),
@@ -672,18 +675,26 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {
     ("batch.volcano.sh", "Job"): _CustomKind(counts=_groups("spec.tasks")),
     ("argoproj.io", "Rollout"): _CustomKind(counts=_argo_rollout),
     ("argoproj.io", "Workflow"): _CustomKind(build=_workflow),
-    ("tekton.dev", "TaskRun"): _CustomKind(build=_task_run),
-    ("tekton.dev", "PipelineRun"): _CustomKind(build=_pipeline_run),
+    ("tekton.dev", "TaskRun"): _CustomKind(build=_task_run, label="tekton.dev/taskRun"),
+    ("tekton.dev", "PipelineRun"): _CustomKind(build=_pipeline_run, label="tekton.dev/pipelineRun"),
     ("workload.codeflare.dev", "AppWrapper"): _CustomKind(counts=_app_wrapper, build=_app_wrapper_built),
-    ("serving.knative.dev", "Service"): _CustomKind(counts=_knative, added=_knative_added),
-    ("serving.knative.dev", "Configuration"): _CustomKind(counts=_knative, added=_knative_added),
-    ("serving.kserve.io", "InferenceService"): _CustomKind(build=_inference_service),
-    ("sparkoperator.k8s.io", "SparkApplication"): _CustomKind(build=_spark),
+    ("serving.kserve.io", "InferenceService"): _CustomKind(
+        build=_inference_service, label="serving.kserve.io/inferenceservice"
+    ),
+    ("serving.knative.dev", "Service"): _CustomKind(
+        counts=_knative, added=_knative_added, label="serving.knative.dev/service"
+    ),
+    ("serving.knative.dev", "Configuration"): _CustomKind(
+        counts=_knative, added=_knative_added, label="serving.knative.dev/configuration"
+    ),
+    ("sparkoperator.k8s.io", "SparkApplication"): _CustomKind(build=_spark, label="sparkoperator.k8s.io/app-name"),
     ("flink.apache.org", "FlinkDeployment"): _CustomKind(build=_flink),
-    ("kafka.strimzi.io", "Kafka"): _CustomKind(build=_strimzi("spec.kafka", "spec.zookeeper")),
-    ("kafka.strimzi.io", "KafkaNodePool"): _CustomKind(build=_strimzi("spec")),
-    ("kafka.strimzi.io", "KafkaConnect"): _CustomKind(build=_strimzi("spec")),
-    ("kubevirt.io", "VirtualMachine"): _CustomKind(build=_kubevirt("spec.template.spec")),
+    ("kafka.strimzi.io", "Kafka"): _CustomKind(
+        build=_strimzi("spec.kafka", "spec.zookeeper"), label="strimzi.io/cluster"
+    ),
+    ("kafka.strimzi.io", "KafkaNodePool"): _CustomKind(build=_strimzi("spec"), label="strimzi.io/pool-name"),
+    ("kafka.strimzi.io", "KafkaConnect"): _CustomKind(build=_strimzi("spec"), label="strimzi.io/cluster"),
+    ("kubevirt.io", "VirtualMachine"): _CustomKind(build=_kubevirt("spec.template.spec"), label="vm.kubevirt.io/name"),
     ("kubevirt.io", "VirtualMachineInstance"): _CustomKind(build=_kubevirt("spec")),
     ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): _CustomKind(build=_kubevirt("spec.template.spec")),
     ("postgresql.cnpg.io", "Cluster"): _CustomKind(build=_cloud_native_pg),
@@ -691,14 +702,20 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {
         build=_elastic("elasticsearch", "2Gi", "elasticsearch.k8s.elastic.co/cluster-name", "spec.nodeSets")
     ),
     ("kibana.k8s.elastic.co", "Kibana"): _CustomKind(build=_elastic("kibana", "1Gi", "kibana.k8s.elastic.co/name")),
-    ("monitoring.coreos.com", "Prometheus"): _CustomKind(build=_prometheus),
-    ("monitoring.coreos.com", "Alertmanager"): _CustomKind(build=_prometheus),
+    ("monitoring.coreos.com", "Prometheus"): _CustomKind(build=_prometheus, label="prometheus"),
+    ("monitoring.coreos.com", "Alertmanager"): _CustomKind(build=_prometheus, label="alertmanager"),
     ("apps.kruise.io", "CloneSet"): _CustomKind(counts=_template_with_replicas()),
     ("apps.kruise.io", "StatefulSet"): _CustomKind(counts=_template_with_replicas()),
-    ("apps.openshift.io", "DeploymentConfig"): _CustomKind(counts=_template_with_replicas()),
-    ("actions.github.com", "AutoscalingRunnerSet"): _CustomKind(counts=_runner_set),
-    ("agones.dev", "GameServerSet"): _CustomKind(counts=_template_with_replicas("spec.template.spec.template")),
-    ("agones.dev", "Fleet"): _CustomKind(counts=_template_with_replicas("spec.template.spec.template", default=0)),
+    ("apps.openshift.io", "DeploymentConfig"): _CustomKind(counts=_template_with_replicas(), label="deploymentconfig"),
+    ("actions.github.com", "AutoscalingRunnerSet"): _CustomKind(
+        counts=_runner_set, label="actions.github.com/scale-set-name"
+    ),
+    ("agones.dev", "GameServerSet"): _CustomKind(
+        counts=_template_with_replicas("spec.template.spec.template"), label="agones.dev/gameserverset"
+    ),
+    ("agones.dev", "Fleet"): _CustomKind(
+        counts=_template_with_replicas("spec.template.spec.template", default=0), label="agones.dev/fleet"
+    ),
 }
 
 _STOPS: Mapping[tuple[str, str], tuple[_Stop, ...]] = {

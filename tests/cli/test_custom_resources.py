@@ -60,6 +60,34 @@ def test_a_pod_that_another_pod_of_the_resource_owns_counts(tmp_path: Path) -> N
     assert "ml/exec-1" in result.out.splitlines()[0]
 
 
+def test_pods_with_the_label_of_the_resource_count(tmp_path: Path) -> None:
+    """Between a Service of Knative and its pods, a Configuration and a Revision are often not in the dump."""
+
+    def owned(kind: str, name: str, version: str = "apps/v1", **labels: str) -> Manifest:
+        owner = {"apiVersion": version, "kind": kind, "name": name, "uid": name, "controller": True}
+        return {"ownerReferences": [owner], "labels": {"serving.knative.dev/service": "llm", **labels}}
+
+    template = {**TEMPLATE, "metadata": {"labels": {"app": "llm"}}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "llm"}}, "template": template}
+    large = {"containers": [{"name": "w", "image": "x", "resources": {"requests": {"cpu": "5"}}}]}
+    revision = owned("Revision", "llm-00001", "serving.knative.dev/v1")
+    deployment = {"name": "llm-00001", "namespace": "ml", **revision}
+    objects: list[Manifest] = [
+        KNATIVE,
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": deployment, "spec": spec},
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {"name": "llm-00001-a", "namespace": "ml", **owned("Deployment", "llm-00001")},
+            "spec": spec,
+        },
+        pod("llm-0", namespace="ml", metadata=owned("ReplicaSet", "llm-00001-a", app="llm"), spec=large),
+    ]
+    result = run_why(tmp_path, "why", "ksvc/llm", objects=objects)
+    assert result.out.startswith("✗ ml/llm-0 is unschedulable")
+    assert "change it in Service llm, which may revert Deployment llm-00001" in result.out
+
+
 @pytest.mark.parametrize("target", [["jobset/llm"], ["jobset", "llm"], ["jobsets.jobset.x-k8s.io/llm"], ["js/llm"]])
 def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]) -> None:
     result = run_why(tmp_path, "why", *target, objects=[JOB_SET])
