@@ -38,7 +38,7 @@ FORMS: Mapping[str, Callable[[Explanation], str]] = {
     "html": lambda answer: html(explanation_page(answer)),
     "markdown": lambda answer: markdown(explanation_page(answer, every_node=False)),
     "svg": lambda answer: svg(explanation_page(answer, every_node=False)),
-    "junit": lambda answer: junit([explanation_check(answer, Place())], "kschedx"),
+    "junit": lambda answer: junit([explanation_check(answer, Place())]),
     "sarif": lambda answer: sarif([explanation_check(answer, Place())], __version__),
 }
 

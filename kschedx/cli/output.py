@@ -298,7 +298,7 @@ def write(report: Report, output: Format | None) -> None:
         case Format.JUNIT:
             from kschedx.render.checks import junit
 
-            typer.echo(junit(_has(report.checks, output)(), "kschedx"), nl=False)
+            typer.echo(junit(_has(report.checks, output)()), nl=False)
         case Format.SARIF:
             from kschedx.render.checks import sarif
 

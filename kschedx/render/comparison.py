@@ -376,7 +376,7 @@ def _comparison_view(comparison: SetupComparison) -> View:
     """Return a view with a row for each change; identical pods with the same change share a row. Its columns have
     short node names."""
     before, after, summary = comparison.before, comparison.after, comparison.summary
-    names = () if comparison.snapshot is None else comparison.snapshot.cluster.names
+    names = _node_names(comparison)
     sides = _side_titles(before, after)
     details: list[str] = []
     facts: list[str] = []
@@ -384,7 +384,7 @@ def _comparison_view(comparison: SetupComparison) -> View:
     with short_node_names(names):
         items = () if summary is None else tuple(item for group in summary.groups for item in _changed_items(group))
     if summary is not None:
-        effects = [f"{number:,} {_effect_words(effect, number)}" for effect, number in summary.counts.items()]
+        effects = [count(number, *_EFFECTS[effect]) for effect, number in summary.counts.items()]
         effects = effects or [f"{count(summary.compared, 'pod')} compared"]
         texts = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
         if summary.undecided:
@@ -399,14 +399,12 @@ def _comparison_view(comparison: SetupComparison) -> View:
             details.append(_repacking_title(repacking))
         elif repacking is not None:
             tables.append(_repacking_table(repacking, sides))
-            phrases = []
             for unused, name in ((repacking.emptied_nodes, sides[1]), (repacking.filled_nodes, sides[0])):
                 if unused:
-                    phrases.append(f"empty only with {name}: {list_names(unused, 6)}")
+                    facts.append(f"empty only with {name}: {list_names(unused, 6)}")
             for side, name in ((repacking.before, sides[0]), (repacking.after, sides[1])):
                 if side.pending:
-                    phrases.append(f"pending with {name}: {list_names(side.pending, 4)}")
-            facts = phrases
+                    facts.append(f"pending with {name}: {list_names(side.pending, 4)}")
     note = names_note(names)
     return View(
         command="kschedx diff-profiles",
@@ -448,17 +446,16 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
         title = f"Where {count(repacking.pods, 'pod goes', 'pods go')} if rescheduled one by one"
         moves = repacking.moves
     else:
-        pairs = Counter(
+        moves = Counter(
             (difference.old_node, difference.new_node)
             for difference in summary.differences
             if difference.old_node and difference.new_node
         )
-        title = f"Where {count(pairs.total(), 'pod goes', 'pods go')} instead, each decided alone"
-        moves = pairs
-    label = next((key for key in (*POOL_LABELS, *ZONE_LABELS) if _has_label(snapshot, key)), "")
-    pool_of = {
-        node.name: node.metadata.labels.get(label, "no pool") if label else "nodes" for node in snapshot.cluster.nodes
-    }
+        title = f"Where {count(sum(moves.values()), 'pod goes', 'pods go')} instead, each decided alone"
+    labels = {node.name: node.metadata.labels for node in snapshot.cluster.nodes}
+    keys = (*POOL_LABELS, *ZONE_LABELS)
+    label = next((key for key in keys if any(key in its for its in labels.values())), "")
+    pool_of = {name: its.get(label, "no pool") if label else "nodes" for name, its in labels.items()}
     are_nodes = not label and len(pool_of) <= _MOST_POOLS
     if are_nodes:
         pool_of = {name: name for name in pool_of}
@@ -484,10 +481,6 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
 def _natural(name: str) -> list[str | int]:
     """Return a key that sorts pool-9 before pool-10."""
     return [int(part) if at % 2 else part for at, part in enumerate(re.split(r"([0-9]+)", name))]
-
-
-def _has_label(snapshot: Snapshot, key: str) -> bool:
-    return any(key in node.metadata.labels for node in snapshot.cluster.nodes)
 
 
 def _nodes_in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
@@ -654,22 +647,14 @@ def _score(story: Story, plugin: str, row: int) -> str:
 
 
 def print_change(difference: Difference, before: Story, after: Story, times: tuple[str, str]) -> None:
-    """Print to standard output and flush it, because it may be a pipe."""
+    """Print the headline and the differences. `times` are those of the two observations."""
     out = terminal.console()
-    terminal.write([BLANK, *_change_text_lines(difference, before, after, times, width=out.width)], out)
-    out.file.flush()
-
-
-def _change_text_lines(
-    difference: Difference, before: Story, after: Story, times: tuple[str, str], *, width: int
-) -> list[StyledLine]:
-    """Return the headline and the differences. `times` are those of the two observations."""
     phrase = change_text(*pod_texts(difference)[:2])
     title = f"{times[1]} {difference.pod} {_effect_words(difference.effect, 1)}" + (f": {phrase}" if phrase else "")
     if before.total is None or after.total is None:
         before, after = _without_scores(before), _without_scores(after)  # there are no scores to compare with
-    beside = story_lines(before, after, times, width=width, only_differences=True)
-    return [text(title, BOLD), *beside[1:]]  # without its own title
+    beside = story_lines(before, after, times, width=out.width, only_differences=True)
+    terminal.write([BLANK, text(title, BOLD), *beside[1:]], out)  # without its own title
 
 
 def _without_scores(story: Story) -> Story:
@@ -678,5 +663,5 @@ def _without_scores(story: Story) -> Story:
 
 def print_end(at: str, pod: str, node: str) -> None:
     """Print that the pod has a node, or, if `node` is empty, that it is gone."""
-    out = terminal.console()
-    terminal.write([BLANK, text(f"{at} {pod} " + (f"is on node {node}" if node else "is gone"), BOLD)], out)
+    phrase = f"is on node {node}" if node else "is gone"
+    terminal.write([BLANK, text(f"{at} {pod} {phrase}", BOLD)], terminal.console())

@@ -143,7 +143,8 @@ def _notes(descheduling: Descheduling) -> Iterator[str]:
     yield from _chance_notes(descheduling)
     if descheduling.newly_placed:
         number = len(descheduling.newly_placed)
-        yield f"{count(number, 'pending pod')} {_finds(number)} a node then: {list_names(descheduling.newly_placed, 3)}"
+        finds = count(number, "pending pod finds", "pending pods find")
+        yield f"{finds} a node then: {list_names(descheduling.newly_placed, 3)}"
     if descheduling.preempted:
         text = f"kube-scheduler preempts {count(len(descheduling.preempted), 'pod')} for them"
         yield f"{text}: {list_names(descheduling.preempted, 3)}"
@@ -171,22 +172,18 @@ def _rounds(descheduling: Descheduling) -> list[list[tuple[RequestedEviction, La
     return [[(landing.eviction, landing) for landing in landed] for landed in descheduling.landings]
 
 
-def _finds(number: int) -> str:
-    return "finds" if number == 1 else "find"
-
-
 def _fate_text(fate: Fate, number: int) -> str:
     match fate:
         case Fate.MOVED:
-            return f"{number:,} {_finds(number)} another node"
+            return count(number, "finds another node", "find another node")
         case Fate.RETURNED:
-            return f"{number:,} {'returns' if number == 1 else 'return'} to the same node"
+            return count(number, "returns to the same node", "return to the same node")
         case Fate.PENDING:
-            return f"{number:,} {'stays' if number == 1 else 'stay'} pending"
+            return count(number, "stays pending", "stay pending")
         case Fate.UNDECIDED:
             return f"{number:,} undecided"
         case Fate.GONE:
-            return f"{number:,} {'is' if number == 1 else 'are'} not recreated"
+            return count(number, "is not recreated", "are not recreated")
         case _:
             assert_never(fate)
 

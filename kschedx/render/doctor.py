@@ -18,7 +18,7 @@ from kschedx.render.layout import head_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_block, fact_lines, line, paragraph
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.wording import Fact, Words, count, list_facts, list_names, with_article
+from kschedx.wording import Fact, count, list_facts, list_names, with_article
 
 _NAMES = 3
 _LONGEST_PATH = 40
@@ -352,8 +352,8 @@ def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
         return ViewItem(title=title, tone=tone, kind=_MISSING_KIND, facts=facts)
     headline, evidence = _headline_and_facts(finding if whole else _with_short_paths(finding))
     sure = _certainty_text(finding.certainty) if finding.counts else ""
-    words = Words(headline=headline + sure, facts=(*evidence, *_weakens(finding)))
-    return ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
+    kind = "gap" if finding.counts else "note"
+    return ViewItem(title=headline + sure, tone=tone, kind=kind, facts=(*evidence, *_weakens(finding)))
 
 
 def diagnosis_lines(diagnosis: DumpDiagnosis, *, width: int, wide: bool = False) -> list[StyledLine]:

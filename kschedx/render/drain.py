@@ -15,7 +15,7 @@ from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.terminal import DIM, StyledLine, fact_block, more, paragraph, title_lines
 from kschedx.render.view import FixView, ItemList, Tone, ViewItem
-from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
+from kschedx.simulate.drain import REFUSES, STAYS, DrainOutcome, DrainResult
 from kschedx.wording import Fact, count, list_names
 
 # The result of a drain, in lines.
@@ -262,21 +262,19 @@ def verdict(drained: DrainResult) -> str:
     parts = []
     if drained.is_unconfirmed:
         stay = drained.unconfirmed_pods
-        parts.append(f"the drain does not end: {count(len(stay), 'pod')} {_stays(stay)} Terminating")
+        parts.append(f"the drain does not end: {count(len(stay), 'pod stays', 'pods stay')} Terminating")
     elif not evicted and not deleted and not blocked:
         leaving = len(drained.of(DrainOutcome.TERMINATING))
         return "nothing to evict" + (f", {count(leaving, 'pod')} already Terminating" if leaving else "")
     if blocked:
         parts.append(f"PodDisruptionBudgets block the eviction of {count(len(blocked), 'pod')}")
     if pending:
-        verb = "fits" if len(pending) == 1 else "fit"
-        parts.append(f"{count(len(pending), 'pod')} {verb} no other node")
+        parts.append(f"{count(len(pending), 'pod fits', 'pods fit')} no other node")
     if drained.undecided:
         parts.append(f"whether {count(len(drained.undecided), 'evicted pod')} can be rescheduled is undecided")
     if evicted and not pending and not drained.undecided:
         every = "all " if not blocked and len(evicted) > 2 else ""
-        verb = "fits" if len(evicted) == 1 else "fit"
-        parts.append(f"{every}{count(len(evicted), 'evicted pod')} {verb} on other nodes")
+        parts.append(f"{every}{count(len(evicted), 'evicted pod fits', 'evicted pods fit')} on other nodes")
     if deleted:
         parts.append(f"{count(len(deleted), 'pod')} deleted and not recreated")
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
@@ -294,10 +292,6 @@ def _shared_verdict(drained: DrainResult) -> str:
     """Return the verdict among those of many nodes: without the number of pods if every evicted pod is rescheduled."""
     is_plain = drained.is_done and drained.of(DrainOutcome.EVICTED) and not drained.of(DrainOutcome.DELETED)
     return "can be drained, all evicted pods fit on other nodes" if is_plain else verdict(drained)
-
-
-def _stays(pods: Sequence[DrainedPod]) -> str:
-    return "stays" if len(pods) == 1 else "stay"
 
 
 def _budget_text(budget: str, drained: DrainResult) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kschedx.framework.cycle import Cycle
@@ -81,7 +81,8 @@ def _kueue(kueue: model.Kueue, known: Collection[str], *, wide: bool) -> Iterato
             ]
             rest = tuple(f"{len(used) - number:,} others" for number in range(len(used)))
             yield Fact(label="used by", items=tuple(used[:_SHOWN]), rest=rest)
-    yield from _decision(kueue, known)
+    if kueue.verdict is not None:
+        yield from _decision(kueue.verdict, (*known, *(condition.message for condition in kueue.said)))
     if kueue.is_by_usage and kueue.waiting:
         turn = f"{kueue.waiting:,} pending; order: LocalQueue with the least usage, then priority, then age"
         yield Fact(label="turn", items=(turn,))
@@ -104,16 +105,9 @@ def _kueue(kueue: model.Kueue, known: Collection[str], *, wide: bool) -> Iterato
 _NO_FLAVOR = "couldn't assign flavors to pod set"
 
 
-def _decision(kueue: model.Kueue, known: Collection[str]) -> Iterator[Fact]:
-    """Yield the decision by Kueue's own rules, and what would change it."""
-    verdict = kueue.verdict
-    if verdict is None:
-        return
-    yield from _decision_facts(verdict, [*known, *(condition.message for condition in kueue.said)])
-
-
-def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
-    """Yield the decision. `known` are messages that are already on the screen."""
+def _decision(verdict: Verdict, known: Iterable[str]) -> Iterator[Fact]:
+    """Yield the decision by Kueue's own rules, and what would change it. `known` are messages that are already on the
+    screen."""
     message = _message(verdict)
     is_known = any(
         message == known_text or {message[:15], known_text[:15]} == {_NO_FLAVOR[:15]} for known_text in known

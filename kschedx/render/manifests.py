@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     import yaml
 
 
-def to_json(document: Mapping[str, object]) -> str:
-    """Return JSON indented by four, as kubectl prints it. Characters that a terminal would interpret or hide are
-    escaped."""
-    return _json(document)
+def to_json(value: object, *, depth: int = 0) -> str:
+    """Return JSON indented by four, as kubectl prints it, for a place in a document at this depth. Characters that a
+    terminal would interpret or hide are escaped."""
+    text = json_escaped(msgspec.json.format(msgspec.json.encode(value), indent=4).decode())
+    return text.replace("\n", "\n" + "    " * depth)
 
 
 def json_parts(entries: Iterable[tuple[str, object]]) -> Iterator[str]:
@@ -33,8 +34,8 @@ def json_parts(entries: Iterable[tuple[str, object]]) -> Iterator[str]:
     iterator is never in memory as a whole."""
     opened = "{"
     for key, value in entries:
-        yield f"{opened}\n    {_json(key)}: "
-        yield from _json_list(value) if isinstance(value, Iterator | list | tuple) else (_json(value, depth=1),)
+        yield f"{opened}\n    {to_json(key)}: "
+        yield from _json_list(value) if isinstance(value, Iterator | list | tuple) else (to_json(value, depth=1),)
         opened = ","
     yield "\n}"
 
@@ -42,14 +43,9 @@ def json_parts(entries: Iterable[tuple[str, object]]) -> Iterator[str]:
 def _json_list(items: Iterable[object]) -> Iterator[str]:
     opened = "["
     for item in items:
-        yield f"{opened}\n        {_json(item, depth=2)}"
+        yield f"{opened}\n        {to_json(item, depth=2)}"
         opened = ","
     yield "[]" if opened == "[" else "\n    ]"
-
-
-def _json(value: object, *, depth: int = 0) -> str:
-    text = json_escaped(msgspec.json.format(msgspec.json.encode(value), indent=4).decode())
-    return text.replace("\n", "\n" + "    " * depth)
 
 
 def to_yaml(document: Mapping[str, object] | Sequence[object]) -> str:
@@ -151,10 +147,6 @@ _OF_ANY_VOLUME = frozenset({
 Find = Callable[[Change], Manifest | None]  # returns the manifest of a change's target, or None if it is not known
 
 
-def _nothing(_: Change) -> None:
-    return None
-
-
 def node_commands(changes: Sequence[Change], commands: Iterable[str]) -> str:
     """Return the `commands` of a fix if it changes only nodes: they keep what others changed there since. Empty for
     other fixes."""
@@ -162,7 +154,7 @@ def node_commands(changes: Sequence[Change], commands: Iterable[str]) -> str:
     return "".join(f"{command}\n" for command in commands) if is_of_nodes else ""
 
 
-def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -> str:
+def kubectl_commands(changes: Sequence[Change], only_written: Find | None = None) -> str:
     """Return a shell script: a patch for each existing object, and a manifest for each new one. Changes that cannot be
     sent are comments.
 
@@ -171,7 +163,7 @@ def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -
     """
     lines: list[str] = []
     for change in _joined_changes(changes):
-        manifest = None if change.by else only_written(change)
+        manifest = None if change.by or only_written is None else only_written(change)
         if change.by:
             follows = _follows(change)
             lines += [] if lines[-1:] == [follows] else [follows]

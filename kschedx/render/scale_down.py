@@ -19,7 +19,6 @@ from kschedx.autoscaler.scale_down import (
     Unremovable,
     UtilizationResult,
 )
-from kschedx.autoscaler.status import NodeGroupStatus
 from kschedx.fixes.phrases import budgets_by_drain, open_pool_budget, unguard_pod
 from kschedx.inquiry.scale_down import NodeRemovals
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
@@ -74,9 +73,8 @@ def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
             return "the node is in no node group"
         case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
             assert group is not None
-            return (
-                f"its node group {group.name} is {_at_minimum(removal, group)} of {group.min_size}{_leaving(removal)}"
-            )
+            which = "at" if group.target - removal.leaving == group.min_size else "below"
+            return f"its node group {group.name} is {which} its minimum of {group.min_size}{_leaving(removal)}"
         case Unremovable.STARTING:
             return "it is starting"
         case Unremovable.CURRENTLY_BEING_DELETED:
@@ -114,10 +112,6 @@ def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
             return f"it waits for {list_names(pods, _NAMES)} to complete"
         case _:
             assert_never(reason)
-
-
-def _at_minimum(removal: Removal, group: NodeGroupStatus) -> str:
-    return "at its minimum" if group.target - removal.leaving == group.min_size else "below its minimum"
 
 
 def _leaving(removal: Removal) -> str:
@@ -340,12 +334,9 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
             obstacles.append("its NodeClaim is not Consolidatable: pods changed there recently")
         elif why:
             obstacles.append(why)
-    balanced = disruption.balance is not None and not disruption.is_empty and (disruption.may_go or not obstacles)
-    facts = (
-        [Fact(label="balanced", items=_balance_facts(disruption.balance))]
-        if balanced and disruption.balance is not None
-        else []
-    )
+    facts: list[Fact] = []
+    if disruption.balance is not None and not disruption.is_empty and (disruption.may_go or not obstacles):
+        facts.append(Fact(label="balanced", items=_balance_facts(disruption.balance)))
     is_open = obstacles in ([PRICES_UNKNOWN], [NOT_TRIED])
     if obstacles == [NOT_TRIED]:
         phrase = "Karpenter may consolidate it; not tried with so many nodes: name the node"
@@ -522,7 +513,7 @@ def _kept_facts(items: Sequence[ViewItem]) -> Iterator[Fact]:
 
 def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, named: bool) -> ViewItem:
     """Return the row of a node. If its sentence is not to name pods and numbers, other nodes may have the same."""
-    used = "" if removal.utilization is None else removal.utilization.percent
+    used = removal.utilization
     label = _removal_label(removal, named=named)
     phrase = _removal_text(removal) if named else f"cluster-autoscaler: {label}"
     if not removal.is_removable:
@@ -530,15 +521,13 @@ def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, name
         phrase = f"cluster-autoscaler keeps it, {why}"
     blocking, others = tuple(_blocking_facts(removal, wide=wide, named=named)), tuple(_other_facts(removal))
     because = Fact(label="because", items=(phrase,))
-    own: tuple[Fact, ...] = ()
-    if removal.utilization is not None:
-        own = (Fact(label="requested", items=(_utilization_text(removal.utilization),)),)
+    own = () if used is None else (Fact(label="requested", items=(_utilization_text(used),)),)
     return ViewItem(
         title=removal.node,
         tone=Tone.GOOD if removal.is_removable else Tone.BAD,
         kind="removed" if removal.is_removable else removal.reasons[0].value,
         values=(
-            used,
+            "" if used is None else used.percent,
             len(removal.places) or "",
             "" if removal.group is None else removal.group.name,
             label,

@@ -115,30 +115,25 @@ def why_lines(
     wide: bool = False,
 ) -> list[StyledLine]:
     """Return the lines of a screen. Raises `InputError` for a node that the cluster does not have."""
-    diagnosis = explanation.diagnosis
     if nodes:
-        ranked = rank_nodes(diagnosis.cycle)
-        lines: list[StyledLine] = []
-        for name in chosen_nodes(diagnosis.cycle, nodes):
-            lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
-        return lines
-    return _screen(explanation, diagnosis, width, all_nodes=all_nodes, wide=wide)
+        ranked = rank_nodes(explanation.cycle)
+        names = chosen_nodes(explanation.cycle, nodes)
+        return _sections(*(node_verdict_lines(explanation.diagnosis, ranked, name, width) for name in names))
+    return _screen(explanation, width, all_nodes=all_nodes, wide=wide)
 
 
 @shortens(_nodes_of)
-def _screen(
-    explanation: Explanation, diagnosis: Diagnosis, width: int, *, all_nodes: bool, wide: bool
-) -> list[StyledLine]:
+def _screen(explanation: Explanation, width: int, *, all_nodes: bool, wide: bool) -> list[StyledLine]:
     if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
         view = explanation_view(explanation)
-        footer = footer_lines(explanation, diagnosis, width, more="more: -o wide") if explanation.is_run else []
+        footer = footer_lines(explanation, width, more="more: -o wide") if explanation.is_run else []
         return _sections(_head(explanation, view, width, _MOST_FIXES), note_lines(view, width), footer)
     if wide:
-        return _everything(explanation, diagnosis, width)
+        return _everything(explanation, width)
     if all_nodes:
         head = _head(explanation, explanation_view(explanation, with_fixes=False), width, None)
-        return [*head, BLANK, *node_rows(diagnosis, width)]
-    return _first(explanation, diagnosis, width)
+        return [*head, BLANK, *node_rows(explanation.diagnosis, width)]
+    return _first(explanation, width)
 
 
 def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> View:
@@ -150,7 +145,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     cycle = explanation.cycle
     diagnosis = explanation.diagnosis
     ranked = rank_nodes(cycle, SHOWN + 1)
-    headline, tone = _headline(explanation, diagnosis, ranked), outcome_tone(explanation.alone)
+    headline, tone = _headline(explanation, ranked), outcome_tone(explanation.alone)
     running, now = next((note for note in explanation.first_notes if isinstance(note, RunsAlready)), None), ""
     if running is not None and (running.is_static or running.not_ready):
         now = f"scheduled now, it {headline.removeprefix(f'{cycle.pod.key} ')}"
@@ -182,7 +177,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         roots=(
             *roots(diagnosis),
             *(_request_sources(explanation) if with_fixes else ()),
-            *tuple(phrases[:_MOST_VICTIMS]),
+            *phrases[:_MOST_VICTIMS],
             *(_refusals(explanation, deciders) if with_fixes else ()),
         ),
         facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
@@ -263,9 +258,9 @@ def _own_event(explanation: Explanation) -> str:
     return "" if event is None else event.message
 
 
-def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | None) -> str:
+def _headline(explanation: Explanation, ranked: Ranking | None) -> str:
     """Return kube-scheduler's decision, and what is in progress for the pod."""
-    phrase = outcome_sentence(diagnosis, ranked, explanation.holding)
+    phrase = outcome_sentence(explanation.diagnosis, ranked, explanation.holding)
     if claim := next((it.facts["claim"] for it in explanation.first_notes if it.id == CLAIM_WITHOUT_POD), None):
         phrase = phrase.replace(explanation.cycle.pod.key, f"a pod that uses claim {claim}", 1)
     match explanation.state.name:
@@ -375,13 +370,14 @@ def chosen_nodes(cycle: Cycle, nodes: Sequence[str]) -> Iterator[str]:
 # --- the first screen
 
 
-def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[StyledLine]:
+def _first(explanation: Explanation, width: int) -> list[StyledLine]:
+    diagnosis = explanation.diagnosis
     ranked = rank_nodes(explanation.cycle, SHOWN + 1)
     view = explanation_view(explanation)
     about = reason_command(diagnosis)
     head = _head(explanation, view, width, _MOST_FIXES, about=about)
     is_said = not about or any(about in row.plain for row in head)
-    footer = footer_lines(explanation, diagnosis, width, about="" if is_said else about)
+    footer = footer_lines(explanation, width, about="" if is_said else about)
     blocks = _blocks(diagnosis, width)
     are_ranked = ranked is not None and ranked.count > 1
     scores = ranking_block(ranked, width, by_plugin=False) if ranked and are_ranked else []
@@ -519,24 +515,22 @@ def _labels(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     return lines
 
 
-def footer_lines(
-    explanation: Explanation, diagnosis: Diagnosis, width: int, *, about: str = "", more: str = _MORE
-) -> list[StyledLine]:
+def footer_lines(explanation: Explanation, width: int, *, about: str = "", more: str = _MORE) -> list[StyledLine]:
     """Return the version, profile, and nodes that the answer is for, and the options and the command that show more."""
-    return [text(row, DIM) for row in join_items(_footer(explanation, diagnosis, about, more, width), width)]
+    return [text(row, DIM) for row in join_items(_footer(explanation, about, more, width), width)]
 
 
-def _footer(explanation: Explanation, diagnosis: Diagnosis, about: str, more: str, width: int) -> tuple[str, ...]:
-    cycle = explanation.cycle
+def _footer(explanation: Explanation, about: str, more: str, width: int) -> tuple[str, ...]:
+    cycle, total = explanation.cycle, explanation.diagnosis.total
     if any(unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unevaluated):
-        return (count(diagnosis.total, "node"),)
+        return (count(total, "node"),)
     seen = f"kube-scheduler {cycle.release.version}, profile {cycle.profile.scheduler_name}"
-    further = [*([more] if diagnosis.total else []), *([about] if about else [])]
+    further = [*([more] if total else []), *([about] if about else [])]
     together = SEPARATOR.join(further)
     taken = cycle.snapshot.source.taken
     when = (f"taken {taken.removesuffix('Z').replace('T', ' ')} UTC",) if taken.endswith("Z") else ()
     note = names_note(_nodes_of(explanation))
-    nodes = count(diagnosis.total, "node") + (f" ({note})" if note else "")
+    nodes = count(total, "node") + (f" ({note})" if note else "")
     return (f"{seen}, {nodes}", *when, *([together] if further and fits(together, width) else further))
 
 
@@ -547,9 +541,9 @@ def reason_command(diagnosis: Diagnosis) -> str:
     return next((f"kschedx reason {finding.reason}" for finding in main_findings(diagnosis)), "")
 
 
-def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[StyledLine]:
-    cycle = explanation.cycle
-    ranked: Ranking | None = rank_nodes(cycle)
+def _everything(explanation: Explanation, width: int) -> list[StyledLine]:
+    cycle, diagnosis = explanation.cycle, explanation.diagnosis
+    ranked = rank_nodes(cycle)
     view = explanation_view(explanation)
     head = _head(explanation, view, width, None, wide=True)
     blocks = [block(Level.ALL) for block in _blocks(diagnosis, width)]

@@ -731,14 +731,16 @@ def _timeline(simulation: Simulation) -> Timeline | None:
         counts.append((pending, placed, evicted))
         before, _, after = decision_text(step).partition(step.key)
         indices.append((pods.setdefault(step.key, len(pods)), texts.setdefault((before, after), len(texts))))
+    pending_after, placed_after, evicted_after = zip(*counts, strict=True)
+    pod_of, text_of = zip(*indices, strict=True)
     return Timeline(
-        pending=tuple(counted[0] for counted in counts),
-        placed=tuple(counted[1] for counted in counts),
-        evicted=tuple(counted[2] for counted in counts),
+        pending=pending_after,
+        placed=placed_after,
+        evicted=evicted_after,
         pods=tuple(pods),
         texts=tuple(texts),
-        pod_of=tuple(pod for pod, _ in indices),
-        text_of=tuple(text for _, text in indices),
+        pod_of=pod_of,
+        text_of=text_of,
     )
 
 

@@ -197,7 +197,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
         return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(answer.node,), wide=wide)]
     lines = head_lines(view, width, None if wide else _FIX_LINES, about=about)
     is_said = not about or any(about in row.plain for row in lines)
-    footer = footer_lines(answer.explanation, answer.diagnosis, width, about="" if is_said else about, more=_MORE)
+    footer = footer_lines(answer.explanation, width, about="" if is_said else about, more=_MORE)
     shown = view.items if wide else _first_groups(view.items)
     for number, item in enumerate(shown):
         lines += [BLANK, *item_lines(item, width, wide=wide)]

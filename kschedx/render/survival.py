@@ -18,6 +18,7 @@ from kschedx.inquiry.survive import (
     WorkloadImpact,
     WorkloadLoss,
 )
+from kschedx.kube.scalars import Duration
 from kschedx.render.fixes import fix_lines
 from kschedx.render.layout import table_lines
 from kschedx.render.page.model import SCREEN_WIDTH, HeatMap, Page, page_of
@@ -116,8 +117,8 @@ def _effect(result: FailureResult) -> str:
     ):
         number = len(result.of(state))
         if number:
-            verb = "is" if number == 1 else "are"
-            parts.append(f"{count(number, 'workload')} {verb} {phrase}" if not parts else f"{number:,} {phrase}")
+            first = count(number, "workload is", "workloads are")
+            parts.append(f"{number:,} {phrase}" if parts else f"{first} {phrase}")
     if parts:
         return ", ".join(parts)
     return "every pod is rescheduled" if result.lost else "no pod is lost"
@@ -228,8 +229,7 @@ def _eviction_facts(result: FailureResult) -> Iterator[Fact]:
         yield Fact(label="evictions", items=(_zone_text(zone),))
     times = [time for eviction in result.evictions for time in eviction.pods.values() if time is not None]
     if times:
-        spans = " to ".join(dict.fromkeys((_duration(min(times)), _duration(max(times)))))
-        yield Fact(label="", items=(f"pods are deleted {spans} after the outage",))
+        yield Fact(label="", items=(f"pods are deleted {_times(times)} after the outage",))
     kept = sum(len(eviction.pods) for eviction in result.evictions if eviction.taint_after is None)
     if kept:
         text = f"{count(kept, 'pod is', 'pods are')} recreated only once the Node objects are deleted"
@@ -262,10 +262,7 @@ def _zone_text(zone: ZoneEvictions) -> str:
 
 
 def _duration(seconds: int) -> str:
-    """Return a duration as Go prints it: `50s`, `5m50s`, `4h40m0s`."""
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s" if minutes else f"{rest}s"
+    return str(Duration.seconds(seconds))
 
 
 # --- the page

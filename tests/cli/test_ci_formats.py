@@ -67,7 +67,7 @@ def test_texts_of_a_cluster_are_escaped() -> None:
     check = Check(
         name="a\x1b[31m<b>", result=Result.FAILED, rule="unschedulable", text='<x>&"\x00', place=Place(source="-")
     )
-    case = ElementTree.fromstring(junit([check], "kschedx"))[0]
+    case = ElementTree.fromstring(junit([check]))[0]
     assert case.get("name") == "a\\x1b[31m<b>"
     assert case[0].text == '<x>&"\\x00'
     result = json.loads(sarif([check], "1.0"))["runs"][0]["results"][0]
@@ -77,7 +77,7 @@ def test_texts_of_a_cluster_are_escaped() -> None:
 
 def test_undecided_is_an_error_and_a_warning() -> None:
     check = Check(name="a", result=Result.UNDECIDED, rule="undecided")
-    suite = ElementTree.fromstring(junit([check], "kschedx"))
+    suite = ElementTree.fromstring(junit([check]))
     assert (suite.get("failures"), suite.get("errors")) == ("0", "1")
     assert suite[0][0].get("message") == RULES["undecided"]
     assert json.loads(sarif([check], "1.0"))["runs"][0]["results"][0]["level"] == "warning"

@@ -55,8 +55,8 @@ def explanation_page(explanation: Explanation, *, nodes: Sequence[str] = (), eve
         headline, tone = replicas_sentence(replicas, explanation.overall), outcome_tone(explanation.overall)
         view = replace(view, headline=headline, tone=tone, details=(view.headline, *view.details))
     if nodes:
-        diagnosis, ranking = Diagnosis(cycle), rank_nodes(cycle)
-        verdicts = [node_headline(diagnosis, ranking, name) for name in chosen_nodes(cycle, nodes)]
+        ranking = rank_nodes(cycle)
+        verdicts = [node_headline(explanation.diagnosis, ranking, name) for name in chosen_nodes(cycle, nodes)]
         details = (*(headline for headline, _ in verdicts[1:]), view.headline, *view.details)
         view = replace(view, headline=verdicts[0][0], tone=verdicts[0][1], details=details)
     lines = why_lines(explanation, width=SCREEN_WIDTH, nodes=nodes)
