@@ -323,7 +323,7 @@ def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
     copies = [step for step in copies if situation.leaves_ports(step.node)]
     yield from copies
     if copies and all(_is_filled_by_daemons(step, requested) for step in copies):
-        yield from islice(_plain(situation, ()), 1)
+        yield from islice(_plain(situation, _domain_keys(situation)), 1)
 
 
 def machines_from_zero(situation: Situation) -> Iterator[s.AddNode]:
@@ -459,8 +459,7 @@ def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     """Yield candidates: copies of existing nodes first, then the plainest nodes. None of those is known to attach more
     volumes than the cluster's nodes, so that a pod with more of them gets copies alone."""
-    pod = situation.pod
-    keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_most(situation)}))
+    keys = _domain_keys(situation)
     special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), _MOST_COPIES)
     steps: Iterator[s.AddNode] = chain(special, _plain(situation, keys))
     if any(_never_attaches(group.exemplar.findings) for group in situation.groups):
@@ -651,6 +650,11 @@ def _free_name(name: str, situation: Situation) -> str:
 
 
 # --- topology of the new node
+
+
+def _domain_keys(situation: Situation) -> tuple[str, ...]:
+    of_profile, of_most = _topology_keys_of_profile(situation), _keys_of_most(situation)
+    return tuple(sorted({*_topology_keys(situation.pod), *of_profile, *of_most}))
 
 
 def _topology_keys(pod: Pod) -> Iterator[str]:

@@ -23,13 +23,14 @@ KARPENTER, NOMINATED = "karpenter", "Nominated"
 """Karpenter's name as the reporter of events, and their reason: it has a node, or adds one, for a pending pod."""
 FAILED_SCALE_UP, TRIGGERED_SCALE_UP = "FailedScaleUp", "TriggeredScaleUp"
 _OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", TRIGGERED_SCALE_UP, FAILED_SCALE_UP})
-OF_NODE_GROUPS = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
+OF_NODE_GROUPS = frozenset({"FailedToScaleUpGroup", "ScaleUpFailed", "ScaleUpTimedOut"})
 """From cluster-autoscaler, about its status ConfigMap: why a node group did not grow."""
 _NODE_GROUP_FAILED = lazy_pattern(
-    r"Scale-up failed for group (?P<group>\S+): (?P<error>.+)|"
-    r"Nodes added to group (?P<late>\S+) (?P<why>failed to register .+)",
+    r"(?:Scale-up failed for|Failed adding \d+ nodes to|Nodes added to) group (?P<group>\S+?):? "
+    r"(?:due to )?(?P<error>.+)",
     re.DOTALL,
 )
+_RESIZED_GROUP = lazy_pattern(r"\{(\S+) \d+->\d+\b")
 SYNC_ERROR = "SyncError"
 """From vCluster's syncer: the host cluster refuses a pod of the virtual cluster."""
 CLAIM_REFUSED = "FailedResourceClaimCreation"
@@ -246,8 +247,7 @@ class RecordedEvents:
         if event.reason in _OF_AUTOSCALER and pod:
             _keep(self._scaling, pod, event)
         if event.reason in OF_NODE_GROUPS and (failed := _NODE_GROUP_FAILED.match(event.message or event.note or "")):
-            error = replace(event, message=failed["error"] or failed["why"])
-            _keep(self._node_groups, failed["group"] or failed["late"], error)
+            _keep(self._node_groups, failed["group"], replace(event, message=failed["error"]))
         if event.reason in OF_EVICTION and pod:
             _keep(self._evictions, pod, event, prefix=event.reporter)
         if event.reason == PREEMPTED and pod:
@@ -300,8 +300,20 @@ class RecordedEvents:
         }
 
     def of_autoscaler(self, pods: PodTable) -> dict[str, RecordedEvent]:
-        """Return the last event of cluster-autoscaler by pod, for pods without a node."""
-        return _pod_events(self._scaling, pods, have_nodes=False)
+        """Return the last event of cluster-autoscaler by pod, for pods without a node: the failure of a node group that
+        did not grow for the pod after all."""
+        events = _pod_events(self._scaling, pods, have_nodes=False)
+        return {pod: self._failed_since(pod, event) or event for pod, event in events.items()}
+
+    def _failed_since(self, pod: str, event: RecordedEvent) -> RecordedEvent | None:
+        """Return the failure if every node group that was to grow for the pod has failed since."""
+        groups = _RESIZED_GROUP.findall(event.message) if event.reason == TRIGGERED_SCALE_UP else ()
+        triggered, *_ = self._scaling[pod][0]
+        failures = [(name, *self._node_groups[name]) for name in groups if name in self._node_groups]
+        if not failures or len(failures) < len(groups) or any(failed < triggered for _, (failed, *_), _ in failures):
+            return None
+        name, _, failure = failures[0]
+        return replace(failure, reason=FAILED_SCALE_UP, message=f"node group {name} did not grow: {failure.message}")
 
     def of_node_groups(self) -> dict[str, str]:
         """Return the error of the last failed scale-up by node group."""

@@ -101,6 +101,12 @@ NodeGroups:
             "raise the quota of the cloud account",
         ),
         (
+            "ScaleUpFailed",
+            "Failed adding 1 nodes to group workers due to OutOfResource.QUOTA_EXCEEDED; source errors: quota of CPUS",
+            "QUOTA_EXCEEDED",
+            "raise the quota of the cloud account",
+        ),
+        (
             "ScaleUpTimedOut",
             "Nodes added to group workers failed to register within 15m4s",
             "failed to register within 15m4s",
@@ -145,3 +151,21 @@ def test_what_the_autoscaler_itself_reports_now_is_not_contradicted(minute: str,
     answer = explain(status(group()), worker, pod("busy", cpu="2", nodeName="workers-0"), target, event)
     assert answer.is_scaled_up is not is_denied
     assert answer.fixes[0].title.startswith("let the node group use" if is_denied else "wait for cluster-autoscaler")
+
+
+FAILED_GROUP = "Failed adding 1 nodes to group ng-a due to OutOfResource.InsufficientInstanceCapacity; source errors: "
+
+
+@pytest.mark.parametrize(
+    ("group", "failed", "is_scaled_up"), [("ng-a", "10:01", False), ("ng-a", "09:59", True), ("ng-b", "10:01", True)]
+)
+def test_a_scale_up_whose_group_failed_since_is_over(group: str, failed: str, is_scaled_up: bool) -> None:
+    triggered = f"pod triggered scale-up: [{{{group} 1->2 (max: 5)}}]"
+    seen = "2026-06-01T10:00:00Z"
+    of_pod = reported("cluster-autoscaler", "TriggeredScaleUp", triggered, pod="shop/web", lastTimestamp=seen)
+    about = {"kind": "ConfigMap", "namespace": "kube-system", "name": "cluster-autoscaler-status"}
+    of_group = {**of_pod, "reason": "ScaleUpFailed", "message": FAILED_GROUP, "involvedObject": about}
+    of_group |= {"metadata": {"name": "status.1"}, "lastTimestamp": f"2026-06-01T{failed}:00Z"}
+    answer = explain(node(), pod("web", cpu="8"), of_pod, of_group)
+    assert answer.is_scaled_up is is_scaled_up
+    assert answer.fixes[0].title.startswith("wait for cluster-autoscaler" if is_scaled_up else "let the node group use")

@@ -153,6 +153,16 @@ def test_a_copy_of_a_node_that_daemon_sets_fill() -> None:
     assert "add a node like a" not in titles(machine, daemon("agent", "a"), busy, nearly)
 
 
+def test_a_larger_node_is_in_the_domain_whose_node_daemon_sets_fill() -> None:
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    spread |= {"labelSelector": {"matchLabels": {"app": "web"}}}
+    nodes = [node(zone, labels={ZONE: zone}, allocatable={**SMALL, "cpu": cpu}) for zone, cpu in ("a8", "b1")]
+    old = pod("web-0", on="a", labels={"app": "web", "pod-template-hash": "old"})
+    labels = {"app": "web", "pod-template-hash": "new"}
+    me = pod("me", labels=labels, containers=asking(cpu="900m"), topologySpreadConstraints=[spread])
+    assert titles(*nodes, daemon("agent", "b"), old, me)[0].startswith("add a node in zone b with at least 900m CPU")
+
+
 def test_a_new_node_for_a_pod_that_contradicts_itself() -> None:
     """The pod is also too large for every existing node, regardless of labels."""
     terms = [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["hdd"]}]}]
