@@ -438,7 +438,9 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
             yield target.patched(*_annotations_patch(before, after))
             return
     if isinstance(before, StorageClass) and isinstance(after, StorageClass):
-        yield target.patched(*_annotations_patch(before, after))
+        topologies = after.allowed_topologies if after.allowed_topologies != before.allowed_topologies else ()
+        wider = (add_operation("/allowedTopologies", topologies),) if topologies else ()
+        yield target.patched(*_annotations_patch(before, after), *wider)
         return
     if isinstance(before, DeviceClass) and isinstance(after, DeviceClass):
         selectors = after.spec.selectors

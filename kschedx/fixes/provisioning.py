@@ -5,9 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from kschedx.controllers.daemon_set import is_running
 from kschedx.explain.claim_causes import wrong_attributes_class
-from kschedx.kube.storage import PersistentVolumeClaim, identifying_parts, is_csi_name, plugin_named
+from kschedx.kube.storage import (
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologySelectorLabelRequirement,
+    TopologySelectorTerm,
+    identifying_parts,
+    is_csi_name,
+    plugin_named,
+)
+from kschedx.kube.types import Node
 from kschedx.snapshot.events import EXTERNAL_PROVISIONING
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -97,3 +108,41 @@ def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:
     mine = (row for row in rows if parts & set(re.split("[.-]", f"{pods.namespaces[row]}-{pods.names[row]}")))
     ended = ("Succeeded", "Failed")
     return [pods.key(row) for row in mine if pods.phases[row] not in ended and not is_running(pods, row)]
+
+
+_USUAL_DRIVERS = {
+    ("gp2", "gp3", "io1", "io2"): "ebs.csi.aws.com",
+    ("efs",): "efs.csi.aws.com",
+    ("standard-rwo", "premium-rwo", "enterprise-rwo"): "pd.csi.storage.gke.io",
+    ("managed-csi", "managed-premium"): "disk.csi.azure.com",
+    ("azurefile",): "file.csi.azure.com",
+    ("longhorn",): "driver.longhorn.io",
+    ("rook-ceph-block",): "rook-ceph.rbd.csi.ceph.com",
+    ("rook-cephfs",): "rook-ceph.cephfs.csi.ceph.com",
+    ("local-path",): "rancher.io/local-path",
+    ("openebs-hostpath",): "openebs.io/local",
+    ("do-block-storage",): "dobs.csi.digitalocean.com",
+    ("hcloud-volumes",): "csi.hetzner.cloud",
+    ("linode-block-storage",): "linodebs.csi.linode.com",
+}
+"""The names of the classes that clouds and projects install, also with a suffix such as `-encrypted`, and their
+provisioners."""
+
+
+def usual_driver(name: str) -> str:
+    """Return the provisioner of the classes that usually have this name; empty for other names."""
+    drivers = (driver for names, driver in _USUAL_DRIVERS.items() for it in names if f"{name}-".startswith(f"{it}-"))
+    return next(drivers, "")
+
+
+def class_allowing(storage_class: StorageClass, node: Node) -> tuple[StorageClass, str] | None:
+    """Return the class with the node's topology added to allowedTopologies, and that topology as labels, if the node
+    has the labels that the class compares."""
+    keys = dict.fromkeys(key for segment in storage_class.allowed_segments for key, _ in segment)
+    labels = {key: node.metadata.labels[key] for key in keys if key in node.metadata.labels}
+    if not keys or len(labels) < len(keys):
+        return None
+    values = (TopologySelectorLabelRequirement(key=key, values=(value,)) for key, value in labels.items())
+    term = TopologySelectorTerm(match_label_expressions=tuple(values))
+    wider = replace(storage_class, allowed_topologies=(*storage_class.allowed_topologies, term))
+    return wider, ", ".join(f"{key}={value}" for key, value in labels.items())

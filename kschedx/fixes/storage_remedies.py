@@ -17,7 +17,7 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
-from kschedx.fixes.provisioning import OF_ACCESS_MODES, is_in_trouble, provisioner_repair
+from kschedx.fixes.provisioning import OF_ACCESS_MODES, class_allowing, is_in_trouble, provisioner_repair, usual_driver
 from kschedx.fixes.raised_quota import EXCEEDED, RaisedQuota, raised_quota
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.documents import with_spec
@@ -81,11 +81,17 @@ def volume_remedies(
         yield from _released_volumes(claim, place.snapshot)
         yield from _bound_claims(claim, place)
         yield from _match_volume(claim, place, at_once=False)
+    storage_class = place.snapshot.storage.classes.get(claim.storage_class)
     if isinstance(finding, f.ProvisioningTopologyMismatch):
-        yield from _with_other_classes(claim, place.snapshot.storage)
+        others = list(_with_other_classes(claim, place.snapshot.storage))
+        yield from others
+        wider = class_allowing(storage_class, place.node) if storage_class is not None and not others else None
+        if wider is not None:
+            title, cost = f"allow {wider[1]} in allowedTopologies of class {wider[0].name}", s.Cost.CONSTRAINT
+            yield s.ObjectStep(title=title, cost=cost, group=s.FixGroup.CLUSTER, objects=wider[:1])
+        return  # no volume is created by hand if a driver creates it
     smaller = list(_smaller_claim(finding, claim)) if isinstance(finding, f.InsufficientStorageCapacity) else []
     yield from smaller
-    storage_class = place.snapshot.storage.classes.get(claim.storage_class)
     volume = volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=False)
     made_by = storage_class.provisioner if storage_class and storage_class.can_provision else ""
     if isinstance(finding, f.InsufficientStorageCapacity) and finding.capacity_count and made_by:
@@ -722,7 +728,7 @@ def _with_classes(
         near = [name for name in classes if differs_by_one_letter(claim.storage_class, name)]
         close = near[0] if len(near) == 1 else ""
     chosen = default_class(classes.values()) or _usual_class(classes.values(), storage)
-    driver, attached = _usual_driver(claim.storage_class), (node.spec.drivers for node in storage.csi_nodes.values())
+    driver, attached = usual_driver(claim.storage_class), (node.spec.drivers for node in storage.csi_nodes.values())
     known = {*storage.csi_drivers, *(it.name for drivers in attached for it in drivers)}
     is_installed = bool(driver) and driver in {*known, *(it.driver for it in storage.classes.values())}
     if close:
@@ -741,31 +747,6 @@ def _with_classes(
         )
         cost = s.Cost.REPAIR if is_installed else s.Cost.AROUND
         yield s.ObjectStep(title=title, cost=cost, group=s.FixGroup.CLUSTER, objects=(new,))
-
-
-_USUAL_DRIVERS = {
-    ("gp2", "gp3", "io1", "io2"): "ebs.csi.aws.com",
-    ("efs",): "efs.csi.aws.com",
-    ("standard-rwo", "premium-rwo", "enterprise-rwo"): "pd.csi.storage.gke.io",
-    ("managed-csi", "managed-premium"): "disk.csi.azure.com",
-    ("azurefile",): "file.csi.azure.com",
-    ("longhorn",): "driver.longhorn.io",
-    ("rook-ceph-block",): "rook-ceph.rbd.csi.ceph.com",
-    ("rook-cephfs",): "rook-ceph.cephfs.csi.ceph.com",
-    ("local-path",): "rancher.io/local-path",
-    ("openebs-hostpath",): "openebs.io/local",
-    ("do-block-storage",): "dobs.csi.digitalocean.com",
-    ("hcloud-volumes",): "csi.hetzner.cloud",
-    ("linode-block-storage",): "linodebs.csi.linode.com",
-}
-"""The names of the classes that clouds and projects install, also with a suffix such as `-encrypted`, and their
-provisioners."""
-
-
-def _usual_driver(name: str) -> str:
-    """Return the provisioner of the classes that usually have this name; empty for other names."""
-    drivers = (driver for names, driver in _USUAL_DRIVERS.items() for it in names if f"{name}-".startswith(f"{it}-"))
-    return next(drivers, "")
 
 
 def _with_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Iterator[s.RecreateClaim]:

@@ -255,7 +255,7 @@ class TopologySelectorLabelRequirement(Struct, frozen=True, kw_only=True):
     values: tuple[str, ...] = ()
 
 
-class _TopologySelectorTerm(Struct, frozen=True, kw_only=True, rename="camel"):
+class TopologySelectorTerm(Struct, frozen=True, kw_only=True, rename="camel"):
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
@@ -270,7 +270,7 @@ def _segments(
 class StorageClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     provisioner: str = ""
     volume_binding_mode: str = IMMEDIATE
-    allowed_topologies: tuple[_TopologySelectorTerm, ...] = ()
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
     allow_volume_expansion: bool | None = None
 
     @property

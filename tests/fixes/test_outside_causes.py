@@ -147,6 +147,16 @@ def test_a_class_of_another_topology_has_an_alternative() -> None:
     assert second.startswith("add a node in zone d")
 
 
+def test_a_class_without_an_alternative_allows_the_zone_of_the_nodes() -> None:
+    cluster = [node("a", labels={ZONE: "a"}), storage_class("zonal", provisioner=DISK, zones=["d"])]
+    fixes = explained(*cluster, volume_claim("data", storage_class="zonal"), pod("me", volumes=DATA)).fixes
+    titles = [fix.title for fix in fixes]
+    assert titles == [f"allow {ZONE}=a in allowedTopologies of class zonal", "add a node in zone d"]
+    (operation,) = fixes[0].changes[0].patch
+    zones = [{"matchLabelExpressions": [{"key": ZONE, "values": [zone]}]} for zone in "da"]
+    assert operation == {"op": "add", "path": "/allowedTopologies", "value": zones}
+
+
 def test_a_claim_keeps_its_data_source() -> None:
     source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "nightly"}
     lacking = volume_claim("data", storage_class="fst")
