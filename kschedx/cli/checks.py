@@ -26,20 +26,16 @@ def pod_check(
 ) -> Check:
     """Return the check that a pod is schedulable. If it is not, `text` explains why; `reasons` are the IDs of the
     rejections."""
-    phrase = "\n".join(filter(None, text))
+    if outcome is Outcome.SCHEDULED:
+        return Check(name=name, result=Result.PASSED, rule="unschedulable", place=place)
+    check = Check(name=name, result=Result.FAILED, rule="", text="\n".join(filter(None, text)), place=place)
     match outcome:
-        case Outcome.SCHEDULED:
-            return Check(name=name, result=Result.PASSED, rule="unschedulable", place=place)
         case Outcome.UNSCHEDULABLE:
-            return Check(
-                name=name, result=Result.FAILED, rule="unschedulable", text=phrase, place=place, reasons=reasons
-            )
-        case Outcome.GATED:
-            return Check(name=name, result=Result.FAILED, rule="gated", text=phrase, place=place)
-        case Outcome.ERROR:
-            return Check(name=name, result=Result.FAILED, rule="error", text=phrase, place=place)
+            return replace(check, rule="unschedulable", reasons=reasons)
+        case Outcome.GATED | Outcome.ERROR:
+            return replace(check, rule=outcome.value.lower())
         case None | Outcome.UNDECIDED:
-            return Check(name=name, result=Result.UNDECIDED, rule="undecided", text=phrase, place=place)
+            return replace(check, result=Result.UNDECIDED, rule="undecided")
         case _:
             assert_never(outcome)
 

@@ -31,8 +31,7 @@ def server_side(connection: Connection, manifest: Json, admit: Callable[[Json], 
     from kschedx.sources.live.client import RefusedError
 
     server, _, _ = connect(connection)
-    metadata = manifest.get("metadata")
-    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    namespace = map_at(manifest, "metadata").get("namespace")
     path = f"/api/v1/namespaces/{namespace or 'default'}/pods"
     sent = create_manifest(manifest)
     try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from kschedx.cli.output import Report
+from kschedx.errors import InputError
 from kschedx.fixes.owners import Owner, owner_change
-from kschedx.kube.decoding import manifest
+from kschedx.kube.decoding import manifest, map_at
 from kschedx.kube.documents import Change
 from kschedx.kube.escaping import shell_comment
 from kschedx.kube.types import Pod
@@ -17,6 +18,8 @@ from kschedx.kube.workloads import MAKING_PODS, has_same_template
 from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
+    from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.manifests import PodInQuestion
     from kschedx.render.manifests import Find
     from kschedx.snapshot.snapshot import Snapshot
@@ -29,8 +32,7 @@ def _changes_to_send(changes: Sequence[Change], written_pod: PodInQuestion, pod:
     """Return the changes; those of a pod created from a custom resource's template become changes of that template."""
     if written_pod.workload is None or written_pod.workload.get("kind") in MAKING_PODS:
         return [*changes]
-    metadata = written_pod.workload.get("metadata")
-    name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+    name = str(map_at(written_pod.workload, "metadata").get("name") or "")
     path = tuple(int(index) if index else step for step, index in _STEP.findall(written_pod.template))
     owner = Owner(
         kind=str(written_pod.workload.get("kind")), name=name, manifest=written_pod.workload, own_template=path
@@ -38,38 +40,34 @@ def _changes_to_send(changes: Sequence[Change], written_pod: PodInQuestion, pod:
     return [owner_change(change, owner, pod) for change in changes]
 
 
-def report(
-    changes: Sequence[Change],
-    followed: Sequence[Change],
-    written_pod: PodInQuestion,
-    pod: Pod,
-    snapshot: Snapshot,
-    before: Snapshot,
-    *,
-    title: str,
-    commands: Sequence[str],
-    document: Callable[[], Mapping[str, object]],
+def fix_report(
+    explanation: Explanation, fixes: Sequence[Fix], number: int, written_pod: PodInQuestion, before: Snapshot
 ) -> Report:
-    """Return the report of a fix to apply; controllers make the changes in `followed` afterwards. `before` is the
-    cluster without the files. `commands` do the whole fix, and keep what others changed in a node since. A script
-    without a command begins with the title, which says what you do."""
-    sent = _changes_to_send(changes, written_pod, pod)
+    """Return the report of the fix of this number. `before` is the cluster without the files. A script without a
+    command begins with the title, which says what you do. Raises `InputError` if there are fewer fixes."""
+    if number > len(fixes):
+        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there are no fixes"
+        raise InputError(f"no fix {number}: {there}")
+    fix = fixes[number - 1]
+    sent = _changes_to_send(fix.apply, written_pod, explanation.cycle.pod)
+    followed = [change for change in fix.changes if change.by]  # controllers make these afterwards
 
     def yaml() -> str:
         from kschedx.render.manifests import patched_manifests
 
-        return patched_manifests(sent, _known_manifest(snapshot, written_pod))
+        return patched_manifests(sent, _known_manifest(explanation.cycle.snapshot, written_pod))
 
     def patch() -> str:
         from kschedx.render.manifests import kubectl_commands, node_commands
 
-        if of_nodes := node_commands(sent, commands):
+        if of_nodes := node_commands(sent, fix.commands):
             return of_nodes + kubectl_commands(followed)
         script = kubectl_commands((*sent, *followed), _only_written(before, written_pod))
         has_command = any(line and not line.startswith("#") for line in script.splitlines())
+        title = (explanation.coverage(fix) or fix).title
         return script if has_command else f"{shell_comment(title)}\n{script}"
 
-    return Report(screen=lambda *_: (), document=document, yaml=yaml, patch=patch)
+    return Report(screen=lambda *_: (), document=fix.to_dict, yaml=yaml, patch=patch)
 
 
 def _known_manifest(snapshot: Snapshot, written_pod: PodInQuestion) -> Find:
@@ -119,7 +117,11 @@ def _manifest_finder(pod: PodInQuestion) -> Find:
             return None
         its = (pod.document.value if pod.document else None, pod.workload, pod.manifest)
         target = change.target
-        others = (document.value for document in pod.documents if _namespace(document.value) == target.namespace)
+        others = (
+            document.value
+            for document in pod.documents
+            if (map_at(document.value, "metadata").get("namespace") or "") == target.namespace
+        )
         return next(
             (item for item in (*its, *others) if item is not None and _is(item, target.kind, target.name)), None
         )
@@ -144,12 +146,6 @@ def _has_as_written(before: Snapshot, change: Change, written: Mapping[str, obje
             return raw is not None and has_same_template(msgspec.json.decode(raw, type=dict[str, object]), written)
 
 
-def _namespace(manifest: Mapping[str, object]) -> str:
-    metadata = manifest.get("metadata")
-    return str(metadata.get("namespace") or "") if isinstance(metadata, Mapping) else ""
-
-
 def _is(manifest: Mapping[str, object], kind: str, name: str) -> bool:
     """Return whether the manifest is of this kind and name; with `generateName`, it has no name yet."""
-    metadata = manifest.get("metadata")
-    return manifest.get("kind") == kind and isinstance(metadata, Mapping) and (metadata.get("name") or "") == name
+    return manifest.get("kind") == kind and (map_at(manifest, "metadata").get("name") or "") == name

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextvars import ContextVar, copy_context
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, islice
 from threading import Thread
 from typing import TYPE_CHECKING, ClassVar, TypeVar, assert_never
@@ -34,7 +34,6 @@ from kschedx.cli.output import command_line
 from kschedx.cli.streams import HUNG_UP
 from kschedx.errors import KschedxError, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups, owner_of
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import rank_nodes
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
@@ -549,10 +548,6 @@ class _AnswerView:
         self.changes = changes
         self.ranking = rank_nodes(explanation.cycle)
 
-    @cached_property
-    def diagnosis(self) -> Diagnosis:
-        return self.explanation.diagnosis
-
     def rows(self) -> Iterator[_TableEntry]:
         """Yield the nodes that fit, best first, then the others, nearest first."""
         cycle = self.explanation.cycle
@@ -568,9 +563,10 @@ class _AnswerView:
         seen = {node.name for node in ranked}
         passed = cycle.nodes.names_where(cycle.filter.passed)
         yield from (row_of(name, "fits", "") for name in passed if name not in seen)
-        for group in self.diagnosis.groups:
+        diagnosis = self.explanation.diagnosis
+        for group in diagnosis.groups:
             for row in group.rows:
-                blockers = self.diagnosis.detail(row).account.blockers
+                blockers = diagnosis.detail(row).account.blockers
                 headline = describe(shown_findings(blockers[0])[0]).headline
                 yield row_of(cycle.nodes.name(row), blockers[0].plugin, headline)
 
@@ -581,9 +577,6 @@ class _AnswerView:
     @property
     def fixes(self) -> tuple[Fix, ...]:
         return self.explanation.fixes
-
-    def story(self, node: str, width: int) -> list[StyledLine]:
-        return node_verdict_lines(self.diagnosis, self.ranking, node, width)
 
 
 class _Side(TabbedContent):
@@ -685,7 +678,9 @@ class Why(TablePage):
         if self._chosen not in self._view.explanation.cycle.all_nodes.cluster.index:
             self._chosen = ""
         if self._chosen:
-            self.query_one("#story", Static).update(_join_lines(self._view.story(self._chosen, self._width)))
+            view = self._view
+            story = node_verdict_lines(view.explanation.diagnosis, view.ranking, self._chosen, self._width)
+            self.query_one("#story", Static).update(_join_lines(story))
 
     def _push(self, explanation: Explanation, change: str) -> None:
         self._views.append(_AnswerView(explanation, (*self._view.changes, change)))

@@ -77,7 +77,7 @@ def why(wanted: WhyArguments, *, question: Question) -> Answer | int:
 
 def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], LoadedCluster]) -> Answer | int:
     """Answer about many pods, a node, several pods, or one."""
-    from kschedx.cli.why_pod import explain_target, explanation_report, fix_report
+    from kschedx.cli.why_pod import explain_target, explanation_report
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests, PodInQuestion
     from kschedx.inquiry.target import named_namespace, named_node
@@ -120,6 +120,8 @@ def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], Load
 
         if (answer := explain_object(snapshot, setup, reference, question.autoscaling)) is not None:
             if wanted.fix is not None:
+                from kschedx.cli.fix_output import fix_report
+
                 subject = PodInQuestion.of_cluster(answer.cycle.pod)
                 return Answer(fix_report(answer, answer.fixes, wanted.fix, subject, snapshot), answer.exit_code)
             return Answer(explanation_report(answer, (), Place(), all_nodes=False), answer.exit_code)

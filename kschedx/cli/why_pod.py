@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
-    from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.manifest_edit import Edit
     from kschedx.inquiry.manifests import PodInQuestion
     from kschedx.render.checks import Check
@@ -162,6 +160,8 @@ def explain_target(
         show(Why(answer, typed_change(question, setup)), answer.cycle.all_nodes.cluster.names)
         return answer.exit_code
     if wanted.fix is not None:
+        from kschedx.cli.fix_output import fix_report
+
         return Answer(fix_report(answer, answer.fixes, wanted.fix, pod, clusters.before), answer.exit_code)
     report = explanation_report(answer, shown, pod.place, all_nodes=wanted.nodes == "all")
     if wanted.watch and pod.stored is not None:
@@ -229,16 +229,15 @@ def _daemon_set_answer(
 ) -> Answer:
     node, code = answer.node, row_named(decision_name(answer.outcome)).exit_code
     if wanted.fix is not None:
+        from kschedx.cli.fix_output import fix_report
+
         return Answer(fix_report(answer.explanation, answer.fixes, wanted.fix, target, before), code)
     nodes = answer.answer_on(node).chosen_nodes if node else answer.runs
     report = Report.of(answer, names=lambda: [f"node/{name}" for name in nodes])
     if wanted.nodes:
-        report = replace(report, screen=partial(_whole, report))
+        screen = report.screen
+        report = replace(report, screen=lambda width, _: screen(width, True))
     return Answer(replace(report, checks=lambda: [_check(answer, target)]), code)
-
-
-def _whole(report: Report, width: int, wide: bool) -> Sequence[StyledLine]:
-    return report.screen(width, True)
 
 
 def _check(answer: DaemonSetAnswer, target: PodInQuestion) -> Check:
@@ -299,39 +298,6 @@ def _edit(change: str) -> Edit:
     from kschedx.inquiry.manifest_edit import Edit
 
     return Edit(change, single_document(change) if Path(change).is_file() else None)
-
-
-def fix_report(
-    explanation: Explanation, fixes: Sequence[Fix], number: int, pod: PodInQuestion, before: Snapshot
-) -> Report:
-    from kschedx.cli.fix_output import report
-
-    fix, cycle = _fix_number(fixes, number), explanation.cycle
-    followed = [change for change in fix.changes if change.by]
-    covered = explanation.coverage(fix)
-    title = fix.title if covered is None else covered.title
-    return report(
-        fix.apply,
-        followed,
-        pod,
-        cycle.pod,
-        cycle.snapshot,
-        before,
-        title=title,
-        commands=fix.commands,
-        document=fix.to_dict,
-    )
-
-
-_T = TypeVar("_T")
-
-
-def _fix_number(fixes: Sequence[_T], number: int) -> _T:
-    """Return the fix of this number. Raises `InputError` if there are fewer."""
-    if number > len(fixes):
-        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there are no fixes"
-        raise InputError(f"no fix {number}: {there}")
-    return fixes[number - 1]
 
 
 def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:
