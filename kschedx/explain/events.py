@@ -423,6 +423,19 @@ def rejects_nodes(message: str) -> bool:
     return bool(parts) and all(part.count and not _ABSENT.search(part.text) for part in parts)
 
 
+_STATES = {
+    "PersistentVolumeClaim": lazy_pattern(
+        r'unbound immediate|persistentvolumeclaim "\S+" (?:is being deleted|bound to)|binding volumes'
+    ),
+    "ResourceClaim": lazy_pattern(r"resourceclaim \S+ is being deleted"),
+}
+
+
+def shows_state(message: str, kind: str) -> bool:
+    """Return whether a reason tells the state of an object of the kind, which exists then."""
+    return kind in _STATES and bool(_STATES[kind].search(message))
+
+
 def _is_same(recorded: RecordedEvent, message: str) -> bool:
     """Return whether the texts are equal as far as the event has it."""
     if recorded.is_cut:

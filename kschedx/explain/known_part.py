@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.errors import InputError
-from kschedx.explain.events import recorded_event, rejects_nodes
+from kschedx.explain.events import recorded_event, rejects_nodes, shows_state
 from kschedx.explain.volume_places import unplaced_claims
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import with_spec
@@ -109,13 +109,9 @@ _left_out = _LeftOut()
 
 def _has_references(snapshot: Snapshot, pod: Pod, kind: str) -> bool:
     """Return whether kube-scheduler's own event shows that the objects of the kind exist which the pod names: it
-    rejects nodes one by one, so that PreFilter found all of them, or its claims, which are not bound."""
+    rejects nodes one by one, so that PreFilter found all of them, or says in which state one is."""
     event = recorded_event(snapshot, pod)
-    if event is None:
-        return False
-    return rejects_nodes(event.message) or (
-        kind == "PersistentVolumeClaim" and REASON_UNBOUND_IMMEDIATE in event.message
-    )
+    return event is not None and (rejects_nodes(event.message) or shows_state(event.message, kind))
 
 
 def _lacks_device_class(snapshot: Snapshot, pod: Pod) -> bool:

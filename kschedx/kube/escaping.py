@@ -152,7 +152,8 @@ def shell_comment(text: str) -> str:
 def _shell_datum(datum: str | Path | Mapping[str, object] | Sequence[object]) -> str:
     match datum:
         case Path():
-            return f"./{datum}" if str(datum).startswith("-") else str(datum)
+            path = str(datum)
+            return f"./{path}" if path.startswith("-") and path != "-" else path  # "-" is standard input
         case str():
             return datum
         case Mapping():

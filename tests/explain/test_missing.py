@@ -203,6 +203,8 @@ def test_a_dump_of_nodes_alone_says_that_pods_are_unknown(is_dump: bool) -> None
     [
         ("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found", True),
         ("0/2 nodes are available: 2 Insufficient cpu.", True),
+        ('0/2 nodes are available: persistentvolumeclaim "data" is being deleted. not found', True),
+        ('running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded', True),
         ('0/2 nodes are available: persistentvolumeclaim "data" not found. not found', False),
     ],
 )
