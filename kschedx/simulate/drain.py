@@ -157,7 +157,12 @@ def drain(simulator: Simulator, nodes: Iterable[str], *, uncordons: bool) -> lis
     evictor, names = _Evictor(simulator), [*nodes]
     for name in () if uncordons else names:
         evictor.cordon(name)
-    return [evictor.drain(name, uncordons=uncordons) for name in names]
+    results: list[DrainResult] = []
+    for name in names:
+        if uncordons and results and results[-1].pending:
+            simulator.settle_created()  # the node is back
+        results.append(evictor.drain(name, uncordons=uncordons))
+    return results
 
 
 class _Evictor:

@@ -107,6 +107,12 @@ def test_nodes_drained_one_by_one_are_uncordoned_again() -> None:
     assert [each.is_done for each in drained(objects, "node-1", "node-2", uncordons=False)] == [True, False]
 
 
+def test_a_pod_that_fits_no_other_node_returns_to_its_node_before_the_next_drain() -> None:
+    objects = [*nodes(("8", "8")), *deployment("web", "5", ["node-1", "node-2"])]
+    first, second = drained(objects, "node-1", "node-2")
+    assert [len(each.pending) for each in (first, second)] == [1, 1]
+
+
 def test_drains_of_each_node_are_independent() -> None:
     snapshot = Snapshot.from_objects(shop())
     setup = Setup.of_cluster(snapshot)
