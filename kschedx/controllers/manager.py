@@ -222,7 +222,7 @@ class Manager:
         workload = workloads.workload_of(manifest)
         known = self._known.get(workload) or workloads.stored_manifest(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
-        is_new = known is not None and not has_same_template(known, manifest)
+        is_new = known is not None and (not has_same_template(known, manifest) or self._is_resumed(known, manifest))
         manifest = workloads.complete_manifest(manifest, known, len(rows))
         wanted = workloads.wanted_replicas(manifest)
         if known is None and not rows and not self._are_objects_admitted(workload, manifest, wanted):
@@ -583,6 +583,12 @@ class Manager:
             return set()
         current = self._replica_set(manifest)
         return {row for row in self.members(workload) if current is not None and self._owner(row) == current}
+
+    def _is_resumed(self, known: Manifest, manifest: Manifest) -> bool:
+        """Return whether a paused Deployment with a template that has not been rolled out resumes."""
+        was_paused, is_paused = (map_at(each, "spec").get("paused") is True for each in (known, manifest))
+        has_old = any(workloads.replica_sets_of(self._cluster.snapshot, workloads.workload_of(known)))
+        return was_paused and not is_paused and has_old and self._replica_set(manifest) is None
 
     def _replica_set(self, manifest: Manifest) -> str | None:
         replica_set = workloads.current_replica_set_of(self._cluster.snapshot, manifest)

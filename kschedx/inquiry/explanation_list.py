@@ -44,6 +44,7 @@ from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, GroupOutcomes, ManifestQuestions, QueueOutcome, ReplicaGroup
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import API_VERSION, Json, to_json
+from kschedx.kube.kueue import GROUP_LABEL
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import Pod
 from kschedx.parallel import results
@@ -161,7 +162,8 @@ class Item(Struct, frozen=True, kw_only=True):
             return replace(answer, state=state, cause=(state, waits), headlines=(waits,))
         if explanation.outcome is Outcome.GATED and held.kueue is not None and held.kueue.is_gated and not held.gates:
             reads = kueue_state_text(held.kueue).removeprefix("is ")
-            is_shared = bool(held.kueue.group) or len(self.replicas) > 1  # one Workload, so that one fix serves all
+            labels = explanation.cycle.pod.metadata.labels
+            is_shared = GROUP_LABEL in labels or len(self.replicas) > 1  # one Workload, so that one fix serves all
             return replace(answer, state=state if is_shared else "", cause=("kueue", reads), headlines=(reads,))
         if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             diagnosis, preemption = explanation.diagnosis, explanation.cycle.post_filter

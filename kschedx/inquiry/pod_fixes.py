@@ -108,7 +108,7 @@ class PodFixes:
                 f", as {list_names(others, _MOST_QUEUES)} {'has' if len(others) == 1 else 'have'} it" if others else ""
             )
             yield Fix.untried(f"{create}{like}", of_group=FixGroup.CLUSTER)
-        if kueue is not None and kueue.known_queues:
+        if kueue is not None and kueue.known_queues and self.answer.lifecycle is None:
             meant = nearest_name(kueue.queue, kueue.known_queues)
             meant = meant or list_names(kueue.known_queues, _MOST_QUEUES, conjunction="or")
             yield Fix.untried(f"recreate the pod with label {QUEUE_LABEL}={meant} instead of {kueue.queue}")

@@ -14,6 +14,7 @@ from tests.builders import Manifest, node, pod
 from tests.command import kschedx
 from tests.device_builders import claim as device_claim
 from tests.device_builders import device, device_class, request, resource_slice
+from tests.kueue.objects import flavor, local, queue, quota, workload
 
 BIG = [{"name": "main", "image": "big", "resources": {"requests": {"cpu": "100"}}}]
 SMALL = [{"name": "main", "image": "small"}]
@@ -244,6 +245,25 @@ def test_jobs_with_missing_pods_and_workloads_of_kueue_are_listed(tmp_path: Path
     assert (result.code, result.out.splitlines()[0]) == (1, "✗ 4 pods: 2 not created, 2 gated")
     assert "ml/bert (PyTorchJob) × 2" in result.out
     assert kschedx("simulate", "-s", str(path)).code == 1
+
+
+def test_a_fix_of_a_workload_of_kueue_serves_all_pods_of_its_group(tmp_path: Path) -> None:
+    labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": "grp"}
+    gates = [{"name": "kueue.x-k8s.io/admission"}]
+    held = workload("grp", cpu="1", count=2)
+    held["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": name} for name in "ab"
+    ]
+    objects: list[Manifest] = [
+        node("n1", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"}),
+        *(pod(name, namespace="ml", containers=SMALL, labels=labels, schedulingGates=gates) for name in "ab"),
+        *(flavor(), queue("q", quota("f", "1")), local("q"), held),
+    ]
+    path = tmp_path / "cluster.json"
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
+    result = kschedx("why", "--all-pending", "-s", str(path), columns=200)
+    assert "2 pods wait for quota in Kueue (queue q)" in result.out
+    assert "raise the nominal quota of flavor f in ClusterQueue q: cpu from 1 to 2\n" in result.out
 
 
 def test_a_workload_whose_pods_need_several_cordoned_nodes_names_those_that_help(tmp_path: Path) -> None:

@@ -2758,6 +2758,12 @@ def test_a_rollout_past_its_progress_deadline_is_named(
     )
 
 
+def test_a_job_without_its_queue_has_no_fix_of_a_pod(tmp_path: Path) -> None:
+    out = why(tmp_path, "job/web", *OF_KUEUE[0][1]).out
+    assert "instead of team · not tried" in out
+    assert "recreate the pod" not in out
+
+
 @pytest.mark.parametrize(
     ("is_ready", "seconds", "report"),
     [(False, 0, ": 1 pod is not ready"), (True, 60, " until its new pods have been ready for minReadySeconds 60")],

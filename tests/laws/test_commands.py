@@ -121,7 +121,19 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
         cluster = f"{key}.yaml" if not key.startswith("-") else f"./{key}.yaml"
         with repeat_options(("-s", cluster)):
             result = command_of(WhyArguments(files=["-x.yaml", "-"]), namespace, f"{kind} {name}", "")
-        words = ("kschedx", "why", f"{kind.lower()}/{name}", "-n", namespace, "-f", "./-x.yaml", "-f", "-", "-s", cluster)
+        words = (
+            "kschedx",
+            "why",
+            f"{kind.lower()}/{name}",
+            "-n",
+            namespace,
+            "-f",
+            "./-x.yaml",
+            "-f",
+            "-",
+            "-s",
+            cluster,
+        )
         yield f"{result}\n", expected(*words, names=(kind, namespace, name), file=key)
     yield (
         shell_command("kubectl get {} -o {}", name, Path(value)) + "\n",

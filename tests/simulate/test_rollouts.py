@@ -206,6 +206,14 @@ def test_a_paused_deployment_keeps_its_pods(change: Manifest, kept: str) -> None
     assert kept in rollout_text(result.rolled_out[0])
 
 
+def test_a_resumed_deployment_rolls_out_its_changed_template() -> None:
+    first, *others = web(2, {"paused": True})
+    first = changed(first, "spec.template.spec.containers", [asking("2")])
+    result = simulated([*nodes(("8",)), first, *others], {"set": "deploy/web:spec.paused=false"})
+    assert [rolled.replaced for rolled in result.rolled_out] == [2]
+    assert [cpu for name, cpu in cpus(result).items() if name.startswith("web")] == ["2", "2"]
+
+
 def half_rolled_out() -> list[Manifest]:
     """Return a Deployment whose first new pod fits on no node, because two old pods fill them."""
     made = deployment("web", "3", ["node-1", "node-2", None])
