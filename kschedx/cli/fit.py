@@ -151,7 +151,7 @@ def _report(answer: Fit | Explanation, place: Place) -> Report:
     from kschedx.inquiry.fit import Fit
 
     if not isinstance(answer, Fit):
-        return explanation_report(answer, (), place, all_nodes=False)
+        return explanation_report(answer, place=place)
     return Report.of(answer, names=lambda: [f"node/{name} {number}" for name, number in answer.nodes.items()])
 
 

@@ -9,7 +9,6 @@ import msgspec
 
 from kschedx.cli.output import Report
 from kschedx.errors import InputError
-from kschedx.fixes.owners import Owner, owner_change
 from kschedx.kube.decoding import manifest, map_at
 from kschedx.kube.documents import Change
 from kschedx.kube.escaping import shell_comment
@@ -32,6 +31,8 @@ def _changes_to_send(changes: Sequence[Change], written_pod: PodInQuestion, pod:
     """Return the changes; those of a pod created from a custom resource's template become changes of that template."""
     if written_pod.workload is None or written_pod.workload.get("kind") in MAKING_PODS:
         return [*changes]
+    from kschedx.fixes.owners import Owner, owner_change
+
     name = str(map_at(written_pod.workload, "metadata").get("name") or "")
     path = tuple(int(index) if index else step for step, index in _STEP.findall(written_pod.template))
     owner = Owner(

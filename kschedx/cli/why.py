@@ -12,7 +12,7 @@ from kschedx.cli.options import DECIDES, Command, OptionGroup
 from kschedx.cli.output import SHARED, Answer, needs
 from kschedx.cli.question import Question, cluster_after_changes
 from kschedx.cli.why_pod import WhyArguments
-from kschedx.errors import InputError, NotAdmittedError, NotChangedError, Place
+from kschedx.errors import InputError, NotAdmittedError, NotChangedError
 from kschedx.kube.types import ObjectMeta, Pod
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def why(wanted: WhyArguments, *, question: Question) -> Answer | int:
 
 def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], LoadedCluster]) -> Answer | int:
     """Answer about many pods, a node, several pods, or one."""
+    from kschedx.cli.fix_output import fix_report
     from kschedx.cli.why_pod import explain_target, explanation_report
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests, PodInQuestion
@@ -120,16 +121,13 @@ def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], Load
 
         if (answer := explain_object(snapshot, setup, reference, question.autoscaling)) is not None:
             if wanted.fix is not None:
-                from kschedx.cli.fix_output import fix_report
-
                 subject = PodInQuestion.of_cluster(answer.cycle.pod)
                 return Answer(fix_report(answer, answer.fixes, wanted.fix, subject, snapshot), answer.exit_code)
-            return Answer(explanation_report(answer, (), Place(), all_nodes=False), answer.exit_code)
+            return Answer(explanation_report(answer), answer.exit_code)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
     pods = _find_targets(question, wanted, written, clusters, reached.namespace)
-    of_cluster = [pod for pod in pods if all(pod is not other for other in written)]
-    queue = [*of_cluster, *written]
+    queue = [*(pod for pod in pods if all(pod is not other for other in written)), *written]
     if len(pods) > 1:
         from kschedx.cli.why_list import why_several
 
@@ -150,7 +148,7 @@ def _explain_namespace(question: Question, wanted: WhyArguments, reached: Loaded
     answer = explain_namespace(reached.snapshot, setup, question.namespace or "")
     if answer is None:
         return why_pods_of_cluster(question, replace(wanted, names=[], all_pending=True), reached, setup)
-    return Answer(explanation_report(answer, (), Place(), all_nodes=False), answer.exit_code)
+    return Answer(explanation_report(answer), answer.exit_code)
 
 
 def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedError) -> Answer:
@@ -172,7 +170,7 @@ def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedEr
     if isinstance(error, NotChangedError) and isinstance(lifecycle, Refused):
         lifecycle = lifecycle.of_update
     answer = answer_without_cycle(Subject(snapshot=snapshot, pod=pod, is_new=True), question.setup(snapshot), lifecycle)
-    return Answer(explanation_report(answer, (), error.place, all_nodes=False), answer.exit_code)
+    return Answer(explanation_report(answer, place=error.place), answer.exit_code)
 
 
 def _apply_changes(

@@ -144,6 +144,7 @@ def explain_target(
 ) -> Answer | int:
     """Explain one pod, and what happens to it while it is watched. `queue` are the pod and the others in the files, in
     order."""
+    from kschedx.cli.fix_output import fix_report
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.target import node_names
 
@@ -160,10 +161,8 @@ def explain_target(
         show(Why(answer, typed_change(question, setup)), answer.cycle.all_nodes.cluster.names)
         return answer.exit_code
     if wanted.fix is not None:
-        from kschedx.cli.fix_output import fix_report
-
         return Answer(fix_report(answer, answer.fixes, wanted.fix, pod, clusters.before), answer.exit_code)
-    report = explanation_report(answer, shown, pod.place, all_nodes=wanted.nodes == "all")
+    report = explanation_report(answer, shown, place=pod.place, all_nodes=wanted.nodes == "all")
     if wanted.watch and pod.stored is not None:
         write(report, wanted.output)
         return _watch(question, pod.stored, answer, wanted.interval)
@@ -227,10 +226,10 @@ def inquiry_of(question: Question, wanted: WhyArguments, clusters: Clusters, set
 def _daemon_set_answer(
     answer: DaemonSetAnswer, target: PodInQuestion, wanted: WhyArguments, before: Snapshot
 ) -> Answer:
+    from kschedx.cli.fix_output import fix_report
+
     node, code = answer.node, row_named(decision_name(answer.outcome)).exit_code
     if wanted.fix is not None:
-        from kschedx.cli.fix_output import fix_report
-
         return Answer(fix_report(answer.explanation, answer.fixes, wanted.fix, target, before), code)
     nodes = answer.answer_on(node).chosen_nodes if node else answer.runs
     report = Report.of(answer, names=lambda: [f"node/{name}" for name in nodes])
@@ -300,7 +299,9 @@ def _edit(change: str) -> Edit:
     return Edit(change, single_document(change) if Path(change).is_file() else None)
 
 
-def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:
+def explanation_report(
+    explanation: Explanation, nodes: tuple[str, ...] = (), *, place: Place | None = None, all_nodes: bool = False
+) -> Report:
     def screen(width: int, wide: bool) -> Sequence[StyledLine]:
         from kschedx.render.screen import why_lines
 
@@ -314,7 +315,7 @@ def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: 
     def checks() -> list[Check]:
         from kschedx.cli.checks import explanation_check
 
-        return [explanation_check(explanation, place)]
+        return [explanation_check(explanation, place or Place())]
 
     def names() -> list[str]:
         replicas = explanation.replicas
