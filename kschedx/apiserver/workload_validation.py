@@ -15,7 +15,7 @@ from msgspec import Struct
 from kschedx.apiserver.placement_validation import validate_label_selector, validate_labels
 from kschedx.apiserver.validation import validate_claim_spec
 from kschedx.errors import InputError, NotChangedError, Place
-from kschedx.kube.decoding import Manifest, decode, is_stored, map_at
+from kschedx.kube.decoding import Manifest, decode, is_stored, list_at, map_at, value_at
 from kschedx.kube.field_errors import as_json, invalid, not_supported_error, quote_go, required_error, syntax
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors
@@ -159,8 +159,7 @@ def validate_claims(manifest: Mapping[str, object]) -> Iterator[InputError]:
         case ("v1", "PersistentVolumeClaim"):
             yield from _claim(manifest, "spec")
         case ("apps/v1", "StatefulSet"):
-            templates = map_at(manifest, "spec").get("volumeClaimTemplates")
-            for index, template in enumerate(templates if isinstance(templates, list) else ()):
+            for index, template in enumerate(list_at(manifest, "spec", "volumeClaimTemplates")):
                 yield from _claim(map_at(template), f"spec.volumeClaimTemplates[{index}].spec")
 
 
@@ -249,10 +248,7 @@ def fixed_fields(before: Struct, kind: ResourceKind) -> Iterator[str]:
 
 
 def field_at(record: object, path: str) -> object:
-    value = msgspec.to_builtins(record)
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
+    return value_at(msgspec.to_builtins(record), *path.split("."))
 
 
 def fixed_kind(written: Manifest) -> ResourceKind | None:

@@ -16,6 +16,7 @@ from kschedx.descheduler.run import DescheduleLoop, FailedPlugin, run_loop
 from kschedx.descheduler.utilization import Classification, Shares, round_percent, shares
 from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document, Part, document, part_of
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import Unit, format_quantity
@@ -424,13 +425,11 @@ def _policies_in(document: object, source: str) -> Iterator[tuple[str, Mapping[s
             written = (item.value for item in held if isinstance(item.value, Mapping))
             yield from ((f"data[{key}]", policy) for policy in written if policy.get("kind") == KIND)
         return
-    spec = document.get("spec")
-    in_release = spec.get("values") if isinstance(spec, Mapping) else None
-    for below, values in (("", document), ("descheduler.", document.get("descheduler")), ("spec.values.", in_release)):
-        policy = values.get("deschedulerPolicy") if isinstance(values, Mapping) else None
-        if isinstance(values, Mapping) and isinstance(policy, Mapping):
+    for path in ((), ("descheduler",), ("spec", "values")):
+        values = map_at(document, *path)
+        if isinstance(policy := values.get("deschedulerPolicy"), Mapping):
             version = values.get("deschedulerPolicyAPIVersion") or API_VERSION
-            yield f"{below}deschedulerPolicy", {"apiVersion": version, "kind": KIND, **policy}
+            yield ".".join((*path, "deschedulerPolicy")), {"apiVersion": version, "kind": KIND, **policy}
             return
     if "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
         yield "", document

@@ -51,7 +51,7 @@ from kschedx.explain.missing_kinds import require_for_admission
 from kschedx.explain.notes import ROUTINE, Note, note
 from kschedx.grouping import group_pairs
 from kschedx.kube.controllers import stored_controller, stored_metadata
-from kschedx.kube.decoding import Manifest, decode, encode, is_stored
+from kschedx.kube.decoding import Manifest, decode, encode, is_stored, map_at
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import OF_OPENSHIFT
@@ -153,10 +153,7 @@ def _is_cut(maker: Mapping[str, object]) -> bool:
 def _template(maker: Mapping[str, object]) -> Mapping[str, object]:
     """Return the pod template of a built-in workload."""
     kind = KINDS.get(str(maker.get("kind")))
-    template: object = None if kind is None else maker
-    for part in () if kind is None else kind.template:
-        template = template.get(part) if isinstance(template, dict) else None
-    return template if isinstance(template, dict) else {}
+    return {} if kind is None else map_at(maker, *kind.template)
 
 
 # What the ResourceQuotas and LimitRanges of a snapshot admit, and the quotas' usage afterwards.

@@ -13,6 +13,7 @@ from kschedx.explain.hardware import container_state
 from kschedx.findings import UntoleratedTaint
 from kschedx.kube.controllers import CronJobController, convert, stored_metadata
 from kschedx.kube.custom_resources import KINDS, custom_kind
+from kschedx.kube.decoding import maps_at
 from kschedx.kube.kinds import key_of
 from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.tolerations import Tolerations
@@ -68,9 +69,7 @@ def declared_tolerations(snapshot: Snapshot, pod: Pod) -> tuple[Toleration, ...]
         return ()
     built = list(kind.build(msgspec.json.decode(raw)))
     parts = [it for it in built if it.part in pod.metadata.labels.values()] or (built if len(built) == 1 else [])
-    items = parts[0].spec.get("tolerations") if parts else None
-    entries = items if isinstance(items, list) else []
-    return tuple(_toleration(entry) for entry in entries if isinstance(entry, Mapping))
+    return tuple(map(_toleration, maps_at(parts[0].spec, "tolerations") if parts else ()))
 
 
 def _toleration(entry: Mapping[str, object]) -> Toleration:

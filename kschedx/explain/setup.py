@@ -18,7 +18,7 @@ from kschedx.explain.notes import CLAIMS_MADE, Note, note
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
 from kschedx.framework.scheduler import Scheduler
-from kschedx.kube.decoding import decode, map_at, maps_at
+from kschedx.kube.decoding import decode, map_at, maps_at, value_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import with_spec
 from kschedx.kube.storage import (
@@ -286,8 +286,7 @@ def _with_ephemeral_claims(
     quotas = QuotaLedger(snapshot, release)
     refused: list[Note] = []
     for volume in maps_at(manifest, "spec", "volumes"):
-        ephemeral = volume.get("ephemeral")
-        template = ephemeral.get("volumeClaimTemplate") if isinstance(ephemeral, dict) else None
+        template = value_at(volume, "ephemeral", "volumeClaimTemplate")
         if not isinstance(template, dict):
             continue
         name = f"{pod.metadata.name}-{volume.get('name')}"

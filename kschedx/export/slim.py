@@ -32,7 +32,7 @@ from kschedx.kube.autoscalers import (
     VERTICAL_UPDATES,
 )
 from kschedx.kube.custom_resources import custom_kind
-from kschedx.kube.decoding import decode, maps_at
+from kschedx.kube.decoding import decode, map_at, maps_at
 from kschedx.kube.descheduling import ContainerFacts, PodStatusFacts
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of
@@ -475,7 +475,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
     for row, node in enumerate(snapshot.cluster.nodes):
         written = _head(KINDS["Node"]) | _known_fields(node)
         held = [{"names": [name], "sizeBytes": size} for name, size in images.get(row, ())]
-        written["status"] = _map(written.get("status")) | ({"images": held} if held else {})
+        written["status"] = dict(map_at(written, "status")) | ({"images": held} if held else {})
         yield "Node", _ENCODER.encode(_slim_object("Node", written))
 
 
@@ -502,14 +502,10 @@ def _head(kind: ResourceKind) -> dict[str, object]:
 
 
 def _known_fields(record: Struct) -> dict[str, object]:
-    return _map(_without_null(msgspec.to_builtins(record)))
+    return dict(map_at(_without_null(msgspec.to_builtins(record))))
 
 
 def _without_null(value: object) -> object:
     if isinstance(value, dict):
         return {key: _without_null(item) for key, item in value.items() if item is not None}
     return list(map(_without_null, value)) if isinstance(value, list | tuple) else value
-
-
-def _map(value: object) -> dict[str, object]:
-    return dict(value) if isinstance(value, Mapping) else {}

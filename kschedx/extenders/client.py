@@ -25,6 +25,7 @@ from urllib3 import exceptions
 from kschedx.errors import InputError, Place, UndecidableError, system_reason
 from kschedx.framework.config.decoding import ExtenderTLSConfig
 from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, Victims
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import API_VERSION, Json
 from kschedx.kube.escaping import MASK, Url
 from kschedx.kube.field_errors import quote_go
@@ -374,7 +375,7 @@ class Objects:
 
     def incoming_pod(self, pod: Pod) -> Json:
         manifest = self.pod(pod)
-        spec, status = _part(manifest, "spec"), _part(manifest, "status")
+        spec, status = dict(map_at(manifest, "spec")), dict(map_at(manifest, "status"))
         if not pod.spec.node_name:
             spec.pop("nodeName", None)
         status.setdefault("phase", "Pending")
@@ -386,7 +387,7 @@ class Objects:
     def node(self, node: Node) -> Json:
         known = self._known("Node", node.name)
         manifest = _kept(known) if known else _merge({}, _plain(node))
-        status = _part(manifest, "status")
+        status = dict(map_at(manifest, "status"))
         if not status.get("allocatable") and node.status.allocatable:
             status["allocatable"] = dict(node.status.allocatable)
         return manifest | {"status": status}
@@ -430,11 +431,6 @@ def _kept(manifest: Mapping[str, object]) -> Json:
     if isinstance(metadata, Mapping):
         kept["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
     return kept
-
-
-def _part(manifest: Json, field: str) -> Json:
-    part = manifest.get(field)
-    return dict(part) if isinstance(part, Mapping) else {}
 
 
 def _plain(value: object) -> object:

@@ -385,11 +385,9 @@ def _surges(owner: Owner, field: str, *, default: str = "25%") -> bool:
     spec = owner.manifest.get("spec")
     if not isinstance(spec, dict):
         return False
-    strategy = spec.get(field)
-    rolling = strategy.get("rollingUpdate") if isinstance(strategy, dict) else None
-    surge = rolling.get("maxSurge", default) if isinstance(rolling, dict) else default
-    is_rolling = not isinstance(strategy, dict) or strategy.get("type", "RollingUpdate") == "RollingUpdate"
-    return is_rolling and str(surge) not in ("0", "0%")
+    strategy = map_at(spec, field)
+    surge = map_at(strategy, "rollingUpdate").get("maxSurge", default)
+    return strategy.get("type", "RollingUpdate") == "RollingUpdate" and str(surge) not in ("0", "0%")
 
 
 def _old_pods(snapshot: Snapshot, owner: Owner, namespace: str, own: str) -> Iterator[int]:

@@ -15,7 +15,7 @@ from kschedx.explain.creators import configured_in
 from kschedx.fixes.changes import PatchError, add_operation, apply_patch
 from kschedx.kube.autoscalers import JOB_SET_NAME
 from kschedx.kube.controllers import stored_metadata
-from kschedx.kube.decoding import map_at, to_plain
+from kschedx.kube.decoding import list_at, map_at, maps_at, to_plain, value_at
 from kschedx.kube.documents import Change, Json, Target, pointer, remove_field
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Container, OwnerReference, Pod, Volume
@@ -52,14 +52,11 @@ class Owner(Struct, frozen=True, kw_only=True):
 
     def resources_of(self, container: str) -> Mapping[str, Mapping[str, object]] | None:
         """Return a container's requests and limits in the template; None if it has no such container."""
-        value: object = self.manifest
-        for part in (*self.template, "spec"):
-            value = _part(value, part)
-        for field in ("containers", "initContainers"):
-            for item in containers if isinstance(containers := _part(value, field), list) else ():
-                if _part(item, "name") == container:
-                    resources = _part(item, "resources")
-                    return resources if isinstance(resources, dict) else {}
+        spec = map_at(self.manifest, *self.template, "spec")
+        for item in (*maps_at(spec, "containers"), *maps_at(spec, "initContainers")):
+            if item.get("name") == container:
+                resources = item.get("resources")
+                return resources if isinstance(resources, dict) else {}
         return None
 
 
@@ -148,9 +145,7 @@ def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:
     its subject, such as a container that admission added."""
     if change.target.kind != "Pod" or change.target.name != pod.metadata.name or not change.patch:
         return change
-    template: object = owner.manifest
-    for part in owner.template:
-        template = _part(template, part)
+    template = value_at(owner.manifest, *owner.template)
     if not isinstance(template, dict):
         return change
     lead = "".join(f"/{part}" for part in owner.template)
@@ -174,8 +169,7 @@ class ClaimTemplate(Struct, frozen=True, kw_only=True):
         """Return the template of a claim; None if no controller creates the claim for the pod."""
         if owner is None or owner.kind != "StatefulSet":
             return None
-        templates = map_at(owner.manifest, "spec").get("volumeClaimTemplates")
-        for index, item in enumerate(templates if isinstance(templates, list) else ()):
+        for index, item in enumerate(list_at(owner.manifest, "spec", "volumeClaimTemplates")):
             name = str(map_at(item, "metadata").get("name"))
             if claim == f"{name}-{pod.metadata.name}":
                 return cls(owner=owner, name=name, index=index)
@@ -252,8 +246,7 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> _Delivery | None:
         case "StatefulSet" if strategy.get("type") == "OnDelete":
             return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
         case "StatefulSet":
-            rolling = strategy.get("rollingUpdate")
-            partition = rolling.get("partition") if isinstance(rolling, dict) else None
+            partition = value_at(strategy, "rollingUpdate", "partition")
             index = ordinal_of(pod.metadata.name) - first_ordinal(owner.manifest)
             if isinstance(partition, int) and index < partition:
                 lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", index)
@@ -285,12 +278,6 @@ def _pending(pod: Pod, snapshot: Snapshot) -> list[str]:
     ]
 
 
-def _part(value: object, part: str | int) -> object:
-    if isinstance(part, int):
-        return value[part] if isinstance(value, list) and part < len(value) else None
-    return value.get(part) if isinstance(value, Mapping) else None
-
-
 def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], lead: str) -> Iterator[Json]:
     spec = map_at(template, "spec")
     for item in patch:
@@ -305,9 +292,8 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
         elif path == "/spec/tolerations" and isinstance(value, list):
             # admission adds tolerations to pods that the template does not have
             had = [msgspec.to_builtins(toleration) for toleration in pod.spec.tolerations]
-            own = spec.get("tolerations")
             added = [toleration for toleration in value if toleration not in map(_without_empty_fields, had)]
-            value = [*(own if isinstance(own, list) else []), *added]
+            value = [*list_at(spec, "tolerations"), *added]
         elif path == "/spec/affinity" and isinstance(value, dict):
             value = _with_own_node_terms(value, pod, spec)
             if not value:
@@ -333,15 +319,13 @@ def _with_own_node_terms(affinity: Json, pod: Pod, spec: Mapping[str, object]) -
 def _reset_job_selector(owner: Owner, template: dict[str, object], lead: str) -> Iterator[Json]:
     """Yield the removal of a stored Job's selector and labels with its uid, so that it can be created again: its
     template cannot be changed."""
-    spec = owner.manifest.get("spec")
-    if owner.kind != "Job" or not isinstance(spec, dict) or spec.get("manualSelector"):
+    spec = map_at(owner.manifest, "spec")
+    if owner.kind != "Job" or spec.get("manualSelector"):
         return
     if "selector" in spec:
         yield remove_field("/spec/selector")
-    metadata = template.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
     for name in _LABELS_OF_JOB:
-        if isinstance(labels, dict) and name in labels:
+        if name in map_at(template, "metadata", "labels"):
             yield remove_field(f"{lead}/metadata/labels/{pointer(name)}")
 
 

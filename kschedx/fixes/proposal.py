@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import stays_terminating
 from kschedx.explain.advice import FixGroup
 from kschedx.fixes.changes import add_operation, map_patch
-from kschedx.kube.decoding import manifest, to_plain
+from kschedx.kube.decoding import list_at, manifest, map_at, to_plain
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kschedx.kube.documents import Change, Json, Target, pointer, remove_field, set_field, with_spec
 from kschedx.kube.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -348,14 +348,14 @@ def _remove_merged_keys(value: object, labels: Mapping[str, str]) -> object:
     if not isinstance(value, dict):
         return value
     value = {key: _remove_merged_keys(item, labels) for key, item in value.items()}
-    selector = value.get("labelSelector")
-    written = selector.get("matchExpressions") if isinstance(selector, dict) else None
-    if not isinstance(selector, dict) or not isinstance(written, list):
+    selector = map_at(value, "labelSelector")
+    written = selector.get("matchExpressions")
+    if not isinstance(written, list):
         return value
     added = [
         {"key": key, "operator": operator, "values": [labels.get(key)]}
-        for keys, operator in ((value.get("matchLabelKeys"), "In"), (value.get("mismatchLabelKeys"), "NotIn"))
-        for key in (keys if isinstance(keys, list) else ())
+        for keys, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))
+        for key in map(str, list_at(value, keys))
     ]
     left = [item for item in written if item not in added]
     rest = {key: item for key, item in selector.items() if key != "matchExpressions"}

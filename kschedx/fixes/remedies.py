@@ -143,10 +143,8 @@ def _own_labels(selector: LabelSelector | None, place: RemedyCandidate) -> Label
     wanted = {key: labels[key] for key in keys.values() if key}
     if not wanted:
         owner = template_owner(place.snapshot, place.pod)
-        chosen: object = None if owner is None else owner.manifest
-        for part in ("spec", "selector", "matchLabels"):
-            chosen = chosen.get(part) if isinstance(chosen, dict) else None
-        wanted = {key: labels[key] for key in chosen if key in labels} if isinstance(chosen, dict) else {}
+        chosen = map_at(None if owner is None else owner.manifest, "spec", "selector", "matchLabels")
+        wanted = {key: labels[key] for key in chosen if key in labels}
     own = replace(selector, match_labels=wanted)
     return own if wanted and compile_selector(own).matches(labels) else None
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from kschedx.apiserver.unknown_fields import unknown_fields
 from kschedx.errors import InputError, Place
 from kschedx.fixes.changes import PatchError, apply_patch
-from kschedx.kube.decoding import new_manifest
+from kschedx.kube.decoding import new_manifest, value_at
 from kschedx.kube.documents import Json
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.object_changes import scalar
@@ -54,10 +54,7 @@ def with_change(pod: Json, change: str) -> Json:
 def _with_patch(pod: Json, patch: object) -> Json:
     """Return the manifest with a JSON patch (a list) or a merge patch (a map) applied. Raises `InputError`."""
     if isinstance(patch, Mapping):
-        below: object = patch
-        for part in _TEMPLATE:
-            below = below.get(part, {}) if isinstance(below, Mapping) else {}
-        return _merge(pod, below or patch)
+        return _merge(pod, value_at(patch, *_TEMPLATE) or patch)
     if not isinstance(patch, list) or not all(isinstance(item, Mapping) for item in patch):
         raise InputError("--try: a patch is a list of operations (RFC 6902) or a map (RFC 7386)")
     lead = "/" + "/".join(_TEMPLATE)

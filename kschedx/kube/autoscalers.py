@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from kschedx.kube import descheduling
 from kschedx.kube.conditions import Condition, ObjectStatus, TimedCondition, condition_of
+from kschedx.kube.decoding import list_at
 from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64, parse_int64
@@ -412,10 +413,7 @@ def parse_flags(arguments: Sequence[str]) -> Written:
 
 def flags_of_containers(deployment: object) -> Iterator[tuple[int, Written]]:
     """Yield the index of each container in a Deployment's template that runs cluster-autoscaler, with its `FLAGS`."""
-    at = deployment
-    for part in ("spec", "template", "spec", "containers"):
-        at = at.get(part) if isinstance(at, Mapping) else None
-    for position, container in enumerate(at if isinstance(at, list) else ()):
+    for position, container in enumerate(list_at(deployment, "spec", "template", "spec", "containers")):
         if not isinstance(container, Mapping):
             continue
         words = [*_texts(container.get("command")), *_texts(container.get("args"))]

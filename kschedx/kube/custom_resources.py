@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from kschedx.errors import InputError
 from kschedx.kube.autoscalers import GROUP_LABELS, JOB_SET_NAME, RAY_CLUSTER, TRAINING_JOB
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import map_at, value_at
 from kschedx.kube.names import is_overcommit_allowed
 from kschedx.kube.quantity import resource_amount
 from kschedx.kube.scalars import parse_int64
@@ -110,9 +110,7 @@ def custom_kind(kind: str, group: str) -> _CustomKind | None:
 
 def _value_at(value: object, path: str) -> object:
     """Return the value at a path of keys such as `spec.template`, or None."""
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
+    return value_at(value, *path.split("."))
 
 
 def _fields_at(value: object, path: str) -> _Fields:

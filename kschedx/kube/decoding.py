@@ -154,20 +154,29 @@ def encode(given: object, what: str) -> bytes:
         raise InputError("holds a number that is too long", place=place) from None
 
 
-def map_at(value: object, *path: str) -> Mapping[str, object]:
-    """Return the map at a path of an unchecked manifest, or an empty map."""
+def value_at(value: object, *path: str | int) -> object:
+    """Return the value at a path of keys and indices of an unchecked manifest; None if there is none."""
     for part in path:
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+        if isinstance(part, int):
+            value = value[part] if isinstance(value, list) and part < len(value) else None
+        else:
+            value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
-def list_at(value: object, *path: str) -> Sequence[object]:
+def map_at(value: object, *path: str | int) -> Mapping[str, object]:
+    """Return the map at a path of an unchecked manifest, or an empty map."""
+    there = value_at(value, *path)
+    return there if isinstance(there, Mapping) else {}
+
+
+def list_at(value: object, *path: str | int) -> Sequence[object]:
     """Return the list at a path of an unchecked manifest, or an empty list."""
-    items = map_at(value, *path[:-1]).get(path[-1]) if path else value
+    items = value_at(value, *path)
     return items if isinstance(items, list) else ()
 
 
-def maps_at(value: object, *path: str) -> list[dict[str, object]]:
+def maps_at(value: object, *path: str | int) -> list[dict[str, object]]:
     """Return the maps in the list at a path of an unchecked manifest."""
     return [item for item in list_at(value, *path) if isinstance(item, dict)]
 
@@ -293,8 +302,7 @@ _GIVEN = ("uid", "creationTimestamp")
 
 
 def is_stored(manifest: Mapping[str, object]) -> bool:
-    metadata = manifest.get("metadata")
-    return isinstance(metadata, dict) and any(metadata.get(key) for key in _GIVEN)
+    return any(map_at(manifest, "metadata").get(key) for key in _GIVEN)
 
 
 def new_manifest(manifest: Mapping[str, object]) -> dict[str, object]:

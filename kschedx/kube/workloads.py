@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.custom_resources import TemplatePodCount, custom_kind, operator_may_add, stop_of
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import list_at, map_at, maps_at
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.quantity import parse_quantity
@@ -235,9 +235,7 @@ def _own_labels(template: Mapping[str, object]) -> dict[str, object]:
 
 def _host_ports(spec: Mapping[str, object]) -> set[object]:
     """Return the host ports of all containers; with hostNetwork, every port is one."""
-    listed = spec.get("containers")
-    containers = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
-    ports = [port for container in containers for port in container.get("ports") or () if isinstance(port, dict)]
+    ports = [port for container in maps_at(spec, "containers") for port in maps_at(container, "ports")]
     is_on_node = spec.get("hostNetwork") is True
     return {port.get("hostPort") or (port.get("containerPort") if is_on_node else 0) or 0 for port in ports} - {0}
 
@@ -408,12 +406,11 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
     it has neither."""
     kind, group = kind_and_group(manifest)
     own = map_at(manifest, "metadata")
-    spec = manifest.get("spec")
     templates, counts = _templates_and_counts(manifest, kind, group)
     if stop_of(manifest) is not None:
         counts = dict.fromkeys(counts, TemplatePodCount(number=0))
     known = custom_kind(kind, group)
-    scheduler = (spec.get("schedulerName") if isinstance(spec, dict) else None) or _SCHEDULERS.get(group)
+    scheduler = map_at(manifest, "spec").get("schedulerName") or _SCHEDULERS.get(group)
     pods = []
     for template, path, part in templates:
         if (count := counts[path]).number == 0 and any(count.number != 0 for count in counts.values()):
@@ -441,22 +438,18 @@ def _templates_and_counts(
     """Return templates with their paths and roles, and the number of pods of each path."""
     known = custom_kind(kind, group)
     built = [] if known is None or known.build is None else list(known.build(manifest))
+    of_built: list[tuple[Mapping[str, object], str, str]] = [
+        ({"metadata": {"labels": dict(pods.labels)}, "spec": pods.spec}, pods.path, pods.part) for pods in built
+    ]
     if known is not None and known.build is not None and known.counts is None:
         more = operator_may_add(kind)
-        templates: list[tuple[Mapping[str, object], str, str]] = [
-            ({"metadata": {"labels": dict(pods.labels)}, "spec": pods.spec}, pods.path, pods.part) for pods in built
-        ]
-        return templates, {pods.path: _pod_count(pods.count, more) for pods in built}
-    spec = manifest.get("spec")
-    templates = list(_templates(spec, "spec", "", _MAX_DEPTH)) if isinstance(spec, dict) else []
+        return of_built, {pods.path: _pod_count(pods.count, more) for pods in built}
+    templates = list(_templates(map_at(manifest, "spec"), "spec", "", _MAX_DEPTH))
     numbers = {} if known is None or known.counts is None else dict(known.counts(manifest))
     unknown = TemplatePodCount(number=None, undecided=f"only the controller of {kind} knows how many pods it creates")
     counts = {path: unknown for _, path, _ in templates}
-    templates += [
-        ({"metadata": {"labels": dict(pods.labels)}, "spec": pods.spec}, pods.path, pods.part) for pods in built
-    ]
     counts |= {pods.path: _pod_count(pods.count, pods.undecided) for pods in built}
-    return templates, counts | {
+    return [*templates, *of_built], counts | {
         path: _pod_count(number) for path, number in numbers.items() if path in counts and number is not None
     }
 
@@ -470,15 +463,10 @@ def _pod_count(number: int | None, undecided: str = "") -> TemplatePodCount:
 
 def _drop_mounts(spec: Json) -> None:
     """Remove mounts of volumes that the controller adds: scheduling does not read mounts."""
-    volumes = spec.get("volumes")
-    names = (
-        {volume.get("name") for volume in volumes if isinstance(volume, dict)} if isinstance(volumes, list) else set()
-    )
+    names = {volume.get("name") for volume in maps_at(spec, "volumes")}
     for key in ("containers", "initContainers"):
-        containers = spec.get(key)
-        for container in containers if isinstance(containers, list) else ():
-            mounts = container.get("volumeMounts") if isinstance(container, dict) else None
-            if isinstance(mounts, list):
+        for container in maps_at(spec, key):
+            if isinstance(mounts := container.get("volumeMounts"), list):
                 container["volumeMounts"] = [
                     mount for mount in mounts if not isinstance(mount, dict) or mount.get("name") in names
                 ]
@@ -506,29 +494,22 @@ def _templates(value: object, path: str, part: str, depth: int) -> Iterator[tupl
 
 
 def _has_containers(spec: Mapping[str, object]) -> bool:
-    containers = spec.get("containers")
-    return (
-        isinstance(containers, list)
-        and bool(containers)
-        and all(isinstance(container, dict) for container in containers)
-    )
+    containers = list_at(spec, "containers")
+    return bool(containers) and all(isinstance(container, dict) for container in containers)
 
 
 def _pod(
     template: Mapping[str, object], metadata: Mapping[str, object], kind: str, api_version: str, part: str
 ) -> Json:
     name = str(metadata.get("name") or metadata.get("generateName") or "")
-    own = template.get("metadata")
-    labels = own.get("labels") if isinstance(own, dict) else None
-    annotations = own.get("annotations") if isinstance(own, dict) else None
+    own = map_at(template, "metadata")
     owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": str(metadata.get("uid") or "")}
     manifest: Json = {
         "name": "-".join(filter(None, (name.rstrip("-"), part.lower(), "new"))),
         "namespace": metadata.get("namespace") or "default",
         "ownerReferences": [{**owner, "controller": True}],
     }
-    manifest |= {"labels": labels} if labels else {}
-    manifest |= {"annotations": annotations} if annotations else {}
+    manifest |= {key: own[key] for key in ("labels", "annotations") if own.get(key)}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": manifest, "spec": copy.deepcopy(template["spec"])}
 
 

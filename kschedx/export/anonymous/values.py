@@ -12,6 +12,7 @@ from kschedx.apiserver.pod_security import PREFIX
 from kschedx.errors import InputError
 from kschedx.export.anonymous.vocabulary import WORD
 from kschedx.kube import autoscalers as autoscaler_command
+from kschedx.kube.decoding import list_at
 from kschedx.kube.documents import Json
 from kschedx.kube.kueue import CONFIG_GROUP as KUEUE_CONFIG
 from kschedx.kube.other_schedulers import QUEUES_FILE
@@ -581,8 +582,7 @@ def _named_resource(value: object, names: Names) -> object:
 
 def _requirement(value: Mapping[str, object], names: Names) -> Json:
     """Replace a requirement on labels, or on a node's name."""
-    key, listed = str(value["key"]), value.get("values")
-    values = listed if isinstance(listed, list) else []
+    key, values = str(value["key"]), list_at(value, "values")
     if key == "metadata.name":
         return {**value, "values": [names.name(str(value)) for value in values]}
     if value["operator"] in ("Gt", "Lt"):
