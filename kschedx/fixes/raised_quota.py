@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, quota_kinds
+from kschedx.explain.admission import quotas_of
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, merged_fields
 from kschedx.kube.kubectl import merge_patch
@@ -44,7 +45,9 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
         (quota for quota in quotas if quota.metadata.name == name and quota.metadata.namespace == namespace),
         None,
     )
-    used |= {} if own is None else {resource: str(amount) for resource, amount in own.status.used.items()}
+    covering = (quota for quota in quotas_of(snapshot) if quota.metadata.name == name and quota.covers(namespace))
+    for quota in covering:
+        used |= {resource: str(amount) for resource, amount in quota.status.used.items()}
     hard = {
         resource: _sum(used.get(resource, "0"), requested[resource], pods)
         for resource in limited

@@ -117,9 +117,10 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if replicas is None or not replicas.refused or explanation.becomes is not Outcome.SCHEDULED:
             return explanation
         lifecycle = refusal_state(replicas.workload, replicas.refusal, is_workload=True, has_pods=True)
-        return replace(
-            explanation, remedies=self._without_decision(written_pod).fixes(lifecycle, count=len(replicas.refused))
-        )
+        decision = self._without_decision(written_pod)
+        # a quota counts the admitted replicas as well, which are not in the cluster yet
+        new = {*replicas.placed, *replicas.pending} - {*decision.snapshot.pods.rows}
+        return replace(explanation, remedies=decision.fixes(lifecycle, count=len(new) + len(replicas.refused)))
 
     def is_stopped(self, target: PodInQuestion) -> bool:
         """Return whether the workload creates no pods, for a reason of its own."""

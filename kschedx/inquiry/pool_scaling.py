@@ -234,6 +234,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         cluster shows. It must show a type of each NodePool that may help."""
         shows_types = all(it.known for it in self.decision.pools if it.certainty is LaunchCertainty.UNKNOWN)
         for verdict in self.decision.pools if not self.decision.pool and not self.remedies else ():
+            yield from _zones_without_subnet(verdict)
             if (
                 verdict.name in self.reports
                 or not isinstance(verdict.rejection, NoInstanceType)
@@ -625,6 +626,17 @@ def _label_trials(scaling: PoolScaling, verdict: PoolVerdict, rejection: Incompa
                 step = RemedyStep(title, StepKind.RESHAPED)
                 pool = _with_values(verdict.pool, conflict.key, values)
                 yield _PoolTrial(step=step, pod=scaling.pod, scaling=scaling, pool=pool)
+
+
+def _zones_without_subnet(verdict: PoolVerdict) -> Iterator[Fix]:
+    """Yield the zones of the pod that neither a NodePool's requirements nor its node class allows."""
+    for conflict in verdict.rejection.conflicts if isinstance(verdict.rejection, Incompatible) else ():
+        if isinstance(conflict, NothingInCommon) and conflict.key == ZONE and verdict.zones:
+            values, reference = _addable(verdict.pool, conflict), verdict.pool.spec.template.spec.node_class_ref
+            if values and not {*values} & {*verdict.zones}:
+                where = list_names(values, 2, conjunction="or")
+                subnet = f"add a subnet there to {reference.kind} {reference.name}"
+                yield autoscaler_fix(f"allow {ZONE} {where} in NodePool {verdict.name}, and {subnet}")
 
 
 def _addable(pool: NodePool, conflict: NothingInCommon) -> tuple[str, ...]:

@@ -44,6 +44,14 @@ def test_the_quota_admits_the_first_new_replicas(tmp_path: Path, used: int | Non
     assert refusal in str(message["refusal"])
 
 
+@pytest.mark.parametrize("used", [None, 3], ids=["counted here", "counted by its controller"])
+def test_why_raises_the_quota_for_all_missing_replicas(tmp_path: Path, used: int | None) -> None:
+    simulated(tmp_path, [quota(5, used)])
+    file = str(tmp_path / "cluster.json")
+    result = kschedx("why", "deploy/web", "--scale", "deploy/web=6", "--snapshot", file, "-n", "shop")
+    assert "fix       raise pods from 5 to 7 in ResourceQuota q" in result.out
+
+
 def test_the_screen_shows_refused_replicas(tmp_path: Path) -> None:
     result = simulated(tmp_path, [quota(5)], "--scale", "deploy/web=6")
     assert "2 replicas refused by the API server" in result.out.splitlines()[0]

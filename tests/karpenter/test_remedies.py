@@ -289,6 +289,16 @@ def test_fixes_with_unknown_types_and_zones(category: str, of_node: str, target:
     assert result.fixes[0].title.startswith(fix)
 
 
+@pytest.mark.parametrize(
+    ("zones", "more"), [(("eu-1a",), ", and add a subnet there to EC2NodeClass default"), (("eu-1b",), "")]
+)
+def test_a_zone_that_the_pool_excludes_needs_a_subnet(zones: tuple[str, ...], more: str) -> None:
+    own = pool("general", {"key": ZONE, "operator": "In", "values": ["eu-1a"]})
+    objects = [own, node(), node_class("eu-1a", *zones), pod(nodeSelector={ZONE: "eu-1b"})]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes
+    assert f"allow {ZONE} eu-1b in NodePool general{more}" in [fix.title for fix in fixes]
+
+
 def test_a_memory_limit_is_raised_to_a_round_quantity() -> None:
     [step] = steps(pool(limits={"memory": "20000Mi"}), pod())
     assert step == "raise the limit of NodePool general from 20000Mi to 32Gi memory"
