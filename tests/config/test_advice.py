@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kschedx.framework.config.advice import advice
+from kschedx.framework.config.advice import Advice, advice
 from kschedx.releases import resolve
 
 
-def advice_lines(plugins: dict[str, Any] | None = None, args: dict[str, Any] | None = None) -> list[tuple[str, str]]:
+def advice_on(plugins: dict[str, Any] | None = None, args: dict[str, Any] | None = None) -> tuple[Advice, ...]:
     profile: dict[str, Any] = {"schedulerName": "s", "plugins": plugins or {}}
     profile["pluginConfig"] = [{"name": name, "args": value} for name, value in (args or {}).items()]
     config = {
@@ -18,7 +18,11 @@ def advice_lines(plugins: dict[str, Any] | None = None, args: dict[str, Any] | N
         "kind": "KubeSchedulerConfiguration",
         "profiles": [profile],
     }
-    return [(item.id, item.path.removeprefix("profiles[0].")) for item in advice(config, resolve("1.36"))]
+    return advice(config, resolve("1.36"))
+
+
+def advice_lines(plugins: dict[str, Any] | None = None, args: dict[str, Any] | None = None) -> list[tuple[str, str]]:
+    return [(item.id, item.path.removeprefix("profiles[0].")) for item in advice_on(plugins, args)]
 
 
 def enabled(*entries: tuple[str, int]) -> dict[str, Any]:
@@ -83,6 +87,11 @@ def test_the_weight_of_an_unknown_plugin_has_no_advice() -> None:
     text = advice_lines({"multiPoint": enabled(("Network", 5))})
     assert ("unknown-plugin", "plugins.multiPoint.enabled[0].name") in text
     assert "idle-weight" not in {item for item, _ in text}
+
+
+def test_a_plugin_that_kubernetes_removed_has_a_successor() -> None:
+    (unknown,) = advice_on({"score": enabled(("NodeResourcesMostAllocated", 1))})
+    assert unknown.text.endswith("use NodeResourcesFit with scoringStrategy MostAllocated")
 
 
 def test_equal_advice_on_several_plugins_appears_once() -> None:

@@ -23,7 +23,7 @@ from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_pl
 from kschedx.framework.config.loading import decode_document, load_profiles, plugin_points
 from kschedx.kube.names import is_extended_resource
 from kschedx.releases import Release
-from kschedx.releases.plugins import KUBERNETES, NOT_SIMULATED, PLUGINS, Trait, plugins_with
+from kschedx.releases.plugins import KUBERNETES, NOT_SIMULATED, PLUGINS, SUCCESSORS, Trait, plugins_with
 from kschedx.snapshot.devices import IMPLICIT_PREFIX
 
 
@@ -90,10 +90,13 @@ def _unknown_names(subject: _AdvisedProfile) -> Iterator[Advice]:
                 project = NOT_SIMULATED.get(plugin.name)
                 known = f"a plugin of {project}, not of the released kube-scheduler"
                 which = known if project else "not a plugin of Kubernetes or of an installed package"
+                text = f"{plugin.name} is {which}: kschedx skips it"
+                if successor := SUCCESSORS.get(plugin.name):
+                    text = f"Kubernetes no longer has {plugin.name}: use {successor}"
                 yield Advice(
                     id="unknown-plugin",
                     path=f"{path}.enabled[{number}].name",
-                    text=f"{plugin.name} is {which}: kschedx skips it",
+                    text=text,
                     needs=plugin.name,
                 )
         for number, plugin in enumerate(plugins.disabled):
