@@ -185,6 +185,7 @@ class DrainFix(Struct, frozen=True, kw_only=True):
     steps: tuple[_BudgetStep, ...]
     done: int  # the number of nodes that can then be drained
     of: int
+    needs_flags: bool = False  # whether kubectl refuses the drain without more flags
 
     @property
     def title(self) -> str:
@@ -195,11 +196,11 @@ class DrainFix(Struct, frozen=True, kw_only=True):
         """The result of trying it: `all 3 nodes can be drained`; empty if none can, though no budget stops it."""
         if not self.done:
             return ""
-        if self.of == 1:
-            return "the node can be drained"
+        nodes = f"{'both' if self.of == 2 else f'all {self.of:,}'} nodes"
         if self.done < self.of:
-            return f"{self.done:,} of {count(self.of, 'node')} can be drained"
-        return f"{'both' if self.of == 2 else f'all {self.of:,}'} nodes can be drained"
+            nodes = f"{self.done:,} of {count(self.of, 'node')}"
+        which = "the node" if self.of == 1 else nodes
+        return f"{'with these flags ' if self.needs_flags else ''}{which} can be drained"
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -246,11 +247,13 @@ def preview_drain(
 
     simulation = drain(nodes, options)
     refused = [drain_result.node for drain_result in simulation.drained if drain_result.is_refused]
-    forced: Sequence[DrainResult] = ()
+    with_flags = None
     if refused:  # the question is where the pods go, not which flags kubectl needs
-        flags = replace(options, force=True, delete_emptydir_data=True)
-        forced = drain(refused if each else nodes, flags).drained
-    fixes = () if each else drain_fixes(simulation, partial(drain, nodes, options))
+        options = replace(options, force=True, delete_emptydir_data=True)
+        with_flags = drain(refused if each else nodes, options)
+    fixes = () if each else drain_fixes(with_flags or simulation, partial(drain, nodes, options))
+    forced = () if with_flags is None else with_flags.drained
+    fixes = tuple(replace(fix, needs_flags=bool(forced)) for fix in fixes)
     return DrainPreview(simulation=simulation, each=each, fixes=fixes, forced=forced)
 
 

@@ -680,10 +680,13 @@ class ClusterChanges:
         workload = self._workload(target)
         if workload.kind == "Pod":
             row = self._row(workload)
-            pod = with_fields(self.snapshot.pods[row], fields)
-            require_pod(self.snapshot.pods[row], pod)
+            before = self.snapshot.pods[row]
+            pod = with_fields(before, fields)
+            require_pod(before, pod)
+            if pod.spec != before.spec:  # a new pod; labels, annotations, and the status change in place
+                pod = replace(pod, spec=replace(pod.spec, node_name=""))
             self._drop([row])
-            self._simulator.create(self.snapshot, [replace(pod, spec=replace(pod.spec, node_name=""))])
+            self._simulator.create(self.snapshot, [pod])
             return
         manifest = workloads.manifest_of(self.snapshot, workload)
         if manifest is None:

@@ -9,12 +9,12 @@ import pytest
 
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
-from kschedx.inquiry.stalled_drain import drain_fixes
+from kschedx.inquiry.stalled_drain import drain_fixes, preview_drain
 from kschedx.inquiry.what_if import drain_nodes
 from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, at, node
+from tests.builders import Manifest, at, node, pod
 from tests.simulate.clusters import deployment, nodes
 
 HERE = ["node-1", "node-1", "node-2"]
@@ -240,3 +240,17 @@ def test_an_empty_selector_selects_all_pods_only_since_v1(version: str, blocked:
     everything = {**pdb(maxUnavailable=0), "apiVersion": version}
     at(everything, "spec")["selector"] = {}
     assert bool(fixes([*nodes(), *deployment("web", "1", HERE), everything])) == blocked
+
+
+def test_pods_without_a_controller_keep_their_nodes_while_a_fix_is_tried() -> None:
+    """kubectl refuses the drain without --force; the fixes are those of the drain with it."""
+    members = [pod(f"guard-{at}", namespace="shop", labels={"app": "web"}, on=f"node-{at}") for at in (1, 2, 3)]
+    members = [{**member, "status": {"phase": "Running"}} for member in members]
+    broken = unready(members[1])
+    snapshot = Snapshot.from_objects([*nodes(), members[0], broken, members[2], pdb(minAvailable=2)])
+    preview = preview_drain(snapshot, Setup.of_cluster(snapshot), ["node-1"], options=SimulationOptions())
+    assert [fix.title for fix in preview.fixes] == [
+        "first repair shop/guard-2, which is not ready",
+        "lower minAvailable of PDB shop/web from 2 to 1",
+    ]
+    assert {fix.seen for fix in preview.fixes} == {"with these flags the node can be drained"}
