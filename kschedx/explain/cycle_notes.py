@@ -71,6 +71,9 @@ def _device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[No
         names = list_names(rules, _SHOWN_OBJECTS)
         are = "DeviceTaintRule {} is" if len(rules) == 1 else "DeviceTaintRules {} are"
         yield note("taint-rules-ignored", f"{are.format(names)} ignored: feature gate DRADeviceTaintRules is off")
+    is_tainted = any(device.taints for item in snapshot.devices.slices for device in item.spec.devices)
+    if is_tainted and release.gates.get("DRADeviceTaints") is False:
+        yield note("taint-rules-ignored", "taints of devices are ignored: feature gate DRADeviceTaints is off")
     refusals = list(_device_refusals(snapshot, pod, release))
     if refusals:
         others = f"; and {len(refusals) - _SHOWN_OBJECTS} more" if len(refusals) > _SHOWN_OBJECTS else ""

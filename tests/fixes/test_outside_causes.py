@@ -188,6 +188,16 @@ def test_the_rule_that_taints_devices_is_named_and_deleted() -> None:
     assert text in [note.text for note in ignored.notes]
 
 
+@pytest.mark.parametrize(("version", "is_ignored"), [("1.35", True), ("1.36", False)])
+def test_ignored_taints_of_devices_are_noted(version: str, *, is_ignored: bool) -> None:
+    broken = device("gpu-0", Taints=[{"key": "broken", "effect": "NoSchedule"}])
+    devices = [resource_slice("a", broken), device_class(), claim("c", request())]
+    result = explained(node("a"), *devices, claiming("c"), kube_version=version)
+    text = "taints of devices are ignored: feature gate DRADeviceTaints is off"
+    assert (text in [note.text for note in result.notes]) == is_ignored
+    assert (result.outcome.value == "Scheduled") == is_ignored
+
+
 def test_no_gate_for_extended_resources_is_named_in_a_version_without_it() -> None:
     amounts = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     me = pod("me", containers=[{"name": "main", "resources": amounts}])
