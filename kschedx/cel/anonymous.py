@@ -26,38 +26,13 @@ _COMMENT = lazy_pattern(r"//[^\n]*")
 _OF_AMOUNTS = frozenset({"quantity", "isQuantity", "semver", "isSemver", "duration", "timestamp"})
 """Functions whose argument is not a name; an argument that is not even an amount is refused."""
 _OF_DEVICE = frozenset({"attributes", "capacity", "driver", "allowMultipleAllocations"})
-_COMPARING = frozenset(
-    {
-        *("_&&_", "_||_", "!_", "_?_:_", "@not_strictly_false", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"),
-        *("_[_]", "_[?_]", "_?._", "optional.of", "optional.none", "value", "hasValue", "or", "orValue", "includes"),
-        *("dyn", "first", "last", "optional.unwrap", "unwrapOpt", "sets.contains", "sets.equivalent", "lists.range"),
-        *(
-            "sets.intersects",
-            "isGreaterThan",
-            "isLessThan",
-            "compareTo",
-            "add",
-            "sub",
-            "asInteger",
-            "isInteger",
-            "sign",
-        ),
-        *(
-            "major",
-            "minor",
-            "patch",
-            "distinct",
-            "slice",
-            "flatten",
-            "cel.@mapInsert",
-            "_-_",
-            "_*_",
-            "_/_",
-            "_%_",
-            "-_",
-        ),
-    }
-)
+_COMPARING = frozenset({
+    "_&&_", "_||_", "!_", "_?_:_", "@not_strictly_false", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in",
+    "_[_]", "_[?_]", "_?._", "optional.of", "optional.none", "value", "hasValue", "or", "orValue", "includes",
+    "dyn", "first", "last", "optional.unwrap", "unwrapOpt", "sets.contains", "sets.equivalent", "lists.range",
+    "sets.intersects", "isGreaterThan", "isLessThan", "compareTo", "add", "sub", "asInteger", "isInteger", "sign",
+    "major", "minor", "patch", "distinct", "slice", "flatten", "cel.@mapInsert", "_-_", "_*_", "_/_", "_%_", "-_",
+})  # fmt: skip
 """Functions that only compare texts, so that names may be replaced."""
 
 
@@ -109,14 +84,14 @@ def _compares(call: Call) -> bool:
 _HARMLESS = ("list_", "size_list", "size_map", "map_size", "add_list", "add_int", "add_uint", "add_double", "int64_to")
 
 
-def _is_amount(function: str, expr: Expr) -> bool:
-    if not isinstance(expr, Literal) or not isinstance(expr.value, str):
+def _is_amount(function: str, literal: Literal) -> bool:
+    if not isinstance(literal.value, str):
         return True
     if function in ("duration", "timestamp"):
         return True  # anything else does not compile
 
     read = quantity_from_text if "uantity" in function else semver_from_text
-    return not isinstance(read(expr.value), Fault)
+    return not isinstance(read(literal.value), Fault)
 
 
 def _replace_names(written: str, names: Names, amounts: frozenset[str]) -> str:

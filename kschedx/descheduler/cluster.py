@@ -18,7 +18,7 @@ from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.descheduling import NodeMetrics, PodMetrics, PodStatusFacts
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.quantity import ResourceList, Written
-from kschedx.kube.resources import SPEC_ALONE, Exact, exact_request, nano_units, qos_of
+from kschedx.kube.resources import Exact, exact_request, nano_units, qos_of
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import RequiredNodeAffinity, Selector, compile_selector, required_node_affinity
 from kschedx.kube.storage import PersistentVolumeClaim
@@ -31,7 +31,6 @@ from kschedx.kube.types import (
     PodAffinityTerm,
     PodDisruptionBudget,
     PodSpec,
-    PodStatus,
     Taint,
     compile_budgets,
 )
@@ -281,7 +280,7 @@ class Cluster:
     def request(self, pod: PodFacts) -> Exact:
         known_request = self._requests.get(pod.template)
         if known_request is None:
-            known_request = self._requests[pod.template] = exact_request(pod.spec, PodStatus(), SPEC_ALONE)
+            known_request = self._requests[pod.template] = exact_request(pod.spec)
         return known_request
 
     def budgets(self, pod: PodFacts) -> list[str]:

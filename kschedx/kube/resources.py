@@ -154,9 +154,10 @@ def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Po
     )
 
 
-def exact_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Exact:
-    """Return the pod's request of every resource, in nano-units. Raises `InputError` as `pod_request`."""
-    return _claims(spec, status, options).total()
+def exact_request(spec: PodSpec) -> Exact:
+    """Return what a pod without a status requests of every resource, in nano-units. Raises `InputError` as
+    `pod_request`."""
+    return _claims(spec, PodStatus(), SPEC_ALONE).total()
 
 
 def request_parts(spec: PodSpec, status: PodStatus, options: RequestOptions, resource: str) -> tuple[RequestPart, ...]:

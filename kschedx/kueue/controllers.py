@@ -261,8 +261,6 @@ class Controllers:
         if stamped.reason == "Deactivated":
             return self._set_requeued(job, "Reactivated", "The workload was reactivated", now)
         if stamped.reason in TIMED_EVICTIONS:
-            if job.requeue_at is not None and job.requeue_at > now:
-                return False
             job.requeue_at = None
             return self._set_requeued(job, "BackoffFinished", "The workload backoff was finished", now)
         return False

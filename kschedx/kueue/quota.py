@@ -24,14 +24,13 @@ from kschedx.kube.field_errors import aggregate, as_json, invalid
 from kschedx.kube.kueue import ClusterQueue, Cohort, FairSharing, PodSet, ResourceGroup, Workload
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import QuantityFormat, ResourceList, Unit, Written, format_quantity, parse_quantity
-from kschedx.kube.resources import SPEC_ALONE, exact_request, nano_units
+from kschedx.kube.resources import exact_request, nano_units
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
 from kschedx.kube.types import (
     Container,
     LimitRange,
     LimitRangeItem,
     PodSpec,
-    PodStatus,
     ResourceRequirements,
     RuntimeClass,
 )
@@ -585,13 +584,13 @@ def _greater(left: Requests, right: Requests) -> list[str]:
 
 def pod_requests(spec: PodSpec) -> Requests:
     """Return the requests of one pod before exclusions and transformations, as topology placement counts them."""
-    nano = exact_request(spec, PodStatus(), SPEC_ALONE)
+    nano = exact_request(spec)
     return {name: amount_of(name, Fraction(amount, 10**9)) for name, amount in nano.items()}
 
 
 def quota_requests(spec: PodSpec, count: int, settings: KueueSettings) -> Requests:
     resources = settings.configuration.resources
-    nano = exact_request(spec, PodStatus(), SPEC_ALONE)
+    nano = exact_request(spec)
     kept = {
         name: Fraction(amount, 10**9)
         for name, amount in nano.items()

@@ -151,7 +151,8 @@ class CycleScheduler:
     def _evaluate(self, entry: Entry) -> None:
         """Assign flavors at the start of a cycle, or reuse an evaluation in the same state."""
         job, name = entry.job, entry.node.name
-        self._forget_outdated(entry)
+        if entry.progress is not None and self._is_outdated(entry.progress, entry):
+            entry.progress = None
         if self._known is None or job.shape is None:
             self._assign(entry)
             return
@@ -176,7 +177,6 @@ class CycleScheduler:
             entry.progress = replace(known.assignment.progress, cycle=self._cycle, generation=generation)
 
     def _assign(self, entry: Entry, nominated: Mapping[str, Mapping[str, str]] | None = None) -> None:
-        self._forget_outdated(entry)
         assigner = Assigner(
             entry.job,
             entry.node,
@@ -191,10 +191,6 @@ class CycleScheduler:
         entry.assignment, entry.targets = assignment, targets
         entry.message = assignment.message
         entry.progress = assignment.progress
-
-    def _forget_outdated(self, entry: Entry) -> None:
-        if entry.progress is not None and self._is_outdated(entry.progress, entry):
-            entry.progress = None
 
     def _is_outdated(self, progress: ScanProgress, entry: Entry) -> bool:
         if self.settings.enabled("FlavorFungibilityPreserveScanProgress"):

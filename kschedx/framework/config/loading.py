@@ -143,7 +143,7 @@ def _argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[
         case DynamicResourcesArgs():
             return _dynamic_resources(args, path, release)
         case InterPodAffinityArgs():
-            return _range_errors(f"{path}.hardPodAffinityWeight", args.hard_pod_affinity_weight, 0, 100)
+            return _range_errors(f"{path}.hardPodAffinityWeight", args.hard_pod_affinity_weight, 100)
         case NodeAffinityArgs():
             return _node_affinity(args, path)
         case NodeResourcesBalancedAllocationArgs():
@@ -160,7 +160,7 @@ def _argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[
 
 def _default_preemption(args: DefaultPreemptionArgs, path: str) -> Iterator[InputError]:
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-    yield from _range_errors(f"{path}.minCandidateNodesPercentage", percentage, 0, 100)
+    yield from _range_errors(f"{path}.minCandidateNodesPercentage", percentage, 100)
     if absolute < 0:
         yield _invalid(f"{path}.minCandidateNodesAbsolute", absolute, "not in valid range [0, inf)")
     if percentage == absolute == 0:
@@ -306,13 +306,13 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, release
             yield _invalid(where, shape[i].utilization, release.arguments.unsorted_shape)
             break
     for i, point in enumerate(shape):
-        yield from _range_errors(f"{path}[{i}].utilization", point.utilization, 0, 100)
-        yield from _range_errors(f"{path}[{i}].score", point.score, 0, _LARGEST_SCORE)
+        yield from _range_errors(f"{path}[{i}].utilization", point.utilization, 100)
+        yield from _range_errors(f"{path}[{i}].score", point.score, _LARGEST_SCORE)
 
 
-def _range_errors(path: str, value: int, lowest: int, highest: int) -> Iterator[InputError]:
-    if not lowest <= value <= highest:
-        yield _invalid(path, value, f"not in valid range [{lowest}, {highest}]")
+def _range_errors(path: str, value: int, highest: int) -> Iterator[InputError]:
+    if not 0 <= value <= highest:
+        yield _invalid(path, value, f"not in valid range [0, {highest}]")
 
 
 def _label_name(path: str, name: str) -> Iterable[InputError]:

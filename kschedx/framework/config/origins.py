@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from kschedx.framework.args import PluginArgs
 from kschedx.framework.config.decoding import KIND, ConfigurationDocument, Profile
-from kschedx.framework.config.expansion import EnabledPlugin, MergedSet, PluginPoints, merge_plugins
+from kschedx.framework.config.expansion import EnabledPlugin, MergedSet, merge_plugins
 from kschedx.framework.config.loading import decode_document, load_profiles
 from kschedx.kube.escaping import MASK, Url
 from kschedx.kube.scalars import Duration
@@ -66,11 +66,9 @@ class ExpandedConfig(Struct, frozen=True, kw_only=True):
     original."""
 
 
-def expand_config(
-    config: Mapping[str, object] | None, release: Release, others: PluginPoints | None = None
-) -> ExpandedConfig:
+def expand_config(config: Mapping[str, object] | None, release: Release) -> ExpandedConfig:
     """Return the configuration with all settings. Raises `ConfigError` if kube-scheduler would refuse it."""
-    scheduler = load_profiles(config, release, others)
+    scheduler = load_profiles(config, release)
     document = decode_document(config, release)
     origins: dict[str, str] = {}
     arguments: list[dict[str, dict[str, object]]] = []

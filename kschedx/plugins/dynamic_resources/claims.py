@@ -133,15 +133,13 @@ def _is_controlled_by(claim: ResourceClaim, owner: ObjectMeta) -> bool:
     return controller is not None and controller.uid == owner.uid
 
 
-def _is_reserved(claim: ResourceClaim, pod: Pod, *, of_groups: bool) -> bool:
-    """Return whether the claim is reserved for the pod, or for its group if groups may reserve claims."""
-    group = _group_name(pod) if of_groups else None
-    for consumer in claim.status.reserved_for:
-        if consumer.uid == pod.metadata.uid:
-            return True
-        if (group, _GROUP, "podgroups") == (consumer.name, consumer.api_group, consumer.resource):
-            return True
-    return False
+def _is_reserved(claim: ResourceClaim, pod: Pod) -> bool:
+    """Return whether the claim is reserved for the pod, or for its group."""
+    group = (_group_name(pod), _GROUP, "podgroups")
+    return any(
+        consumer.uid == pod.metadata.uid or group == (consumer.name, consumer.api_group, consumer.resource)
+        for consumer in claim.status.reserved_for
+    )
 
 
 def consumers(claim: ResourceClaim) -> tuple[str, ...]:
@@ -214,7 +212,7 @@ def unreserved_by_group(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
             raise GroupError(f"could not find ResourceClaim {quote_go(key)}")
         if is_generated and not _is_controlled_by(claim, group.metadata):
             continue
-        if claim.status.allocation is not None and _is_reserved(claim, pod, of_groups=True):
+        if claim.status.allocation is not None and _is_reserved(claim, pod):
             left = tuple(
                 consumer_reference
                 for consumer_reference in claim.status.reserved_for
