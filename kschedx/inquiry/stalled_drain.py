@@ -21,6 +21,8 @@ from kschedx.explain.setup import Setup
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import drain_nodes
+from kschedx.kube.conditions import ObjectStatus, condition_of
+from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, to_json
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kubectl import merge_patch, remove_finalizers, scale_workload
@@ -321,6 +323,17 @@ def _of_postgres(start: Snapshot, budget: _Budget, workload: Workload, cluster: 
     return budget.released(title, command)
 
 
+class _MachineInstance(Struct, frozen=True):
+    status: ObjectStatus = ObjectStatus()
+
+
+def _not_migratable(start: Snapshot, workload: Workload) -> str:
+    """Return the reason for which KubeVirt does not live-migrate a VirtualMachineInstance; empty if it does."""
+    raw = start.custom_resources.get((f"{workload.kind}.kubevirt.io", workload.namespace, workload.name), b"{}")
+    blocked = condition_of(decode(raw, _MachineInstance).status.conditions, "LiveMigratable", "False")
+    return "" if blocked is None else blocked.reason or "LiveMigratable=False"
+
+
 def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[_BudgetStep]:
     """Yield steps that could allow the eviction of a pod that a budget protects."""
     if pod.fate is DrainOutcome.BUDGETS:
@@ -335,6 +348,10 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     manager = "" if metadata.controller is None else f"{metadata.controller.kind} {metadata.controller.name}"
     workload = owners_in(start).of(start.pods, start.pods.rows[pod.pod])
     operator = next((kind for kind in (workload.kind, manager.partition(" ")[0]) if kind in _OPERATORS), "")
+    if operator and (reason := _not_migratable(start, workload)):
+        title = f"stop VM {workload.name}: KubeVirt cannot live-migrate it ({reason})"
+        yield budget.released(title, shell_command("virtctl stop {} -n {}", workload.name, workload.namespace))
+        return
     if operator:
         yield budget.released(f"wait until {_OPERATORS[operator].format(pod=pod.pod)}")
         return

@@ -224,6 +224,20 @@ def test_a_budget_that_an_operator_removes_is_not_changed(kind: str, wait: str) 
     ]
 
 
+def test_a_vm_that_cannot_be_live_migrated_is_stopped() -> None:
+    kind = "VirtualMachineInstance"
+    *_, protected = deployment("db", "1", ["node-1"])
+    owner = {"apiVersion": "kubevirt.io/v1", "kind": kind, "name": "db", "uid": "u", "controller": True}
+    at(protected, "metadata")["ownerReferences"] = [owner]
+    condition = {"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable"}
+    machine: Manifest = {"apiVersion": "kubevirt.io/v1", "kind": kind, "metadata": {"name": "db", "namespace": "shop"}}
+    machine |= {"spec": {"domain": {}}, "status": {"conditions": [condition]}}
+    assert fixes([*nodes(), machine, protected, pdb("db", "db", minAvailable=1)]) == [
+        "stop VM db: KubeVirt cannot live-migrate it (DisksNotLiveMigratable) · the node can be drained",
+        "virtctl stop db -n shop",
+    ]
+
+
 def test_a_budget_of_an_operator_is_changed_there() -> None:
     owned = pdb(maxUnavailable=0)
     at(owned, "metadata")["ownerReferences"] = [
