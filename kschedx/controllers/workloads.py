@@ -96,8 +96,10 @@ def create(run: Run, pods: Sequence[Pod]) -> list[int]:
     if isinstance(pods, PodCopies):
         return rows
     for row, pod in zip(rows, pods, strict=True):
-        if pod.spec.node_name in cluster.snapshot.cluster.index:
-            cluster.place(row, cluster.snapshot.cluster.index[pod.spec.node_name])
+        if (node := cluster.snapshot.cluster.index.get(pod.spec.node_name)) is not None:
+            cluster.place(row, node)
+        elif pod.spec.node_name:
+            cluster.name_missing_node(row, pod.spec.node_name)
     return rows
 
 

@@ -648,7 +648,7 @@ def _user_text(pods: PodTable, row: int) -> str:
     return f"{owner.kind} {pods.namespaces[row]}/{owner.name}" if owner is not None else f"pod {pods.key(row)}"
 
 
-_TEMPLATE_MISSING = lazy_pattern(r"resourceclaimtemplate\S* \"[^\"]+\" not found")
+_TEMPLATE_MISSING = lazy_pattern(r"resource ?claim ?template\S* \"[^\"]+\" not found")
 
 
 def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCreated) -> Iterator[RootCause]:

@@ -219,7 +219,11 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         if isinstance(state, states.BoundToMissingNode):
             meant = nearest_name(state.node, self.snapshot.cluster.names)
             hint = f" (did you mean {meant}?)" if meant else ""
-            yield self._deletion_fix(f"delete the pod, and create it without spec.nodeName {state.node}{hint}")
+            maker, name = template_owner(self.snapshot, self.pod), f"spec.nodeName {state.node}"
+            if maker is not None:
+                yield Fix.untried(f"remove {name} from the pod template of {maker.kind} {maker.name}{hint}")
+            else:
+                yield self._deletion_fix(f"delete the pod, and create it without {name}{hint}")
         elif state.claim:
             node = self.snapshot.cluster.nodes[self.snapshot.cluster.index[state.node]]
             host = f"{HOSTNAME}={node.metadata.labels.get(HOSTNAME, node.name)}"

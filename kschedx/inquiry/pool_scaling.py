@@ -3,9 +3,9 @@ its own round before it is proposed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 
 from msgspec import Struct, field
@@ -200,7 +200,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 phrase = f"add taint {taint} to startupTaints of NodePool {provisioning.pool}"
                 yield autoscaler_fix(f"{phrase}: Karpenter then waits until its agent removes it")
         yield from self._ignored_overlays()
-        yield from self._other_types()
+        yield from [*self._other_types()] or chain.from_iterable(map(_zones_without_subnet, self._failing_pools))
         yield from self._other_systems()
         yield from self._unreserved()
         yield from self._reached_limits(raised)
@@ -229,12 +229,16 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         if any(isinstance(it, LimitReached | NodeLimitReached) and it.pool == name for it in refused):
             yield f"its limit allows no node for the others: {limits_text(self.autoscaler, name)}"
 
+    @property
+    def _failing_pools(self) -> Sequence[PoolVerdict]:
+        """The NodePools if none adds a node and no remedy is known."""
+        return () if self.decision.pool or self.remedies else self.decision.pools
+
     def _other_types(self) -> Iterator[Fix]:
         """Yield untried fixes of NodePools whose instance types do not suffice: other types or zones, none of which the
         cluster shows. It must show a type of each NodePool that may help."""
         shows_types = all(it.known for it in self.decision.pools if it.certainty is LaunchCertainty.UNKNOWN)
-        for verdict in self.decision.pools if not self.decision.pool and not self.remedies else ():
-            yield from _zones_without_subnet(verdict)
+        for verdict in self._failing_pools:
             if (
                 verdict.name in self.reports
                 or not isinstance(verdict.rejection, NoInstanceType)

@@ -15,6 +15,7 @@ from kschedx.controllers import stateful_set
 from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
 from kschedx.controllers.rollouts import Rollout, RolloutDocument
 from kschedx.controllers.states import (
+    BoundToMissingNode,
     CannotStart,
     Failed,
     Lifecycle,
@@ -22,6 +23,7 @@ from kschedx.controllers.states import (
     RejectedByKubelet,
     RolloutStalled,
     ScaledToZero,
+    Waits,
 )
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
 from kschedx.controllers.workloads import (
@@ -342,19 +344,22 @@ class Simulation(Shown):
         for (node, workload), rejections in by_workload.items():
             subject, bound = rejections[0].subject, rejections[0].bound
             reason, text = ", ".join(bound.refusals), bound.text
-            state: Failed | RejectedByKubelet = Failed(subject=subject.pod.key, reason=reason, message=text, node=node)
-            if workload.kind != "Pod":
+            about = subject.pod.key if workload.kind == "Pod" else workload.reference
+            state: Failed | RejectedByKubelet | BoundToMissingNode
+            if not bound.exists:
+                state = BoundToMissingNode(subject=about, node=node, waits=Waits.KUBELET)
+            elif workload.kind == "Pod":
+                state = Failed(subject=about, reason=reason, message=text, node=node)
+            else:
                 number = sum(len(rejection.rows) for rejection in rejections)
-                state = RejectedByKubelet(
-                    subject=workload.reference, reason=reason, message=text, nodes=(node,), pods=number
-                )
+                state = RejectedByKubelet(subject=about, reason=reason, message=text, nodes=(node,), pods=number)
             yield answer_with_fixes(subject, self.setup, state)
 
     @cached_property
     def _rejections(self) -> tuple[_KubeletRejection, ...]:
         """The new pods that spec.nodeName binds to a node whose kubelet rejects them."""
         table, known = self.run.cluster.pods, len(self.before.pods)
-        rows = known + np.flatnonzero(table.node[known:] >= 0)
+        rows = known + np.flatnonzero(table.node_names.where(bool)[known:])
         rows = rows[~np.isin(rows, self._queued_rows)]
         by_node = group_pairs(
             (table.node_names[row], row)

@@ -365,6 +365,11 @@ class MovingCluster:
         self._set_nominated(pod, "")
         self._record_move(pod, node, _PLACE)
 
+    def name_missing_node(self, pod: int, name: str) -> None:
+        """Let a new pod name a node that does not exist, so that it is not pending."""
+        self._learn_name(name)
+        self.pods.node_names.codes[pod] = self._code_of_name[name]
+
     def remove(self, pod: int, *, waits: bool = False) -> None:
         """Remove a pod from its node. With `waits`, its controller creates an identical pod, which keeps the name here,
         has not started, and is pending."""

@@ -1536,6 +1536,18 @@ def test_a_plugin_that_offers_shares_of_its_devices_is_not_called_down(offered: 
     assert (text in roots(Diagnosis(result.cycle))) is is_named
 
 
+def test_a_node_name_written_by_hand_is_removed_before_other_pods_move() -> None:
+    size = {"cpu": "4", "memory": "8Gi", "pods": "9"}
+    large = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "3"}}}]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}
+    running = pod("web-1", on="a", containers=large, metadata={"ownerReferences": [owner]})
+    objects = [*(node(name, allocatable=size) for name in "ab"), running]
+    pinned = pod("me", containers=large, nodeName="a")
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), pinned)
+    assert [fix.title for fix in result.fixes][:2] == ["remove spec.nodeName a", "move default/web-1 from a to b"]
+
+
+@pytest.mark.parametrize("more", ["", ': resourceclaimtemplate.resource.k8s.io "one-gpus"'])
 @pytest.mark.parametrize(
     ("known", "fix"),
     [
@@ -1543,13 +1555,12 @@ def test_a_plugin_that_offers_shares_of_its_devices_is_not_called_down(offered: 
         ("other", "create ResourceClaimTemplate one-gpus in namespace default"),
     ],
 )
-def test_a_claim_template_that_does_not_exist(known: str, fix: str) -> None:
+def test_a_claim_template_that_does_not_exist(known: str, fix: str, more: str) -> None:
     event = {
         **FAILED,
         "involvedObject": {"kind": "Pod", "namespace": "default", "name": "me"},
         "reason": "FailedResourceClaimCreation",
-        "message": 'PodResourceClaim gpu: resource claim template "one-gpus": '
-        'resourceclaimtemplate.resource.k8s.io "one-gpus" not found',
+        "message": f'PodResourceClaim gpu: resource claim template "one-gpus"{more} not found',
     }
     template = {
         "apiVersion": "resource.k8s.io/v1",

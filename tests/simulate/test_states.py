@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx
 
 HOST = "kubernetes.io/hostname"
@@ -119,6 +119,29 @@ def test_a_node_name_in_the_template_binds_every_replica(cpu: str, code: int, tm
     result = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
     assert (result.code, "the kubelet of a rejects them: OutOfcpu" in result.out) == (code, bool(code))
     assert ("remove nodeName from the pod template" in result.out) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "fix"),
+    [
+        ("Deployment", (), "remove spec.nodeName gone from the pod template of Deployment web"),
+        ("Pod", (), "delete the pod, and create it without spec.nodeName gone"),
+        ("Pod", ("--drain", "a"), "delete the pod, and create it without spec.nodeName gone"),
+    ],
+)
+def test_a_pod_that_names_a_missing_node_gets_no_other(
+    kind: str, changes: tuple[str, ...], fix: str, tmp_path: Path
+) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS, "nodeName": "gone"}}
+    manifest = pod("web", spec=at(template, "spec"))
+    if kind != "Pod":
+        manifest = workload(kind, replicas=2, selector=SELECTOR, template=template)
+    (tmp_path / "app.json").write_text(json.dumps(manifest))
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
+    where = ("-s", tmp_path / "cluster.json")
+    result = kschedx("simulate", *changes, "-f", tmp_path / "app.json", *where, columns=200)
+    assert (result.code, "is bound to gone and cannot start: the node does not exist" in result.out) == (1, True)
+    assert fix in result.out
 
 
 def test_kubelets_reject_pods_from_the_first_without_room(tmp_path: Path) -> None:

@@ -213,6 +213,7 @@ class DropNodeNames(PodStep, frozen=True, kw_only=True):
 
 
 class DropNodeName(PodStep, frozen=True, kw_only=True):
+    _cost = Cost.REPAIR  # kube-scheduler then decides as for any other pod
     wanted: str
 
     @property
