@@ -17,7 +17,7 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.descheduling import NodeMetrics, PodMetrics, PodStatusFacts
 from kschedx.kube.names import CPU, MEMORY, PODS
-from kschedx.kube.quantity import ResourceList, Written
+from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import Exact, exact_request, nano_units, qos_of
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import RequiredNodeAffinity, Selector, compile_selector, required_node_affinity
@@ -184,7 +184,7 @@ class _Budget:
     """A PodDisruptionBudget during one run."""
 
     def __init__(self, budget: PodDisruptionBudget, selector: Selector) -> None:
-        self.name = f"{budget.metadata.namespace}/{budget.metadata.name}"
+        self._name = budget.metadata.name
         self._selector = selector
         status = budget.status
         self._allowed = status.disruptions_allowed or 0
@@ -200,8 +200,7 @@ class _Budget:
         if not pod.is_ready and (self._frees_unready or self._is_healthy):
             return ""
         if self._is_current and self._allowed < 0:
-            name = self.name.partition("/")[2]
-            return f'poddisruptionbudget.policy "{name}" is forbidden: pod disruption budget is negative'
+            return f'poddisruptionbudget.policy "{self._name}" is forbidden: pod disruption budget is negative'
         if not self._is_current or self._allowed == 0:
             violates = "Cannot evict pod as it would violate the pod's disruption budget."
             return f'error when evicting pod (ignoring) "{pod.name}": {violates}'
@@ -283,16 +282,16 @@ class Cluster:
             known_request = self._requests[pod.template] = exact_request(pod.spec)
         return known_request
 
-    def budgets(self, pod: PodFacts) -> list[str]:
-        """Return the names of the budgets that cover a pod."""
-        return [budget.name for budget in self._budgets.get(pod.namespace, ()) if budget.covers(pod)]
+    def budgets(self, pod: PodFacts) -> list[_Budget]:
+        """Return the budgets that cover a pod."""
+        return [budget for budget in self._budgets.get(pod.namespace, ()) if budget.covers(pod)]
 
     def evict(self, pod: PodFacts) -> str:
         """Evict the pod and return an empty string, or return the API server's refusal."""
         if pod.key not in self._on_node.get(pod.node, ()):  # a pod with two owners can be a duplicate for both
             return f'pod not found when evicting "{pod.name}": pods "{pod.name}" not found'
         if self._counts_budgets and pod.is_running and pod.labels:
-            covering = [budget for budget in self._budgets.get(pod.namespace, ()) if budget.covers(pod)]
+            covering = self.budgets(pod)
             if len(covering) > 1:
                 return _MORE_THAN_ONE_BUDGET
             if covering and (refusal := covering[0].allows(pod)):
@@ -341,11 +340,6 @@ class Cluster:
             room = self._room[node.name] = _Room(node.status.allocatable, requests)
         return room
 
-    def selects_nodes(self, pod: PodFacts) -> bool:
-        """Return whether the pod has a nodeSelector or a required node affinity."""
-        affinity = self.static_fit.affinity(pod)
-        return affinity.label_selector is not None or affinity.node_selector is not None
-
 
 class FitCheck:
     """Whether pods fit on any of some nodes. A run only frees resources, so a pod that fitted once fits again."""
@@ -389,7 +383,6 @@ class _Room:
     """The free resources of a node."""
 
     def __init__(self, allocatable: ResourceList, requests: Iterable[Exact]) -> None:
-        self._allocatable = allocatable
         self._requested: Exact = defaultdict(int)
         self._pods = 0
         for request in requests:
@@ -397,7 +390,7 @@ class _Room:
             for name, nano in request.items():
                 self._requested[name] += nano
         self._most_pods = round_up(nano_units(allocatable.get(PODS, 0)), NANO)
-        self._offered = {name: _milli_of(name, written) for name, written in allocatable.items()}
+        self._offered = {name: _milli_of(name, nano_units(written)) for name, written in allocatable.items()}
 
     def free(self, request: Exact) -> None:
         self._pods -= 1
@@ -409,18 +402,21 @@ class _Room:
         if self._most_pods - self._pods <= 0:
             return False
         for name, nano in request.items():
-            requested = self._requested.get(name, 0)
-            taken = round_up(requested, MILLI) if name == CPU else round_up(requested, NANO) * 1000
+            taken = _milli_of(name, self._requested.get(name, 0))
             left = self._offered[name] - taken if name in self._offered else (-taken if name in (CPU, MEMORY) else 0)
             if round_up(nano, MILLI) > left:
                 return False
         return True
 
 
-def _milli_of(name: str, written: Written) -> int:
-    """Return allocatable in thousandths; all resources but CPU are rounded to whole units first."""
-    nano = nano_units(written)
+def _milli_of(name: str, nano: int) -> int:
+    """Return an amount in thousandths; all resources but CPU are rounded to whole units first."""
     return round_up(nano, MILLI) if name == CPU else round_up(nano, NANO) * 1000
+
+
+def unit_of(resource: str) -> int:
+    """Return the unit to which upstream rounds amounts of a resource."""
+    return MILLI if resource == CPU else NANO
 
 
 def round_up(nano: int, unit: int) -> int:
@@ -454,13 +450,19 @@ class _StaticFit:
 
     def matches(self, pod: PodFacts, node: Node) -> bool:
         """Return whether the node matches the pod's nodeSelector and required node affinity."""
-        affinity = self.affinity(pod)
-        if affinity.label_selector is None and affinity.node_selector is None:
+        if not self._selects_nodes(pod):
             return True
         key = (pod.template, node.name)
         if key not in self._matching:
-            self._matching[key] = affinity.matches(node.metadata.labels, node.name)
+            self._matching[key] = self.affinity(pod).matches(node.metadata.labels, node.name)
         return self._matching[key]
+
+    def _selects_nodes(self, pod: PodFacts) -> bool:
+        affinity = self.affinity(pod)
+        return affinity.label_selector is not None or affinity.node_selector is not None
+
+    def matching_nodes(self, pod: PodFacts, nodes: list[Node]) -> list[Node]:
+        return [node for node in nodes if self.matches(pod, node)] if self._selects_nodes(pod) else nodes
 
     def tolerates(self, pod: PodFacts, node: Node) -> bool:
         """Return whether the pod tolerates the node's taints that reject pods."""

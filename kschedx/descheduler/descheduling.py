@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import zip_longest
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, PodIndex, pods_of, round_up, shuffle
+from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, PodIndex, pods_of, round_up, shuffle, unit_of
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorVerdict, PassedOver, RequestedEviction
 from kschedx.descheduler.policy import API_VERSION, KIND, KUBERNETES_METRICS, Policy, PolicyError, read_policy
 from kschedx.descheduler.rounds import Chance, ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
@@ -18,7 +19,6 @@ from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document, Part, document, part_of
-from kschedx.kube.names import CPU
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.loading import without_collection
 from kschedx.results import Shown
@@ -149,18 +149,23 @@ def _repeated_eviction(repeat: Repeat) -> RepeatedEviction:
     )
 
 
-def _round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
+def _round_of(loop: DescheduleLoop, landings: Sequence[Landing], grace_period_seconds: int | None) -> Round:
     reached_api = any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
     return part_of(
         Round,
         loop,
-        evicted=tuple(_eviction(EvictedPod, eviction) for eviction in loop.evicted),
+        evicted=_evicted(loop, landings),
         refused=tuple(_eviction(RefusedEviction, eviction) for eviction in loop.refused),
         per_node={node: count for node, count in loop.per_node.items() if count},
         grace_period_seconds=grace_period_seconds if loop.evicted or reached_api else None,
         pods=_verdicts(loop.verdicts),
         utilization=tuple(map(_utilization, loop.classifications)),
     )
+
+
+def _evicted(loop: DescheduleLoop, landings: Sequence[Landing]) -> tuple[EvictedPod, ...]:
+    """Return the evictions of a loop, with their landings if the loop was carried out."""
+    return tuple(_eviction(EvictedPod, eviction, landing) for eviction, landing in zip_longest(loop.evicted, landings))
 
 
 def _eviction(record: type[Part], eviction: RequestedEviction, landing: Landing | None = None) -> Part:
@@ -204,9 +209,8 @@ def _utilization(classification: Classification) -> Utilization:
 
 def _amount_text(resource: str, nano: int) -> str:
     """Return an amount as kubectl prints it."""
-    if nano % (MILLI if resource == CPU else NANO):
-        return f"{nano}n"
-    return format_quantity(round_up(nano, MILLI if resource == CPU else NANO), Unit.of(resource))
+    unit = unit_of(resource)
+    return f"{nano}n" if nano % unit else format_quantity(round_up(nano, unit), Unit.of(resource))
 
 
 API, _DRY_RUN = "api", "dry-run"
@@ -236,18 +240,17 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     def records(self) -> list[dict[str, object]]:
         """Return a row for each pod that the first loop evicts."""
-        landings = {landing.eviction.pod.key: landing for landing in (self.landings[0] if self.landings else ())}
         return [
             {
-                "pod": eviction.pod.key,
-                "profile": eviction.profile,
-                "plugin": eviction.plugin,
-                "because": eviction.because,
-                "outcome": landings[eviction.pod.key].fate.value if eviction.pod.key in landings else "",
-                "node": landings[eviction.pod.key].node or "" if eviction.pod.key in landings else "",
-                "message": landings[eviction.pod.key].message if eviction.pod.key in landings else "",
+                "pod": row.pod,
+                "profile": row.profile,
+                "plugin": row.plugin,
+                "because": row.because,
+                "outcome": row.outcome,
+                "node": row.to,
+                "message": row.message,
             }
-            for eviction in self.loop.evicted
+            for row in _evicted(self.loop, self.landings[0] if self.landings else ())
         ]
 
     @property
@@ -272,13 +275,8 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         if self.policy is None:
             return document("Descheduling", DeschedulingDocument, error=self.error, error_field=self.error_field)
         grace = self.policy.grace_period_seconds
-        first, *others = (_round_of(loop, grace) for loop in self.loops)
-        for number, landings in enumerate(self.landings):
-            rows = tuple(_eviction(EvictedPod, landing.eviction, landing) for landing in landings)
-            if number == 0:
-                first = replace(first, evicted=rows)
-            else:
-                others[number - 1] = replace(others[number - 1], evicted=rows)
+        rounds = zip(self.loops, (*self.landings, ()), strict=True)  # the last loop is only evaluated
+        first, *others = (_round_of(loop, landings, grace) for loop, landings in rounds)
         likelihood = self.likelihood
         if likelihood is not None and likelihood.chance is not Chance.UNKNOWN:
             certain = likelihood.certain

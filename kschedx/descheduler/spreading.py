@@ -90,9 +90,7 @@ def _target_nodes(cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFac
     such node do not count."""
     targets: set[str] = set()
     for pod in {pod.template: pod for pod in pods}.values():
-        candidates = cluster.static_fit.tolerated_nodes(pod, nodes)
-        if cluster.selects_nodes(pod):
-            candidates = [node for node in candidates if cluster.static_fit.matches(pod, node)]
+        candidates = cluster.static_fit.matching_nodes(pod, cluster.static_fit.tolerated_nodes(pod, nodes))
         if len(candidates) > 1:
             targets.update(node.metadata.name for node in candidates)
     return len(targets)
@@ -239,14 +237,14 @@ class _Topology:
 
     def eligible(self, constraint: _Constraint) -> list[Node]:
         """Return the nodes with the constraint's key that its policies allow."""
-        cluster, pod, key = self._cluster, constraint.pod, constraint.topology_key
+        fit, pod, key = self._cluster.static_fit, constraint.pod, constraint.topology_key
         if key not in self._with_key:
             self._with_key[key] = [node for node in self._nodes if key in node.metadata.labels]
         nodes = self._with_key[key]
-        if constraint.honors_affinity and cluster.selects_nodes(pod):
-            nodes = [node for node in nodes if cluster.static_fit.matches(pod, node)]
+        if constraint.honors_affinity:
+            nodes = fit.matching_nodes(pod, nodes)
         if constraint.honors_taints:
-            nodes = cluster.static_fit.tolerated_nodes(pod, nodes)
+            nodes = fit.tolerated_nodes(pod, nodes)
         return nodes
 
 

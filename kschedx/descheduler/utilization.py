@@ -12,7 +12,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from kschedx.descheduler.arguments import HighNodeUtilizationArgs, LowNodeUtilizationArgs, NameFilter, Thresholds
-from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, round_up
+from kschedx.descheduler.cluster import NANO, Cluster, Metrics, PodFacts, round_up, unit_of
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle
 from kschedx.descheduler.policy import (
     KUBERNETES_METRICS,
@@ -143,7 +143,7 @@ def _percentages(usage: Mapping[str, Exact], nodes: Sequence[Node]) -> dict[str,
         percents = {}
         for name, nano in usage[node.name].items():
             if name in capacity:
-                unit = MILLI if name == CPU else NANO
+                unit = unit_of(name)
                 whole = round_up(nano_units(capacity[name]), unit)
                 percents[name] = float(round_up(nano, unit)) / float(whole) * 100 if whole > 0 else 0.0
         percentages[node.name] = percents
@@ -165,14 +165,14 @@ def _maximum_usage(node: Node, thresholds: Thresholds, resources: Sequence[str])
         elif name not in thresholds:
             capped[name] = nano_units(capacity[name])
         else:
-            unit = MILLI if name == CPU else NANO
+            unit = unit_of(name)
             capped[name] = int(thresholds[name] * 0.01 * float(round_up(nano_units(capacity[name]), unit))) * unit
     return capped
 
 
 def _weight(usage: Exact) -> int:
     """Return the sort key of nodes: the sum of CPU in thousandths, bytes, pods, and everything else."""
-    return sum(round_up(nano, MILLI if name == CPU else NANO) for name, nano in usage.items())
+    return sum(round_up(nano, unit_of(name)) for name, nano in usage.items())
 
 
 def round_percent(percent: float) -> int:
