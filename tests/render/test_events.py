@@ -369,6 +369,10 @@ def test_messages_about_devices(text: str, reason: str) -> None:
             [(None, "kube-controller-manager", "eviction-cancelled")],
         ),
         (
+            "Pod was evicted by VPA Updater to apply resource recommendation.",
+            [(None, "VerticalPodAutoscaler", "evicted-by-vpa")],
+        ),
+        (
             (
                 "Normal  WaitForFirstConsumer  9s  persistentvolume-controller  waiting for first consumer "
                 "to be created before binding"
