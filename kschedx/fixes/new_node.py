@@ -326,22 +326,30 @@ def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
         yield from islice(_plain(situation, _domain_keys(situation)), 1)
 
 
-def machines_from_zero(situation: Situation) -> Iterator[s.AddNode]:
+def machines_without_nodes(situation: Situation) -> Iterator[s.AddNode]:
     """Yield the first machine of each MachineSet or MachineDeployment that is scaled to zero, if no autoscaler may
-    scale it. Its size is not known: the node has what the pod requests."""
+    scale it, or none of whose machines has a ready node. Its size is not known: the node has what the pod requests."""
     snapshot = situation.snapshot
-    if "MachineAutoscaler.autoscaling.openshift.io" in snapshot.source.kinds:
-        return
+    is_autoscaled = "MachineAutoscaler.autoscaling.openshift.io" in snapshot.source.kinds
     for kind, record in (("MachineSet", OpenShiftMachineSet), ("MachineDeployment", MachineDeployment)):
         for item in snapshot.of(record):
-            template = item.spec.template
-            if item.spec.replicas == 0 and item.metadata.annotations.keys().isdisjoint(MAX_SIZES):
+            template, replicas, missing = item.spec.template, item.spec.replicas, item.missing_nodes
+            is_scaled = is_autoscaled or not item.metadata.annotations.keys().isdisjoint(MAX_SIZES)
+            if missing == replicas and (missing or (replicas == 0 and not is_scaled)):
                 name = _free_name(f"{item.metadata.name}-new", situation)
                 is_of_openshift = kind == "MachineSet"
                 copied = template.spec.metadata.labels if is_of_openshift else node_labels(template.metadata.labels)
                 step = _node(situation, name, {"kubernetes.io/os": "linux", **copied}, None)
                 node = replace(step.node, spec=replace(step.node.spec, taints=template.spec.taints))
-                yield replace(step, node=node, scalable=f"{kind} {item.key}", taken=situation.daemon_requests(node))
+                yield replace(
+                    step,
+                    node=node,
+                    scalable=f"{kind} {item.key}",
+                    replicas=replicas or 0,
+                    missing=missing,
+                    failure=_machine_failure(snapshot, item),
+                    taken=situation.daemon_requests(node),
+                )
 
 
 def _is_filled_by_daemons(step: s.AddNode, requested: Mapping[str, int]) -> bool:

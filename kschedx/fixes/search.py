@@ -23,7 +23,7 @@ from kschedx.fixes.new_node import (
     copies_of_full_nodes,
     fewer_devices,
     is_only_full,
-    machines_from_zero,
+    machines_without_nodes,
     nodes_of_a_pool,
     nodes_that_would_do,
 )
@@ -241,7 +241,7 @@ class _Search:
         """Yield every way to fix all problems on one node, cheapest first; then single steps."""
         self._left = self._most
         rollout = (apply_steps(steps, start.proposal, start.snapshot) for steps in taking_old_first(start))
-        more = [*copies_of_full_nodes(start)] or machines_from_zero(start)
+        more = [*copies_of_full_nodes(start)] or machines_without_nodes(start)
         room = (apply_step(step, start.proposal, start.snapshot) for step in (*more, *moves(start)))
         first = (*preemption(self._cycle, start), *preemption_after_raise(self._cycle, start), *rollout, *room)
         whole = [((-1, len(proposal.steps), -1), proposal) for proposal in first]

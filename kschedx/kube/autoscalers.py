@@ -205,8 +205,9 @@ class _ScalableSpec(Struct, frozen=True, kw_only=True):
 
 
 class _ScalableStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    replicas: int | None = None
     ready_replicas: int | None = None
-    """Machines whose nodes are ready; None if it is not reported."""
+    """Machines whose nodes are ready; omitted if there is none, as all other numbers are before the first report."""
     conditions: tuple[Condition, ...] = ()
 
 
@@ -231,8 +232,8 @@ class Scalable(KubernetesObject, frozen=True, kw_only=True):
     @property
     def missing_nodes(self) -> int:
         """The number of its machines that have no ready node."""
-        ready = self.status.ready_replicas
-        return 0 if ready is None else max((self.spec.replicas or 0) - ready, 0)
+        ready, is_reported = self.status.ready_replicas, self.status.replicas is not None
+        return max((self.spec.replicas or 0) - (ready or 0), 0) if is_reported or ready is not None else 0
 
 
 class MachineDeployment(Scalable, frozen=True, kw_only=True):

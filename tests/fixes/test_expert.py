@@ -1156,6 +1156,21 @@ def test_the_first_machine_of_a_set_that_is_scaled_to_zero(
     assert first == (scaled if is_scaled else "label n role=infra")
 
 
+@pytest.mark.parametrize(("ready", "is_repaired"), [({}, True), ({"readyReplicas": 1}, False)])
+def test_the_machines_of_a_pool_without_any_node_are_repaired(ready: dict[str, int], *, is_repaired: bool) -> None:
+    named: Manifest = {"name": "infra", "namespace": "machines"}
+    api = "machine.openshift.io/v1beta1"
+    labels: Manifest = {"role": "infra"}
+    spec = {"replicas": 2, "template": {"spec": {"metadata": {"labels": labels}}}}
+    machine_set: Manifest = {"apiVersion": api, "kind": "MachineSet", "metadata": named, "spec": spec}
+    machine_set |= {"status": {"replicas": 2, **ready}}
+    broken: Manifest = {"metadata": {**named, "name": "infra-b"}, "status": {"errorMessage": "no such image"}}
+    master = node("n", taints=["node-role.kubernetes.io/control-plane:NoSchedule"])
+    machine: Manifest = {"apiVersion": api, "kind": "Machine", **broken}
+    first = titles_of(master, machine_set, machine, pod("me", nodeSelector=labels))[0]
+    assert (first == "repair machine infra-b: no such image") is is_repaired
+
+
 @pytest.mark.parametrize(
     ("label", "is_copied"),
     [("node-role.kubernetes.io/infra", True), ("team.node-restriction.kubernetes.io/infra", True), ("infra", False)],

@@ -397,7 +397,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         if self.is_first_machine:
             free = f", if its machines have {offers[-1]}" if (offers := [*self._free()]) else ""
             return f"scale {self.scalable} from {self.replicas} to {self.replicas + number}{free}"
-        if self.missing >= number and self.model:
+        if self.missing >= number:
             if self.failure:
                 return f"repair machine {self.failure}"
             waits = "the node" if number == 1 else f"{number:,} nodes"
@@ -427,11 +427,11 @@ class AddNode(FixStep, frozen=True, kw_only=True):
     @property
     def is_first_machine(self) -> bool:
         """Whether it is the first machine of an object that is scaled to zero."""
-        return bool(self.scalable) and not self.model
+        return bool(self.scalable) and not self.model and not self.missing
 
     @property
     def cost(self) -> Cost:
-        return Cost.POD if self.is_first_machine else self._cost
+        return Cost.POD if self.scalable and not self.model else self._cost
 
     @property
     def _ready(self) -> str:
