@@ -25,15 +25,21 @@ _SCHEDULER_ROWS = Memo[list[int]]()
 
 
 def scheduler_rows(snapshot: Snapshot, scheduler: str) -> list[int]:
-    """Return the pods of the workload that runs a scheduler. They are searched once for a snapshot."""
+    """Return the pods of the workload that runs a scheduler. Its name may lack what a chart puts first, such as the
+    release of `jhub-user-scheduler`. They are searched once for a snapshot."""
 
     def search() -> list[int]:
         pods, owners, component = snapshot.pods, owners_in(snapshot), component_of(scheduler)
-        named = (row for row, name in enumerate(pods.names) if name.startswith(f"{scheduler}-") and pods.owners[row])
-        return [
+        controlled = [(row, name) for row, name in enumerate(pods.names) if pods.owners[row]]
+        named = (row for row, name in controlled if name.startswith(f"{scheduler}-"))
+        found = [
             row
             for row in named
             if pods.names[row].startswith(f"{component}-") or owners.of(pods, row).name == scheduler
         ]
+        short = {scheduler[at + 1 :] for at, letter in enumerate(scheduler) if letter == "-"}
+        short = {name for name in short if name.endswith("-scheduler") and name != "kube-scheduler"}
+        similar = (row for row, name in controlled if any(name.startswith(f"{its}-") for its in short))
+        return found or [row for row in similar if owners.of(pods, row).name in short]
 
     return _SCHEDULER_ROWS.of(snapshot.derived, search, scheduler)

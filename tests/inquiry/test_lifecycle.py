@@ -3776,3 +3776,15 @@ def test_an_old_pod_of_a_canary_goes_first(tmp_path: Path, strategy: Manifest, c
     result = why(tmp_path, "rollout/web", rollout, old, new, *pods)
     title = "set maxSurge: 0, maxUnavailable: 1 on Rollout web: an old pod such as default/web-0-a goes first"
     assert (title in " ".join(result.out.split())) is is_shown
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "is_down"), [("jhub-user-scheduler", True), ("own-kube-scheduler", False), ("my-scheduler", False)]
+)
+def test_a_scheduler_whose_pods_lack_the_release_in_their_names(tmp_path: Path, scheduler: str, is_down: bool) -> None:
+    names = ("user-scheduler", "kube-scheduler", "scheduler")
+    down = [replica(f"{name}-x", "StatefulSet", name, ready=False) for name in names]
+    result = why(tmp_path, "pod/x", pod("x", schedulerName=scheduler), *down)
+    headline = f"default/x is not scheduled: {scheduler} does not run"
+    assert (headline in result.out) is is_down
+    assert not is_down or "default/user-scheduler-x is not ready" in result.out
