@@ -313,7 +313,7 @@ def _meant(cycle: Cycle, term: CompiledTerm) -> str:
         if requirement.key not in cluster.label_keys:
             meant = nearest_name(requirement.key, cluster.label_keys)
         else:
-            known = [value for value in cluster.label(requirement.key).values if value is not None]
+            known = cluster.label_values(requirement.key)
             meant = next((near for value in requirement.values if (near := nearest_name(value, known))), "")
         if meant:
             return f"; did you mean {meant}?"
@@ -329,9 +329,7 @@ def _loose_spread(cycle: Cycle, node: Node) -> Iterator[str]:
         selector = compile_selector(constraint.label_selector)
         inside = pods.labels.where(selector.matches) & (pods.node >= 0)
         inside &= pods.in_namespace(pod.metadata.namespace)
-        counts = dict.fromkeys(
-            (value for value in cluster.label(constraint.topology_key).values if value is not None), 0
-        )
+        counts = dict.fromkeys(cluster.label_values(constraint.topology_key), 0)
         for row in np.flatnonzero(inside).tolist():
             value = cluster.nodes[int(pods.node[row])].metadata.labels.get(constraint.topology_key)
             if value is not None:

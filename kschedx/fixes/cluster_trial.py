@@ -133,7 +133,7 @@ class ClusterTrial:
         cluster = around.cluster(before)
         is_shared = cluster is self._snapshot and not known
         simulator = self._simulator if is_shared else Simulator(cluster, self._setup, SimulationOptions(), known=known)
-        mark, record = simulator.mark(), simulator.queue.mark()
+        mark = simulator.mark()
         self._change_nodes(proposal, steps, simulator)
         by_hand = ClusterChanges(simulator, self._pod.metadata.namespace)
         by_hand.follow([(before.cluster.nodes[row], node) for row, node in proposal.nodes.items()])
@@ -147,7 +147,7 @@ class ClusterTrial:
         if not is_patched and simulator.row(self._pod.key) is None:
             self._put(proposal.pod, simulator)
         simulator.settle([*self._own_pending_pods(simulator), *ahead])
-        decisions = simulator.queue.steps[record.steps :]
+        decisions = simulator.queue.steps[mark.record.steps :]
         gone = {*proposal.deleted, *(key for step in decisions if step.key in ahead for key in step.victim_keys)}
         preempted: set[str] = set()
         if awaits_preemption(steps):  # it is meant to evict pods, for each pod of its own
@@ -164,7 +164,6 @@ class ClusterTrial:
             simulator.settle(followers)
             outcome = replace(outcome, deprived=tuple(key for key in followers if not _has_node(simulator, key)))
         simulator.revert(mark)
-        simulator.queue.rewind(record)
         return outcome
 
     @cached_property
@@ -206,7 +205,7 @@ class ClusterTrial:
         if not keys:
             return ()
         simulator = self._simulator
-        mark, record = simulator.mark(), simulator.queue.mark()
+        mark = simulator.mark()
         try:
             simulator.settle([*self._own_pending_pods(simulator), *self._pods_ahead, *keys])
         except (InputError, UndecidableError):
@@ -214,7 +213,6 @@ class ClusterTrial:
             return ()
         placed = tuple(key for key in keys if _has_node(simulator, key))
         simulator.revert(mark)
-        simulator.queue.rewind(record)
         return placed
 
     @cached_property

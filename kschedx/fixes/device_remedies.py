@@ -37,7 +37,6 @@ from kschedx.kube.devices import (
     ResourceClaimSpec,
     ResourceClaimTemplate,
     ResourceClaimTemplateSpec,
-    ResourcePool,
     ResourceSlice,
 )
 from kschedx.kube.documents import with_spec
@@ -60,7 +59,7 @@ def device_remedies(finding: f.DeviceFinding, place: RemedyCandidate) -> Iterato
             yield from _publish_devices(finding, place)
             yield from _complete_pools(finding, place)
             yield from _repair_devices(finding, place)
-            taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
+            taints = _taints(finding)
             rules = [rule for rule in place.snapshot.devices.taint_rules if str(rule.spec.taint) in taints]
             if rules:
                 names = tuple(rule.metadata.name for rule in rules)
@@ -98,8 +97,7 @@ def device_remedies(finding: f.DeviceFinding, place: RemedyCandidate) -> Iterato
                     spec = _with_class(claim.spec, finding.device_class, name)
                     yield _recreate(claim, spec, place, f" with class {name}")
             if driver := driver_named(place.snapshot, finding.device_class):
-                of_driver = DeviceSelector(cel=CELDeviceSelector(expression=f'device.driver == "{driver}"'))
-                class_spec = DeviceClassSpec(selectors=(of_driver,))
+                class_spec = DeviceClassSpec(selectors=(_of_driver(driver),))
                 device_class = DeviceClass(metadata=ObjectMeta(name=finding.device_class), spec=class_spec)
                 title = f"create device class {finding.device_class} for devices of driver {driver}"
                 yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(device_class,))
@@ -357,8 +355,7 @@ def _correct_product(finding: f.InsufficientDevices, place: RemedyCandidate) -> 
     product."""
     here = [
         (resource_slice.spec.driver, device)
-        for resource_slice in place.snapshot.devices.slices
-        if resource_slice.spec.node_name == place.node.name
+        for resource_slice in _slices_of_node(place)
         for device in resource_slice.spec.devices
     ]
     for short in finding.shortages:
@@ -474,6 +471,14 @@ def _renamed(
     return "", ""
 
 
+def _selector(expression: str) -> DeviceSelector:
+    return DeviceSelector(cel=CELDeviceSelector(expression=expression))
+
+
+def _of_driver(driver: str) -> DeviceSelector:
+    return _selector(f'device.driver == "{driver}"')
+
+
 def _only_longer(name: str, names: Iterable[str]) -> str:
     longer = [other for other in names if other.casefold().startswith(name.casefold())]
     return longer[0] if len(longer) == 1 else ""
@@ -481,7 +486,7 @@ def _only_longer(name: str, names: Iterable[str]) -> str:
 
 def _reworded(selectors: Iterable[DeviceSelector], wrong: str, meant: str) -> tuple[DeviceSelector, ...]:
     """Return the selectors with another expression in place of one."""
-    other = DeviceSelector(cel=CELDeviceSelector(expression=meant))
+    other = _selector(meant)
     return tuple(other if each.cel is not None and each.cel.expression == wrong else each for each in selectors)
 
 
@@ -490,9 +495,9 @@ def _with_selectors(spec: ResourceClaimSpec, changed: DeviceRequest, wrong: str,
 
     def corrected(selector: DeviceSelector) -> DeviceSelector:
         text = "" if selector.cel is None else selector.cel.expression
-        for quote in ("'", '"'):
+        for quote in _QUOTES:
             text = text.replace(f"{quote}{wrong}{quote}", f"{quote}{meant}{quote}")
-        return DeviceSelector(cel=CELDeviceSelector(expression=text))
+        return _selector(text)
 
     assert changed.exactly is not None, "the selectors of its alternatives are not corrected"
     selectors = tuple(map(corrected, changed.exactly.selectors))
@@ -510,8 +515,7 @@ def _wider_classes(finding: f.InsufficientDevices, place: RemedyCandidate) -> It
         if before is None:
             continue
         driver = driver_of(before.spec.selectors)
-        of_driver = (DeviceSelector(cel=CELDeviceSelector(expression=f'device.driver == "{driver}"')),)
-        after = with_spec(before, selectors=of_driver if driver else ())
+        after = with_spec(before, selectors=(_of_driver(driver),) if driver else ())
         if after != before:
             kept = f" but driver {driver}" if driver else ""
             yield s.ObjectStep(
@@ -571,25 +575,24 @@ def _complete_pools(finding: f.InsufficientDevices, place: RemedyCandidate) -> I
         newest = max((resource_slice.spec.pool.generation for resource_slice in same), default=0)
         kept = [resource_slice for resource_slice in same if resource_slice.spec.pool.generation == newest]
         whole = tuple(
-            _with_pool(resource_slice, replace(resource_slice.spec.pool, resource_slice_count=len(kept)))
+            with_spec(resource_slice, pool=replace(resource_slice.spec.pool, resource_slice_count=len(kept)))
             for resource_slice in kept
         )
         title = f"repair DRA driver {driver}, so that it publishes all ResourceSlices of pool {name}"
         yield _driver_step(title, driver, whole)
 
 
-def _with_pool(resource_slice: ResourceSlice, pool: ResourcePool) -> ResourceSlice:
-    return with_spec(resource_slice, pool=pool)
+def _taints(finding: f.InsufficientDevices) -> set[str]:
+    return {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
+
+
+def _slices_of_node(place: RemedyCandidate) -> list[ResourceSlice]:
+    return [each for each in place.snapshot.devices.slices if each.spec.node_name == place.node.name]
 
 
 def _repair_devices(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the devices on the node without the taints that their driver sets."""
-    taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
-    here = [
-        resource_slice
-        for resource_slice in place.snapshot.devices.slices
-        if resource_slice.spec.node_name == place.node.name
-    ]
+    taints, here = _taints(finding), _slices_of_node(place)
     for driver in dict.fromkeys(resource_slice.spec.driver for resource_slice in here):
         before = [resource_slice for resource_slice in here if resource_slice.spec.driver == driver]
         after = tuple(_without_taints(resource_slice, taints) for resource_slice in before)
@@ -603,12 +606,9 @@ def _repair_devices(finding: f.InsufficientDevices, place: RemedyCandidate) -> I
 
 def _without_taints(resource_slice: ResourceSlice, taints: Collection[str]) -> ResourceSlice:
     def without(device: Device) -> Device:
-        left = tuple(taint for taint in device.taints if str(taint) not in taints)
-        return device if left == device.taints else replace(device, taints=left)
+        return replace(device, taints=tuple(taint for taint in device.taints if str(taint) not in taints))
 
-    return replace(
-        resource_slice, spec=replace(resource_slice.spec, devices=tuple(map(without, resource_slice.spec.devices)))
-    )
+    return with_spec(resource_slice, devices=tuple(map(without, resource_slice.spec.devices)))
 
 
 def _driver_step(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> s.FixStep:

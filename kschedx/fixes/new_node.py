@@ -60,7 +60,6 @@ from kschedx.kube.names import (
     is_extended_resource,
 )
 from kschedx.kube.quantity import Unit, format_quantity, parse_quantity, resource_amount
-from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import SelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, Taint
@@ -209,7 +208,7 @@ def _compared_attributes(
 ) -> tuple[str, Device]:
     of_class = situation.snapshot.devices.classes.get(device_class)
     every = (*(of_class.spec.selectors if of_class else ()), *selectors)
-    text = " && ".join(selector.cel.expression for selector in every if selector.cel is not None)
+    text = _expressions(every)
     domains = [match[0] for pattern in (_ATTRIBUTE, _CAPACITY) for match in pattern.findall(text)]
     name = driver_of(every) or next(iter(domains), device_class)
     attributes = {
@@ -228,13 +227,16 @@ def _compared_attributes(
     return name, Device(attributes=attributes, capacity=capacity, allow_multiple_allocations=shared)
 
 
+def _expressions(selectors: Iterable[DeviceSelector]) -> str:
+    return " && ".join(selector.cel.expression for selector in selectors if selector.cel is not None)
+
+
 def intended_values(
     selectors: Iterable[DeviceSelector], devices: Sequence[tuple[str, Device]]
 ) -> Iterator[tuple[str, str]]:
     """Yield each string that selectors compare an attribute with, and the value of these devices, with their drivers,
     that was probably meant."""
-    text = " && ".join(selector.cel.expression for selector in selectors if selector.cel is not None)
-    for domain, item, other, written, _, _ in _ATTRIBUTE.findall(text):
+    for domain, item, other, written, _, _ in _ATTRIBUTE.findall(_expressions(selectors)):
         known = {
             value.string
             for driver, device in devices
@@ -309,7 +311,7 @@ def is_only_full(findings: Iterable[f.Finding]) -> bool:
 def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
     """Yield empty nodes like those that meet every constraint of the pod and are only full. Nodes without resources
     that the pod does not request come first. If DaemonSets leave no room on any of them, yield a larger node."""
-    requested = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
+    requested = situation.requested
     usual = (account_of(situation.nodes, situation.outcome, _usual(group, situation)) for group in situation.groups)
     full = [
         situation.nodes.node(account.row)
@@ -455,8 +457,8 @@ def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
     is open, the node has what the pod requests."""
     name = _free_name(f"{node.name}-new", situation)
     labels = {**node.metadata.labels, HOSTNAME: name}
-    zones = {value for value in situation.snapshot.cluster.label(ZONE).values if value is not None}
-    places = [{}] if ZONE in labels or not zones else [{ZONE: zone} for zone in sorted(zones)]
+    zones = sorted(situation.snapshot.cluster.label_values(ZONE))
+    places = [{}] if ZONE in labels or not zones else [{ZONE: zone} for zone in zones]
     for place in places:
         sized = _node(situation, name, {**labels, **place}, None)
         status = node.status if node.status.allocatable else sized.node.status
@@ -482,7 +484,7 @@ def _copies(situation: Situation) -> Iterator[s.AddNode]:
     """Yield a copy of the nearest node of each group that has as much as the pod requests, and no other extended
     resource."""
     cluster = situation.snapshot.cluster
-    requested = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
+    requested = situation.requested
     known = {name: column for column, name in enumerate(cluster.resources.names)}
     if any(amount > 0 and name not in known for name, amount in requested.items()):
         return
@@ -594,8 +596,8 @@ _OF_ZONES = "/zone"  # the end of labels such as `topology.ebs.csi.aws.com/zone`
 def _excluded_labels(situation: Situation, requirements: Iterable[SelectorRequirement]) -> Iterator[str]:
     """Yield labels of the cluster's nodes that a new one must not have."""
     for requirement in requirements:
-        values = situation.snapshot.cluster.label(requirement.key).values
-        if requirement.operator == "DoesNotExist" and any(value is not None for value in values):
+        values = situation.snapshot.cluster.label_values(requirement.key)
+        if requirement.operator == "DoesNotExist" and values:
             yield requirement.key
         elif requirement.operator == "NotIn":
             yield from (f"{requirement.key}={value}" for value in requirement.values if value in values)
@@ -619,11 +621,9 @@ def _reserving_taints(situation: Situation) -> Iterator[str]:
 
 
 def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Node | None) -> s.AddNode:
-    options = situation.scheduler.nodes.options
-    amounts = pod_request(situation.pod.spec, situation.pod.status, options).amounts
     labels = {**labels, HOSTNAME: labels.get(HOSTNAME, name)}
     taken = situation.daemon_requests(Node(metadata=ObjectMeta(name=name, labels=labels)))
-    requested = Counter({resource: amount for resource, amount in amounts.items() if amount > 0})
+    requested = Counter({resource: amount for resource, amount in situation.requested.items() if amount > 0})
     requested.update({name: amount for name, amount in taken.items() if name != "pods"})
     allocatable = {resource: format_quantity(amount, Unit.of(resource)) for resource, amount in requested.items()}
     findings = situation.findings

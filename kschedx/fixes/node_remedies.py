@@ -57,7 +57,6 @@ from kschedx.kube.names import (
     ZONE_LABELS,
     first_label,
 )
-from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NODE_NAME_FIELD, SelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, left_over_since, tolerates
 from kschedx.kube.types import AUTOSCALER_STATUS, OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
@@ -327,14 +326,14 @@ _POOL = lazy_pattern(r"(?:^|[./-])(?:node|worker|agent)?[-_]?(?:pool|group)$")
 
 def _repeats_request(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
     """Whether the label only marks nodes with a resource that the pod requests anyway: `nvidia.com/gpu=true`."""
-    requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts
+    requested = place.situation.requested
     return bool(requested.get(requirement.key.removesuffix(".present"))) and _MARKS.issuperset(requirement.values)
 
 
 def _is_of_agent(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
     """Whether the requirement limits a DaemonSet, such as a device plugin, to the nodes with its hardware, and there
     are such nodes. On others it has nothing to do."""
-    values = {*place.nodes.cluster.label(requirement.key).values} - {None}
+    values = {*place.nodes.cluster.label_values(requirement.key)}
     is_there = bool(values.intersection(requirement.values) if requirement.values else values)
     return is_of_daemon_set(place.pod.metadata.owner_references) and names_hardware(requirement.key) and is_there
 
@@ -343,7 +342,7 @@ def _is_offered(requirement: RequirementMatch, cluster: ClusterNodes) -> bool:
     """Whether dropping a requirement is no worse than adding a node that meets it. It is worse if no node that takes
     pods has the hardware, or the zone, region, or instance type, and the provider could offer it."""
     key, wanted = requirement.key, requirement.values
-    if names_hardware(key) and not {*wanted, *([None] if not wanted else ())} & {*cluster.label(key).values}:
+    if names_hardware(key) and wanted and {*wanted}.isdisjoint(cluster.label_values(key)):
         return False
     if key not in (*ZONE_LABELS, *REGION_LABELS, *INSTANCE_TYPE_LABELS) or requirement.operator not in ("In", "="):
         return True
@@ -379,7 +378,7 @@ def _may_label(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
         return False
     if key not in place.node.metadata.labels:
         return True
-    has_pool = bool({*requirement.values} & {*place.nodes.cluster.label(key).values})
+    has_pool = not {*requirement.values}.isdisjoint(place.nodes.cluster.label_values(key))
     return not has_pool and not _is_selected(key, place.snapshot, place.pod.key)
 
 
@@ -414,7 +413,7 @@ def _renamed_label(requirement: RequirementMatch, cluster: ClusterNodes) -> Iter
     key = NEW_NAMES.get(requirement.key, "")
     if requirement.key in cluster.label_keys or key not in cluster.label_keys:
         return
-    values = {value for value in cluster.label(key).values if value is not None}
+    values = {*cluster.label_values(key)}
     if not requirement.values or values.intersection(requirement.values):
         yield key, requirement.values
 
@@ -427,7 +426,7 @@ def _other_domain(requirement: RequirementMatch, cluster: ClusterNodes) -> Itera
     if not slash or is_known or _MARKS.issuperset(requirement.values):
         return
     keys = [key for key in cluster.label_keys if key.endswith(f"/{name}") and key.rpartition("/")[0] != domain]
-    if len(keys) == 1 and {*cluster.label(keys[0]).values} & {*requirement.values}:
+    if len(keys) == 1 and {*cluster.label_values(keys[0])} & {*requirement.values}:
         yield keys[0], requirement.values
 
 
@@ -437,9 +436,9 @@ def _other_label(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterat
     wanted = {*requirement.values}
     if requirement.key not in STANDARD_KEYS or not wanted:
         return
-    if wanted.isdisjoint(cluster.label(requirement.key).values):
+    if wanted.isdisjoint(cluster.label_values(requirement.key)):
         for key in STANDARD_KEYS:
-            if key in cluster.label_keys and wanted <= {*cluster.label(key).values}:
+            if wanted <= {*cluster.label_values(key)}:
                 yield key, requirement.values
 
 
@@ -454,7 +453,7 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     key, written = requirement.key, requirement.values[0] if len(requirement.values) == 1 else ""
     if not written or requirement.operator not in ("In", "="):
         return
-    values = {value for value in cluster.label(key).values if value is not None}
+    values = {*cluster.label_values(key)}
     if key in _MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values - {written}:
         yield key, (same,)
     if key == HOSTNAME:
@@ -482,7 +481,7 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
     key = requirement.key if requirement.key in known else intended_key(requirement.key, known)
     if not key:
         return
-    values = {value for value in cluster.label(key).values if value is not None}
+    values = {*cluster.label_values(key)}
     if not requirement.values or values.intersection(requirement.values):
         if key != requirement.key:
             yield key, requirement.values
@@ -604,7 +603,7 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
         return
     if all(taint.key == OUT_OF_SERVICE for taint in missing):
         return
-    requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts
+    requested = place.situation.requested
     nobody_else = are_all_of_control_plane(iter(place.snapshot.cluster.nodes))
     open_ = [taint for taint in missing if not (nobody_else and taint.key in OF_CONTROL_PLANE)]
     if any(is_kept(taint, place.node, place.pod, requested) for taint in open_):

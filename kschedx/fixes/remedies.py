@@ -124,7 +124,7 @@ def _known_topologies(key: str, place: RemedyCandidate) -> Iterator[tuple[str, s
         yield HOSTNAME, s.Cost.TYPO
     elif meant := intended_key(key, known):
         yield meant, s.Cost.TYPO
-    elif len({*place.nodes.cluster.label(ZONE).values} - {None}) > 1:
+    elif len(place.nodes.cluster.label_values(ZONE)) > 1:
         yield ZONE, s.Cost.POD
     elif HOSTNAME in known:
         yield HOSTNAME, s.Cost.POD

@@ -434,7 +434,7 @@ def _renamed_topology(finding: f.VolumeNodeAffinityMismatch, place: RemedyCandid
 
     def renamed(requirement: SelectorRequirement) -> SelectorRequirement:
         new_key = PRESENT_TOPOLOGY.get(requirement.key, "")
-        if not new_key or {*place.snapshot.cluster.label(requirement.key).values} != {None}:
+        if not new_key or place.snapshot.cluster.label_values(requirement.key):
             return requirement
         old_keys.append(requirement.key)
         return replace(requirement, key=new_key)

@@ -17,6 +17,7 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Code, FilterOutcome, Status
+from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Node, OwnerReference, Pod
 from kschedx.kube.workloads import runs_on
 from kschedx.plugins.node_ports import HostPort
@@ -46,6 +47,10 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def pod(self) -> Pod:
         return self.proposal.pod
+
+    @property
+    def requested(self) -> Mapping[str, int]:
+        return pod_request(self.pod.spec, self.pod.status, self.scheduler.nodes.options).amounts
 
     def decide(self) -> Cycle | None:
         """Decide about the pod as a whole, with preemption. None if kschedx cannot, or if extenders take part: they are

@@ -124,7 +124,7 @@ class PodFixes:
         snapshot = self.scheduler.snapshot
         for flavor in (each for each in snapshot.of(ResourceFlavor) if each.metadata.name in without_nodes):
             for key, value in flavor.spec.node_labels.items():
-                values = [each for each in snapshot.cluster.label(key).values if each is not None]
+                values = snapshot.cluster.label_values(key)
                 if value in values:
                     continue
                 named = key if values else nearest_name(key, snapshot.cluster.label_keys)

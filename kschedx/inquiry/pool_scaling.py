@@ -664,10 +664,7 @@ def _with_values(pool: NodePool, key: str, values: tuple[str, ...]) -> NodePool:
 
     template = pool.spec.template
     requirements = tuple(map(changed, template.spec.requirements))
-    return replace(
-        pool,
-        spec=replace(pool.spec, template=with_spec(template, requirements=requirements)),
-    )
+    return with_spec(pool, template=with_spec(template, requirements=requirements))
 
 
 # What Karpenter does about one pod, as the value of the key `autoscaler` of the Explanation document.

@@ -384,7 +384,6 @@ class _Trial:
         self._advised = 0
         self._scenes = 0
         self._mark = simulator.mark()
-        self._start = simulator.queue.mark()
         self._comparison = compares_taints(simulator.setup)
         pods = simulator.run.cluster.pods
         self._is_available = simulator.available()
@@ -425,7 +424,6 @@ class _Trial:
             seconds = {row: stays[code] for row, code in zip(rows, specs.codes.tolist(), strict=True)}
             failure_result = replace(failure_result, **self._lifecycle(failure, nodes, keys, seconds))
         self._simulator.revert(self._mark)
-        self._simulator.queue.rewind(self._start)
         return failure_result
 
     # --- the failure itself
@@ -439,7 +437,7 @@ class _Trial:
             self._fail(places, rows)
         else:
             drained = tuple(drain(simulator, failure.nodes, uncordons=False))
-        account = _Account(simulator, failure, first_row, self._start.steps)
+        account = _Account(simulator, failure, first_row, self._mark.record.steps)
         ready, fates = (
             self._is_available,
             {pod.pod: (pod.fate, pod.budget) for drain_result in drained for pod in drain_result.pods},

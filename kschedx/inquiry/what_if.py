@@ -213,7 +213,7 @@ def drain_nodes(
     mark = simulator.mark()
     for name in count_items(names, Phase.DRAINING, len(names), "nodes"):
         changed.drained.extend(drain(simulator, [name], uncordons=True))
-        simulator.revert(mark)
+        simulator.revert(mark, keeps_steps=True)
     return changed.simulation()
 
 

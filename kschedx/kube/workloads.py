@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place
 from kschedx.kube.custom_resources import TemplatePodCount, custom_kind, operator_may_add, stop_of
 from kschedx.kube.decoding import list_at, map_at, maps_at
-from kschedx.kube.documents import Json
+from kschedx.kube.documents import Json, with_spec
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.scalars import parse_int64
@@ -547,7 +547,7 @@ def pin_to_node(pod: Pod, node: str) -> Pod:
     own = affinity.node_affinity or NodeAffinity()
     required = NodeSelector(node_selector_terms=(term,))
     rules = replace(own, required_during_scheduling_ignored_during_execution=required)
-    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=rules)))
+    return with_spec(pod, affinity=replace(affinity, node_affinity=rules))
 
 
 def pinned_to(spec: PodSpec) -> str:
@@ -578,4 +578,4 @@ def with_required_terms(pod: Pod, terms: tuple[NodeSelectorTerm, ...] | None) ->
     rules = replace(rules, required_during_scheduling_ignored_during_execution=after)
     is_empty = after is None and not rules.preferred_during_scheduling_ignored_during_execution
     affinity = replace(affinity, node_affinity=None if is_empty else rules)
-    return replace(pod, spec=replace(pod.spec, affinity=None if affinity == Affinity() else affinity))
+    return with_spec(pod, affinity=None if affinity == Affinity() else affinity)

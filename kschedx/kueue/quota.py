@@ -454,7 +454,7 @@ def adjust_workload(
         )
         for pod_set in workload.spec.pod_sets
     )
-    return replace(workload, spec=replace(workload.spec, pod_sets=pod_sets))
+    return with_spec(workload, pod_sets=pod_sets)
 
 
 def _adjust_spec(

@@ -25,7 +25,7 @@ from kschedx.explain.admission import QuotaLedger, charged_object, quotas_of, re
 from kschedx.explain.setup import admit
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
-from kschedx.kube.documents import Document
+from kschedx.kube.documents import Document, with_spec
 from kschedx.kube.tolerations import NO_EXECUTE, stay_seconds
 from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint, controller_of
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
@@ -684,7 +684,7 @@ class ClusterChanges:
             pod = with_fields(before, fields)
             require_pod(before, pod)
             if pod.spec != before.spec:  # a new pod; labels, annotations, and the status change in place
-                pod = replace(pod, spec=replace(pod.spec, node_name=""))
+                pod = with_spec(pod, node_name="")
             self._drop([row])
             self._simulator.create(self.snapshot, [pod])
             return
@@ -742,7 +742,7 @@ def _with_taint(node: Node, text: str) -> Node:
         effects = (effect, "NoSchedule") if key in LOST_TAINTS and effect == "NoExecute" else (effect,)
         others = tuple(taint for taint in taints if taint.key != key or taint.effect not in effects)
         left = (*others, *(Taint(key=key, value=value, effect=effect) for effect in effects))
-    return replace(node, spec=replace(node.spec, taints=left))
+    return with_spec(node, taints=left)
 
 
 def _node_of(snapshot: Snapshot, name: str) -> Node:

@@ -275,7 +275,7 @@ def replay(run: Run, event: _QueueEvent) -> None:
             assert_never(event)
 
 
-class _QueueMark(Struct, frozen=True, kw_only=True):
+class QueueMark(Struct, frozen=True, kw_only=True):
     """The length of a queue's record at one moment."""
 
     steps: int
@@ -353,9 +353,9 @@ class Queue:
         """Treat this pod as pending for longer than any other of its priority."""
         self._created[row] = ""
 
-    def mark(self) -> _QueueMark:
+    def mark(self) -> QueueMark:
         """Return the length of the record, for `rewind`."""
-        return _QueueMark(
+        return QueueMark(
             steps=len(self.steps),
             between=len(self.between),
             evicted=dict(self.evicted),
@@ -365,7 +365,7 @@ class Queue:
             queued=dict(self.queued),
         )
 
-    def rewind(self, mark: _QueueMark) -> None:
+    def rewind(self, mark: QueueMark) -> None:
         """Forget the decisions since the mark; the cluster is as it was then."""
         del self.steps[mark.steps :]
         del self.between[mark.between :]

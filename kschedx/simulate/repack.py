@@ -183,11 +183,11 @@ def empty_nodes(
     moves: dict[str, tuple[str, str]] = {}
     blocked: dict[str, str] = {}
     for name in order:
-        mark, record = simulator.mark(), simulator.queue.mark()
+        mark = simulator.mark()
         [drained] = drain(simulator, [name], uncordons=False)
         stays = drained.of(*STAYS)
         lost = drained.of(DrainOutcome.DELETED)
-        preempts = any(step.victims for step in simulator.queue.steps[record.steps :])
+        preempts = any(step.victims for step in simulator.queue.steps[mark.record.steps :])
         why = ""
         if stays:
             why = f"PDB {stays[0].budget} blocks the eviction of {stays[0].pod}"
@@ -201,7 +201,6 @@ def empty_nodes(
         if why:
             blocked[name] = why
             simulator.revert(mark)
-            simulator.queue.rewind(record)
             continue
         emptied.append(name)
         for pod in drained.of(DrainOutcome.EVICTED):

@@ -23,7 +23,7 @@ from kschedx.kube.documents import Document, with_spec
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
 from kschedx.simulate.changes import set_cordon
-from kschedx.simulate.queue import Queue
+from kschedx.simulate.queue import Queue, QueueMark
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.pods import PodTable
@@ -62,6 +62,7 @@ class _Mark(Struct, frozen=True, kw_only=True):
     """A moment to which a simulator can revert."""
 
     moves: int
+    record: QueueMark
     created: frozenset[int]
     controllers: State
     vacated: frozenset[str]
@@ -361,17 +362,20 @@ class Simulator:
     def mark(self) -> _Mark:
         return _Mark(
             moves=self.run.cluster.mark(),
+            record=self.queue.mark(),
             created=frozenset(self.queue.created),
             controllers=self.manager.save(),
             vacated=frozenset(self._vacated),
         )
 
-    def revert(self, mark: _Mark) -> None:
-        """Revert to a moment after the last manual change. Steps and drains are kept as a record."""
+    def revert(self, mark: _Mark, *, keeps_steps: bool = False) -> None:
+        """Revert to a moment after the last manual change; the steps since then may be kept as a record."""
         self.run.cluster.revert(mark.moves)
         self.queue.forget(mark.created)
         self.manager.restore(mark.controllers)
         self._vacated = {*mark.vacated}
+        if not keeps_steps:
+            self.queue.rewind(mark.record)
 
 
 def run_on(snapshot: Snapshot, setup: Setup) -> Run:

@@ -260,6 +260,10 @@ class ClusterNodes:
             column = self._labels[key] = Column(labels.codes[1:], labels.values)
         return column
 
+    def label_values(self, key: str) -> list[str]:
+        """Return the different values of a label."""
+        return [value for value in self.label(key).values if value is not None]
+
 
 # The nodes as columns, each with its pods. A `NodeTable` may be a part of the cluster (`take`) and may differ from it
 # by pods that are added or removed in a dry run (`add_pods`, `remove_pods`). Such a change is visible only to its own

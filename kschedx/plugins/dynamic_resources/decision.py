@@ -42,6 +42,7 @@ from kschedx.kube.devices import (
     ResourceClaimStatus,
     language,
 )
+from kschedx.kube.documents import with_spec
 from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantity, parse_quantity
 from kschedx.kube.resources import nano_units, pod_request
@@ -283,10 +284,7 @@ def _shortage(
 def _fits_unconstrained(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> bool:
     """Return whether the node can allocate the claims without their constraints; False if the search takes too long,
     or fails at a device that the constraints kept it from."""
-    without = [
-        replace(claim, spec=replace(claim.spec, devices=replace(claim.spec.devices, constraints=())))
-        for claim in claims
-    ]
+    without = [with_spec(claim, devices=replace(claim.spec.devices, constraints=())) for claim in claims]
     try:
         return allocator.search(node, without) is not None
     except (FailureError, UnavailableError, UndecidableError):
