@@ -21,6 +21,7 @@ from kschedx.apiserver.workload_validation import (
 )
 from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.pod_autoscaling import autoscaled
+from kschedx.controllers.referenced_template import with_referenced_template
 from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place, UndecidableError
 from kschedx.explain.admission import (
@@ -631,18 +632,6 @@ def _makes_pods(manifest: Mapping[str, object]) -> bool:
     if kind is not None:
         return bool(kind.template) or kind.name == "Pod"
     return is_foreign(manifest) and bool(foreign_pods(manifest))
-
-
-def with_referenced_template(snapshot: Snapshot, manifest: Json) -> Json:
-    """Return a custom resource with the pod template of the workload in its spec.workloadRef, if the cluster has it, as
-    an Argo Rollout uses it."""
-    reference = map_at(manifest, "spec", "workloadRef")
-    key = str(reference.get("kind")), key_of(manifest)[1], str(reference.get("name"))
-    if not is_foreign(manifest) or key not in snapshot.workloads:
-        return manifest
-    template = map_at(msgspec.json.decode(snapshot.workloads[key]), "spec", "template")
-    spec = {name: value for name, value in map_at(manifest, "spec").items() if name != "workloadRef"}
-    return {**manifest, "spec": {**spec, "template": template}}
 
 
 def _written_pods(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -> Iterator[PodInQuestion]:

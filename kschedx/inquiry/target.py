@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.referenced_template import with_referenced_template
 from kschedx.controllers.states import NotObserved, Paused, Refused, Suspended
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.controllers.workloads import Workload, member_rows, owners_in, workload_of
@@ -25,7 +26,6 @@ from kschedx.inquiry.manifests import (
     knows_claims,
     read_as,
     title,
-    with_referenced_template,
     workload_as_applied,
     written_from,
     written_from_custom_resource,

@@ -446,12 +446,20 @@ def _templates_and_counts(
         return of_built, {pods.path: _pod_count(pods.count, more) for pods in built}
     templates = list(_templates(map_at(manifest, "spec"), "spec", "", _MAX_DEPTH))
     numbers = {} if known is None or known.counts is None else dict(known.counts(manifest))
-    unknown = TemplatePodCount(number=None, undecided=f"only the controller of {kind} knows how many pods it creates")
-    counts = {path: unknown for _, path, _ in templates}
+    unknown = f"only the controller of {kind} knows how many pods it creates"
+    counts = {
+        path: _pod_count(_number_beside(manifest, path) if known is None else None, unknown) for _, path, _ in templates
+    }
     counts |= {pods.path: _pod_count(pods.count, pods.undecided) for pods in built}
     return [*templates, *of_built], counts | {
         path: _pod_count(number) for path, number in numbers.items() if path in counts and number is not None
     }
+
+
+def _number_beside(manifest: Mapping[str, object], path: str) -> int | None:
+    """Return the `replicas` beside a template, which most controllers of unknown kinds create."""
+    number = map_at(manifest, *path.split(".")[:-1]).get("replicas")
+    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None
 
 
 def _pod_count(number: int | None, undecided: str = "") -> TemplatePodCount:

@@ -18,6 +18,7 @@ from kschedx.controllers import workloads
 from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
+from kschedx.controllers.referenced_template import with_referenced_template
 from kschedx.controllers.workload_lifecycle import creates_no_pods
 from kschedx.controllers.workloads import Workload, is_controlled, loss_reason, replica_sets_of, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place, nearest
@@ -604,7 +605,7 @@ class ClusterChanges:
     def _apply_custom(self, manifest: Manifest) -> None:
         """Apply a custom resource: create as many pods of each of its templates as are known."""
         workload = workloads.workload_of(manifest)
-        self.workloads[workload] = manifest
+        self.workloads[workload] = manifest = with_referenced_template(self.snapshot, dict(manifest))
         if creates_no_pods(self.snapshot, manifest):
             return
         pods = foreign_pods(manifest)

@@ -115,6 +115,19 @@ def test_the_runners_that_always_exist_count(tmp_path: Path, metadata: Manifest,
     assert headline in run_why(tmp_path, "why", "set.json", objects=[]).out.splitlines()[0]
 
 
+@pytest.mark.parametrize(("replicas", "code"), [(2, 3), (3, 1), (0, 0)])
+def test_an_unknown_resource_has_the_replicas_beside_its_template(tmp_path: Path, replicas: int, code: int) -> None:
+    manifest = {"apiVersion": "acme.io/v1", "kind": "WebApp", "metadata": {"name": "llm", "namespace": "ml"}}
+    (tmp_path / "app.json").write_text(json.dumps({**manifest, "spec": {"replicas": replicas, "template": TEMPLATE}}))
+    result = run_why(tmp_path, "why", "app.json", objects=[])
+    first = {
+        2: "? ml/webapp/llm: both pods can be scheduled; only the controller of WebApp knows how many pods it creates",
+        3: "✗ ml/webapp/llm: 2 of 3 pods can be scheduled, 1 stays pending",
+        0: "‖ ml/webapp/llm is scaled to zero: spec.replicas is 0; otherwise its pod would be assigned to one of 2",
+    }
+    assert (result.code, result.out.splitlines()[0].startswith(first[replicas])) == (code, True)
+
+
 @pytest.mark.parametrize(
     ("target", "manifest", "code", "headline"),
     [
@@ -424,6 +437,8 @@ def test_a_rollout_uses_the_template_of_the_deployment_to_which_it_refers(tmp_pa
     manifest.write_text(json.dumps({**owner, "metadata": {**named, "name": "llm"}, "spec": rollout}))
     in_file = kschedx("why", manifest, "-s", path, columns=200)
     assert (in_file.code, "does not say which pods" in in_file.out) == (1, False)
+    simulated = kschedx("simulate", "-f", manifest, "-s", path, columns=200)
+    assert (simulated.code, "2 pending: 1 node lacks 1 CPU" in simulated.out) == (1, True)
 
 
 CLONES: Manifest = {

@@ -1,0 +1,22 @@
+"""The pod template that a custom resource takes from another workload."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kschedx.kube.decoding import map_at
+from kschedx.kube.documents import Json
+from kschedx.kube.workloads import is_foreign
+from kschedx.snapshot.snapshot import Snapshot
+
+
+def with_referenced_template(snapshot: Snapshot, manifest: Json) -> Json:
+    """Return a custom resource with the pod template of the workload in its spec.workloadRef, if the cluster has it, as
+    an Argo Rollout uses it."""
+    reference, namespace = map_at(manifest, "spec", "workloadRef"), map_at(manifest, "metadata").get("namespace")
+    key = str(reference.get("kind")), str(namespace or "default"), str(reference.get("name"))
+    if not is_foreign(manifest) or key not in snapshot.workloads:
+        return manifest
+    template = map_at(msgspec.json.decode(snapshot.workloads[key]), "spec", "template")
+    spec = {name: value for name, value in map_at(manifest, "spec").items() if name != "workloadRef"}
+    return {**manifest, "spec": {**spec, "template": template}}
