@@ -80,6 +80,10 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
             if others:
                 uses = f"a pod of namespace {namespace} uses only claims of that namespace"
                 yield RootCause(text=f"claim {list_names(others, 2)} exists, but {uses}")
+        case f.NoMatchingVolume(volumes=0, claim=facts):
+            storage_class = cycle.snapshot.storage.classes.get(facts.storage_class)
+            if storage_class is not None and not storage_class.can_provision:
+                yield RootCause(text=f"class {storage_class.name} has no provisioner, and no volume has this class")
         case f.ClaimInUse():
             own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(finding.holder)
             if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:

@@ -111,6 +111,8 @@ STARTS = (
     (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),
     (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
      "let {node} access the volume: the storage system refuses it"),
+    (r"volume \S+ not scheduled|[Rr]eplica [Ss]cheduling",
+     "let Longhorn place the replicas of the volume: add nodes or disk space, or lower its numberOfReplicas"),
     (r"not ready for workloads|operation with the given Volume ID",
      "find out from the storage driver why the volume is not ready, or what its earlier operation waits for"),
     (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),

@@ -1234,6 +1234,16 @@ def test_cause_of_another_object_and_first_fix(objects: list[Manifest], cause: s
     assert (result.fixes[0].title, result.fixes[0].certainty) == (fixes, "untried")
 
 
+@pytest.mark.parametrize("has_volume", [False, True])
+def test_a_class_without_a_provisioner_and_without_volumes_is_a_cause(*, has_volume: bool) -> None:
+    static = storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    small = [volume("v", size="1Mi", storage_class="local")] if has_volume else []
+    objects = [node("a"), static, *small, bound_claim("data", storage_class="local"), pod("me", volumes=DATA)]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    cause = "class local has no provisioner, and no volume has this class"
+    assert (cause in roots(Diagnosis(result.cycle))) is not has_volume
+
+
 @pytest.mark.parametrize("names", [["tpu-dra-plugin"], []])
 def test_a_dra_driver_that_may_be_installed_gets_a_node(names: list[str]) -> None:
     """Its pods may have another name than its vendor's, or be in a namespace that was not read."""

@@ -1848,6 +1848,11 @@ STARTS: list[tuple[list[Manifest], str]] = [
         ),
         (
             "FailedAttachVolume",
+            "unable to attach volume pvc-da81 to n2: volume pvc-da81 not scheduled, code=Server Error",
+            "let Longhorn place the replicas of the volume",
+        ),
+        (
+            "FailedAttachVolume",
             "CSINode n does not contain driver a.b",
             "run the node plugin of a.b on n, where it is not registered: default/agent is not ready there",
         ),
