@@ -196,6 +196,15 @@ def _lost_of_hardware(cluster: ClusterNodes, key: str) -> Iterator[tuple[str, Lo
             yield from ((node.name, label) for node in unlabeled)
 
 
+def unlabeled_hardware(cluster: ClusterNodes, key: str) -> list[str]:
+    """Return the nodes whose instance type has the hardware of a label that agents set, if no node has the label."""
+    vendor = next((domain for domain, prefixes in VENDOR_LABELS.items() if key.startswith(prefixes)), "")
+    is_set = key.startswith((*_LABELED_BY,)) and key not in cluster.label_keys
+    types = _INSTANCE_TYPES.get(vendor) if is_set else None
+    by_type = ((node.name, first_label(node.metadata.labels, INSTANCE_TYPE_LABELS)) for node in cluster.nodes)
+    return [] if types is None else [name for name, kind in by_type if types.fullmatch(kind)]
+
+
 class HardwareHint(Struct, frozen=True, kw_only=True):
     resource: str
     nodes: tuple[tuple[str, str], ...]  # node and its hardware label, `key=value`

@@ -1064,6 +1064,16 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
         ),
         pytest.param(
             [
+                node("a", labels={"node.kubernetes.io/instance-type": "p3.2xlarge"}),
+                pod("me", nodeSelector={"nvidia.com/gpu.present": "true"}),
+            ],
+            "a has the hardware, by instance type, and no node has label nvidia.com/gpu.present: "
+            "node-feature-discovery and the vendor's operator set it",
+            "install or repair node-feature-discovery and the vendor's operator, which label a",
+            id="hardware that no agent labels",
+        ),
+        pytest.param(
+            [
                 node("a"),
                 pod("me", containers=[{"name": "m", "resources": {"limits": {"topolvm.cybozu.com/capacity": "1"}}}]),
             ],
