@@ -457,10 +457,11 @@ def _unset_labels(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[Roo
             by = f"{agent} sets on nodes of its instance type" if agent else "the kubelet sets when it starts"
             yield RootCause(text=f"{lacks}, which {by}")
         elif nodes := unlabeled_hardware(cycle.snapshot.cluster, key):
-            names, has = list_names(nodes, 2, conjunction="and"), "has" if len(nodes) == 1 else "have"
+            has = f"{list_names(nodes, 2, conjunction='and')} {'has' if len(nodes) == 1 else 'have'} the hardware"
             agents = "node-feature-discovery and the vendor's operator"
-            text = f"{names} {has} the hardware, by instance type, and no node has label {key}: {agents} set it"
-            yield root_cause(text, f"install or repair {agents}, which label {names}", by_default=FixGroup.CLUSTER)
+            text = f"{has}, by instance type, and no node has label {key}: {agents} set it"
+            title = f"install or repair {agents}, which label {list_names(nodes, 2, conjunction='and')}"
+            yield root_cause(text, title, by_default=FixGroup.CLUSTER)
 
 
 def _not_integers(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[RootCause]:
