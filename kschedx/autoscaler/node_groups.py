@@ -133,9 +133,6 @@ class Membership(Struct, frozen=True, kw_only=True):
     ambiguous: tuple[str, ...] = ()
     """Nodes that match several groups; they count for none."""
 
-    def group_of(self, node: Node) -> str | None:
-        return self.groups.get(node.name)
-
 
 def membership(
     nodes: Sequence[Node], names: Sequence[str], *, label: str = "", group_by_node: Mapping[str, str] | None = None

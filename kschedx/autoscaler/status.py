@@ -61,8 +61,6 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
     """`Running` or `Initializing`."""
     health: Health = Health.UNKNOWN
     """The health of the whole cluster."""
-    time: str = ""
-    """The time of its last update, as text."""
     unknown: tuple[str, ...] = ()
     """Unknown states of groups, as another version may write."""
 
@@ -125,7 +123,6 @@ def _read(text: str) -> AutoscalerStatus:
         groups=tuple(_group(item, index) for index, item in enumerate(groups)),
         state=str(document.get("autoscalerStatus") or ""),
         health=_known(Health, _text(map_at(document, "clusterWide", "health"), "status")),
-        time=str(document.get("time") or ""),
         unknown=_unknown(groups),
     )
 
@@ -183,7 +180,7 @@ def _known(states: type[_State], text: str) -> _State:
 
 # --- before 1.30
 
-_HEAD = lazy_pattern(r"Cluster-autoscaler status at (.+?):\s*$", re.MULTILINE)
+_HEAD = lazy_pattern(r"Cluster-autoscaler status at .+?:\s*$", re.MULTILINE)
 _NAME = lazy_pattern(r"^  Name:\s+(\S+)\s*$", re.MULTILINE)
 _LINE = lazy_pattern(r"^\s+(Health|ScaleUp):\s+(\S+)(?: \((.*)\))?\s*$", re.MULTILINE)
 _FACT = lazy_pattern(r"(\w+)=(-?[0-9]{1,18})")
@@ -191,9 +188,8 @@ _FACT = lazy_pattern(r"(\w+)=(-?[0-9]{1,18})")
 
 def _read_text(text: str) -> AutoscalerStatus:
     """Parse `Name:`, `Health: Healthy (ready=2 ... cloudProviderTarget=2 (minSize=1, maxSize=8))`, `ScaleUp: ...`."""
-    head = _HEAD.search(text)
     before, *parts = _NAME.split(text)
-    if head is None:
+    if _HEAD.search(text) is None:
         raise InputError("the status has no time in its first line", place=_PLACE)
     groups = []
     for name, body in zip(parts[::2], parts[1::2], strict=True):
@@ -218,5 +214,4 @@ def _read_text(text: str) -> AutoscalerStatus:
         groups=tuple(groups),
         state=_INITIALIZING if text.rstrip().endswith(f"\n{_INITIALIZING}") else "Running",
         health=_known(Health, whole.get("Health", "")),
-        time=head[1],
     )

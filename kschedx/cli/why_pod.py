@@ -152,7 +152,7 @@ def explain_target(
     if wanted.watch and pod.stored is None:
         target = (wanted.names or wanted.files)[0]
         raise InputError(f'--watch: "{target}" is not a pod of the cluster', hint="name one: pod/NAME")
-    answer = _explain(question, wanted, inquiry_of(question, wanted, clusters, setup), pod, queue)
+    answer = _explain(wanted, inquiry_of(question, wanted, clusters, setup), pod, queue)
     if not isinstance(answer, Explanation):
         return _daemon_set_answer(answer, pod, wanted, clusters.before)
     if wanted.interactive:
@@ -170,7 +170,7 @@ def explain_target(
 
 
 def _explain(
-    question: Question, wanted: WhyArguments, inquiry: Inquiry, pod: PodInQuestion, queue: Sequence[PodInQuestion]
+    wanted: WhyArguments, inquiry: Inquiry, pod: PodInQuestion, queue: Sequence[PodInQuestion]
 ) -> Explanation | DaemonSetAnswer:
     from kschedx.inquiry.target import node_names
 

@@ -240,19 +240,6 @@ class Workload(KubernetesObject, frozen=True, kw_only=True):
         condition = self.condition(kind)
         return condition is not None and condition.status == "True"
 
-    @property
-    def queued_since(self) -> str:
-        """The time that orders Workloads of equal priority: the creation, or the last eviction."""
-        evicted = self.condition("Evicted")
-        if evicted is not None and evicted.status == "True" and evicted.reason in TIMED_EVICTIONS:
-            return evicted.last_transition_time or ""
-        return self.metadata.creation_timestamp or ""
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is pending in its queue."""
-        return self.spec.active is not False and not self.has("QuotaReserved") and not self.has("Finished")
-
 
 TIMED_EVICTIONS = ("PodsReadyTimeout", "AdmissionCheck")
 """Reasons of evictions after which a Workload may have a backoff."""

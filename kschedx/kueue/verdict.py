@@ -201,10 +201,6 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
                 assert_never(self.wait)
 
     @property
-    def is_held(self) -> bool:
-        return self.state in ("Pending", "QuotaReserved")
-
-    @property
     def has_quota_now(self) -> bool:
         """Whether Kueue admits it in the current state."""
         return self.head is not None and self.head.outcome in _HAS_QUOTA

@@ -558,12 +558,7 @@ class PredicateScheduler:
         self.policy = policy
         self.era = era
         self.release = release
-        self.config = SchedulerConfig(
-            profiles=(_profile(policy, era),),
-            percentage_of_nodes_to_score=era.percentage_of_nodes_to_score,
-            parallelism=16,
-            extenders=(),
-        )
+        self.config = SchedulerConfig(profiles=(_profile(policy, era),), extenders=())
         self._runner = _PredicateRunner(policy, era, self.config, snapshot, release)
         self.snapshot = self._runner.snapshot
         self.nodes: NodeTable = self._runner.nodes

@@ -93,16 +93,17 @@ def node(
 )
 def test_the_group_of_a_node_by_cloud(item: Node, groups: list[str], group: str | None) -> None:
     result = membership([item], groups)
-    assert result.group_of(item) == group
+    assert result.groups.get(item.name) == group
     assert bool(result.sources) == (group is not None)
 
 
 def test_a_given_label_replaces_the_detection() -> None:
     result = node("web-1", labels={"team": "db"})
-    assert membership([result], ["web", "db"], label="team").group_of(result) == "db"
-    assert membership([result], ["web", "db"], label="missing").group_of(result) is None
+    assert membership([result], ["web", "db"], label="team").groups.get(result.name) == "db"
+    assert membership([result], ["web", "db"], label="missing").groups.get(result.name) is None
 
 
 def test_the_map_of_nodes_precedes_the_label() -> None:
-    result = node("web-1", labels={"team": "db"})
-    assert membership([result], ["web", "db"], label="team", group_by_node={"web-1": "web"}).group_of(result) == "web"
+    item = node("web-1", labels={"team": "db"})
+    result = membership([item], ["web", "db"], label="team", group_by_node={"web-1": "web"})
+    assert result.groups == {"web-1": "web"}

@@ -53,7 +53,7 @@ NodeGroups:
 
 def test_a_structured_status() -> None:
     status = read_status(STRUCTURED)
-    assert (status.state, status.health, status.time) == ("Running", Health.HEALTHY, "2026-07-01 03:41:12 +0000 UTC")
+    assert (status.state, status.health) == ("Running", Health.HEALTHY)
     assert status.groups == (
         NodeGroupStatus(
             name="gpu-b", target=3, min_size=1, max_size=8, health=Health.HEALTHY, scale_up=ScaleUp.BACKOFF,

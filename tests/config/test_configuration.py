@@ -195,10 +195,9 @@ def test_fields_of_the_configuration() -> None:
         },
         RELEASE,
     )
-    assert config.parallelism == 4
     assert [config.extenders[index].url_prefix for index in call_order(config.extenders)] == ["b", "a"]
     assert config.profile_for("all").percentage_of_nodes_to_score == 100
-    assert config.profile_for("some").percentage_of_nodes_to_score == config.percentage_of_nodes_to_score == 30
+    assert config.profile_for("some").percentage_of_nodes_to_score == 30
 
 
 def test_a_pod_of_another_scheduler_has_no_profile() -> None:

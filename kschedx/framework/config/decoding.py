@@ -417,8 +417,6 @@ class Profile(Struct, frozen=True, kw_only=True):
 
 class SchedulerConfig(Struct, frozen=True, kw_only=True):
     profiles: tuple[Profile, ...]
-    percentage_of_nodes_to_score: int
-    parallelism: int
     extenders: tuple[Extender, ...]
     """In the configured order; `framework.extenders.call_order` returns the order of the calls."""
     without_unknown_plugins: bool = False

@@ -468,12 +468,7 @@ def load_profiles(
     profiles = tuple(map(partial(_finish, document), drafts, expansions))
     faults.extend(_different_queues(profiles, expansions))
     faults.settle()
-    return SchedulerConfig(
-        profiles=profiles,
-        percentage_of_nodes_to_score=document.percentage_of_nodes_to_score,
-        parallelism=document.parallelism,
-        extenders=document.extenders,
-    )
+    return SchedulerConfig(profiles=profiles, extenders=document.extenders)
 
 
 def plugin_points(
