@@ -26,6 +26,7 @@ from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, to_json
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kubectl import merge_patch, remove_finalizers, scale_workload
+from kschedx.kube.resources import ValidatingWebhookConfiguration
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.results import Shown
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
@@ -323,6 +324,11 @@ def _of_postgres(start: Snapshot, budget: _Budget, workload: Workload, cluster: 
     return budget.released(title, command)
 
 
+def _has_drain_cleaner(start: Snapshot) -> bool:
+    configurations = start.of(ValidatingWebhookConfiguration)
+    return any("drain-cleaner.strimzi.io" in webhook.name for item in configurations for webhook in item.webhooks)
+
+
 class _MachineInstance(Struct, frozen=True):
     status: ObjectStatus = ObjectStatus()
 
@@ -345,9 +351,13 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     budget = _Budget(namespace=namespace, name=name)
     known = {(item.metadata.namespace, item.metadata.name): item for item in start.disruption_budgets}
     metadata, spec, standing = known[namespace, name].metadata, known[namespace, name].spec, held[pod.budget]
-    manager = "" if metadata.controller is None else f"{metadata.controller.kind} {metadata.controller.name}"
+    owner = metadata.controller or next(iter(metadata.owner_references), None)
+    manager = "" if owner is None else f"{owner.kind} {owner.name}"
     workload = owners_in(start).of(start.pods, start.pods.rows[pod.pod])
     operator = next((kind for kind in (workload.kind, manager.partition(" ")[0]) if kind in _OPERATORS), "")
+    if workload.kind == "StrimziPodSet" and _has_drain_cleaner(start):
+        yield budget.released(f"wait until Strimzi has moved {pod.pod}: its Drain Cleaner starts that")
+        return
     if operator and (reason := _not_migratable(start, workload)):
         title = f"stop VM {workload.name}: KubeVirt cannot live-migrate it ({reason})"
         yield budget.released(title, shell_command("virtctl stop {} -n {}", workload.name, workload.namespace))

@@ -238,10 +238,33 @@ def test_a_vm_that_cannot_be_live_migrated_is_stopped() -> None:
     ]
 
 
-def test_a_budget_of_an_operator_is_changed_there() -> None:
+@pytest.mark.parametrize(
+    ("webhook", "first"),
+    [
+        ("strimzi-drain-cleaner.strimzi.io", "wait until Strimzi has moved shop/db: its Drain Cleaner starts that"),
+        ("another.example.com", "raise maxUnavailable of PDB shop/db from 0 to 1, in Kafka my, which manages the PDB"),
+    ],
+)
+def test_strimzi_moves_the_pods_that_its_drain_cleaner_keeps(webhook: str, first: str) -> None:
+    *_, broker = deployment("db", "1", ["node-1"])
+    owner = {"apiVersion": "core.strimzi.io/v1beta2", "kind": "StrimziPodSet", "name": "my", "controller": True}
+    broker = {**broker, "metadata": {**at(broker, "metadata"), "name": "db", "ownerReferences": [owner]}}
+    budget = pdb("db", "db", maxUnavailable=0)
+    at(budget, "metadata")["ownerReferences"] = [{"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafka", "name": "my"}]
+    configuration: Manifest = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "w"},
+        "webhooks": [{"name": webhook}],
+    }
+    assert fixes([*nodes(), broker, budget, configuration])[0].startswith(first)
+
+
+@pytest.mark.parametrize("controls", [True, False])
+def test_a_budget_of_an_operator_is_changed_there(*, controls: bool) -> None:
     owned = pdb(maxUnavailable=0)
     at(owned, "metadata")["ownerReferences"] = [
-        {"apiVersion": "x/v1", "kind": "Cluster", "name": "pg", "controller": True}
+        {"apiVersion": "x/v1", "kind": "Cluster", "name": "pg", "controller": controls}
     ]
     there = "in Cluster pg, which manages the PDB and undoes other changes of it"
     assert fixes([*nodes(), *deployment("web", "1", HERE), owned]) == [
