@@ -567,7 +567,7 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
         labels = {HOSTNAME: host, **labels} if (host := next(iter(hosts), "")) else labels
         step = _node(situation, name or _free_name("new-node", situation), labels, model)
         without = tuple(dict.fromkeys(_excluded_labels(situation, requirements)))
-        yield replace(step, without=without, untainted=tuple(dict.fromkeys(_reserving_taints(situation))))
+        yield replace(step, without=without, untainted=tuple(dict.fromkeys(reserving_taints(situation))))
 
 
 def _is_in_one_zone(labels: Mapping[str, str], cluster: ClusterNodes) -> bool:
@@ -603,7 +603,7 @@ def _excluded_labels(situation: Situation, requirements: Iterable[SelectorRequir
             yield from (f"{requirement.key}={value}" for value in requirement.values if value in values)
 
 
-def _reserving_taints(situation: Situation) -> Iterator[str]:
+def reserving_taints(situation: Situation) -> Iterator[str]:
     """Yield the keys of the taints that reserve nodes, if such taints reject the pod from every node outside the
     control plane: another node of these pools would not help."""
     keys = []

@@ -26,6 +26,7 @@ from kschedx.fixes.new_node import (
     machines_without_nodes,
     nodes_of_a_pool,
     nodes_that_would_do,
+    reserving_taints,
 )
 from kschedx.fixes.node_remedies import without_contradiction
 from kschedx.fixes.node_requirements import are_all_of_control_plane
@@ -511,6 +512,8 @@ def _needs_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
     cheapest = min(costs, default=s.Cost.DATA)
     if cheapest is s.Cost.REPAIR and any(map(_repairs_unreachable, verified)):
         return True  # a node that is gone for good is replaced
+    if cheapest is s.Cost.POD and next(reserving_taints(start), ""):
+        return True  # the pod may not be meant for any of these nodes
     return never or cheapest in (s.Cost.REQUEST, s.Cost.CONSTRAINT) or cheapest > s.Cost.NEW_NODE
 
 

@@ -748,7 +748,10 @@ def test_only_the_requirement_that_no_node_meets_is_dropped() -> None:
 
 def test_taints_of_spot_nodes_in_aks_stay() -> None:
     spot = node("spot", taints=["kubernetes.azure.com/scalesetpriority=spot:NoSchedule"])
-    assert titles_of(spot, pod("me")) == ["tolerate kubernetes.azure.com/scalesetpriority=spot:NoSchedule"]
+    assert titles_of(spot, pod("me")) == [
+        "tolerate kubernetes.azure.com/scalesetpriority=spot:NoSchedule",
+        "add a node without taint kubernetes.azure.com/scalesetpriority with room for one pod",
+    ]
 
 
 @pytest.mark.parametrize(
