@@ -250,6 +250,7 @@ def verified_fixes(
         situations,
         key=lambda situation: (
             order.index(s.Cost.REPAIR if _frees_devices(situation, cycle) else situation.proposal.cost),
+            s.awaits_preemption(situation.proposal.steps),  # pods that already terminate need no other evictions
             _lowered_share(situation),
             not any(
                 isinstance(step, s.ChangeRule) and step.only_lowers_min_domains for step in situation.proposal.steps

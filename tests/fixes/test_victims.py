@@ -76,6 +76,15 @@ def test_a_terminating_pod_is_awaited() -> None:
     assert not first.apply
 
 
+def test_a_terminating_pod_is_awaited_before_more_pods_are_preempted() -> None:
+    old = [wanting("a", "2", on="a"), going(wanting("b", "2", on="b"))]
+    me = wanting("me", "2")
+    at(me, "spec")["priority"] = 10
+    titles = titles_of(*(node(name, allocatable=SMALL) for name in "ab"), *old, me)
+    assert titles[0] == "wait until default/b on b has terminated"
+    assert titles[1].startswith("wait for preemption to evict default/a (priority 0) from a")
+
+
 APART = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
 
 
