@@ -340,9 +340,7 @@ def taking_old_first(situation: Situation) -> Iterator[tuple[s.FixStep, ...]]:
         return  # the pod itself is an old one
     old = list(_old_pods(snapshot, owner, pod.metadata.namespace, own.name if own else ""))
     if unavailable := [row for row in old if not _is_available(row, snapshot)]:
-        repairs = tuple(_repairs(unavailable[0], snapshot))
-        if repairs:
-            yield (_take_old_first((unavailable[0],), owner, snapshot), *repairs)
+        yield (_take_old_first((unavailable[0],), owner, snapshot), *_repairs(unavailable[0], snapshot))
         return
     by_node = {snapshot.pods.node_names[row]: row for row in reversed(old)}
     for row in sorted(by_node.values())[:_MOST_OLD]:

@@ -63,6 +63,31 @@ def test_an_old_pod_is_deleted_before_a_new_one_is_created() -> None:
     assert kubectl_commands(result[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
 
 
+@pytest.mark.parametrize(
+    ("taint", "more"),
+    [(None, ""), ("node.kubernetes.io/not-ready", ", repair b: it is NotReady")],
+    ids=["the pod fails", "its node fails"],
+)
+def test_an_unavailable_old_pod_is_deleted_first(taint: str | None, more: str) -> None:
+    broken = NODES[1]
+    if taint is not None:
+        failed = {
+            "conditions": [{"type": "Ready", "status": "False"}],
+            "allocatable": at(broken, "status")["allocatable"],
+        }
+        broken = {**broken, "spec": {"taints": [{"key": taint, "effect": "NoSchedule"}]}, "status": failed}
+    objects = rollout(SURGING)
+    for old in objects[3:5]:
+        ready = taint is not None or at(old, "metadata")["name"] == "old-a"
+        at(old, "status")["conditions"] = [{"type": "Ready", "status": "True" if ready else "False"}]
+    titles = [
+        fix.title
+        for fix in kschedx.explain(kschedx.Snapshot.from_objects([NODES[0], broken, *objects]), "default/me").fixes
+    ]
+    title = "set maxSurge: 0, maxUnavailable: 1 on Deployment web: an old pod such as default/old-b goes first"
+    assert titles[0] == f"{title}{more}"
+
+
 def test_an_operator_may_revert_the_strategy() -> None:
     deployment, *others = rollout(SURGING)
     owner = {"apiVersion": "example.com/v1", "kind": "RedisFailover", "name": "r", "uid": "r", "controller": True}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.hardware import TPU_TOPOLOGY, DevicePluginDown, hosts_of_slice
-from kschedx.findings.constraints import CORDON_TAINT
+from kschedx.findings.constraints import CONDITION_OF_TAINT, CORDON_TAINT
 from kschedx.fixes.phrases import amount_text, join_names, join_phrases, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, FixStep, Proposal
 from kschedx.kube.autoscalers import OPENSHIFT_GROUP
@@ -229,6 +229,12 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
         gone = {fault.taint for fault in self.faults}
         if any(taint.key == CORDON_TAINT for taint in gone):
             node = set_cordon(node, unschedulable=False)
+        repaired = {CONDITION_OF_TAINT.get(taint.key) for taint in gone}
+        conditions = (
+            replace(it, status="True" if it.type == "Ready" else "False") if it.type in repaired else it
+            for it in node.status.conditions
+        )
+        node = replace(node, status=replace(node.status, conditions=tuple(conditions)))
         return _without_taints(node, lambda taint: taint in gone)
 
     def commands(self) -> tuple[str, ...]:
