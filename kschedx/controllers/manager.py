@@ -242,7 +242,7 @@ class Manager:
             managed.before = known
             rows = self._with_awaited(workload, manifest)
             managed.outdated = {*self.counted(workload), *rows} - self._with_template(workload, manifest)
-        if workload.kind == "Deployment" and known is not None and not is_new:
+        if workload.kind == "Deployment" and known is not None:
             managed.scaled_from = deployment.spec_of(known, workloads.wanted_replicas(known))
         if bool(rows) if is_new else managed.rollout is not None:
             self._begin(managed, strategy_of(manifest, max(wanted, 0), known), continues=not is_new)

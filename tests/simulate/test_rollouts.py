@@ -104,6 +104,19 @@ def test_a_deployment(strategy: Manifest | None, cpu: str, replaced: int, waitin
     assert len(result.pending) == waiting
 
 
+def test_new_replicas_get_the_older_template_first() -> None:
+    """The controller scales a Deployment before it rolls its template out, even if one change has both."""
+    objects = [*nodes(("8",)), *web(1, {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}})]
+    written = copy.deepcopy(objects[1])
+    at(written, "spec")["replicas"] = 3
+    at(written, "spec.template.spec")["containers"] = [asking("9")]
+    snapshot = Snapshot.from_objects(objects)
+    applied = parse_changes([{"apply": "web.yaml"}], lambda path: [written])
+    result = simulate(snapshot, Setup.of_cluster(snapshot), applied, namespace="shop")
+    assert [*cpus(result).values()] == ["1", "1", "1"]
+    assert len(result.pending) == 1
+
+
 @pytest.mark.parametrize(
     ("spec", "cpu", "expected"),
     [
