@@ -110,9 +110,7 @@ def test_new_replicas_get_the_older_template_first() -> None:
     written = copy.deepcopy(objects[1])
     at(written, "spec")["replicas"] = 3
     at(written, "spec.template.spec")["containers"] = [asking("9")]
-    snapshot = Snapshot.from_objects(objects)
-    applied = parse_changes([{"apply": "web.yaml"}], lambda path: [written])
-    result = simulate(snapshot, Setup.of_cluster(snapshot), applied, namespace="shop")
+    result = simulated(objects, {"apply": [written]})
     assert [*cpus(result).values()] == ["1", "1", "1"]
     assert len(result.pending) == 1
 
