@@ -10,14 +10,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, quota_kinds
-from kschedx.explain.admission import quotas_of
-from kschedx.kube.decoding import map_at
+from kschedx.controllers.workloads import member_rows, wanted_replicas, workload_of
+from kschedx.explain.admission import QuotaLedger, quotas_of
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Change, Target, merged_fields
 from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota, ScopedResourceSelectorRequirement
-from kschedx.kube.types import LimitRange
+from kschedx.kube.types import LimitRange, Pod
+from kschedx.kube.workloads import TEMPLATE_HASH
 from kschedx.patterns import lazy_pattern
+from kschedx.releases.release import Release
 from kschedx.snapshot.snapshot import Snapshot
 
 EXCEEDED = lazy_pattern(
@@ -31,6 +34,7 @@ _Amounts = dict[str, dict[str, dict[str, str]]]  # container to `requests` and `
 
 class RaisedQuota(Struct, frozen=True, kw_only=True):
     title: str  # `pods from 2 to 5 in ResourceQuota q`
+    hard: Mapping[str, str]
     command: str
     changes: tuple[Change, ...] = ()  # empty for a ClusterResourceQuota
     snapshot: Snapshot
@@ -60,6 +64,7 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
         command = merge_patch("clusterresourcequota", "", name, patch) if len(kinds) == 1 else ""
         return RaisedQuota(
             title=f"{phrase} in {' or '.join(kinds)} {name}",
+            hard=hard,
             command=command,
             snapshot=_with_larger(snapshot, name, hard),
         )
@@ -74,10 +79,49 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
     scopes = "" if own is None else ", ".join(map(_scope_text, own.scopes))
     return RaisedQuota(
         title=f"{phrase} in ResourceQuota {name}{scopes and f' (scope {scopes})'}",
+        hard=hard,
         command=merge_patch("resourcequota", namespace, name, {"spec": {"hard": hard}}),
         changes=(target.patched(*merged_fields("/spec/hard", hard)),),
         snapshot=snapshot,
     )
+
+
+class RolloutQuota(Struct, frozen=True, kw_only=True):
+    """A rollout of a Deployment with all replicas, whose new pods replace the old ones in a quota's usage."""
+
+    snapshot: Snapshot
+    release: Release
+    maker: Manifest
+    pod: Pod  # a new one
+
+    def raised(self, now: RaisedQuota, match: re.Match[str], missing: int) -> RaisedQuota:
+        """Return `now`, which admits the pods that are `missing`, or a larger quota if the last new pods need it: they
+        are larger than the old ones that they replace."""
+        then = self._at_end(match, missing)
+        return then if then is not None and _exceeds(then.hard, now.hard) else now
+
+    def suffices(self, match: re.Match[str]) -> bool:
+        """Whether the quota, as far as it is known, admits all new pods once the old ones are gone."""
+        then = self._at_end(match, 0)
+        return then is None or not _exceeds(then.hard, _amounts_of(match)[2])
+
+    def _at_end(self, match: re.Match[str], surge: int) -> RaisedQuota | None:
+        """Return the quota for all new pods, and for as many old ones as exist when the last new ones are created; None
+        if the cluster does not have the quota."""
+        if all(quota.metadata.name != match["quota"] for quota in quotas_of(self.snapshot)):
+            return None
+        pods, revision = self.snapshot.pods, self.pod.metadata.labels.get(TEMPLATE_HASH, "")
+        rows = member_rows(self.snapshot, workload_of(self.maker))
+        old = [row for row in rows if pods.labels[row].get(TEMPLATE_HASH) != revision]
+        ledger = QuotaLedger(self.snapshot, self.release)
+        for row in old[surge:]:
+            ledger.give(pods[row])
+        created = wanted_replicas(self.maker) - len(rows) + len(old)
+        return raised_quota(ledger.apply_to(self.snapshot), self.pod.metadata.namespace, match, created)
+
+
+def _exceeds(amounts: Mapping[str, str], limits: Mapping[str, str]) -> bool:
+    return any(parse_quantity(limits[name]) < parse_quantity(amount) for name, amount in amounts.items())
 
 
 def _amounts_of(match: re.Match[str]) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:

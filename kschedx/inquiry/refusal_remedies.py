@@ -39,7 +39,7 @@ from kschedx.explain.setup import Subject
 from kschedx.fixes.changes import apply_patch
 from kschedx.fixes.owners import ClaimTemplate, owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
-from kschedx.fixes.raised_quota import EXCEEDED, amounts_within, below_defaults, format_like, raised_quota
+from kschedx.fixes.raised_quota import EXCEEDED, RolloutQuota, amounts_within, below_defaults, format_like, raised_quota
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.stopped_pod import Patch, StoppedPod, fix_with_outcome
 from kschedx.kube.conditions import condition_of
@@ -467,7 +467,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         yield self._below_defaults(match)
         patch, phrases = self._resources(amounts_within([it[1:] for it in self._containers()], match, self.count))
         yield self._patch_fix(f"lower {', '.join(phrases)}", patch) if patch else None
-        if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
+        if (rollout := self._rollout) is not None and rollout.suffices(match):
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
             command = shell_command("kubectl patch deployment/{} -n {} -p {}", *data)
@@ -489,6 +489,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         """Return the fix that raises a quota, and those that would refuse the pod after it. The API server names only
         the first of them."""
         last = raised_quota(self.snapshot, self._namespace, match, self.count)
+        last = last if self._rollout is None else self._rollout.raised(last, match, self.count)
         raised = {match["quota"]: last}
         while last.changes and (after := EXCEEDED.search(self._refusal_in(last.snapshot))):
             if after["quota"] in raised:
@@ -503,11 +504,13 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         return fix or Fix.untried(f"{title}; another rule may refuse the pod as well", changes, commands=commands)
 
     @property
-    def _has_all_replicas(self) -> bool:
-        """Whether the workload already has all replicas, so that the missing pods are those that a rollout adds."""
-        assert self.maker is not None
-        members = member_rows(self.snapshot, workload_of(self.maker))
-        return len(members) >= wanted_replicas(self.maker)
+    def _rollout(self) -> RolloutQuota | None:
+        """The rollout of a Deployment that already has all replicas, so that it adds the missing pods; else None."""
+        if self.maker is None or self.maker.get("kind") != "Deployment":
+            return None
+        is_whole = len(member_rows(self.snapshot, workload_of(self.maker))) >= wanted_replicas(self.maker)
+        rollout = RolloutQuota(snapshot=self.snapshot, release=self.setup.release, maker=self.maker, pod=self.pod)
+        return rollout if is_whole else None
 
     def _bound_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a LimitRange's maximum or minimum."""

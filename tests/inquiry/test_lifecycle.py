@@ -2179,6 +2179,28 @@ def test_a_rollout_that_a_quota_stops_can_use_max_unavailable(tmp_path: Path) ->
     assert "set maxSurge: 0" in result.out
 
 
+@pytest.mark.parametrize(
+    ("new", "raised", "is_enough_without_surge"), [("1", "3", True), ("2", "5", False), ("500m", "2500m", True)]
+)
+def test_a_quota_has_room_for_the_whole_rollout(
+    tmp_path: Path, new: str, raised: str, *, is_enough_without_surge: bool
+) -> None:
+    """Two old pods request 1 CPU each. A larger new pod is created beside the last old one."""
+    amounts = {"requests.cpu": "2"}
+    named = {"name": "q", "namespace": "default"}
+    quota = {**QUOTA, "metadata": named, "spec": {"hard": amounts}, "status": {"hard": amounts, "used": amounts}}
+    asks = [{"name": "app", "resources": {"requests": {"cpu": new}}}]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": asks}}
+    refusal = f"exceeded quota: q, requested: requests.cpu={new}, used: requests.cpu=2, limited: requests.cpu=2"
+    stuck = {**SURGE, "status": {"conditions": [{**FAILURE, "message": refusal}]}}
+    stuck["spec"] = {**at(SURGE, "spec"), "template": template}
+    small = {"containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}
+    old = [pod(f"web-0-{at}", on="n", metadata=owned("ReplicaSet", "web-0"), spec=small) for at in "ab"]
+    result = why(tmp_path, "deploy/web", workload("Deployment", replicas=2, template=template), stuck, OLD, *old, quota)
+    assert f"raise requests.cpu from 2 to {raised} in ResourceQuota q" in result.out
+    assert ("set maxSurge: 0" in result.out) is is_enough_without_surge
+
+
 @pytest.mark.parametrize(("containers", "fix"), STARTS)
 def test_a_pod_that_does_not_start_has_its_fix(tmp_path: Path, containers: list[Manifest], fix: str) -> None:
     starting = kubelet(containerStatuses=containers)
