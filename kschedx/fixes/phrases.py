@@ -118,6 +118,7 @@ STARTS = (
     (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),
     (r"/sbin/mount\.<type> helper|unknown filesystem type",
      "install the mount helper of the volume's file system on {node}, such as nfs-common"),
+    (r'path "[^"]+" does not exist', "create the path of the volume on {node}, or run the pod on the node that has it"),
     (r"NotFound desc|Volume\.NotFound|[Vv]olume (?:\S+ )?(?:was |does )?not (?:found|exist)",
      "restore the volume in the storage system, or delete and recreate its claim, without the data"),
     (r"NodePrepareResources|[Pp]repare dynamic resources",

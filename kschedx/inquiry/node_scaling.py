@@ -209,6 +209,9 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
     elif BACKED_OFF in event.message:
         why = "it is in backoff after a failed scale-up, whose error is in the autoscaler's log"
         yield autoscaler_fix(f"let the node group {_OTHER_WAYS}: {why}", group=None)
+    elif "not ready for scale-up" in event.message:
+        why = "cluster-autoscaler reports that it is not ready for scale-up"
+        yield autoscaler_fix(f"repair the nodes of the node group that do not join or are not ready: {why}", group=None)
 
 
 def refusal_now(event: RecordedEvent | None, snapshot: Snapshot) -> str:

@@ -169,3 +169,10 @@ def test_a_scale_up_whose_group_failed_since_is_over(group: str, failed: str, is
     answer = explain(node(), pod("web", cpu="8"), of_pod, of_group)
     assert answer.is_scaled_up is is_scaled_up
     assert answer.fixes[0].title.startswith("wait for cluster-autoscaler" if is_scaled_up else "let the node group use")
+
+
+def test_a_group_that_is_not_ready_is_repaired() -> None:
+    message = "pod didn't trigger scale-up: 2 node(s) didn't match node selector, 1 not ready for scale-up"
+    event = reported("cluster-autoscaler", "NotTriggerScaleUp", message, pod="shop/web")
+    first, *_ = explain(node(), pod("web", cpu="8"), event).fixes
+    assert first.title.startswith("repair the nodes of the node group that do not join or are not ready")

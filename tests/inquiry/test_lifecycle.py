@@ -1847,6 +1847,11 @@ STARTS: list[tuple[list[Manifest], str]] = [
             "run the node plugin of a.b",
         ),
         (
+            "FailedMount",
+            'MountVolume.NewMounter initialization failed for volume "v" : path "/data" does not exist',
+            "create the path of the volume on n",
+        ),
+        (
             "FailedAttachVolume",
             "unable to attach volume pvc-da81 to n2: volume pvc-da81 not scheduled, code=Server Error",
             "let Longhorn place the replicas of the volume",
