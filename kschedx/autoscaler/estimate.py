@@ -12,6 +12,7 @@ from kschedx.autoscaler.sandbox import FITS, OF_OTHERS, AddedNode, NewNodeResult
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.selectors import terms_of
 from kschedx.kube.types import Node, Pod, PodSpec
 from kschedx.plugins.inter_pod_affinity.plugin import (
     FILTER,
@@ -51,10 +52,9 @@ def is_countable(pod: Pod, seen: NewNodeResult) -> bool:
 
 def _names_nodes(spec: PodSpec) -> bool:
     """Return whether a term distinguishes nodes by name."""
-    required = spec.required_node_affinity
-    return required is not None and any(
+    return any(
         term.match_fields or any(match_expression.key == HOSTNAME for match_expression in term.match_expressions)
-        for term in required.node_selector_terms
+        for term in terms_of(spec.required_node_affinity)
     )
 
 

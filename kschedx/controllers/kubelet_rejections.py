@@ -13,10 +13,9 @@ from kschedx.controllers.workloads import (
     member_rows,
     replica_sets_of,
 )
-from kschedx.errors import InputError
 from kschedx.explain.notes import Note, note
 from kschedx.kube.controllers import stored_controller
-from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.scalars import elapsed
 from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import Memo
@@ -124,13 +123,6 @@ _RECENT = 3600 * 10**9
 """Nanoseconds within which a controller has replaced a pod that failed, whatever its back-off."""
 
 
-def _is_longer(since: str, until: str) -> bool:
-    try:
-        return bool(since and until) and nanoseconds(until) - nanoseconds(since) > _RECENT
-    except InputError:  # a time in a format that no API server writes
-        return False
-
-
 def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.RejectedByKubelet | None:
     """Return the state of a pending pod if it replaces pods that the kubelets of all these nodes failed. A pod of the
     same controller that started there later shows that the cause is gone."""
@@ -148,7 +140,7 @@ def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.
     siblings &= pods.node_names.where(on.__contains__)
     if any((pods.creation_timestamps[row] or "") > last for row in siblings.nonzero()[0].tolist()):
         return None
-    if _is_longer(last, pod.metadata.creation_timestamp or ""):
+    if (elapsed(last, pod.metadata.creation_timestamp) or 0) > _RECENT:
         return None
     return _rejection(snapshot, rows, pod.key, f"{owner.kind} {owner.name}")
 

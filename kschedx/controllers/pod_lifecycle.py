@@ -27,11 +27,10 @@ from kschedx.controllers.workloads import (
     waits_until_gone,
     why_surplus,
 )
-from kschedx.errors import InputError
 from kschedx.explain.events import recorded_event
 from kschedx.explain.kubelet import claim_without_devices, claim_without_node, start_obstacle
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
-from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready
+from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, condition_text, reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import shell_command
@@ -39,7 +38,7 @@ from kschedx.kube.kubectl import dump_objects
 from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import ClusterResourceQuota, Lease, ResourceQuota
-from kschedx.kube.scalars import earlier, nanoseconds, newest
+from kschedx.kube.scalars import earlier, elapsed, newest
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, stay_seconds
 from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
@@ -627,9 +626,7 @@ def _waiting_reason(status: ContainerStatus, *, is_init: bool) -> tuple[states.W
 def _false_conditions(pod: Pod) -> tuple[str, ...]:
     """Return the pod's readiness conditions that are False and have a reason."""
     return tuple(
-        f"{condition.type}=False"
-        + (f" ({condition.reason})" if condition.reason else "")
-        + (f": {condition.message}" if condition.message else "")
+        condition_text(condition)
         for kind in _READINESS
         for condition in pod.status.conditions
         if condition.type == kind and condition.status == "False"
@@ -683,7 +680,7 @@ def _expired_lease(snapshot: Snapshot, component: str) -> str:
         is_own = (lease.metadata.namespace, lease.metadata.name) == ("kube-system", component)
         if is_own and is_long_past(snapshot, renewed):
             last = _LAST_ACTIONS.of(snapshot.derived, lambda: newest(_actions(snapshot, component)), component)
-            return "" if _is_longer(renewed, last, _MINUTE) else renewed
+            return "" if (elapsed(renewed, last) or 0) > _MINUTE else renewed
     return ""
 
 
@@ -701,14 +698,7 @@ def _actions(snapshot: Snapshot, component: str) -> Iterator[str | None]:
 
 def is_long_past(snapshot: Snapshot, time: str) -> bool:
     """Whether the cluster was read more than ten minutes after a time; a dump can take some minutes."""
-    return _is_longer(time, snapshot.taken.removesuffix(" or later"), 10 * _MINUTE)
-
-
-def _is_longer(since: str, until: str, limit: int) -> bool:
-    try:
-        return nanoseconds(until) - nanoseconds(since) > limit
-    except InputError:  # unknown, or no time
-        return False
+    return (elapsed(time, snapshot.taken) or 0) > 10 * _MINUTE
 
 
 _MINUTE = 60 * 10**9

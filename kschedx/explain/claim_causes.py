@@ -14,7 +14,7 @@ from kschedx.explain.kubelet import attached_elsewhere
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.selectors import Operator
+from kschedx.kube.selectors import Operator, terms_of
 from kschedx.kube.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -222,8 +222,7 @@ def _apart(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[Root
 
 def _places(volume: PersistentVolume) -> Mapping[str, frozenset[str]]:
     """Return label keys to the values with which a node reaches the volume, if it has only one term."""
-    required = volume.required_node_affinity
-    terms = () if required is None else required.node_selector_terms
+    terms = terms_of(volume.required_node_affinity)
     if len(terms) != 1:
         return {}
     return {

@@ -22,7 +22,7 @@ from kschedx.kube.devices import ADMIN_ACCESS_LABEL, ResourceClaim
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.quantity import Unit, format_quantities
-from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.scalars import elapsed
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, is_bound_to, own_claims
 from kschedx.kube.tolerations import stay_seconds
@@ -500,10 +500,7 @@ def untried_minutes(snapshot: Snapshot, pod: Pod) -> int:
         return 0
     if pod.status.conditions or pod.status.nominated_node_name or recorded_event(snapshot, pod) is not None:
         return 0
-    try:
-        minutes = (nanoseconds(snapshot.taken.removesuffix(" or later")) - nanoseconds(created)) // _MINUTE
-    except InputError:
-        return 0
+    minutes = (elapsed(created, snapshot.taken) or 0) // _MINUTE
     return minutes if minutes >= _UNTRIED_AFTER else 0
 
 

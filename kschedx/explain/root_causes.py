@@ -55,7 +55,7 @@ from kschedx.kube.names import HOSTNAME, ZONE, ZONE_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import requested_amount
 from kschedx.kube.scalars import parse_int64
-from kschedx.kube.selectors import Operator, compile_selector
+from kschedx.kube.selectors import Operator, compile_selector, terms_of
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim, identifying_parts
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod
 from kschedx.kube.typos import nearest_name
@@ -432,8 +432,7 @@ def _namespace_selector(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterat
 
 def _contradiction(cycle: Cycle) -> Iterator[RootCause]:
     """Yield two requirements of a label without a common value, if each required term of the nodeAffinity has some."""
-    required = cycle.pod.spec.required_node_affinity
-    terms = required.node_selector_terms if required is not None else ()
+    terms = terms_of(cycle.pod.spec.required_node_affinity)
     pairs: list[str] = []
     for term in terms:
         first = {key: (f"nodeSelector {key}={value}", {value}) for key, value in cycle.pod.spec.node_selector.items()}

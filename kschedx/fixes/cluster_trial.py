@@ -68,7 +68,7 @@ class ClusterTrial:
             return snapshot, {}
         created = [row for row in self._own if snapshot.pods.key(row) not in known.pods.rows]
         if created:
-            kept = np.setdiff1d(np.arange(len(snapshot.pods), dtype=np.int64), np.array(created, dtype=np.int64))
+            kept = np.setdiff1d(np.arange(len(snapshot.pods)), created)
             snapshot = with_only_pods(snapshot, kept)
         if len(created) == len(self._own):
             return replace(snapshot, workloads=self._others(snapshot, known)), {}

@@ -13,6 +13,7 @@ from kschedx.fixes.phrases import requirement_text
 from kschedx.fixes.trial import Situation, state_after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.selectors import terms_of
 from kschedx.kube.types import PodSpec
 from kschedx.wording import count
 
@@ -71,8 +72,7 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> _DeadEnd | None:
 def conditions_of(spec: PodSpec) -> int:
     """Return the number of conditions that a pod sets on its placement."""
     count = len(spec.node_selector) + len(spec.tolerations) + len(spec.topology_spread_constraints)
-    required = spec.required_node_affinity
-    terms = required.node_selector_terms if required else ()
+    terms = terms_of(spec.required_node_affinity)
     count += len(terms) + sum(len(term.match_expressions) for term in terms)
     for pod_term in (*spec.required_pod_affinity, *spec.required_anti_affinity):
         count += 1

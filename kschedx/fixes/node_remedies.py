@@ -57,7 +57,7 @@ from kschedx.kube.names import (
     ZONE_LABELS,
     first_label,
 )
-from kschedx.kube.selectors import NODE_NAME_FIELD, SelectorRequirement
+from kschedx.kube.selectors import NODE_NAME_FIELD, SelectorRequirement, terms_of
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, left_over_since, tolerates
 from kschedx.kube.types import AUTOSCALER_STATUS, OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
 from kschedx.kube.typos import nearest_name, nearest_product
@@ -122,7 +122,7 @@ def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
         for driver in csi_node.spec.drivers:
             yield from driver.topology_keys
     for volume in snapshot.storage.volumes.values():
-        for term in volume.required_node_affinity.node_selector_terms if volume.required_node_affinity else ():
+        for term in terms_of(volume.required_node_affinity):
             yield from (expression.key for expression in term.match_expressions)
 
 
@@ -145,10 +145,8 @@ def _is_selected(key: str, snapshot: Snapshot, but: str) -> bool:
 
 
 def _selects(spec: PodSpec, key: str) -> bool:
-    required = spec.required_node_affinity
-    terms = required.node_selector_terms if required is not None else ()
     return key in spec.node_selector or any(
-        expression.key == key for term in terms for expression in term.match_expressions
+        expression.key == key for term in terms_of(spec.required_node_affinity) for expression in term.match_expressions
     )
 
 
@@ -510,8 +508,7 @@ def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
         is_own = requirement.values == (situation.pod.spec.node_selector.get(requirement.key),)
         if is_own and not _is_readded(finding, "nodeSelector", situation):
             yield s.DropRequirements(source="nodeSelector", term=0, requirements=(finding,))
-        required = situation.pod.spec.required_node_affinity
-        for index, term in enumerate(required.node_selector_terms if required else ()):
+        for index, term in enumerate(terms_of(situation.pod.spec.required_node_affinity)):
             if requirement in term.match_expressions:
                 yield s.DropRequirements(
                     source="nodeAffinity",

@@ -24,15 +24,15 @@ from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     NODE_OPERATORS,
-    NodeSelector,
     NodeSelectorTerm,
     Operator,
     Requirement,
     SelectorRequirement,
+    terms_of,
 )
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
 from kschedx.kube.tolerations import DELETION_CANDIDATE, DO_NOT_SCHEDULE, TO_BE_DELETED, find_untolerated
-from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
+from kschedx.kube.types import OUT_OF_SERVICE, Node, Pod, Taint
 from kschedx.kube.typos import nearest_name
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.daemon_sets import pods_of_daemon_sets
@@ -92,19 +92,15 @@ def required_terms(situation: _PodInContext, *, devices: bool = True) -> Iterato
 
 def own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
     """Return the required terms of the pod's node affinity, any of which suffices."""
-    rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    return _required_terms(rules) or (None,)
+    return terms_of(pod.spec.required_node_affinity)[:_MOST_TERMS] or (None,)
 
 
 def _terms_of_profile(situation: _PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
     """Return the terms of the node affinity that the profile adds, any of which suffices."""
     args = situation.profile.args.get("NodeAffinity")
-    return _required_terms(args.added_affinity if isinstance(args, NodeAffinityArgs) else None) or (None,)
-
-
-def _required_terms(rules: NodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
+    rules = args.added_affinity if isinstance(args, NodeAffinityArgs) else None
     required = rules.required_during_scheduling_ignored_during_execution if rules else None
-    return () if required is None else required.node_selector_terms[:_MOST_TERMS]
+    return terms_of(required)[:_MOST_TERMS] or (None,)
 
 
 def _volume_terms(situation: _PodInContext) -> list[NodeSelectorTerm | None]:
@@ -118,7 +114,7 @@ def _volume_terms(situation: _PodInContext) -> list[NodeSelectorTerm | None]:
             continue
         bound = storage.volumes.get(claim.spec.volume_name) or _reserved_volume(claim, situation)
         if bound is not None:
-            of_each.append(_terms(bound.required_node_affinity))
+            of_each.append(terms_of(bound.required_node_affinity))
             of_each.append(tuple(_zone_terms(bound.metadata.labels)))
         else:
             of_each.append(tuple(_unbound_terms(claim, situation)))
@@ -156,7 +152,7 @@ def _unbound_terms(claim: PersistentVolumeClaim, situation: _PodInContext) -> It
             )
         return
     free = (volume for volume in storage.volumes_of(claim.storage_class) if volume.spec.claim_ref is None)
-    terms = [term for volume in free for term in _terms(volume.required_node_affinity)]
+    terms = [term for volume in free for term in terms_of(volume.required_node_affinity)]
     if terms:
         yield from terms[: _MOST_TERMS - 1]
         yield NodeSelectorTerm()  # a volume that is not created yet
@@ -168,14 +164,10 @@ def _device_terms(situation: _PodInContext) -> tuple[NodeSelectorTerm | None, ..
     for reference in situation.pod.spec.resource_claims:
         claim = claims.get(f"{situation.pod.metadata.namespace}/{reference.resource_claim_name}")
         if claim is not None and claim.status.allocation is not None:
-            terms = _terms(claim.status.allocation.node_selector)
+            terms = terms_of(claim.status.allocation.node_selector)
             if terms:
                 return (None, *terms[:_MOST_TERMS])
     return (None,)
-
-
-def _terms(selector: NodeSelector | None) -> tuple[NodeSelectorTerm, ...]:
-    return () if selector is None else selector.node_selector_terms
 
 
 def _zone_terms(labels: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:

@@ -14,7 +14,7 @@ from kschedx.kube.documents import Change, Json, Target, pointer, set_field, wit
 from kschedx.kube.names import is_extended_resource, is_hugepages
 from kschedx.kube.quantity import ResourceList, Unit, format_quantity, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request, requested_amount
-from kschedx.kube.selectors import SelectorRequirement
+from kschedx.kube.selectors import SelectorRequirement, terms_of
 from kschedx.kube.types import (
     Affinity,
     Container,
@@ -185,16 +185,13 @@ def _with_request(container: Container, resource: str, amount: int) -> Container
 
 def expressions(pod: Pod, index: int) -> tuple[SelectorRequirement, ...]:
     """Return the expressions of a required node affinity term."""
-    required = pod.spec.required_node_affinity
-    if required is None or index >= len(required.node_selector_terms):
-        return ()
-    return required.node_selector_terms[index].match_expressions
+    terms = terms_of(pod.spec.required_node_affinity)
+    return terms[index].match_expressions if index < len(terms) else ()
 
 
 def names_nodes(pod: Pod) -> bool:
     """Whether a required node affinity term names nodes."""
-    required = pod.spec.required_node_affinity
-    return required is not None and any(term.match_fields for term in required.node_selector_terms)
+    return any(term.match_fields for term in terms_of(pod.spec.required_node_affinity))
 
 
 # --- pod affinity

@@ -30,6 +30,7 @@ from kschedx.kube.selectors import (
     SelectorRequirement,
     compile_selector,
     required_node_affinity,
+    terms_of,
 )
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
@@ -470,8 +471,7 @@ def _is_on_any(volume: PersistentVolume, nodes: Iterable[Node]) -> bool:
 
 def _is_zonal(volume: PersistentVolume) -> bool:
     """Return whether the volume is reached from its whole zone, so that it is no disk of one node."""
-    required = volume.required_node_affinity
-    terms = () if required is None else required.node_selector_terms
+    terms = terms_of(volume.required_node_affinity)
     keys = {requirement.key.rpartition("/")[2] for term in terms for requirement in term.match_expressions}
     return "zone" in keys
 

@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
-from kschedx.errors import InputError
 from kschedx.fixes import FixCertainty, find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import FixGroup, PodStep
@@ -23,7 +22,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.fix import Fix, FixedCluster
 from kschedx.kube.autoscalers import NodePool
-from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.scalars import elapsed
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.events import FAILED_SCALE_UP, NOMINATED, TRIGGERED_SCALE_UP, RecordedEvent
@@ -228,11 +227,8 @@ def holds(event: RecordedEvent, snapshot: Snapshot) -> bool:
 def is_recent(event: RecordedEvent, snapshot: Snapshot) -> bool:
     """Return whether an autoscaler's event is not older than it lets such an event become while the pod stays
     pending."""
-    try:
-        age = nanoseconds(snapshot.taken.removesuffix(" or later")) - nanoseconds(event.last_seen)
-    except InputError:
-        return False
-    return age < _REPEATED_WITHIN
+    age = elapsed(event.last_seen, snapshot.taken)
+    return age is not None and age < _REPEATED_WITHIN
 
 
 _REPEATED_WITHIN = 10 * 60 * 10**9

@@ -112,11 +112,7 @@ def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Fa
 def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
     key, equals, value = target.partition("=")
     if not equals:
-        name = cluster.full_name(target.removeprefix("node/"))
-        if name not in cluster.index:
-            hint = nearest(name, cluster.index) or "or name zone=NAME, nodepool=NAME, LABEL=VALUE"
-            raise InputError(f'no node "{name}" in the snapshot', hint=hint)
-        return [name]
+        return [cluster.known_name(target.removeprefix("node/"), "or name zone=NAME, nodepool=NAME, LABEL=VALUE")]
     values = {node.name: first_label(node.metadata.labels, LABELS.get(key, (key,))) for node in cluster.nodes}
     names = [name for name, its in values.items() if its == value and its]
     if not names:

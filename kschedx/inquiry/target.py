@@ -652,11 +652,7 @@ def workloads_in_question(names: Sequence[str], namespace: str) -> Collection[Wo
 
 def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
     """Return the nodes named with --node. Raises `InputError` if one does not exist."""
-    names = [snapshot.cluster.full_name(name) for name in wanted]
-    for name in names:
-        if name not in snapshot.cluster.index:
-            raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(map(snapshot.cluster.known_name, wanted)))
 
 
 # The subject of a question by a program: a name or a manifest.

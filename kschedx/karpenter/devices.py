@@ -35,7 +35,7 @@ from kschedx.kube.devices import (
     language,
 )
 from kschedx.kube.resources import nano_units
-from kschedx.kube.selectors import NodeSelector
+from kschedx.kube.selectors import NodeSelector, terms_of
 from kschedx.kube.types import Node, ObjectMeta, Pod
 from kschedx.plugins.dynamic_resources.allocator import (
     AllocationSearch,
@@ -332,7 +332,7 @@ class RoundDevices:
         matched = [*self._of_node.get(node_name, ()), *own]
         for resource_slice in self._shared:
             selector = resource_slice.spec.node_selector
-            terms = selector.node_selector_terms if selector is not None else ()
+            terms = terms_of(selector)
             if resource_slice.spec.all_nodes or any(
                 requirements.is_compatible(Requirements.of_expressions(term.match_expressions), allowed)
                 for term in terms
@@ -610,5 +610,5 @@ class _Search(AllocationSearch):
 
 def _all_terms(selector: NodeSelector | None) -> Requirements:
     """Return the requirements of all terms together, as upstream reads the selectors of devices."""
-    terms = selector.node_selector_terms if selector is not None else ()
+    terms = terms_of(selector)
     return Requirements.of_expressions(expression for term in terms for expression in term.match_expressions)

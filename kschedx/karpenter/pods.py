@@ -28,7 +28,7 @@ from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL
 from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
-from kschedx.kube.selectors import NodeSelector, PreferredSchedulingTerm, SelectorRequirement
+from kschedx.kube.selectors import NodeSelector, PreferredSchedulingTerm, SelectorRequirement, terms_of
 from kschedx.kube.storage import (
     BIND_COMPLETED,
     IMMEDIATE,
@@ -144,8 +144,7 @@ def _claim_requirements(claim: PersistentVolumeClaim, storage: Storage) -> tuple
 
 def _volume_requirements(volume: PersistentVolume) -> Iterator[Requirements]:
     """The host name of a volume on a node's own disk does not count: a pod that moves leaves it."""
-    required = volume.required_node_affinity
-    for term in required.node_selector_terms if required is not None else ():
+    for term in terms_of(volume.required_node_affinity):
         expressions = term.match_expressions
         if volume.spec.is_on_node:
             expressions = tuple(expression for expression in expressions if expression.key != HOSTNAME)
@@ -495,8 +494,7 @@ def _selector_errors(pod: Pod, group: str) -> Iterator[str]:
     """Yield the errors of the node selector and the required terms."""
     for key, value in sorted(pod.spec.node_selector.items()):
         yield from _requirement_errors(SelectorRequirement(key=key, operator="In", values=(value,)), group)
-    required = pod.spec.required_node_affinity
-    for term in required.node_selector_terms if required is not None else ():
+    for term in terms_of(pod.spec.required_node_affinity):
         if term.match_fields:
             yield "node selector term with matchFields is not supported"
         for match_expression in term.match_expressions:

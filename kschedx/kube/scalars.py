@@ -106,6 +106,15 @@ def nanoseconds(text: str) -> int:
     return max(-LATEST, min(exact_nanoseconds(text), LATEST - 1))
 
 
+def elapsed(since: str | None, until: str | None) -> int | None:
+    """Return the nanoseconds between two times, of which the second may end in ` or later`; None if one is missing or
+    is no time."""
+    try:
+        return nanoseconds((until or "").removesuffix(" or later")) - nanoseconds(since or "")
+    except InputError:
+        return None
+
+
 def exact_nanoseconds(text: str) -> int:
     """As `nanoseconds`, for all years from 1 to 9999."""
     match = _RFC3339.fullmatch(text)

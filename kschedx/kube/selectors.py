@@ -239,6 +239,11 @@ def _equalities(labels: Mapping[str, str]) -> Iterator[Requirement]:
 # --- node selectors
 
 
+def terms_of(selector: NodeSelector | None) -> tuple[NodeSelectorTerm, ...]:
+    """Return the terms of a node selector, any of which suffices."""
+    return () if selector is None else selector.node_selector_terms
+
+
 class CompiledTerm(Struct, frozen=True, kw_only=True):
     """A node selector term that is not empty. With errors, it matches no node."""
 

@@ -19,7 +19,7 @@ from kschedx.kube.quantity import ResourceList, Unit, Written, format_quantity, 
 from kschedx.kube.quantity import value as quantity_value
 from kschedx.kube.resources import nano_units
 from kschedx.kube.scalars import MIN_INT64, Int32, nanoseconds
-from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, SelectorRequirement
+from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, SelectorRequirement, terms_of
 from kschedx.kube.types import (
     FILESYSTEM,
     AzureDiskVolumeSource,
@@ -745,11 +745,7 @@ def _translated_topology(
 
 def _topology_labels(volume: PersistentVolume, required: NodeSelector | None) -> tuple[str, str]:
     """Return the zone and region label keys that a volume uses: first from its node affinity, then from its labels."""
-    in_affinity = {
-        expression.key
-        for term in (required.node_selector_terms if required else ())
-        for expression in term.match_expressions
-    }
+    in_affinity = {expression.key for term in terms_of(required) for expression in term.match_expressions}
     for present in (in_affinity, volume.metadata.labels):
         if ZONE in present:
             return ZONE, REGION
@@ -761,7 +757,7 @@ def _topology_labels(volume: PersistentVolume, required: NodeSelector | None) ->
 def _values(selector: NodeSelector | None, key: str) -> set[str]:
     return {
         value
-        for term in (selector.node_selector_terms if selector else ())
+        for term in terms_of(selector)
         for expression in term.match_expressions
         if expression.key == key
         for value in expression.values
@@ -779,7 +775,7 @@ def _rename_key(selector: NodeSelector | None, old: str, new: str) -> NodeSelect
                     for expression in term.match_expressions
                 ),
             )
-            for term in (selector.node_selector_terms if selector else ())
+            for term in terms_of(selector)
         )
     )
 
@@ -790,7 +786,7 @@ def _restrict_zones(selector: NodeSelector | None, key: str, zones: Iterable[str
     if not named:
         return selector
     expression = SelectorRequirement(key=key, operator="In", values=named)
-    terms = (selector.node_selector_terms if selector else ()) or (NodeSelectorTerm(),)
+    terms = terms_of(selector) or (NodeSelectorTerm(),)
     return NodeSelector(
         node_selector_terms=tuple(
             replace(term, match_expressions=(*term.match_expressions, expression)) for term in terms

@@ -22,6 +22,7 @@ from kschedx.kube.selectors import (
     NodeSelectorTerm,
     SelectorRequirement,
     required_node_affinity,
+    terms_of,
 )
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated
 from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodSpec
@@ -560,8 +561,7 @@ def pin_to_node(pod: Pod, node: str) -> Pod:
 
 def pinned_to(spec: PodSpec) -> str:
     """Return the node that `pinned` sets (GetTargetNodeName), or an empty string."""
-    required = spec.required_node_affinity
-    for term in required.node_selector_terms if required is not None else ():
+    for term in terms_of(spec.required_node_affinity):
         for field in term.match_fields:
             if field.key == NODE_NAME_FIELD and field.operator == "In" and len(field.values) == 1:
                 return field.values[0]
@@ -570,8 +570,7 @@ def pinned_to(spec: PodSpec) -> str:
 
 def without_node_names(pod: Pod) -> Pod:
     """Remove node names from required node affinity, with the terms that are then empty."""
-    required = pod.spec.required_node_affinity
-    kept = tuple(replace(term, match_fields=()) for term in required.node_selector_terms) if required else ()
+    kept = tuple(replace(term, match_fields=()) for term in terms_of(pod.spec.required_node_affinity))
     return with_required_terms(pod, None if any(term.is_empty for term in kept) else kept)
 
 

@@ -7,14 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedx.errors import InputError
 from kschedx.findings import UntoleratedTaint
 from kschedx.findings.constraints import CONDITION_OF_TAINT, CORDON_TAINT
 from kschedx.framework.interface import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, StateKey, Texts, Touch
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import NEW_NAMES
-from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.scalars import elapsed
 from kschedx.kube.tolerations import (
     DO_NOT_SCHEDULE,
     PREFER_NO_SCHEDULE,
@@ -144,12 +143,8 @@ def refutation(taint: Taint, node: Node, taken: str) -> str:
     condition = condition_of(node.status.conditions, name, "True" if name == "Ready" else "False")
     if condition is None:
         return ""
-    since, now = condition.last_transition_time or "", taken.removesuffix(" or later")
-    try:
-        is_recent = bool(since and now) and nanoseconds(now) - nanoseconds(since) < _LONGEST_DELAY
-    except InputError:
-        is_recent = False
-    return "" if is_recent else f"{name} is {condition.status}"
+    age = elapsed(condition.last_transition_time, taken)
+    return "" if age is not None and age < _LONGEST_DELAY else f"{name} is {condition.status}"
 
 
 _LONGEST_DELAY = 60 * 10**9

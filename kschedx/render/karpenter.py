@@ -27,6 +27,7 @@ from kschedx.karpenter.requirements import (
     subtract,
 )
 from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
+from kschedx.kube.conditions import condition_text
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.karpenter import MEASURED
 from kschedx.render.terminal import StyledLine, columns
@@ -83,8 +84,7 @@ def _conditions(karpenter: Karpenter, names: Sequence[str]) -> str:
         if claim.name in names:
             for condition in claim.status.conditions:
                 if condition.status != "True" and condition.message:
-                    reason = f" ({condition.reason})" if condition.reason else ""
-                    return f"; {condition.type}={condition.status}{reason}: {condition.message}"
+                    return f"; {condition_text(condition)}"
     return ""
 
 

@@ -10,14 +10,13 @@ from msgspec.structs import replace
 
 from kschedx.controllers.kubelet_rejections import REJECTED_THERE
 from kschedx.controllers.workloads import is_of_daemon_set
-from kschedx.errors import InputError, nearest
 from kschedx.explain.cycle_notes import LACKS_NODES, UNTRIED
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import CLAIM_WITHOUT_POD, ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, rank_nodes
 from kschedx.findings import Finding, NodeAffinityMismatch, TopologySpreadSkew, UntoleratedTaint
-from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
+from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.kubectl import delete_pod
@@ -117,7 +116,7 @@ def why_lines(
     """Return the lines of a screen. Raises `InputError` for a node that the cluster does not have."""
     if nodes:
         ranked = rank_nodes(explanation.cycle)
-        names = chosen_nodes(explanation.cycle, nodes)
+        names = map(explanation.cycle.all_nodes.cluster.known_name, nodes)
         return _sections(*(node_verdict_lines(explanation.diagnosis, ranked, name, width) for name in names))
     return _screen(explanation, width, all_nodes=all_nodes, wide=wide)
 
@@ -356,15 +355,6 @@ def _head(
     return _sections(
         replicas_block(explanation, width), head_lines(replace(view, facts=tuple(facts)), width, limit, about=about)
     )
-
-
-def chosen_nodes(cycle: Cycle, nodes: Sequence[str]) -> Iterator[str]:
-    """Yield the full names of nodes. Raises `InputError` for a node that the cluster does not have."""
-    cluster = cycle.all_nodes.cluster
-    for name in map(cluster.full_name, nodes):
-        if name not in cluster.index:
-            raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, cluster.index))
-        yield name
 
 
 # --- the first screen

@@ -748,11 +748,8 @@ def _with_taint(node: Node, text: str) -> Node:
 
 def _node_of(snapshot: Snapshot, name: str) -> Node:
     """Return the node `node-1`, `node/node-1`, or `no/node-1`. Raises `InputError` with the nearest name."""
-    name = snapshot.cluster.full_name(bare_name(name))
-    row = snapshot.cluster.index.get(name)
-    if row is None:
-        raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
-    return snapshot.cluster.nodes[row]
+    cluster = snapshot.cluster
+    return cluster.nodes[cluster.index[cluster.known_name(bare_name(name))]]
 
 
 def _parse_count(text: str, most: int = MOST_COUNT, *, least: int = 0) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.errors import Place
+from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, REGION_LABELS, ZONE_LABELS, short_names
 from kschedx.kube.resources import RequestOptions, node_allocatable
@@ -166,6 +166,14 @@ class ClusterNodes:
         if name in self.index:
             return name
         return next((full for full, short in short_names(self.names).items() if short == name), name)
+
+    def known_name(self, name: str, hint: str = "") -> str:
+        """Return the full name of a node. Raises `InputError` with the nearest name, or with the hint, if there is no
+        such node."""
+        full = self.full_name(name)
+        if full not in self.index:
+            raise InputError(f'no node "{full}" in the snapshot', hint=nearest(full, self.index) or hint)
+        return full
 
     def with_nodes(self, changed: Mapping[ClusterRow, Node]) -> ClusterNodes:
         """Replace nodes by row; names stay. Rows beyond the end are ignored."""

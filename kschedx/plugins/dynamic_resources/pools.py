@@ -37,6 +37,7 @@ from kschedx.kube.selectors import (
     NodeSelectorTerm,
     SelectorRequirement,
     compile_node_selector,
+    terms_of,
 )
 from kschedx.kube.types import Node
 from kschedx.releases import Release
@@ -432,7 +433,7 @@ def allocation_reach(node: str, claim: ResourceClaim, picks: Sequence[Pick]) -> 
         if source.node_name is not None or pick.device.device.binds_to_node:
             here = SelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,))
             return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
-        terms = source.node_selector.node_selector_terms if source.node_selector is not None else ()
+        terms = terms_of(source.node_selector)
         if len(terms) > 1:
             wrong = f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
             raise FailureError(f"create NodeSelector for claim {claim.metadata.name}: {wrong}")

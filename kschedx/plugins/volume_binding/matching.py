@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.findings import LostCount, VolumeCandidate
-from kschedx.kube.selectors import NodeSelector, Selector, compile_selector
+from kschedx.kube.selectors import NodeSelector, Selector, compile_selector, terms_of
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, Memo, rows_by_group
 from kschedx.snapshot.nodes import NodeLookup
@@ -298,7 +298,7 @@ def _detail(volume: PersistentVolume, why: str) -> str:
 
 def _reach(selector: NodeSelector | None) -> str:
     """Format as `zone In [a]`, terms joined by "or"."""
-    terms = selector.node_selector_terms if selector else ()
+    terms = terms_of(selector)
     return " or ".join(
         " and ".join(
             f"{expression.key} {expression.operator} [{', '.join(expression.values)}]"

@@ -57,6 +57,7 @@ from kschedx.kube.selectors import (
     SelectorRequirement,
     compile_node_selector,
     compile_selector,
+    terms_of,
 )
 from kschedx.kube.storage import (
     STORAGE,
@@ -769,10 +770,8 @@ def _local_nodes(bound: Iterable[PersistentVolumeClaim], storage: Storage) -> fr
 
 def _named_hosts(volume: PersistentVolume) -> frozenset[str]:
     """Return the hostnames of all terms; those within one term must agree. They are treated as node names."""
-    affinity = volume.required_node_affinity
-    terms = affinity.node_selector_terms if affinity is not None else ()
     named: frozenset[str] = frozenset()
-    for term in terms:
+    for term in terms_of(volume.required_node_affinity):
         hosts = [frozenset(e.values) for e in term.match_expressions if e.key == HOSTNAME and e.operator == "In"]
         if hosts:
             named |= frozenset.intersection(*hosts)

@@ -28,7 +28,7 @@ from kschedx.render.page.model import (
     page_of,
 )
 from kschedx.render.scores import node_headline
-from kschedx.render.screen import chosen_nodes, explanation_view, why_lines
+from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.nodes import NodeTable
@@ -56,7 +56,10 @@ def explanation_page(explanation: Explanation, *, nodes: Sequence[str] = (), eve
         view = replace(view, headline=headline, tone=tone, details=(view.headline, *view.details))
     if nodes:
         ranking = rank_nodes(cycle)
-        verdicts = [node_headline(explanation.diagnosis, ranking, name) for name in chosen_nodes(cycle, nodes)]
+        verdicts = [
+            node_headline(explanation.diagnosis, ranking, name)
+            for name in map(cycle.all_nodes.cluster.known_name, nodes)
+        ]
         details = (*(headline for headline, _ in verdicts[1:]), view.headline, *view.details)
         view = replace(view, headline=verdicts[0][0], tone=verdicts[0][1], details=details)
     lines = why_lines(explanation, width=SCREEN_WIDTH, nodes=nodes)
