@@ -168,8 +168,7 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
             f"{f' ({hint})' if hint else ''}: kube-scheduler waits until the claim is bound",
         )
     storage_class = storage.classes.get(claim.storage_class)
-    is_waiting = storage_class is not None and storage_class.waits_for_first_consumer  # else it is the cause
-    if not bound and is_waiting and storage_class is not None and storage_class.refuses_modes(claim):
+    if not bound and storage.waits(claim) and storage_class is not None and storage_class.refuses_modes(claim):
         yield note(
             "access-mode-refused",
             f"claim {key} requests ReadWriteMany, which {storage_class.provisioner} does not provide for file systems: "
@@ -193,8 +192,7 @@ def claim_expansions(claim: PersistentVolumeClaim) -> Iterator[tuple[str, str]]:
 
 def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
     """kube-scheduler lists volumes in random order, so the choice among equal ones is random."""
-    storage_class = snapshot.storage.classes.get(claim.storage_class)
-    if claim.spec.volume_name or storage_class is None or not storage_class.waits_for_first_consumer:
+    if claim.spec.volume_name or not snapshot.storage.waits(claim):
         return
     from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 

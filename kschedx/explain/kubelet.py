@@ -217,10 +217,8 @@ def claim_without_node(snapshot: Snapshot, pod: Pod) -> str:
     """Return the first claim of a pod that waits for kube-scheduler to select a node, or an empty string."""
     storage = snapshot.storage
     for claim in storage.claims_of(pod):
-        if not claim.spec.volume_name and claim.selected_node is None:
-            storage_class = storage.classes.get(claim.storage_class)
-            if storage_class is not None and storage_class.waits_for_first_consumer:
-                return claim.key
+        if not claim.spec.volume_name and claim.selected_node is None and storage.waits(claim):
+            return claim.key
     return ""
 
 

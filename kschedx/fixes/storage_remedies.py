@@ -501,8 +501,7 @@ def _with_its_data(key: str, step: s.ObjectStep, snapshot: Snapshot) -> Iterator
     if volume is None or volume.spec.claim_ref is None or not isinstance(claim, PersistentVolumeClaim):
         return
     claim = with_spec(claim, storage_class_name=volume.spec.storage_class_name)
-    storage_class = snapshot.storage.classes.get(claim.storage_class)
-    if storage_class is None or not storage_class.waits_for_first_consumer:
+    if not snapshot.storage.waits(claim):
         return  # the volume controller binds them before the pod is scheduled
     spec = replace(volume.spec, claim_ref=replace(volume.spec.claim_ref, uid=""))
     freed = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))

@@ -27,7 +27,7 @@ from kschedx.plugins.image_locality import MAX_CONTAINER_THRESHOLD, MIN_THRESHOL
 from kschedx.plugins.inter_pod_affinity.plugin import raw_scores
 from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
 from kschedx.plugins.resource_allocation import amounts, default_normalize, truncating_divide
-from kschedx.plugins.selector_spread import ZONE_WEIGHTING
+from kschedx.plugins.selector_spread import ZONE_WEIGHTING, share_left
 from kschedx.snapshot.columns import FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, preferred_weights
 from kschedx.snapshot.snapshot import Snapshot
@@ -360,17 +360,11 @@ class SelectorSpreadPriority(Priority):
         return _count(pod, nodes, self.selectors(pod))
 
     def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        most = int(scores.max(initial=0))
-        result: FloatArray = np.full(len(nodes), float(MAX_PRIORITY))
-        if most > 0:
-            result = float(MAX_PRIORITY) * ((most - scores) / float(most))
+        result = share_left(scores, int(scores.max(initial=0)), MAX_PRIORITY)
         zone, counts = _zone_sums(scores, nodes)
         in_zone = zone != _NO_ZONE
         if in_zone.any():
-            of_zone: FloatArray = np.full(len(nodes), float(MAX_PRIORITY))
-            busiest = int(counts.max())
-            if busiest > 0:
-                of_zone = float(MAX_PRIORITY) * ((busiest - counts[zone]) / float(busiest))
+            of_zone = share_left(counts[zone], int(counts.max()), MAX_PRIORITY)
             weighted = (result * (1.0 - ZONE_WEIGHTING)) + (ZONE_WEIGHTING * of_zone)
             result = np.where(in_zone, weighted, result)
         return result.astype(np.int64)

@@ -118,10 +118,8 @@ class CheckVolumeBinding(Predicate):
     def _waits(self, claim: PersistentVolumeClaim) -> bool:
         """Return whether the claim is bound after a node is chosen. A claim with a volume's name or a selected node is
         not."""
-        if claim.spec.volume_name or claim.selected_node is not None:
-            return False
-        storage_class = self.context.snapshot.storage.classes.get(claim.storage_class)
-        return storage_class is not None and storage_class.waits_for_first_consumer
+        is_free = not claim.spec.volume_name and claim.selected_node is None
+        return is_free and self.context.snapshot.storage.waits(claim)
 
     def _missing_volume(self, binding: Binding) -> str:
         volumes = self.context.snapshot.storage.volumes
@@ -402,8 +400,7 @@ class NoVolumeZoneConflict(Predicate):
         return not_found_text("persistentvolume", claim.spec.volume_name) if volume is None else (claim, volume)
 
     def may_wait(self, claim: PersistentVolumeClaim) -> bool:
-        storage_class = self.context.snapshot.storage.classes.get(claim.storage_class)
-        return storage_class is not None and storage_class.waits_for_first_consumer
+        return self.context.snapshot.storage.waits(claim)
 
     def zones(self, label: str) -> frozenset[str]:
         """Return the zones in a volume's label; empty if it is invalid, and then it does not count."""

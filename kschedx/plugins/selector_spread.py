@@ -49,20 +49,21 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
         """(node,) 100 without matching pods on the node and in its zone, less with more of them."""
         if pod.spec.topology_spread_constraints:
             return scores
-        own = _share_left(scores, int(scores.max(initial=0)))
+        own = share_left(scores, int(scores.max(initial=0)), MAX_NODE_SCORE)
         zones = Column.of(_zone(nodes.node(row)) for row in nodes.each())
         per_zone = np.bincount(zones.codes, weights=scores, minlength=len(zones.values)).astype(np.int64)
         zoned = zones.where(bool)
         most = max((int(count) for zone, count in zip(zones.values, per_zone, strict=True) if zone), default=0)
-        of_zone = _share_left(per_zone[zones.codes], most)
+        of_zone = share_left(per_zone[zones.codes], most, MAX_NODE_SCORE)
         both = (own * (1.0 - ZONE_WEIGHTING)) + (ZONE_WEIGHTING * of_zone)
         return np.where(zoned, both, own).astype(np.int64)
 
 
-def _share_left(counts: IntArray, most: int) -> FloatArray:
+def share_left(counts: IntArray, most: int, highest: int) -> FloatArray:
+    """Return the highest score for a count of 0, and 0 for the largest."""
     if most == 0:
-        return np.full(len(counts), float(MAX_NODE_SCORE))
-    share: FloatArray = float(MAX_NODE_SCORE) * ((most - counts).astype(np.float64) / float(most))
+        return np.full(len(counts), float(highest))
+    share: FloatArray = float(highest) * ((most - counts).astype(np.float64) / float(most))
     return share
 
 

@@ -235,14 +235,14 @@ def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[Manifest]) -> Sna
     }
     for claim in (*snapshot.storage.claims.values(),) if any(written.values()) else ():
         storage = snapshot.storage
-        storage_class = storage.classes.get(claim.storage_class)
         if claim.spec.volume_name or claim.metadata.deletion_timestamp:
             continue
         volume = volume_to_bind(claim, storage)
         reference = None if volume is None else volume.spec.claim_ref
         is_named = reference is not None and volume is not None and volume.name in written["PersistentVolume"]
-        waits = storage_class is not None and storage_class.waits_for_first_consumer
-        if volume is not None and (is_named or (claim.name in written["PersistentVolumeClaim"] and not waits)):
+        if volume is not None and (
+            is_named or (claim.name in written["PersistentVolumeClaim"] and not storage.waits(claim))
+        ):
             claims = {**storage.claims, claim.key: bound_claim(claim, volume.name)}
             volumes = {**storage.volumes, volume.name: bound_volume(volume, claim)}
             snapshot = snapshot.with_storage(replace(storage, claims=claims, volumes=volumes))

@@ -72,6 +72,11 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
         """Yield the claims of a pod's volumes that exist."""
         yield from filter(None, map(self.claims.get, own_claims(pod)))
 
+    def waits(self, claim: PersistentVolumeClaim) -> bool:
+        """Return whether the claim's class binds it only after a node is chosen."""
+        storage_class = self.classes.get(claim.storage_class)
+        return storage_class is not None and storage_class.waits_for_first_consumer
+
     @cached_property
     def derived(self) -> Derived:
         """Values that others compute from this storage and keep with it."""

@@ -120,22 +120,28 @@ def attachable_volumes(
         name = claim_name(pod.name, volume)
         if name is None:
             attachable = _inline(volume, migrated)
-        elif not name:
-            raise VolumeError("PersistentVolumeClaim had no name")
         else:
-            claim = storage.claim(pod.namespace, name)
-            if claim is None:
-                if is_new:
-                    key = f"{pod.namespace}/{name}"
-                    text = f"looking up PVC {key}: {not_found_text('persistentvolumeclaim', name)}"
-                    raise VolumeError(text, key, volume.name, volume.ephemeral is not None)
-                continue
-            wrong = ownership_error(claim, pod) if volume.persistent_volume_claim is None else None
-            if wrong:
-                raise VolumeError(wrong)
-            attachable = _claimed_volume(claim, storage, migrated)
+            claim = claim_of(pod, volume, name, storage, is_new=is_new)
+            attachable = None if claim is None else _claimed_volume(claim, storage, migrated)
         if attachable is not None:
             yield attachable
+
+
+def claim_of(
+    pod: ObjectMeta, volume: Volume, name: str, storage: Storage, *, is_new: bool
+) -> PersistentVolumeClaim | None:
+    """Return the claim of a pod's volume; None for a missing claim of a running pod. Raises `VolumeError`."""
+    if not name:
+        raise VolumeError("PersistentVolumeClaim had no name")
+    key, ephemeral = f"{pod.namespace}/{name}", volume.persistent_volume_claim is None
+    claim = storage.claim(pod.namespace, name)
+    if claim is None and is_new:
+        text = f"looking up PVC {key}: {not_found_text('persistentvolumeclaim', name)}"
+        raise VolumeError(text, key, volume.name, ephemeral)
+    wrong = ownership_error(claim, pod) if claim is not None and ephemeral else None
+    if wrong:
+        raise VolumeError(wrong)
+    return claim
 
 
 def _inline(volume: Volume, migrated: frozenset[str]) -> Attachable | None:

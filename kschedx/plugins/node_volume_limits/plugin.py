@@ -25,8 +25,6 @@ from kschedx.kube.storage import (
     PersistentVolumeClaim,
     claim_name,
     csi_limit_key,
-    not_found_text,
-    ownership_error,
 )
 from kschedx.kube.types import InTreeVolumeSources, Node, ObjectMeta, Pod, Volume
 from kschedx.patterns import lazy_pattern
@@ -37,6 +35,7 @@ from kschedx.plugins.node_volume_limits.attachments import (
     VolumesOnNodes,
     allocatable_limit,
     attachable_volumes,
+    claim_of,
     is_counted,
     limits_any_volume,
 )
@@ -399,25 +398,11 @@ class _InTreeLimits(PreFilterPlugin, FilterPlugin):
             name = claim_name(pod.name, volume)
             if name is None:
                 continue
-            claim = self._claim(pod, volume, name, is_new)
+            claim = claim_of(pod, volume, name, self.handle.snapshot.storage, is_new=is_new)
             disk = self._claim_volume(claim) if claim is not None else None
             if claim is not None and disk is not None:
                 disks[disk] = claim.key
         return disks
-
-    def _claim(self, pod: ObjectMeta, volume: Volume, name: str, is_new: bool) -> PersistentVolumeClaim | None:
-        """Find the claim; None for a missing claim of a running pod."""
-        if not name:
-            raise VolumeError("PersistentVolumeClaim had no name")
-        key, ephemeral = f"{pod.namespace}/{name}", volume.persistent_volume_claim is None
-        claim = self.handle.snapshot.storage.claim(pod.namespace, name)
-        if claim is None and is_new:
-            text = f"looking up PVC {key}: {not_found_text('persistentvolumeclaim', name)}"
-            raise VolumeError(text, key, volume.name, ephemeral)
-        wrong = ownership_error(claim, pod) if claim is not None and ephemeral else None
-        if wrong:
-            raise VolumeError(wrong)
-        return claim
 
     def _claim_volume(self, claim: PersistentVolumeClaim) -> str | None:
         """Return the claim's volume. A volume that does not exist counts if its class would provision it with the

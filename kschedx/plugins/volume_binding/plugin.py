@@ -119,16 +119,10 @@ def _pod_claims(pod: Pod, storage: Storage) -> PodClaims | Status | None:
     if not claims:
         return None
     unbound = [claim for claim in claims if not claim.is_fully_bound]
-    immediate = [claim for claim in unbound if not _waits(claim, storage)]
+    immediate = [claim for claim in unbound if claim.spec.volume_name or not storage.waits(claim)]
     if immediate:
         return unresolvable(REASON_UNBOUND_IMMEDIATE, *(claim_unbound(claim, storage) for claim in immediate))
     return PodClaims(bound=tuple(claim for claim in claims if claim.is_fully_bound), delayed=tuple(unbound))
-
-
-def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool:
-    """Return whether the claim is bound after a node is chosen. A claim that names its volume is not."""
-    storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
-    return storage_class is not None and storage_class.waits_for_first_consumer and not claim.spec.volume_name
 
 
 def _wrong(pod: Pod, volume: Volume, name: str, claim: PersistentVolumeClaim | None) -> tuple[str, Finding] | None:
