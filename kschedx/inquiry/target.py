@@ -383,9 +383,10 @@ def _scaled_by(snapshot: Snapshot, meant: _Reference) -> PodInQuestion | None:
 
 def _custom_resource_rows(snapshot: Snapshot, meant: _Reference) -> list[int]:
     """Return the rows of the pods that `jobset/NAME` or `lws/NAME` owns, directly or through a workload."""
-    pods = snapshot.pods
-    owned = pods.owners.where(lambda owners: meant.is_among((*owners, *_owners_of(snapshot, meant.namespace, owners))))
-    return np.flatnonzero(owned & pods.in_namespace(meant.namespace)).tolist()
+    rows = np.flatnonzero(snapshot.pods.in_namespace(meant.namespace))
+    owners = snapshot.pods.owners.take(rows)
+    owned = owners.where(lambda its: meant.is_among((*its, *_owners_of(snapshot, meant.namespace, its))))
+    return rows[owned].tolist()
 
 
 def _marked_rows(snapshot: Snapshot, meant: _Reference) -> list[int]:
@@ -395,9 +396,9 @@ def _marked_rows(snapshot: Snapshot, meant: _Reference) -> list[int]:
         for (group, kind), row in custom_resources.KINDS.items()
         if row.label and group.startswith(meant.group) and meant.word in _words_for(kind)
     }
-    pods = snapshot.pods
-    marked = pods.labels.where(lambda own: any(own.get(label) == meant.name for label in labels))
-    return np.flatnonzero(marked & pods.in_namespace(meant.namespace)).tolist()
+    rows = np.flatnonzero(snapshot.pods.in_namespace(meant.namespace))
+    marked = snapshot.pods.labels.take(rows).where(lambda own: any(own.get(label) == meant.name for label in labels))
+    return rows[marked].tolist()
 
 
 def _of_group(snapshot: Snapshot, meant: _Reference) -> Sequence[PodInQuestion]:
