@@ -386,7 +386,8 @@ def _custom_resource_rows(snapshot: Snapshot, meant: _Reference) -> list[int]:
     rows = np.flatnonzero(snapshot.pods.in_namespace(meant.namespace))
     owners = snapshot.pods.owners.take(rows)
     owned = owners.where(lambda its: meant.is_among((*its, *_owners_of(snapshot, meant.namespace, its))))
-    return rows[owned].tolist()
+    result: list[int] = rows[owned].tolist()
+    return result
 
 
 def _marked_rows(snapshot: Snapshot, meant: _Reference) -> list[int]:
@@ -398,7 +399,8 @@ def _marked_rows(snapshot: Snapshot, meant: _Reference) -> list[int]:
     }
     rows = np.flatnonzero(snapshot.pods.in_namespace(meant.namespace))
     marked = snapshot.pods.labels.take(rows).where(lambda own: any(own.get(label) == meant.name for label in labels))
-    return rows[marked].tolist()
+    result: list[int] = rows[marked].tolist()
+    return result
 
 
 def _of_group(snapshot: Snapshot, meant: _Reference) -> Sequence[PodInQuestion]:
