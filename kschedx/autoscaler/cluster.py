@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.autoscaler.estimate import renamed
 from kschedx.autoscaler.flags import Flags, deployment_flags
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.node_groups import Membership, group_title, membership
@@ -26,7 +27,7 @@ from kschedx.framework.status import Status
 from kschedx.growth import READY, NodeGrowth, with_new_nodes
 from kschedx.kube.autoscalers import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
 from kschedx.kube.documents import Document, part_of
-from kschedx.kube.names import HOSTNAME, added_node_name
+from kschedx.kube.names import added_node_name
 from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Pod
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
@@ -332,11 +333,8 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
             template = templates[resize.group]
             for number in range(resize.before + 1, resize.after + 1):
                 name = added_node_name(resize.group, number)
-                metadata = replace(
-                    template.node.metadata, name=name, labels={**template.node.metadata.labels, HOSTNAME: name}
-                )
                 status = replace(template.node.status, conditions=READY)
-                nodes.append((replace(template.node, metadata=metadata, status=status), template.pods))
+                nodes.append((replace(renamed(template.node, name), status=status), template.pods))
                 devices = devices.with_slices(slices_on(name, template.slices))
                 groups[name] = resize.group
         sizes = {resize.group: resize.after for resize in choice.resizes}

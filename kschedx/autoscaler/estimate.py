@@ -517,9 +517,12 @@ class _PackingClass(Struct, frozen=True, kw_only=True):
 
 def rename_template(template: AddedNode, name: str) -> AddedNode:
     """Copy a template with another name."""
-    node = template.node
+    return replace(template, node=renamed(template.node, name))
+
+
+def renamed(node: Node, name: str) -> Node:
     labels = {**node.metadata.labels, HOSTNAME: name}
-    return replace(template, node=replace(node, metadata=replace(node.metadata, name=name, labels=labels)))
+    return replace(node, metadata=replace(node.metadata, name=name, labels=labels))
 
 
 def sort_classes(

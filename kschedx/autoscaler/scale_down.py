@@ -56,7 +56,7 @@ from kschedx.kube.types import (
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.columns import ClusterRow
-from kschedx.snapshot.devices import Devices
+from kschedx.snapshot.devices import Devices, newest_slices
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -323,8 +323,7 @@ def _device_utilization(
     pools = group_pairs(((each.spec.driver, each.spec.pool.name), each) for each in slices)
     most: UtilizationResult | None = None
     for (driver, name), published in pools.items():
-        newest = max(resource_slice.spec.pool.generation for resource_slice in published)
-        current = [resource_slice for resource_slice in published if resource_slice.spec.pool.generation == newest]
+        current = newest_slices(published)
         if len(current) != current[0].spec.pool.resource_slice_count:
             return None
         use = _pool_utilization(f"{driver}/{name}", current, taken[driver, name], threshold)

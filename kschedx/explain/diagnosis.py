@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -13,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
+from kschedx.errors import closest
 from kschedx.explain.hardware import HardwareHint, hardware_hint
 from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
 from kschedx.findings import Finding, InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
@@ -87,11 +87,7 @@ def _has_similar_end(key: str, other: str) -> bool:
 
 def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
     """Return the known text nearest to one of the required values, or an empty string."""
-    for text in wanted[:LOOKED_AT]:
-        close = difflib.get_close_matches(text, known[:LOOKED_AT], n=1, cutoff=0.6)
-        if close:
-            return close[0]
-    return ""
+    return next(filter(None, (closest(text, known[:LOOKED_AT]) for text in wanted[:LOOKED_AT])), "")
 
 
 class Holder(Document, frozen=True, kw_only=True, omit_defaults=True):

@@ -699,15 +699,9 @@ def incomplete_pool(snapshot: Snapshot, pool: str) -> RootCause:
     """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation: kube-scheduler
     uses none of its devices until then."""
     driver, _, name = pool.partition("/")
-    pools = [
-        resource_slice.spec.pool
-        for resource_slice in snapshot.devices.slices
-        if resource_slice.spec.driver == driver and resource_slice.spec.pool.name == name
-    ]
-    newest = max((pool.generation for pool in pools), default=0)
-    of_newest = [pool for pool in pools if pool.generation == newest]
-    expected = max((pool.resource_slice_count for pool in of_newest), default=0)
-    counts = f": {len(of_newest):,} of {expected:,} exist" if len(of_newest) < expected else ""
+    slices = snapshot.devices.slices_of_pool(pool)
+    expected = max((each.spec.pool.resource_slice_count for each in slices), default=0)
+    counts = f": {len(slices):,} of {expected:,} exist" if len(slices) < expected else ""
     text = f"driver {driver} has not published all ResourceSlices of pool {name}{counts}"
     return RootCause(text=text)
 

@@ -172,10 +172,9 @@ def _template_of(claim: ResourceClaim, place: RemedyCandidate) -> str | None:
 def _claims_from_template(template: str, pod: Pod) -> Iterator[str]:
     """Yield the claims, `namespace/name`, that were created from a template for a pod."""
     namespace, _, name = template.partition("/")
-    entries = {claim.name for claim in pod.spec.resource_claims if claim.resource_claim_template_name == name}
-    for status in pod.status.resource_claim_statuses:
-        if status.name in entries and status.resource_claim_name and pod.metadata.namespace == namespace:
-            yield f"{namespace}/{status.resource_claim_name}"
+    for claim in pod.spec.resource_claims if pod.metadata.namespace == namespace else ():
+        if claim.resource_claim_template_name == name and claim.name in pod.device_claims:
+            yield pod.device_claims[claim.name]
 
 
 def _is_used_by_others(claim: ResourceClaim, place: RemedyCandidate) -> bool:
@@ -564,16 +563,9 @@ def _driver_traces(drivers: Iterable[str], node: Node, snapshot: Snapshot) -> tu
 
 def _complete_pools(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the pools whose driver has not published every ResourceSlice, with the devices that are known."""
-    known = place.snapshot.devices.slices
     for key in dict.fromkeys(pool for short in finding.shortages for pool in short.updating):
         driver, _, name = key.partition("/")
-        same = [
-            resource_slice
-            for resource_slice in known
-            if (resource_slice.spec.driver, resource_slice.spec.pool.name) == (driver, name)
-        ]
-        newest = max((resource_slice.spec.pool.generation for resource_slice in same), default=0)
-        kept = [resource_slice for resource_slice in same if resource_slice.spec.pool.generation == newest]
+        kept = place.snapshot.devices.slices_of_pool(key)
         whole = tuple(
             with_spec(resource_slice, pool=replace(resource_slice.spec.pool, resource_slice_count=len(kept)))
             for resource_slice in kept

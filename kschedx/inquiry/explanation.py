@@ -166,7 +166,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def victims(self) -> tuple[str, ...]:
-        return terminating_victims(self.cycle.snapshot, self.cycle.pod)
+        return self.cycle.snapshot.terminating_victims(self.cycle.pod)
 
     @property
     def nominated_text(self) -> str:
@@ -409,13 +409,3 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @property
     def state_document(self) -> dict[str, object]:
         return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
-
-
-def terminating_victims(snapshot: Snapshot, pod: Pod) -> tuple[str, ...]:
-    """Return the pods with a lower priority that are terminating on the pod's nominated node."""
-    node = snapshot.cluster.index.get(pod.status.nominated_node_name)
-    if node is None:
-        return ()
-    pods = snapshot.pods
-    rows = map(int, pods.on_node(node))
-    return tuple(pods.key(row) for row in rows if pods.terminating[row] and pods.priorities[row] < pod.priority)

@@ -36,7 +36,7 @@ from kschedx.holding.headlines import gang_cause, kueue_state_text, scheduler_re
 from kschedx.inquiry.ask import Inquiry, gather, gather_other
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.daemon_set import explain_daemon_set
-from kschedx.inquiry.explanation import Explanation, terminating_victims
+from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.held_workloads import idle_text
 from kschedx.inquiry.manifests import PodInQuestion, title
 from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_without_pods
@@ -438,7 +438,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 group_key=kinds.get(row),
             )
             state = pod_lifecycle(snapshot, pod) or scheduler_down(snapshot, pod) or lacking_group(snapshot, pod, setup)
-            if state or terminating_victims(snapshot, pod) or depends_on_unread(snapshot, pod):
+            if state or snapshot.terminating_victims(pod) or depends_on_unread(snapshot, pod):
                 return replace(alone, group_key=None)
             if outcome is None or not outcome.is_queued(pod.key):
                 return alone

@@ -14,7 +14,7 @@ from kschedx.findings import Finding, PluginMessage
 from kschedx.framework.interface import CycleState, StateKey
 from kschedx.framework.status import Code, Verdicts, worded_error
 from kschedx.kube.selectors import compile_selector, selector_from_set
-from kschedx.kube.types import Labels, Pod, PodAffinityTerm, PodSpec, Service
+from kschedx.kube.types import Labels, Pod, PodAffinityTerm, PodSpec
 from kschedx.legacy.interface import Predicate, PredicateContext, join_verdicts
 from kschedx.plugins.inter_pod_affinity.plugin import Accounts, FilterState
 from kschedx.plugins.inter_pod_affinity.terms import (
@@ -27,19 +27,6 @@ from kschedx.plugins.inter_pod_affinity.terms import (
 from kschedx.snapshot.columns import BoolArray, ClusterRows, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import Numbers, Tally
-from kschedx.snapshot.snapshot import Snapshot
-
-
-def services_of(pod: Pod, snapshot: Snapshot) -> tuple[Service, ...]:
-    """Return the services that select the pod, in load order; kube-scheduler uses the order of a map."""
-    return tuple(
-        service
-        for service in snapshot.services
-        if service.metadata.namespace == pod.metadata.namespace
-        and service.spec.selector is not None
-        and selector_from_set(service.spec.selector).matches(pod.metadata.labels)
-    )
-
 
 # MatchInterPodAffinity in 1.13 (pkg/scheduler/algorithm/predicates/predicates.go and metadata.go).
 
@@ -335,7 +322,7 @@ class CheckServiceAffinity(Predicate):
         """Rows of the pods with all labels of this one; None if no service selects it."""
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
-        if not services_of(pod, self.context.snapshot):
+        if not self.context.snapshot.services_of(pod):
             state[self._peers] = None
             return
         mine = selector_from_set(pod.metadata.labels)

@@ -19,7 +19,6 @@ from kschedx.kube.selectors import LabelSelector, Selector, compile_preferred_te
 from kschedx.kube.storage import BETA_REGION, BETA_ZONE
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import AVOID_PODS, AvoidPods, Pod, ReplicaSet, StatefulSet, Taint, Toleration
-from kschedx.legacy.affinity_predicates import services_of
 from kschedx.legacy.api_schema import incoming_limits, scored_request
 from kschedx.legacy.interface import MAX_PRIORITY, PredicateContext, Priority
 from kschedx.legacy.node_predicates import tolerates_by_key
@@ -351,7 +350,7 @@ class SelectorSpreadPriority(Priority):
     def selectors(self, pod: Pod) -> Sequence[Selector]:
         """Return the selectors of the pod's services and controllers."""
         snapshot = self.context.snapshot
-        services = [selector_from_set(service.spec.selector) for service in services_of(pod, snapshot)]
+        services = [selector_from_set(service.spec.selector) for service in snapshot.services_of(pod)]
         if not self.counts_controllers:
             return services
         return (*services, *_controller_selectors(pod, snapshot, stateful_sets=self.counts_stateful_sets))
@@ -487,7 +486,7 @@ class ServiceAntiAffinity(Priority):
         self._label = argument.label
 
     def first_service(self, pod: Pod) -> Sequence[Selector]:
-        services = services_of(pod, self.context.snapshot)
+        services = self.context.snapshot.services_of(pod)
         return tuple(selector_from_set(service.spec.selector) for service in services[:1])
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:

@@ -386,7 +386,7 @@ def _preempt(
     runner: _PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
 ) -> PostFilterResult:
     """Return the node on which preemption does the least harm. The event's message does not mention preemption."""
-    if _awaits_victims(runner, pod):
+    if runner.snapshot.terminating_victims(pod):
         return PostFilterResult(status=_NOT_ELIGIBLE)
     able = nodes.take(rows_where(outcome.codes == Code.UNSCHEDULABLE))
     candidates, statuses = _dry_run(runner, state, pod, able)
@@ -401,16 +401,6 @@ def _preempt(
         nominated_node=best[0].node if len(best) == 1 else None,
         dry_run=Verdicts.of_rows(every),
     )
-
-
-def _awaits_victims(runner: _PredicateRunner, pod: Pod) -> bool:
-    """Return whether a pod of lower priority on the nominated node is already terminating."""
-    node = runner.snapshot.cluster.index.get(pod.status.nominated_node_name)
-    if node is None:
-        return False
-    pods = runner.nodes.pods
-    rows = pods.on_node(node)
-    return bool((pods.terminating[rows] & (pods.priorities[rows] < pod.priority)).any())
 
 
 def _refuse_to_guess_victims(runner: _PredicateRunner, pod: Pod) -> None:

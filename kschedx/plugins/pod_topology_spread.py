@@ -60,14 +60,8 @@ def default_selector(pod: Pod, snapshot: Snapshot) -> Selector:
     """Combine the selectors of all Services that select the pod and of its ReplicationController, ReplicaSet, or
     StatefulSet. The result is empty if there are none (pkg/scheduler/framework/plugins/helper/spread.go)."""
     labels: dict[str, str] = {}
-    for service in snapshot.services:
-        selected = service.spec.selector
-        if (
-            selected is not None
-            and service.metadata.namespace == pod.metadata.namespace
-            and selector_from_set(selected).matches(pod.metadata.labels)
-        ):
-            labels |= selected
+    for service in snapshot.services_of(pod):
+        labels |= service.spec.selector or {}
     owner = pod.metadata.controller
     match (owner.api_version, owner.kind) if owner else None:
         case ("v1", "ReplicationController"):

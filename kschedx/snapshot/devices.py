@@ -64,6 +64,13 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         """Values that others compute from the claims and keep with them."""
         return {}
 
+    def slices_of_pool(self, key: str) -> list[ResourceSlice]:
+        """Return the slices of the newest generation of a pool, `driver/name`."""
+        driver, _, name = key.partition("/")
+        return newest_slices(
+            [each for each in self.slices if (each.spec.driver, each.spec.pool.name) == (driver, name)]
+        )
+
     @cached_property
     def class_of_resource(self) -> Mapping[str, str]:
         """Extended resource to the DeviceClass that provides it on nodes that do not offer it."""
@@ -163,6 +170,12 @@ def slices_on(name: str, slices: Iterable[ResourceSlice]) -> tuple[ResourceSlice
         )
         for each in slices
     )
+
+
+def newest_slices(slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
+    """Return the slices of a pool's newest generation."""
+    newest = max((each.spec.pool.generation for each in slices), default=0)
+    return [each for each in slices if each.spec.pool.generation == newest]
 
 
 ClaimChange = tuple[ResourceClaim | None, ResourceClaim | None]

@@ -26,6 +26,7 @@ from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import nanoseconds, newest
+from kschedx.kube.selectors import selector_from_set
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import (
     PersistentVolumeClaim,
@@ -540,6 +541,25 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         if self.pods.counts_finished or not self.pods.finished_unstored.any():
             return self
         return replace(self, pods=self.pods.with_finished(self.cluster.index), _tables={})
+
+    def terminating_victims(self, pod: Pod) -> tuple[str, ...]:
+        """Return the pods with a lower priority that are terminating on the pod's nominated node."""
+        node = self.cluster.index.get(pod.status.nominated_node_name)
+        if node is None:
+            return ()
+        pods = self.pods
+        rows = map(int, pods.on_node(node))
+        return tuple(pods.key(row) for row in rows if pods.terminating[row] and pods.priorities[row] < pod.priority)
+
+    def services_of(self, pod: Pod) -> tuple[Service, ...]:
+        """Return the services that select the pod, in load order; kube-scheduler uses the order of a map."""
+        return tuple(
+            service
+            for service in self.services
+            if service.metadata.namespace == pod.metadata.namespace
+            and service.spec.selector is not None
+            and selector_from_set(service.spec.selector).matches(pod.metadata.labels)
+        )
 
     # --- what-ifs
 

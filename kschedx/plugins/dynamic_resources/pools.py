@@ -42,7 +42,7 @@ from kschedx.kube.selectors import (
 from kschedx.kube.types import Node
 from kschedx.releases import Release
 from kschedx.snapshot.columns import Memo
-from kschedx.snapshot.devices import ClaimChange, Devices, MovingDevices
+from kschedx.snapshot.devices import ClaimChange, Devices, MovingDevices, newest_slices
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and device."""
@@ -172,7 +172,7 @@ class Slices:
     @cached_property
     def _incomplete_pools(self) -> list[_DevicePool]:
         """Unusable pools of a node that reaches only their counters."""
-        newest = {id_: _newest(slices) for id_, slices in self._counters.items()}
+        newest = {id_: newest_slices(slices) for id_, slices in self._counters.items()}
         pools = (self._pool(id_, slices) for id_, slices in newest.items())
         return [pool for pool in pools if pool is not None and not pool.is_usable]
 
@@ -182,7 +182,7 @@ class Slices:
         for published in self._of_node.get(node.name, []) + self._shared:
             if self._is_reached(published, node):
                 slices_by_pool.setdefault((published.spec.driver, published.spec.pool.name), []).append(published)
-        return {id_: _newest([*slices, *self._counters.get(id_, ())]) for id_, slices in slices_by_pool.items()}
+        return {id_: newest_slices([*slices, *self._counters.get(id_, ())]) for id_, slices in slices_by_pool.items()}
 
     def _is_reached(self, published: ResourceSlice, node: Node) -> bool:
         spec = published.spec
@@ -240,11 +240,6 @@ class Slices:
             for device in published.spec.devices
         )
         return pool
-
-
-def _newest(slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
-    generation = max(published.spec.pool.generation for published in slices)
-    return [published for published in slices if published.spec.pool.generation == generation]
 
 
 def reaches(node: Node, name: str | None, selector: NodeSelector | None, *, all_nodes: bool) -> bool:
