@@ -245,7 +245,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         If listing nodes or pods is forbidden, what may be listed of the namespace `or_namespace` is read (empty for the
         default one). Raises `UndecidableError` if it is None, or if that has no pods.
         """
-        from kschedx.explain.missing_kinds import require_nodes_and_pods
+        from kschedx.explain.missing_kinds import require_nodes, require_nodes_and_pods
         from kschedx.loading import refuse_without_nodes
 
         _ = self.gates, self.configuration, self.changes, self.ask
@@ -265,6 +265,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
             if part is None or not len(part.snapshot.pods):
                 raise
             return part
+        if needs_nodes:
+            require_nodes(snapshot)
         if needs_nodes or not snapshot.source.is_dump:
             refuse_without_nodes(snapshot)
         connection.freeze_loaded_objects()

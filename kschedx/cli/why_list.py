@@ -16,6 +16,7 @@ from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import WhyArguments, inquiry_of, typed_change
 from kschedx.errors import InputError, nearest
 from kschedx.explain.causes import rows_in_queue_order
+from kschedx.explain.missing_kinds import UNKNOWN_PODS
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.ask import Clusters
 from kschedx.inquiry.explanation_list import ExplanationList, ListInquiry, unstarted_rows
@@ -120,7 +121,7 @@ def _report(answer: ExplanationList) -> Report:
 
 def _if_empty(wanted: WhyArguments, snapshot: Snapshot, namespace: str | None) -> str:
     if snapshot.lacks_all_pods:
-        return "the dump does not hold any pod, so whether one is pending is unknown"
+        return UNKNOWN_PODS
     title = "no pod is pending"
     if wanted.selector:
         title = "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"

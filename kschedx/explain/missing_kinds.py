@@ -43,6 +43,7 @@ from kschedx.wording import DOCUMENTATION, count, list_names, with_article
 # Kinds that a snapshot could not read: which answers depend on them, and how to make them readable. A kind that the API
 # server does not serve has no objects. A forbidden kind may have any.
 
+UNKNOWN_PODS = "the dump does not hold any pod, so whether one is pending is unknown"
 _MANY = 9  # forbidden kinds, too many for a command to name
 
 
@@ -53,11 +54,12 @@ def require_nodes_and_pods(snapshot: Snapshot, pod: Pod | None = None) -> None:
             refuse(snapshot, kind, KINDS[kind].leaves, pod)
 
 
-def require_nodes(snapshot: Snapshot, pod: Pod) -> None:
-    """Raise `NotReadError` for pods without nodes."""
+def require_nodes(snapshot: Snapshot, pod: Pod | None = None) -> None:
+    """Raise `NotReadError` for a dump without nodes."""
     require_nodes_and_pods(snapshot, pod)
     if not snapshot.cluster.nodes and snapshot.source.is_dump and not snapshot.source.is_complete("Node"):
-        _refuse_dump(["Node"] if snapshot.source.kinds.get("Pod") else ["Pod", "Node"], "where the pod fits", pod.key)
+        kinds = ["Node"] if snapshot.source.kinds.get("Pod") else ["Pod", "Node"]
+        _refuse_dump(kinds, "where pods fit" if pod is None else "where the pod fits", "" if pod is None else pod.key)
 
 
 def require_pods(snapshot: Snapshot) -> None:

@@ -470,10 +470,15 @@ class Simulation(Shown):
         return "" if self.changes or len(self.queue) else idle_text(self.after)
 
     @property
+    def lacks_pods(self) -> bool:
+        """Whether it is unknown which pods are pending: a dump holds none, and no change creates any."""
+        return self.before.lacks_all_pods and not len(self.queue) and not self.refused
+
+    @property
     def overall(self) -> Outcome:
         """The outcome over all pods and `states`."""
         outcomes = {state.overall for state in (*self._states_without_kueue, *self._answers_of_others.values())}
-        is_open = bool(self.undecided) or self._of_others[1]
+        is_open = bool(self.undecided) or self._of_others[1] or self.lacks_pods
         if is_open or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
             return Outcome.UNDECIDED
         is_done = self.is_done and not self.gated and outcomes <= {Outcome.SCHEDULED}

@@ -18,6 +18,7 @@ from kschedx.controllers.states import (
     Suspended,
     row_named,
 )
+from kschedx.explain.missing_kinds import UNKNOWN_PODS
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
@@ -411,6 +412,8 @@ def _queue_text(simulation: Simulation) -> str:
             return ""
         in_kueue = simulation.kueue is not None and simulation.kueue.pending
         waits = simulation.gated or simulation.of_other_schedulers or in_kueue
+        if simulation.lacks_pods:
+            return UNKNOWN_PODS
         return "no pod is scheduled" if waits else "no pod is pending"
     if not pending:
         return "1 pod is scheduled" if placed == 1 else f"{_every(placed)} pods are scheduled"

@@ -72,7 +72,21 @@ def test_events_alone_leave_their_pods_undecided(tmp_path: Path) -> None:
     of_snapshot = kschedx("why", "web-0", "-n", "shop", "-s", small)
     assert (of_snapshot.code, of_snapshot.out) == (3, result.out)
     assert message in " ".join(kschedx("why", "--all-pending", "-s", cluster).out.split())
-    assert kschedx("nodes", "-s", cluster).code == 2
+    assert kschedx("nodes", "-s", cluster).code == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [((), 3), (("--cordon", "a"), 3), (("-f", "new.json"), 0)], ids=["as it is", "cordon", "apply"]
+)
+def test_a_dump_without_pods_does_not_say_that_none_is_pending(
+    options: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    item = {**node("a"), "metadata": {"name": "a", "creationTimestamp": "2026-01-02T00:00:00Z"}}
+    new = {**pod("new"), "spec": {"containers": [{"name": "main", "image": "new:1"}]}}
+    write(tmp_path, new, name="new.json")
+    result = kschedx("simulate", *options, "-s", write(tmp_path, item), cwd=tmp_path)
+    unknown = "? the dump does not hold any pod, so whether one is pending is unknown"
+    assert (result.code, result.out.splitlines()[0] == unknown) == (code, code == 3)
 
 
 def test_an_event_that_contradicts_a_dump_of_one_namespace(tmp_path: Path) -> None:

@@ -1101,7 +1101,9 @@ def test_a_dump_without_nodes_has_the_condition_of_the_pod(tmp_path: Path) -> No
     result = kschedx("why", "pod/y", "-s", "pods.json", cwd=tmp_path, columns=200)
     assert result.out.startswith("‖ default/y is scheduled to n1 and cannot pull the image of container app")
     assert (result.code, "not in the cluster" in result.out) == (0, False)
-    assert "without nodes" in kschedx("fit", "pod/x", "-s", "pods.json", cwd=tmp_path).err
+    for command in (("fit", "pod/x"), ("simulate",), ("drain", "n1"), ("nodes",)):
+        result = kschedx(*command, "-s", "pods.json", cwd=tmp_path)
+        assert (result.code, "the dump holds no nodes" in result.err) == (3, True)
     result = kschedx("why", "--all-pending", "-s", "pods.json", cwd=tmp_path, columns=200)
     assert (result.code, f"the dump holds no nodes; the event: {message}" in result.out) == (3, True)
 
