@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.node_groups import NodeGroup
+from kschedx.explain.node_groups import NodeGroup, selects_nodes
 from kschedx.explain.root_causes import root_causes
 from kschedx.findings import Finding, InsufficientResource, UntoleratedTaint
 from kschedx.framework.cycle import Outcome
@@ -127,9 +127,12 @@ def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], 
 
 def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     """Return a finding for each way in which the pod is rejected: before Filter, or by groups of nodes, the largest
-    first, those of the control plane last."""
+    first, those that it does not select and those of the control plane last."""
     stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
-    commonest = sorted(diagnosis.groups, key=lambda group: (_is_of_role(group), -group.count))
+    selects = selects_nodes(diagnosis.groups)
+    commonest = sorted(
+        diagnosis.groups, key=lambda group: (_is_of_role(group), selects and group.is_left_out, -group.count)
+    )
     return stops or tuple(finding for group in commonest for finding in group.exemplar.findings)
 
 

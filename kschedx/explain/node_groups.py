@@ -118,6 +118,21 @@ class NodeGroup(Struct, frozen=True, kw_only=True):
     def count(self) -> int:
         return len(self.rows)
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether the pod does not select these nodes."""
+        return any(isinstance(finding, NodeAffinityMismatch) for finding in self.exemplar.findings)
+
+
+def selects_nodes(groups: Sequence[NodeGroup]) -> bool:
+    """Return whether the pod selects rejected nodes that are neither cordoned nor of the control plane: it is meant for
+    them, not for those that it does not select."""
+    return any(not (group.is_left_out or any(map(_keeps_all_pods, group.exemplar.findings))) for group in groups)
+
+
+def _keeps_all_pods(finding: Finding) -> bool:
+    return isinstance(finding, NodeUnschedulable) or (isinstance(finding, UntoleratedTaint) and finding.is_of_role)
+
 
 def node_groups(cycle: Cycle) -> tuple[NodeGroup, ...]:
     """Return `groups_of` a cycle; empty if no node was evaluated."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from kschedx import findings
 from kschedx.explain.diagnosis import Diagnosis, FaultyNodes, OfferedNowhere
-from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
+from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon, selects_nodes
 from kschedx.explain.root_causes import root_causes
 from kschedx.findings.constraints import TermMatch
 from kschedx.grouping import group_pairs
@@ -109,17 +110,19 @@ def _group_phrases(diagnosis: Diagnosis) -> Iterator[str]:
 
 def _groups_by_cause(node_groups: Sequence[NodeGroup]) -> list[list[NodeGroup]]:
     """Return groups by cause, most common first. Nodes of the control plane and cordoned nodes come last, because they
-    explain least: pods are not meant for them."""
+    explain least: pods are not meant for them. The same holds for nodes that the pod does not select, if it selects
+    others."""
     groups = group_pairs((_key(finding), group) for group in node_groups if (finding := _main(group)) is not None)
-    return sorted(groups.values(), key=_rank)
+    return sorted(groups.values(), key=partial(_rank, selects=selects_nodes(node_groups)))
 
 
-def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, bool, bool, int]:
+def _rank(groups: Sequence[NodeGroup], *, selects: bool) -> tuple[bool, bool, bool, bool, int]:
     finding = _main(groups[0])
     number = sum(group.count for group in groups)
     is_of_role = isinstance(finding, findings.UntoleratedTaint) and finding.is_of_role
     is_going = isinstance(finding, findings.NodeUnschedulable) or is_of_leaving_node(finding)
-    return is_going, is_of_role, not _offered_nowhere(finding), -number
+    is_left_out = selects and all(group.is_left_out for group in groups)
+    return is_going, is_of_role, is_left_out, not _offered_nowhere(finding), -number
 
 
 def _offered_nowhere(finding: findings.Finding | None) -> bool:

@@ -12,6 +12,7 @@ from kschedx.explain.node_groups import account, node_groups
 from kschedx.explain.ranking import deciding_rule, rank_nodes
 from kschedx.framework.cycle import Cycle
 from kschedx.snapshot.columns import TableRow
+from kschedx.words.causes import because
 from tests.builders import Manifest, evaluate, node, pod
 
 SMALL = {"cpu": "4", "memory": "8Gi", "pods": "10"}
@@ -259,3 +260,17 @@ def test_no_rule_decides_where_there_is_a_single_candidate() -> None:
     assert result is not None
     assert len(result.candidates) == 1
     assert deciding_rule(result.candidates, result.best, cycle.snapshot.pods) == ""
+
+
+@pytest.mark.parametrize(
+    ("taints", "first"),
+    [
+        ([], "1 node lacks 1 CPU"),
+        (["node-role.kubernetes.io/control-plane:NoSchedule"], "2 nodes do not match pool=db"),
+    ],
+)
+def test_the_nodes_that_a_pod_selects_are_a_cause_before_those_that_it_does_not(taints: list[str], first: str) -> None:
+    others = [node(name, labels={"pool": "web"}) for name in "ab"]
+    selected = node("c", labels={"pool": "db"}, taints=taints, allocatable={"cpu": "1", "pods": "9"})
+    cycle = cycle_of(*others, selected, asking("2", nodeSelector={"pool": "db"}))
+    assert because(Diagnosis(cycle))[0] == first
