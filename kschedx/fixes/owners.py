@@ -266,16 +266,19 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> _Delivery | None:
 
 
 def _pending(pod: Pod, snapshot: Snapshot) -> list[str]:
+    """Return the pending pods of the same controller: of pods that an API server has stored, only those."""
     pods, controller = snapshot.pods, pod.metadata.controller
     if controller is None:
         return []
-    return [
-        pods.key(row)
+    rows = [
+        row
         for row in pods.pending
         if pods.namespaces[row] == pod.metadata.namespace
         and not pods.deletion_timestamps[row]
         and any(it.controller and (it.kind, it.name) == (controller.kind, controller.name) for it in pods.owners[row])
     ]
+    stored = [row for row in rows if pods.creation_timestamps[row]]
+    return list(map(pods.key, stored or rows))
 
 
 def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], lead: str) -> Iterator[Json]:

@@ -121,20 +121,27 @@ def test_a_template_of_an_owner_is_changed_in_the_owner() -> None:
         assert lowered("StatefulSet", {}, metadata={**METADATA, **more}).costs == costs
 
 
-def test_all_pending_pods_of_a_replica_set_are_deleted() -> None:
+@pytest.mark.parametrize("stored", [("x-0", "x-1"), ("x-1",)], ids=["all of them", "those that exist"])
+def test_all_pending_pods_of_a_replica_set_are_deleted(stored: tuple[str, ...]) -> None:
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": ASKS}}
     spec = {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}, "template": template}
     owner: Manifest = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": METADATA, "spec": spec}
     reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "u", "controller": True}
+    stamps = {name: {"creationTimestamp": "2026-06-01T08:00:00Z"} for name in stored}
     mine = [
-        pod(name, labels={"app": "x"}, containers=ASKS, metadata={"ownerReferences": [reference]})
+        pod(
+            name,
+            labels={"app": "x"},
+            containers=ASKS,
+            metadata={"ownerReferences": [reference], **stamps.get(name, {})},
+        )
         for name in ("x-0", "x-1")
     ]
     objects = [node("n", allocatable={**ROOM, "cpu": "3"}, taints=["team=a:NoSchedule"]), owner, *mine]
     [fix, *_] = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/x-1").fixes
-    assert fix.title.startswith("tolerate team=a:NoSchedule, then delete pods x-0 and x-1 (ReplicaSet x")
-    lines = kubectl_commands(fix.apply).splitlines()
-    assert lines[1:] == ["kubectl delete pod x-0 -n default", "kubectl delete pod x-1 -n default"]
+    pods = f"pod{'s' if len(stored) > 1 else ''} {' and '.join(stored)}"
+    assert fix.title.startswith(f"tolerate team=a:NoSchedule, then delete {pods} (ReplicaSet x")
+    assert kubectl_commands(fix.apply).splitlines()[1:] == [f"kubectl delete pod {name} -n default" for name in stored]
 
 
 def test_a_cron_job_is_changed_for_its_next_jobs_and_its_job_is_recreated() -> None:
