@@ -44,9 +44,15 @@ _FEW = 4
 
 
 def unknown_fields(manifest: Mapping[str, object]) -> list[InputError]:
-    """Return the errors of a manifest's fields, in their order; none for an unknown kind."""
-    root = _api().kinds.get(f"{manifest.get('apiVersion')} {manifest.get('kind')}")
-    return [] if root is None or is_stored(manifest) else list(_faults(manifest, f"#{root}", (), root))
+    """Return the errors of a manifest's fields, in their order; for an unknown kind those of its metadata."""
+    api = _api()
+    root = api.kinds.get(f"{manifest.get('apiVersion')} {manifest.get('kind')}")
+    if is_stored(manifest):
+        return []
+    if root is not None:
+        return list(_faults(manifest, f"#{root}", (), root))
+    root = api.kinds["v1 Pod"]
+    return list(_faults(manifest.get("metadata"), api.types[root]["metadata"], ("metadata",), root))
 
 
 def _faults(value: object, kind: Any, steps: _Steps, root: str) -> Iterator[InputError]:

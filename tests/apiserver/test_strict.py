@@ -93,6 +93,19 @@ def test_stored_objects_and_custom_resources_are_not_checked() -> None:
     assert strict.unknown_fields({**invalid, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}) == []
 
 
+@pytest.mark.parametrize(
+    ("metadata", "fields"),
+    [
+        ({"name": True, "labels": {"a": 1}}, ["metadata.labels.a", "metadata.name"]),
+        ({"name": "w", "uid": "u"}, []),
+        (None, []),
+    ],
+)
+def test_an_unknown_kind_has_the_metadata_of_all_kinds(metadata: object, fields: list[str]) -> None:
+    errors = strict.unknown_fields({"apiVersion": "acme.io/v1", "kind": "WebApp", "metadata": metadata, "x": 1})
+    assert [error.place.field for error in errors] == fields
+
+
 def test_every_referenced_type_exists() -> None:
     file = json.loads(strict.FIELDS.read_text(encoding="utf-8"))
     references = {word for word in json.dumps(file["types"]).split('"') if word.startswith("#")}
