@@ -166,11 +166,7 @@ class _Fates:
         volumes = _local_volumes(spec, self._pods.annotations[row].get(SAFE_TO_EVICT_LOCAL_VOLUMES, ""))
         if volumes and self._flags.skips_local_storage:
             yield replace(self._blocked(row, RemovalBlocker.LOCAL_STORAGE_REQUESTED), volumes=volumes)
-        spent = tuple(
-            f"{budget.metadata.namespace}/{budget.metadata.name}"
-            for budget in budgets
-            if (budget.status.disruptions_allowed or 0) < 1
-        )
+        spent = tuple(budget.key for budget in budgets if (budget.status.disruptions_allowed or 0) < 1)
         if spent:
             yield replace(self._blocked(row, RemovalBlocker.NOT_ENOUGH_PDB), budgets=spent)
 

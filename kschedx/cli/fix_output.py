@@ -132,7 +132,7 @@ def _manifest_finder(pod: PodInQuestion) -> Find:
 
 def _has_as_written(before: Snapshot, change: Change, written: Mapping[str, object]) -> bool:
     target = change.target
-    key = f"{target.namespace}/{target.name}"
+    key = target.key
     match target.kind:
         case "Pod":
             return key in before.pods.rows

@@ -72,9 +72,7 @@ class MovingBudget:
 
     def __init__(self, budget: PodDisruptionBudget, selector: Selector, base: Snapshot) -> None:
         """`base` is the cluster from which the status was computed."""
-        metadata = budget.metadata
-        self.name = f"{metadata.namespace}/{metadata.name}"
-        self.namespace = metadata.namespace
+        self.name, self.namespace = budget.key, budget.metadata.namespace
         self._selector = selector
         self._budget = budget
         self._base = base

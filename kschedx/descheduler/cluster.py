@@ -173,7 +173,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
         nodes, pods = snapshot.objects.get(NodeMetrics, ()), snapshot.objects.get(PodMetrics, ())
         return cls(
             nodes={node.metadata.name: node for node in nodes if isinstance(node, NodeMetrics)},
-            pods={f"{pod.metadata.namespace}/{pod.metadata.name}": pod for pod in pods if isinstance(pod, PodMetrics)},
+            pods={pod.key: pod for pod in pods if isinstance(pod, PodMetrics)},
         )
 
 

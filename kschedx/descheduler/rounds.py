@@ -99,7 +99,7 @@ class ClusterInMotion:
         }
         budgets = []
         for budget in written:
-            standing = now.get(f"{budget.metadata.namespace}/{budget.metadata.name}")
+            standing = now.get(budget.key)
             if standing is not None:
                 status = replace(
                     budget.status,

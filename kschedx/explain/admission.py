@@ -340,7 +340,7 @@ def with_allowed(
     ledger = QuotaLedger(replace(applied, workloads=before.workloads, storage=without), release)
     refusals = tuple(map(ledger.take, new))
     gone = {
-        f"{item.metadata.namespace}/{item.metadata.name}"
+        item.key
         for item, refusal in zip(new, refusals, strict=True)
         if refusal is not None and isinstance(item, PersistentVolumeClaim)
     }

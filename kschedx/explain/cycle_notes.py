@@ -153,7 +153,7 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
             text = f'claim {key} names volume "{bound}", which does not exist: pods that use it stay pending'
             yield note("claim-volume-missing", text)
         elif claim.is_fully_bound and volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
-            other = f"{volume.spec.claim_ref.namespace}/{volume.spec.claim_ref.name}"
+            other = volume.spec.claim_ref.key
             whose = f"claim {other}" if other != key else "an earlier claim of that name (with another uid)"
             yield note(
                 "volume-bound-elsewhere",
@@ -271,7 +271,7 @@ def released_volume(claim: str, snapshot: Snapshot) -> PersistentVolume | None:
     there = snapshot.storage.claims.get(claim)
     for volume in snapshot.storage.volumes.values():
         holder = volume.spec.claim_ref
-        if holder is None or volume.status.phase != "Released" or f"{holder.namespace}/{holder.name}" != claim:
+        if holder is None or volume.status.phase != "Released" or holder.key != claim:
             continue
         if there is None or (holder.uid and there.metadata.uid != holder.uid):
             return volume

@@ -142,7 +142,7 @@ class ClusterTrial:
         if of_others != self._pod and not is_patched:
             self._put(of_others, simulator)
         for change in sent:
-            if f"{change.target.namespace}/{change.target.name}" not in {*proposal.moved, *proposal.resized}:
+            if change.target.key not in {*proposal.moved, *proposal.resized}:
                 self._send(change, proposal.pod, simulator, by_hand)
         if not is_patched and simulator.row(self._pod.key) is None:
             self._put(proposal.pod, simulator)

@@ -170,7 +170,7 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
         holder = volume.spec.claim_ref
         if holder is None or named not in ("", volume.name):
             continue
-        key = f"{holder.namespace}/{holder.name}"
+        key = holder.key
         there = storage.claims.get(key)
         if there is not None and (not holder.uid or there.metadata.uid == holder.uid):
             continue
@@ -293,7 +293,7 @@ def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Itera
         holder = volume.spec.claim_ref
         if holder is None or holder.namespace != claim.metadata.namespace or holder.name in named:
             continue
-        other = storage.claims.get(f"{holder.namespace}/{holder.name}")
+        other = storage.claims.get(holder.key)
         if (
             other is None
             or not is_bound_to(volume, other)

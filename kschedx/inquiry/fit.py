@@ -144,9 +144,7 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
             fix
             for fix in fixes
             if all(
-                f"{change.target.namespace}/{change.target.name}" in known
-                for change in fix.changes
-                if change.delete and change.target.kind == "Pod"
+                change.target.key in known for change in fix.changes if change.delete and change.target.kind == "Pod"
             )
         )
 

@@ -194,7 +194,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             is_stored = before is None or before.storage.claim(target.namespace, target.name) is not None
             if template is None and is_stored:
                 continue
-            key = f"{target.namespace}/{target.name}"
+            key = target.key
             where = f"the manifest of claim {key}" if template is None else template.title
             title = f"{join_phrases(phrases)} in {where}{f', and recreate claim {key}' if is_stored else ''}"
             others = (step.title for step in self.steps if not isinstance(step, _OF_CLAIM))

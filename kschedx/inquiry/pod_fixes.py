@@ -375,7 +375,7 @@ class PodFixes:
     def _deletes_member(self, change: Change) -> bool:
         """Return whether a change deletes a pod of this pod's own gang."""
         pods, own = self.cycle.snapshot.pods, self.cycle.pod
-        row = pods.rows.get(f"{change.target.namespace}/{change.target.name}") if change.delete else None
+        row = pods.rows.get(change.target.key) if change.delete else None
         if row is None or pods.namespaces[row] != own.metadata.namespace:
             return False
         label, spec = own.metadata.labels.get(POD_GROUP_LABEL), pods.specs[row]
@@ -608,9 +608,7 @@ class PodFixes:
         fixes = [
             fix
             for fix in find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))
-            if not any(
-                change.delete and f"{change.target.namespace}/{change.target.name}" in members for change in fix.changes
-            )
+            if not any(change.delete and change.target.key in members for change in fix.changes)
         ]
         if len(lacking) == 1 and not gang.topology_key:
             return tuple(Fix.of(fix, owner, pod) for fix in fixes)

@@ -278,7 +278,7 @@ class _Pools:
             own = self._budgets.get(pod.metadata.namespace, ())
             budgets = [budget for budget, selector in own if selector.matches(pod.metadata.labels)]
             if len(budgets) > 1 or (budgets and not _lets_go(budgets[0], pod)):
-                return tuple(f"{budget.metadata.namespace}/{budget.metadata.name}" for budget in budgets)
+                return tuple(budget.key for budget in budgets)
         return ()
 
 

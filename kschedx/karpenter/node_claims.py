@@ -196,12 +196,12 @@ class NewNodeClaim:
         )
         if left.failure is not None:
             return left.failure
+        types = left.types
         if isinstance(devices, ClaimAllocation):
-            types = tuple(instance_type for instance_type in left.types if instance_type.name in devices.claims_by_type)
+            types = tuple(instance_type for instance_type in types if instance_type.name in devices.claims_by_type)
             if not types:
                 return NoDevices(text=NO_TYPE_WITH_DEVICES)
-            return AcceptedPod(requirements=own.with_min_values(left.relaxed), types=types)
-        return AcceptedPod(requirements=own.with_min_values(left.relaxed), types=left.types)
+        return AcceptedPod(requirements=own.with_min_values(left.relaxed), types=types)
 
     def _overheads_without_conflict(self, pod: Pod) -> tuple[DaemonOverhead, ...]:
         """Return the overheads of the types on which the pod's host ports are free."""

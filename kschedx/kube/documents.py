@@ -56,6 +56,10 @@ class Target(Document, frozen=True, omit_defaults=True):
         return cls("v1", "Pod", name, namespace)
 
     @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def deletion(self) -> Change:
         return Change(target=self, delete=True)
 

@@ -708,7 +708,7 @@ class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel
     conditions: tuple[Condition, ...] = ()
 
 
-class PodDisruptionBudget(Struct, frozen=True, kw_only=True, rename="camel"):
+class PodDisruptionBudget(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     api_version: str = ""
     metadata: _BudgetMeta = _BudgetMeta()
     spec: _PodDisruptionBudgetSpec = _PodDisruptionBudgetSpec()

@@ -103,7 +103,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         super().__init__(args, handle)
         self._args = args_of_another_project(args, CoschedulingArgs, self.name)
         groups = handle.snapshot.of(Gang)
-        self._groups = {f"{group.metadata.namespace}/{group.metadata.name}": group for group in groups}
+        self._groups = {group.key: group for group in groups}
 
     def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
         """A member sorts by the creation time of its group, so that the group stays together."""
@@ -149,8 +149,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
                 return PreFilterResult()
         shown = " ".join(f"{name}:{needed[name].go_text}" for name in sorted(needed))
         gaps = tuple(ResourceGap(resource=name, short_by=needed[name].rounded_up(name)) for name in sorted(needed))
-        key = f"{group.metadata.namespace}/{group.metadata.name}"
-        return _rejection(f"resource gap: map[{shown}]", GangResourcesShort(group=key, gaps=gaps))
+        return _rejection(f"resource gap: map[{shown}]", GangResourcesShort(group=group.key, gaps=gaps))
 
     def post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status

@@ -414,8 +414,8 @@ def _user(snapshot: Snapshot, record: object) -> str:
             return f"by pod {pods.key(users[0])}" if users else ""
         case PersistentVolume():
             claim = record.spec.claim_ref
-            is_bound = claim is not None and f"{claim.namespace}/{claim.name}" in snapshot.storage.claims
-            return f"by claim {claim.namespace}/{claim.name}" if claim is not None and is_bound else ""
+            is_bound = claim is not None and claim.key in snapshot.storage.claims
+            return f"by claim {claim.key}" if claim is not None and is_bound else ""
         case ResourceClaim():
             users_of = record.status.reserved_for
             return f"by {users_of[0].resource}/{users_of[0].name}" if users_of else ""

@@ -318,7 +318,7 @@ def fields_from_objects(objects: Objects) -> dict[str, object]:
 
 
 def _groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorkload]) -> dict[str, PodGroup]:
-    group_of = {f"{group.metadata.namespace}/{group.metadata.name}": group for group in groups}
+    group_of = {group.key: group for group in groups}
     for workload in workloads:
         namespace = workload.metadata.namespace
         for entry in workload.spec.pod_groups:
@@ -394,10 +394,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def config_maps(self) -> Mapping[str, ConfigMap]:
         """ConfigMaps about cluster-autoscaler, by `namespace/name`. Those of an autoscaler in another namespace also
         count as those of kube-system."""
-        by_key = {
-            f"{config_map.metadata.namespace}/{config_map.metadata.name}": config_map
-            for config_map in self.of(ConfigMap)
-        }
+        by_key = {config_map.key: config_map for config_map in self.of(ConfigMap)}
         for key in (AUTOSCALER_STATUS, AUTOSCALER_PRIORITIES):
             name = key.rpartition("/")[2]
             for config_map in self.of(ConfigMap):

@@ -208,8 +208,7 @@ def _placement_scores(run: Run, group: PodGroup, trials: Sequence[GroupTrial], p
 
 
 def _too_many(group: PodGroup, what: str) -> UndecidableError:
-    key = f"{group.metadata.namespace}/{group.metadata.name}"
-    return UndecidableError(f"{what} are too many to try for pod group {key}")
+    return UndecidableError(f"{what} are too many to try for pod group {group.key}")
 
 
 # --- preemption for the group as a whole
@@ -319,7 +318,7 @@ def _lower_units(run: Run, priority: int) -> list[_Unit]:
     pods, rows_by_unit = run.cluster.pods, dict[str, list[int]]()
     for row in np.flatnonzero(pods.node >= 0).tolist():
         group = whole_group_of(run.snapshot.pod_groups, pods, row)
-        key = str(row) if group is None else f"{group.metadata.namespace}/{group.metadata.name}"
+        key = str(row) if group is None else group.key
         rows_by_unit.setdefault(key, []).append(row)
     units: list[_Unit] = []
     for rows in rows_by_unit.values():

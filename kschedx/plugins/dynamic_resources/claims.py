@@ -171,7 +171,7 @@ def check_bindings(pod: Pod, snapshot: Snapshot) -> None:
             raise RefusalError(f"Pod {pod.key} claim {reference.name}: {UNSUPPORTED}")
         for shared in group.spec.resource_claims:
             if shared.resource_claim_name is None and shared.resource_claim_template_name is None:
-                key = f"{group.metadata.namespace}/{group.metadata.name}"
+                key = group.key
                 raise RefusalError(f"PodGroup {key} claim {shared.name}: {UNSUPPORTED}")
             if _is_same(shared, reference):
                 break

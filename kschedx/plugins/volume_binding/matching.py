@@ -277,7 +277,7 @@ def _detail(volume: PersistentVolume, why: str) -> str:
     match why:
         case "bound-to-another-claim" | "released":
             reference = volume.spec.claim_ref
-            return f"{reference.namespace}/{reference.name}" if reference else ""
+            return reference.key if reference else ""
         case "volume-mode":
             return volume.spec.volume_mode
         case "volume-attributes-class":
