@@ -571,6 +571,27 @@ def _is_larger(resource: str, other: str) -> bool:
     return all(sizes) and all(map(ge, *sizes)) and sizes[0] != sizes[1]
 
 
+def reserved_memory(
+    snapshot: Snapshot, finding: InsufficientResource, rows: Iterable[ClusterRow]
+) -> Iterator[RootCause]:
+    """Yield the first of these nodes that is large enough for the pod, and reserves more than half of its memory. Of
+    the CPU of shared machines, clouds reserve as much on purpose."""
+    for row in rows if finding.resource == "memory" and finding.never_fits else ():
+        node = snapshot.cluster.nodes[row]
+        capacity, allocatable = node.status.capacity, node.status.allocatable
+        whole, left = (resource_amount("memory", of.get("memory", 0)) for of in (capacity, allocatable))
+        if not finding.requested <= whole > 2 * left:
+            continue
+        pages = sum(resource_amount(key, it) for key, it in capacity.items() if key.startswith("hugepages-"))
+        is_of_pages = 2 * pages > whole - left
+        reserved, total = format_quantities((pages if is_of_pages else whole - left, whole), Unit.BYTE)
+        by = "huge pages take" if is_of_pages else "its kubelet reserves"
+        setting = "allocate fewer huge pages" if is_of_pages else "lower kubeReserved and systemReserved of the kubelet"
+        text = f"{node.name}: {by} {reserved} of {total} memory"
+        yield root_cause(text, f"{setting} on {node.name}", by_default=FixGroup.CAPACITY)
+        return
+
+
 def idle_profiles(
     snapshot: Snapshot, options: RequestOptions, finding: InsufficientResource, rows: Iterable[ClusterRow]
 ) -> Iterator[RootCause]:

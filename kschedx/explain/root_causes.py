@@ -27,6 +27,7 @@ from kschedx.explain.hardware import (
     other_vendor_causes,
     partitioned_resources,
     plugins_down,
+    reserved_memory,
     taint_rules,
     unhealthy,
     unlabeled_hardware,
@@ -594,6 +595,7 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
         pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
     )
     yield from _unfinished_resizes(diagnosis, finding)
+    yield from reserved_memory(snapshot, finding, rejected)
     yield from partitioned_resources(snapshot, pod, finding)
     yield from idle_profiles(snapshot, diagnosis.cycle.all_nodes.options, finding, rejected)
     yield from used_slices(snapshot, pod, finding, rejected)

@@ -1244,6 +1244,23 @@ def test_cause_of_another_object_and_first_fix(objects: list[Manifest], cause: s
     assert (result.fixes[0].title, result.fixes[0].certainty) == (fixes, "untried")
 
 
+@pytest.mark.parametrize(
+    ("allocatable", "pages", "cause"),
+    [
+        ("1Gi", "0", "a: its kubelet reserves 15Gi of 16Gi memory"),
+        ("3Gi", "12Gi", "a: huge pages take 12Gi of 16Gi memory"),
+        ("9Gi", "0", ""),
+    ],
+)
+def test_a_node_that_reserves_most_of_its_memory(allocatable: str, pages: str, cause: str) -> None:
+    machine = node("a", allocatable={"cpu": "4", "memory": allocatable, "pods": "9"})
+    capacity = {"cpu": "4", "memory": "16Gi", "hugepages-2Mi": pages}
+    machine = {**machine, "status": {**at(machine, "status"), "capacity": capacity}}
+    wants = [{"name": "m", "resources": {"requests": {"memory": "10Gi"}}}]
+    result = kschedx.explain(kschedx.Snapshot.from_objects([machine, pod("me", containers=wants)]), "default/me")
+    assert roots(Diagnosis(result.cycle)) == ((cause,) if cause else ())
+
+
 @pytest.mark.parametrize("has_volume", [False, True])
 def test_a_class_without_a_provisioner_and_without_volumes_is_a_cause(*, has_volume: bool) -> None:
     static = storage_class("local", provisioner="kubernetes.io/no-provisioner")
