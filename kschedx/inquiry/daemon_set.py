@@ -27,11 +27,13 @@ from kschedx.explain.node_groups import Blocker, NodeGroup
 from kschedx.explain.root_causes import virtual_node
 from kschedx.explain.setup import Setup, Subject, stored_subject
 from kschedx.findings import UntoleratedTaint
+from kschedx.fixes.owners import template_owner
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import explain, no_scheduler, start_failure, with_first_profile
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.tolerations import NO_SCHEDULE
 from kschedx.kube.workloads import pin_to_node, pinned_to
@@ -247,10 +249,17 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         if node in self.blocked_deletions:
             return explain(self.deleted[node], self.setup)
         subject = replace(self.subject, pod=pin_to_node(self.subject.pod, node), first=None)
-        answer = explain(self.awaited[node] if node in self._start_failures else subject, self.setup)
+        keeps_pod = node in self._start_failures or (node in self.awaited and self._is_on_delete)
+        answer = explain(self.awaited[node] if keeps_pod else subject, self.setup)
         answer = self._rejected_by_own.get(node, answer)
         runs = node in self.has_pod  # whatever would keep another pod from starting
         return replace(answer, lifecycle=None, remedies=None) if runs else answer
+
+    @property
+    def _is_on_delete(self) -> bool:
+        """Whether its pods keep their template until they are deleted."""
+        owner = template_owner(self.subject.snapshot, self.subject.pod)
+        return owner is not None and map_at(owner.manifest, "spec", "updateStrategy").get("type") == "OnDelete"
 
     @cached_property
     def _answers_by_node(self) -> dict[str, Explanation]:

@@ -182,6 +182,16 @@ def test_a_pending_pod_on_a_node_that_is_tainted_since(effect: str, pending: int
     assert ("1 pod stays pending" in result.out) is bool(pending)
 
 
+def test_a_pending_pod_keeps_its_template_until_it_is_deleted(tmp_path: Path) -> None:
+    on_delete = changed(AGENT, "spec.updateStrategy", {"type": "OnDelete"})
+    waits = changed(tied_to("small"), "metadata.name", "agent-1")
+    cluster = write(tmp_path, machine("runs"), machine("small", "1"), waits, on_delete)
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, "--fix", "1", "-o", "patch")
+    patch, *rest = result.out.splitlines()
+    assert patch.startswith("kubectl patch daemonset.apps agent -n infra --type=json")
+    assert rest == ["kubectl delete pod agent-1 -n infra"]
+
+
 def test_a_daemon_set_that_fits_on_all_its_nodes(tmp_path: Path) -> None:
     result = kschedx(
         "why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), machine("x", disk="h"), AGENT)
