@@ -456,7 +456,7 @@ def _unset_labels(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[Roo
             agent = lost[names[0]].agent
             by = f"{agent} sets on nodes of its instance type" if agent else "the kubelet sets when it starts"
             yield RootCause(text=f"{lacks}, which {by}")
-        elif nodes := unlabeled_hardware(cycle.snapshot.cluster, key):
+        elif values == {"true"} and (nodes := unlabeled_hardware(cycle.snapshot.cluster, key)):
             has = f"{list_names(nodes, 2, conjunction='and')} {'has' if len(nodes) == 1 else 'have'} the hardware"
             agents = "node-feature-discovery and the vendor's operator"
             text = f"{has}, by instance type, and no node has label {key}: {agents} set it"

@@ -1261,6 +1261,13 @@ def test_a_node_that_reserves_most_of_its_memory(allocatable: str, pages: str, c
     assert roots(Diagnosis(result.cycle)) == ((cause,) if cause else ())
 
 
+def test_an_instance_type_does_not_show_the_model_of_its_hardware() -> None:
+    machine = node("a", labels={"node.kubernetes.io/instance-type": "p3.2xlarge"})
+    me = pod("me", nodeSelector={"nvidia.com/gpu.product": "NVIDIA-A100"})
+    result = kschedx.explain(kschedx.Snapshot.from_objects([machine, me]), "default/me")
+    assert not roots(Diagnosis(result.cycle))
+
+
 @pytest.mark.parametrize("has_volume", [False, True])
 def test_a_class_without_a_provisioner_and_without_volumes_is_a_cause(*, has_volume: bool) -> None:
     static = storage_class("local", provisioner="kubernetes.io/no-provisioner")
