@@ -135,7 +135,7 @@ def limit_range_refusal(spec: PodSpec, limit_range: LimitRange) -> InputError | 
     if refusal is None:
         return None
     fields = list(dict.fromkeys(violation.field for violation in violations))
-    title = f"LimitRange {limit_range.metadata.namespace}/{limit_range.metadata.name}"
+    title = f"LimitRange {limit_range.key}"
     hint = title if len(fields) == 1 else f"{title} refuses {', '.join(fields)}"
     return InputError(refusal.message, place=Place(field=fields[0] if len(fields) == 1 else "spec"), hint=hint)
 

@@ -101,7 +101,7 @@ class _Lifecycle(Struct, frozen=True, kw_only=True, rename="camel"):
     pre_stop: _Handler | None = None
 
 
-class VolumeMount(Struct, frozen=True, kw_only=True, rename="camel"):
+class _VolumeMount(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     mount_path: str = ""
 
@@ -110,7 +110,7 @@ class KubeletContainer(Struct, frozen=True, kw_only=True, rename="camel"):
     """A container of any kind, with its mounts and the fields that Pod Security reads besides its ports."""
 
     name: str = ""
-    volume_mounts: tuple[VolumeMount, ...] = ()
+    volume_mounts: tuple[_VolumeMount, ...] = ()
     security_context: _SecurityContext | None = None
     liveness_probe: _Handler | None = None
     readiness_probe: _Handler | None = None

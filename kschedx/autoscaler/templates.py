@@ -170,7 +170,7 @@ def machine_templates(snapshot: Snapshot) -> dict[str, Json]:
             for scalable in snapshot.of(record):
                 capacity = _capacity(scalable.metadata.annotations)
                 if {"cpu", "memory"} <= capacity.keys():
-                    group = f"{kind}/{scalable.metadata.namespace}/{scalable.metadata.name}"
+                    group = f"{kind}/{scalable.key}"
                     templates[group] = {
                         "Node": _node(scalable, capacity),
                         "Pods": [_kube_proxy(scalable.metadata.name)],

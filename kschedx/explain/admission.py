@@ -232,7 +232,7 @@ def _selected_namespaces(snapshot: Snapshot, quota: ClusterResourceQuota) -> Ite
     yield from (each.namespace for each in quota.status.namespaces if each.namespace not in snapshot.namespaces)
 
 
-def with_quotas(snapshot: Snapshot, quotas: Iterable[ResourceQuota]) -> Snapshot:
+def _with_quotas(snapshot: Snapshot, quotas: Iterable[ResourceQuota]) -> Snapshot:
     """Return the snapshot with the usage of these quotas, which are all."""
     every = tuple(quotas)
     shared = [quota for quota in every if isinstance(quota, SharedQuota)]
@@ -249,11 +249,11 @@ class QuotaLedger:
         """The objects of the snapshot are counted."""
         self._release = release
         self._pod_level = release.gates.get(_POD_LEVEL, False)
-        self._snapshot = with_quotas(snapshot, _counted(snapshot, quotas_of(snapshot), self._pod_level))
+        self._snapshot = _with_quotas(snapshot, _counted(snapshot, quotas_of(snapshot), self._pod_level))
 
     def apply_to(self, snapshot: Snapshot) -> Snapshot:
         """Return another snapshot of the cluster with the current quota usage."""
-        return with_quotas(snapshot, self._quotas)
+        return _with_quotas(snapshot, self._quotas)
 
     @property
     def _quotas(self) -> tuple[ResourceQuota, ...]:
@@ -283,7 +283,7 @@ class QuotaLedger:
             by(quota, item, pod_level_resources=self._pod_level) if quota.covers(item.metadata.namespace) else quota
             for quota in self._quotas
         )
-        self._snapshot = with_quotas(self._snapshot, changed)
+        self._snapshot = _with_quotas(self._snapshot, changed)
 
 
 def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:

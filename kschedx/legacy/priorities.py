@@ -499,7 +499,7 @@ class ServiceAntiAffinity(Priority):
         """Return (node,) scores, higher for fewer pods on nodes with the same value of the label; 0 without the
         label."""
         column = nodes.label(self._label)
-        labelled = column.where(lambda value: value is not None)
+        labelled = column.present
         per_value = np.zeros(len(column.values), dtype=np.int64)
         np.add.at(per_value, column.codes, counts)
         ten = precision(MAX_PRIORITY)

@@ -371,7 +371,7 @@ class NoVolumeZoneConflict(Predicate):
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         undecided = np.zeros(len(nodes), dtype=np.bool_)
         for key in _LABELS:
-            undecided |= nodes.label(key).where(lambda value: value is not None)
+            undecided |= nodes.label(key).present
         parts = [Verdicts.success(len(nodes))]
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is None or not undecided.any():

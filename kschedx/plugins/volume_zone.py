@@ -97,7 +97,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         topologies = state[_TOPOLOGIES] if _TOPOLOGIES in state else self._topologies(pod)
         labelled = np.zeros(len(nodes), dtype=np.bool_)
         for key in _LABELS:
-            labelled |= nodes.label(key).where(lambda value: value is not None)
+            labelled |= nodes.label(key).present
         if isinstance(topologies, Status):
             return self._claims_refused(topologies, labelled)
         newer = _NEWER if self.handle.release.behaviour.zone_labels_of_both_generations_agree else {}

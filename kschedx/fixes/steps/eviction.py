@@ -33,6 +33,11 @@ class Victim(Struct, frozen=True, kw_only=True):
 class VictimStep(FixStep, frozen=True, kw_only=True):
     _group = FixGroup.CAPACITY
     victims: tuple[Victim, ...]
+    node: str = ""  # the node on which room is made; empty if the pods' nodes do not matter
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset((self.node,)) - {""}
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return replace(proposal, deleted=proposal.deleted | {victim.pod for victim in self.victims})
@@ -71,7 +76,6 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
 
 
 class DeletePods(VictimStep, frozen=True, kw_only=True):
-    node: str = ""  # the node on which room is made; empty if the pods' nodes do not matter
     by_preemption: bool = False  # whether kube-scheduler is about to do it by itself
     or_elsewhere: int = 0  # the number of other nodes among which preemption picks by chance
     protected: int = 0  # the number of these pods that preemption evicts in violation of a PodDisruptionBudget
@@ -83,10 +87,6 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
         if self.by_preemption:
             return Cost.WAITING
         return Cost.REQUEST if self.are_lesser else Cost.OTHER_PODS
-
-    @property
-    def nodes(self) -> frozenset[str]:
-        return frozenset((self.node,)) - {""}
 
     @property
     def title(self) -> str:
@@ -194,7 +194,6 @@ class MovePods(FixStep, frozen=True, kw_only=True):
 class AwaitTermination(VictimStep, frozen=True, kw_only=True):
     """Pods that are being deleted terminate."""
 
-    node: str = ""  # the node on which that makes room; empty if the pods' nodes do not matter
     lost_node: str = ""  # the unreachable node, whose kubelet cannot confirm that the pods are gone
     finalizers: tuple[str, ...] = ()  # finalizers that their controllers have to remove from the pods
     overdue: tuple[str, ...] = ()  # those whose deletion the kubelet should have confirmed long ago
@@ -202,10 +201,6 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
     @property
     def cost(self) -> Cost:
         return Cost.REPAIR if self.lost_node else Cost.WAITING
-
-    @property
-    def nodes(self) -> frozenset[str]:
-        return frozenset((self.node,)) - {""}
 
     @property
     def title(self) -> str:
@@ -245,7 +240,7 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        named = f"{self.workload.kind} {self.workload.namespace}/{self.workload.name}"
+        named = f"{self.workload.kind} {self.workload.key}"
         pods = join_names([victim.pod for victim in self.victims], _SHOWN_VICTIMS)
         return f"delete {named} with its pod {pods}" if self.is_deleted else f"scale {named} to 0, which removes {pods}"
 
@@ -275,7 +270,7 @@ class AddReplica(FixStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        named = f"{self.workload.kind} {self.workload.namespace}/{self.workload.name}"
+        named = f"{self.workload.kind} {self.workload.key}"
         return f"scale {named} to {count(self.replicas, 'replica')}, so that one runs beside the pod"
 
     @property

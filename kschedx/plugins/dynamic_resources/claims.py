@@ -171,8 +171,7 @@ def check_bindings(pod: Pod, snapshot: Snapshot) -> None:
             raise RefusalError(f"Pod {pod.key} claim {reference.name}: {UNSUPPORTED}")
         for shared in group.spec.resource_claims:
             if shared.resource_claim_name is None and shared.resource_claim_template_name is None:
-                key = group.key
-                raise RefusalError(f"PodGroup {key} claim {shared.name}: {UNSUPPORTED}")
+                raise RefusalError(f"PodGroup {group.key} claim {shared.name}: {UNSUPPORTED}")
             if _is_same(shared, reference):
                 break
 
@@ -227,7 +226,7 @@ class GroupError(Exception):
 
 
 def _group_claim_name(group: PodGroup, shared: PodResourceClaim) -> tuple[str | None, bool]:
-    whose = f"PodGroup {group.metadata.namespace}/{group.metadata.name}"
+    whose = f"PodGroup {group.key}"
     if shared.resource_claim_name is not None:
         return shared.resource_claim_name, False
     if shared.resource_claim_template_name is None:
