@@ -54,6 +54,7 @@ from kschedx.karpenter.requirements import (
     class_label,
     is_reserved_label,
     merge_amounts,
+    pod_requests,
     well_known,
 )
 from kschedx.kube.autoscalers import (
@@ -540,8 +541,8 @@ def _selector_trials(scaling: PoolScaling, key: str, values: Iterable[str]) -> I
 
 def _limit_trials(scaling: PoolScaling, verdict: PoolVerdict, nodes: int = 1) -> Iterator[_LimitTrial]:
     """Yield limits raised for so many nodes of the smallest known instance types that would fit the pod without the
-    limits."""
-    rejection = verdict.rejection
+    limits, or of unknown types as large as the pod."""
+    rejection, requests = verdict.rejection, pod_requests((scaling.pod,))
     if isinstance(rejection, NodeLimitReached):
         yield _with_limits(scaling, verdict.pool, {NODES: (str(rejection.limit), str(rejection.limit + nodes))})
     if not isinstance(rejection, LimitReached):
@@ -551,7 +552,8 @@ def _limit_trials(scaling: PoolScaling, verdict: PoolVerdict, nodes: int = 1) ->
         needed = {
             name: _rounded_up(name, limits[name].nano - rejection.remaining[name].nano + amount, limits[name].format)
             for name in limits
-            if (amount := instance_type.capacity.get(name, ZERO).nano * nodes) > rejection.remaining[name].nano
+            if (amount := max(each.get(name, ZERO).nano for each in (instance_type.capacity, requests)) * nodes)
+            > rejection.remaining[name].nano
         }
         yield _with_limits(
             scaling, verdict.pool, {name: (str(limits[name]), str(amount)) for name, amount in needed.items()}

@@ -299,6 +299,11 @@ def test_a_zone_that_the_pool_excludes_needs_a_subnet(zones: tuple[str, ...], mo
     assert f"allow {ZONE} eu-1b in NodePool general{more}" in [fix.title for fix in fixes]
 
 
+@pytest.mark.parametrize(("cpu", "limit"), [("3", "8"), ("64", "68")])
+def test_a_limit_has_room_for_a_pod_larger_than_the_known_types(cpu: str, limit: str) -> None:
+    assert steps(pool(limits={"cpu": "4"}), pod(cpu)) == [f"raise the limit of NodePool general from 4 to {limit} cpu"]
+
+
 def test_a_memory_limit_is_raised_to_a_round_quantity() -> None:
     [step] = steps(pool(limits={"memory": "20000Mi"}), pod())
     assert step == "raise the limit of NodePool general from 20000Mi to 32Gi memory"
