@@ -116,7 +116,7 @@ def drain(
     simulation = preview.simulation
     simulation.autoscaling = question.autoscaling
     if not disables_eviction:
-        _print_webhooks(snapshot, simulation.drained)
+        _print_doubts(snapshot, simulation.drained)
     if out is not None:
         write_snapshot(out, simulation.after)
     done = [drained.node for drained in simulation.drained if drained.is_done]
@@ -125,12 +125,15 @@ def drain(
     return Answer.of(report, is_good, is_undecided=bool(simulation.undecided))
 
 
-def _print_webhooks(snapshot: Snapshot, drained: Iterable[DrainResult]) -> None:
-    """Print a note about each webhook that the API server calls about the evictions."""
+def _print_doubts(snapshot: Snapshot, drained: Iterable[DrainResult]) -> None:
+    """Print a note about each webhook that the API server calls about the evictions, and about budgets that a dump
+    lacks."""
     from kschedx.kube.resources import ValidatingWebhookConfiguration
     from kschedx.simulate.drain import EVICTIONS
 
-    evicted = (pod.pod for each in drained for pod in each.of(*EVICTIONS))
+    evicted = [pod.pod for each in drained for pod in each.of(*EVICTIONS)]
+    if evicted and snapshot.source.may_lack("PodDisruptionBudget"):
+        print_note("the dump holds no PodDisruptionBudgets: those of the cluster may stop a drain")
     namespaces = [snapshot.namespaces.get(name) for name in {key.partition("/")[0] for key in evicted}]
     for configuration in snapshot.of(ValidatingWebhookConfiguration):
         for webhook in configuration.webhooks:

@@ -89,6 +89,17 @@ def test_a_dump_without_pods_does_not_say_that_none_is_pending(
     assert (result.code, result.out.splitlines()[0] == unknown) == (code, code == 3)
 
 
+@pytest.mark.parametrize("owner", ["ReplicaSet", "DaemonSet"])
+def test_a_dump_without_budgets_may_lack_those_that_stop_a_drain(owner: str, tmp_path: Path) -> None:
+    item = {**node("a"), "metadata": {"name": "a", "creationTimestamp": "2026-01-02T00:00:00Z"}}
+    reference = {"apiVersion": "apps/v1", "kind": owner, "name": "web", "uid": "web", "controller": True}
+    result = kschedx(
+        "drain", "a", "-s", write(tmp_path, item, pod("web", on="a", metadata={"ownerReferences": [reference]}))
+    )
+    note = "note: the dump holds no PodDisruptionBudgets: those of the cluster may stop a drain"
+    assert (note in result.err) is (owner == "ReplicaSet")
+
+
 def test_an_event_that_contradicts_a_dump_of_one_namespace(tmp_path: Path) -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: full"}
     created = {"creationTimestamp": "2026-01-02T00:00:00Z"}
