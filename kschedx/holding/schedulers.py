@@ -443,7 +443,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         rooms=tuple(_rooms_for(snapshot, pod)) if known.title == "Koordinator" else (),
         shared=tuple(_shared_devices(snapshot, pod)) if known.title == "HAMi" else (),
         application=_mark(pod, known.application_marks),
-        min_member=_least(pod),
+        min_member=parse_int64(pod.metadata.annotations.get(autoscalers.GANG_LEAST, "")),
         members=members,
         running=running,
         is_absent=known.is_in_cluster and _is_absent(snapshot, pod.spec.scheduler_name),
@@ -504,11 +504,6 @@ def _group_conditions(snapshot: Snapshot, group: other_schedulers.SchedulerGroup
             yield Condition(type=where, status=condition.status, reason=why.reason, message=why.message)
         if not condition.reasons:
             yield Condition(type=where, status=condition.status, reason=condition.reason, message=condition.message)
-
-
-def _least(pod: Pod) -> int | None:
-    """Return how many pods a gang needs by Koordinator's annotations."""
-    return parse_int64(pod.metadata.annotations.get(autoscalers.GANG_LEAST, ""))
 
 
 def _group(snapshot: Snapshot, pod: Pod, known: _KnownScheduler) -> other_schedulers.SchedulerGroup | None:

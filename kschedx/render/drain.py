@@ -204,7 +204,8 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
             yield Fact(label="", items=(about(drained.awaited, f"recreated only once {gone} gone"),))
     stopped = group_pairs(((pod.fate, pod.budget), pod.pod) for pod in drained.of(*STAYS))
     for (fate, budget), pods in stopped.items():
-        phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _budget_text(budget, drained)
+        several = f"more than one PDB covers it ({budget}), so the API server refuses to evict it"
+        phrase = several if fate is DrainOutcome.BUDGETS else _budget_text(budget, drained)
         yield Fact(label="blocked", items=(about(pods, phrase),))
     for budget, lag in drained.lagging.items():
         phrase = f"evictions are refused until kube-controller-manager updates the status of PDB {budget} ({lag})"
@@ -300,10 +301,6 @@ def _budget_text(budget: str, drained: DrainResult) -> str:
     if first and not drained.held[budget].failure:
         return f"PDB {budget} allows {count(first, 'disruption')} at a time; evicted pods are still pending: it {now}"
     return f"PDB {budget} {now}"
-
-
-def _several(budgets: str) -> str:
-    return f"more than one PDB covers it ({budgets}), so the API server refuses to evict it"
 
 
 def _budgets(drained: DrainResult) -> str:

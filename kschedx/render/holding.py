@@ -38,7 +38,8 @@ def holding_facts(
         if holding.kueue.quotas and cycle.snapshot.source.may_lack(RESOURCE_FLAVOR):
             text = "the dump has no ResourceFlavors: node labels and taints of the flavors are not known"
             yield Fact(label="note", items=(text,))
-    yield from (_gate(gate) for gate in holding.gates if gate.owner)
+    for gate in (gate for gate in holding.gates if gate.owner):
+        yield Fact(label="gate", items=(f"{gate.name} belongs to {gate.owner}: {gate.look_at}",))
     if holding.scheduler is not None:
         yield from _scheduler(holding.scheduler, cycle)
     if holding.group is not None:
@@ -218,10 +219,6 @@ def _pool(pool: model.ReportedPool) -> str:
     sick = f", {pool.unavailable:,} unavailable" if pool.unavailable else ""
     free = f"{pool.available or 0:,} of {count(pool.total, 'device')} available"
     return f"{name}: {free}, {pool.allocated or 0:,} allocated{sick} ({by})"
-
-
-def _gate(gate: model.Gate) -> Fact:
-    return Fact(label="gate", items=(f"{gate.name} belongs to {gate.owner}: {gate.look_at}",))
 
 
 def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:

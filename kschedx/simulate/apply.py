@@ -273,15 +273,14 @@ class ClusterChanges:
     def _add_nodes(self, change: SimulatedChange) -> None:
         number, model = split_at_sign(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
         count = _parse_count(number, MOST_NODES, least=1)
-        template = node_of_file(change.objects, model) if change.objects else self._template(model)
+        # an existing node, or a removed one that the new nodes replace
+        template = (
+            node_of_file(change.objects, model) if change.objects else self._removed_node(model) or self._node(model)
+        )
         added = list(_nodes_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
         self.added_nodes += [node.name for node in added]
         self._add_daemons_on(added)
-
-    def _template(self, name: str) -> Node:
-        """Return the template of added nodes: an existing node, or a removed one that they replace."""
-        return self._removed_node(name) or self._node(name)
 
     def _remove_node(self, name: str) -> None:
         """Remove a node with its pods; controllers recreate theirs on other nodes, except pods that belong to the
