@@ -93,9 +93,9 @@ def test_a_dump_without_pods_does_not_say_that_none_is_pending(
 def test_a_dump_without_budgets_may_lack_those_that_stop_a_drain(owner: str, tmp_path: Path) -> None:
     item = {**node("a"), "metadata": {"name": "a", "creationTimestamp": "2026-01-02T00:00:00Z"}}
     reference = {"apiVersion": "apps/v1", "kind": owner, "name": "web", "uid": "web", "controller": True}
-    result = kschedx(
-        "drain", "a", "-s", write(tmp_path, item, pod("web", on="a", metadata={"ownerReferences": [reference]}))
-    )
+    running = pod("web", nodeName="a")
+    at(running, "metadata")["ownerReferences"] = [reference]
+    result = kschedx("drain", "a", "-s", write(tmp_path, item, running))
     note = "note: the dump holds no PodDisruptionBudgets: those of the cluster may stop a drain"
     assert (note in result.err) is (owner == "ReplicaSet")
 
