@@ -777,8 +777,12 @@ def _unused_attachments(diagnosis: Diagnosis) -> Iterator[RootCause]:
         for finding in exceeded:
             unused = [holder.volume for holder in finding.holders if not holder.pods]
             if unused:
-                text = f"{len(unused):,} of {count(finding.attached, 'volume')} attached to {group.exemplar.name}"
-                yield RootCause(
-                    text=f"{text} {'has' if len(unused) == 1 else 'have'} no pod there: {list_names(unused, 3)}"
-                )
+                has, named = "has" if len(unused) == 1 else "have", list_names(unused, 3)
+                of = f"{len(unused):,} of {count(finding.attached, 'volume')} attached to {group.exemplar.name}"
+                is_enough = finding.attached - len(unused) + finding.wanted_count <= finding.limit
+                is_enough &= not diagnosis.cycle.snapshot.source.may_lack("Pod")
+                title = f"repair the attacher of {finding.driver}, which leaves {named} attached without a pod"
+                command = "kubectl get volumeattachments"
+                text = f"{of} {has} no pod there: {named}"
+                yield root_cause(text, title if is_enough else "", command, by_default=FixGroup.CAPACITY)
                 return

@@ -14,7 +14,7 @@ from kschedx.render.outcome import causes, roots
 from tests.builders import Manifest, at, autoscaler_status, node, pod
 from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import DRIVER as DISK
-from tests.storage_builders import HOSTNAME, capacity, csi_driver, csi_node, in_term, storage_class, volume
+from tests.storage_builders import HOSTNAME, attachment, capacity, csi_driver, csi_node, in_term, storage_class, volume
 from tests.storage_builders import claim as bound_claim
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -1259,6 +1259,18 @@ def test_a_node_that_reserves_most_of_its_memory(allocatable: str, pages: str, c
     wants = [{"name": "m", "resources": {"requests": {"memory": "10Gi"}}}]
     result = kschedx.explain(kschedx.Snapshot.from_objects([machine, pod("me", containers=wants)]), "default/me")
     assert roots(Diagnosis(result.cycle)) == ((cause,) if cause else ())
+
+
+@pytest.mark.parametrize("limit", [2, 1])
+def test_attachments_that_no_pod_uses_are_removed_if_that_is_enough(limit: int) -> None:
+    used, running = (bound_claim(name, volume=f"pv-{name}") for name in ("data", "other"))
+    volumes = [volume(f"pv-{name}", claim_ref=name, csi=True) for name in ("data", "other", "old")]
+    theirs = pod("theirs", on="a", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "other"}}])
+    objects = [node("a"), csi_node("a", limit=limit), attachment("x", "pv-old", "a"), used, running, *volumes, theirs]
+    result = kschedx.explain(kschedx.Snapshot.from_objects([*objects, pod("me", volumes=DATA)]), "default/me")
+    assert roots(Diagnosis(result.cycle)) == ("1 of 2 volumes attached to a has no pod there: pv-old",)
+    repair = f"repair the attacher of {DISK}, which leaves pv-old attached without a pod"
+    assert (result.fixes[0].title == repair) is (limit == 2)
 
 
 def test_an_instance_type_does_not_show_the_model_of_its_hardware() -> None:
