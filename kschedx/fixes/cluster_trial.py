@@ -158,7 +158,7 @@ class ClusterTrial:
             preempted=len(preempted),
             replacements=tuple(self._replacements(simulator, before, steps)),
             budgets=tuple(self._budgets(before, steps)),
-            left=sum(simulator.pods.node_names[row] == "" for row in self._members(simulator)),
+            left=self._without_node(simulator),
         )
         if followers and outcome.shortfall is None:
             simulator.settle(followers)
@@ -297,6 +297,14 @@ class ClusterTrial:
         for row in self._members(simulator):
             if pods.node[row] < 0:
                 yield pods.key(row)
+
+    def _without_node(self, simulator: Simulator) -> int:
+        """Return how many of the workload's pods have no node, with those that a StatefulSet has not created yet."""
+        members, manifest = self._members(simulator), workloads.manifest_of(simulator.snapshot, self._workload)
+        pending = sum(not simulator.pods.node_names[row] for row in members)
+        if manifest is None or self._workload.kind != "StatefulSet":
+            return pending
+        return pending + max(workloads.wanted_replicas(manifest) - len(members), 0)
 
     def _members(self, simulator: Simulator) -> list[int]:
         if self._workload.kind == "Pod":

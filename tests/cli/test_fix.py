@@ -445,6 +445,25 @@ def test_a_fix_has_the_number_of_replicas_that_it_helps(tmp_path: Path) -> None:
     assert document["fixes"][0]["replicas"] == {"title": "add 2 nodes like n", "pods": 2, "of": 2}
 
 
+def test_a_fix_does_not_help_replicas_that_are_not_created(tmp_path: Path) -> None:
+    """A StatefulSet in order creates no replica after one that stays pending."""
+    asks = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "3"}}}]
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": asks}}
+    database: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "default", "uid": "u"},
+        "spec": {"replicas": 5, "selector": {"matchLabels": {"app": "db"}}, "template": template},
+    }
+    metadata = {**owned("StatefulSet", "db"), "labels": {"app": "db"}}
+    first = pod("db-0", on="n", containers=asks, metadata=metadata, status={"phase": "Running"})
+    second = pod("db-1", containers=asks, metadata=metadata, status={"phase": "Pending"})
+    small = node("n", allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"})
+    result = kschedx("why", "sts/db", "-s", cluster(tmp_path, small, database, first, second), "-o", "json")
+    lower = next(fix for fix in json.loads(result.out)["fixes"] if fix["title"].startswith("lower requests.cpu"))
+    assert (lower["replicas"]["pods"], lower["replicas"]["of"]) == (1, 4)
+
+
 def test_a_new_node_is_described_by_its_allocatable(tmp_path: Path) -> None:
     asks = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "40"}}}]
     path = cluster(tmp_path, node("a", allocatable=ROOM), pod("me", containers=asks))
