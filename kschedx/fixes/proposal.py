@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeVar, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from kschedx.fixes.changes import add_operation, map_patch
 from kschedx.kube.decoding import list_at, manifest, map_at, to_plain
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kschedx.kube.documents import Change, Json, Target, pointer, remove_field, set_field, with_spec
+from kschedx.kube.kinds import api_version_of
 from kschedx.kube.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedx.kube.types import Container, Node, Pod, PodSpec, Taint
 from kschedx.snapshot.columns import ClusterRow
@@ -38,17 +39,6 @@ KUBELET = "kubelet"
 UID_TO_COME = "<uid>"  # a placeholder for the UID that an API server gives a pod of which there is only a manifest
 
 _Record = TypeVar("_Record", bound=Struct)
-
-_API_VERSIONS: Mapping[type[Struct], str] = {
-    PersistentVolumeClaim: "v1",
-    PersistentVolume: "v1",
-    StorageClass: "storage.k8s.io/v1",
-    CSINode: "storage.k8s.io/v1",
-    ResourceClaim: "resource.k8s.io/v1",
-    ResourceClaimTemplate: "resource.k8s.io/v1",
-    DeviceClass: "resource.k8s.io/v1",
-    ResourceSlice: "resource.k8s.io/v1",
-}
 
 
 class Cost(IntEnum):
@@ -146,11 +136,6 @@ class PodStep(FixStep, frozen=True, kw_only=True):
         return replace(proposal, pod=self.edit(proposal.pod))
 
 
-def _kind(item: ClusterObject) -> type[Struct]:
-    """Return the kind's type; records that were read in bulk are of its subclasses."""
-    return next(kind for kind in _API_VERSIONS if isinstance(item, kind))
-
-
 class Proposal(Struct, frozen=True, kw_only=True):
     """Steps, and the cluster and pod after them. Rows are those of the whole cluster."""
 
@@ -245,7 +230,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
             if key in replaced or left == claim:
                 continue
             by = SCHEDULER if key in self.deallocated_claims else CONTROLLER_MANAGER
-            metadata, version = claim.metadata, claim.api_version or _API_VERSIONS[ResourceClaim]
+            metadata, version = claim.metadata, claim.api_version or api_version_of("ResourceClaim")
             target = Target(version, "ResourceClaim", metadata.name, metadata.namespace)
             yield (
                 replace(target.deletion, by=by)
@@ -415,8 +400,7 @@ def _move_pod(pod: Pod, node: str) -> Pod:
 
 def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound: bool) -> Iterator[Change]:
     kind, namespace, name = _key(after)
-    api_version = _API_VERSIONS[_kind(after)]
-    target = Target(api_version, kind, name, namespace)
+    target = Target(api_version_of(kind), kind, name, namespace)
     if isinstance(after, PersistentVolumeClaim) and BIND_COMPLETED in after.metadata.annotations:
         yield from _bound_claim(
             before if isinstance(before, PersistentVolumeClaim) else None, after, target, is_prebound=is_prebound
@@ -448,14 +432,14 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
             add_operation("/spec/selectors", selectors) if selectors else remove_field("/spec/selectors")
         )
         return
-    written = replace(target, api_version=getattr(before, "api_version", "") or api_version)
+    written = replace(target, api_version=getattr(before, "api_version", "") or target.api_version)
     if isinstance(before, ResourceSlice) and isinstance(after, ResourceSlice):
         fields = (("pool", before.spec.pool, after.spec.pool), ("devices", before.spec.devices, after.spec.devices))
         yield written.patched(*(add_operation(f"/spec/{at}", new) for at, old, new in fields if new != old))
         return
     if before is not None:
         yield written.deletion
-    yield Change(target=target, create=manifest(api_version, kind, after))
+    yield Change(target=target, create=manifest(target.api_version, kind, after))
 
 
 def _annotations_patch(
@@ -519,7 +503,9 @@ def _bound_claim(
 
 
 def _key(item: ClusterObject) -> tuple[str, str, str]:
-    return _kind(item).__name__, item.metadata.namespace, item.metadata.name
+    # records that were read in bulk are of subclasses
+    kind = next(kind.__name__ for kind in get_args(ClusterObject) if isinstance(item, kind))
+    return kind, item.metadata.namespace, item.metadata.name
 
 
 def _existing_object(item: ClusterObject, snapshot: Snapshot) -> ClusterObject | None:

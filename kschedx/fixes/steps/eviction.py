@@ -42,6 +42,9 @@ class VictimStep(FixStep, frozen=True, kw_only=True):
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return replace(proposal, deleted=proposal.deleted | {victim.pod for victim in self.victims})
 
+    def deletions(self) -> Iterator[tuple[str, str]]:
+        yield from ((victim.pod, CONTROLLER_MANAGER) for victim in self.victims)
+
 
 class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
     """A Deployment or DaemonSet deletes an old pod before it creates a new one: `maxSurge: 0`, or `Recreate` for a
@@ -70,9 +73,6 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
         field = "updateStrategy" if self.kind == "DaemonSet" else "strategy"
         target = Target("apps/v1", self.kind, self.owner, namespace)
         yield target.patched(add_operation(f"/spec/{field}", strategy))
-
-    def deletions(self) -> Iterator[tuple[str, str]]:
-        yield from ((victim.pod, CONTROLLER_MANAGER) for victim in self.victims)
 
 
 class DeletePods(VictimStep, frozen=True, kw_only=True):
@@ -255,9 +255,6 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
     def changes(self, namespace: str) -> Iterator[Change]:
         workload = self.workload
         yield workload.deletion if self.is_deleted else workload.patched(add_operation("/spec/replicas", 0))
-
-    def deletions(self) -> Iterator[tuple[str, str]]:
-        yield from ((victim.pod, CONTROLLER_MANAGER) for victim in self.victims)
 
 
 class AddReplica(FixStep, frozen=True, kw_only=True):
