@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.kube.autoscalers import FLAGS, PROGRAM, Written, flags_of_containers
-from kschedx.kube.scalars import Duration
+from kschedx.kube.scalars import Duration, parse_bool
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 
 
@@ -136,19 +136,6 @@ def _last(parse: Callable[[str], _T]) -> Callable[[tuple[str, ...]], _T]:
     return lambda texts: parse(texts[-1])
 
 
-_BOOLEANS = {
-    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
-    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
-}
-
-
-def _boolean(text: str) -> bool:
-    """Parse as strconv.ParseBool."""
-    if text not in _BOOLEANS:
-        raise ValueError(text)
-    return _BOOLEANS[text]
-
-
 def _every(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
@@ -160,7 +147,7 @@ def _commas(texts: tuple[str, ...]) -> tuple[str, ...]:
 _FLAGS: Mapping[str, tuple[str, Callable[[tuple[str, ...]], object]]] = {
     "cloud-provider": ("cloud_provider", _last(str)),
     "expander": ("expanders", _last(lambda text: tuple(text.split(",")))),
-    "balance-similar-node-groups": ("balance_similar_node_groups", _last(_boolean)),
+    "balance-similar-node-groups": ("balance_similar_node_groups", _last(parse_bool)),
     "balancing-label": ("balancing_labels", _every),
     "balancing-ignore-label": ("balancing_ignore_labels", _every),
     "memory-difference-ratio": ("memory_difference_ratio", _last(float)),
@@ -175,14 +162,14 @@ _FLAGS: Mapping[str, tuple[str, Callable[[tuple[str, ...]], object]]] = {
     "new-pod-scale-up-delay": ("new_pod_scale_up_delay", _last(Duration.parse)),
     "startup-taint-prefix": ("startup_taint_prefixes", _every),
     "status-taint": ("status_taints", _every),
-    "force-ds": ("force_daemon_sets", _last(_boolean)),
-    "scale-from-unschedulable": ("scale_from_unschedulable", _last(_boolean)),
-    "scale-up-from-zero": ("scale_up_from_zero", _last(_boolean)),
-    "fastpath-binpacking-enabled": ("fast_path", _last(_boolean)),
-    "scaleup-simulation-for-skipped-node-groups-enabled": ("check_skipped_groups", _last(_boolean)),
+    "force-ds": ("force_daemon_sets", _last(parse_bool)),
+    "scale-from-unschedulable": ("scale_from_unschedulable", _last(parse_bool)),
+    "scale-up-from-zero": ("scale_up_from_zero", _last(parse_bool)),
+    "fastpath-binpacking-enabled": ("fast_path", _last(parse_bool)),
+    "scaleup-simulation-for-skipped-node-groups-enabled": ("check_skipped_groups", _last(parse_bool)),
     "bypassed-scheduler-names": ("bypassed_schedulers", _commas),
     "allowed-scheduler-names": ("allowed_schedulers", _commas),
-    "enable-provisioning-requests": ("provisioning_requests", _last(_boolean)),
+    "enable-provisioning-requests": ("provisioning_requests", _last(parse_bool)),
 }
 """Flag to its field and parser."""
 
@@ -256,18 +243,18 @@ class ScaleDownFlags(Struct, frozen=True, kw_only=True):
 
 
 _SCALE_DOWN_FLAGS: Mapping[str, tuple[str, Callable[[str], object]]] = {
-    "scale-down-enabled": ("is_enabled", _boolean),
-    "scale-down-unready-enabled": ("unready_nodes_too", _boolean),
+    "scale-down-enabled": ("is_enabled", parse_bool),
+    "scale-down-unready-enabled": ("unready_nodes_too", parse_bool),
     "scale-down-unneeded-time": ("unneeded_time", Duration.parse),
     "scale-down-unready-time": ("unready_time", Duration.parse),
     "scale-down-utilization-threshold": ("threshold", float),
     "scale-down-gpu-utilization-threshold": ("gpu_threshold", float),
-    "ignore-daemonsets-utilization": ("ignores_daemon_sets", _boolean),
-    "ignore-mirror-pods-utilization": ("ignores_mirror_pods", _boolean),
-    "skip-nodes-with-local-storage": ("skips_local_storage", _boolean),
-    "skip-nodes-with-system-pods": ("skips_system_pods", _boolean),
-    "skip-nodes-with-custom-controller-pods": ("skips_custom_controllers", _boolean),
-    "enable-dynamic-resource-allocation": ("counts_devices", _boolean),
+    "ignore-daemonsets-utilization": ("ignores_daemon_sets", parse_bool),
+    "ignore-mirror-pods-utilization": ("ignores_mirror_pods", parse_bool),
+    "skip-nodes-with-local-storage": ("skips_local_storage", parse_bool),
+    "skip-nodes-with-system-pods": ("skips_system_pods", parse_bool),
+    "skip-nodes-with-custom-controller-pods": ("skips_custom_controllers", parse_bool),
+    "enable-dynamic-resource-allocation": ("counts_devices", parse_bool),
     "min-replica-count": ("min_replica_count", int),
     "blocking-system-pod-distruption-timeout": ("system_pod_timeout", Duration.parse),
 }

@@ -11,14 +11,12 @@ from kschedx.cli.connection import Connection, connect
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place
 from kschedx.explain.notes import Note, note
 from kschedx.kube.decoding import decode, map_at
-from kschedx.kube.documents import Json
+from kschedx.kube.documents import SERVER_FIELDS, Json
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import Pod
 
 _AMOUNTS = ("requests", "limits", "overhead")  # the keys of resource lists in a pod's spec
 _CONFLICT = 409
-_OF_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
-"""Fields of an object's metadata that only a server sets."""
 _NOT_ALLOWED = "cannot create resource"
 """Part of the message of a server that forbids the request; the message for a refused pod is different."""
 
@@ -67,7 +65,7 @@ def create_manifest(manifest: Json, *, renamed: bool = False) -> Json:
     """Return the pod as a client may create it: without fields that only a server sets, and without owners that do not
     exist yet. With `renamed`, the server generates its name."""
     metadata = dict(map_at(manifest, "metadata"))
-    for field in _OF_SERVER:
+    for field in SERVER_FIELDS:
         metadata.pop(field, None)
     owners = metadata.pop("ownerReferences", None)
     known: list[object] = [owner for owner in owners if map_at(owner).get("uid")] if isinstance(owners, list) else []

@@ -73,7 +73,7 @@ NO_NODES = "no nodes available to schedule pods"
 _Counted = tuple[tuple[int, ...], tuple[int, ...]]
 """The nominated pods that count, and their nodes."""
 
-_POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
+READING_POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
 
 
 class Decision(Struct, frozen=True, kw_only=True, gc=False):
@@ -547,7 +547,7 @@ class EquivalenceClass:
 
     def _plugins(self) -> Collection[Plugin]:
         framework = self._framework
-        return {plugin for point in _POINTS for plugin in framework.plugins(point, Plugin)}
+        return {plugin for point in READING_POINTS for plugin in framework.plugins(point, Plugin)}
 
 
 def _unevaluated_plugins(framework: Framework, pod: Pod) -> tuple[Unevaluated, ...]:

@@ -41,6 +41,10 @@ def to_json(record: Struct) -> Json:
     return plain_document
 
 
+SERVER_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+"""Fields of an object's metadata that only a server sets."""
+
+
 class Target(Document, frozen=True, omit_defaults=True):
     """The object that a change applies to."""
 

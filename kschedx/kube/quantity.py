@@ -36,9 +36,9 @@ MILLI = -3
 _NANO = -9
 
 _BINARY_SUFFIXES = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SUFFIX_OF_1024_POWER = ("", *_BINARY_SUFFIXES)
-_SUFFIX_OF_EXPONENT = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
+_SUFFIX_OF_EXPONENT = {exponent: suffix for suffix, exponent in DECIMAL_SUFFIXES.items()}
 
 
 class Quantity(Struct, frozen=True, kw_only=True, eq=False):
@@ -154,8 +154,8 @@ def parse_quantity(written: Written) -> Quantity:
         form, power = QuantityFormat.BINARY_SI, _BINARY_SUFFIXES[suffix]
         is_short = not fraction and len(whole) + power * 3 // 10 <= 14
         factor, exponent = 2**power, -len(fraction)
-    elif suffix in _DECIMAL_SUFFIXES:
-        form, factor, exponent = QuantityFormat.DECIMAL_SI, 1, _DECIMAL_SUFFIXES[suffix] - len(fraction)
+    elif suffix in DECIMAL_SUFFIXES:
+        form, factor, exponent = QuantityFormat.DECIMAL_SI, 1, DECIMAL_SUFFIXES[suffix] - len(fraction)
         is_short = len(whole) + len(fraction) <= _SHORT_DIGITS and exponent >= _NANO
     else:
         form, factor, exponent = QuantityFormat.DECIMAL_EXPONENT, 1, _written_exponent(suffix, text) - len(fraction)
@@ -267,7 +267,7 @@ def _suggest_quantity(text: str) -> str:
     if match is None:
         return ""
     wanted = match[2].lower().removesuffix("b")
-    known = {suffix.lower(): suffix for suffix in (*_DECIMAL_SUFFIXES, *_BINARY_SUFFIXES) if suffix != "m"}
+    known = {suffix.lower(): suffix for suffix in (*DECIMAL_SUFFIXES, *_BINARY_SUFFIXES) if suffix != "m"}
     return match[1] + known[wanted] if wanted in known else ""
 
 
@@ -312,7 +312,7 @@ class Unit(Enum):
 # Largest first. Decimal multiples too, since "2G" of memory is not a whole number of Mi.
 _MULTIPLES_OF_BYTES = sorted(
     [(2**power, suffix) for suffix, power in _BINARY_SUFFIXES.items()]
-    + [(10**power, suffix) for suffix, power in _DECIMAL_SUFFIXES.items() if power >= 0],
+    + [(10**power, suffix) for suffix, power in DECIMAL_SUFFIXES.items() if power >= 0],
     reverse=True,
 )
 _MULTIPLES = {Unit.MILLI: [(1000, ""), (1, "m")], Unit.BYTE: _MULTIPLES_OF_BYTES, Unit.COUNT: [(1, "")]}

@@ -57,6 +57,19 @@ def parse_int64(text: str) -> int | None:
     return number if MIN_INT64 <= number <= MAX_INT64 else None
 
 
+_BOOLEANS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+
+
+def parse_bool(text: str) -> bool:
+    """Parse as `strconv.ParseBool`. Raises `ValueError`."""
+    if text not in _BOOLEANS:
+        raise ValueError(text)
+    return _BOOLEANS[text]
+
+
 # A number of pods or a percentage.
 
 

@@ -22,7 +22,7 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, unresolvable, unschedulable
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
-from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.quantity import DECIMAL_SUFFIXES, milli_value, value
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -31,8 +31,6 @@ from kschedx.snapshot.nodes import NodeTable
 
 _NO_GROUP = "can not find pod group"
 _GROUP_NOT_FOUND = "PodGroup not found"
-
-_SCALES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 
 
 class GoQuantity(Struct, frozen=True, kw_only=True):
@@ -53,7 +51,7 @@ class GoQuantity(Struct, frozen=True, kw_only=True):
         suffix = text[len(text.rstrip("numkMGTPE")) :]
         if not (digits + fraction).lstrip("+-").isdigit():
             return cls(value=milli_value(text), scale=-3)
-        return cls(value=int(digits + fraction), scale=_SCALES[suffix] - len(fraction))
+        return cls(value=int(digits + fraction), scale=DECIMAL_SUFFIXES[suffix] - len(fraction))
 
     def minus(self, amount: int, *, scale: int) -> Self:
         """Subtract an amount of another scale. The result has the finer scale."""

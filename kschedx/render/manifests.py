@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError
 from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.kube.decoding import Manifest, map_at
-from kschedx.kube.documents import Change
+from kschedx.kube.documents import SERVER_FIELDS, Change
 from kschedx.kube.escaping import json_escaped, shell_command, shell_comment, yaml_escaped
 from kschedx.kube.kubectl import FORCE
 from kschedx.kube.names import generated_name
@@ -136,7 +136,6 @@ _MADE_AGAIN: Mapping[str, str] = {
 }
 """Kinds that cannot be changed in place, with a comment on the consequence that is easy to miss."""
 
-_GIVEN = frozenset({"uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"})
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _OF_ANY_VOLUME = frozenset({
     "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
@@ -311,7 +310,7 @@ def _sendable_manifest(manifest: Manifest) -> Manifest:
     and without what `kubectl apply` last sent."""
     own = map_at(manifest, "metadata")
     annotations = {key: value for key, value in map_at(own, "annotations").items() if key != _LAST_APPLIED}
-    given = _GIVEN if annotations else {*_GIVEN, "annotations"}
+    given = {*SERVER_FIELDS} if annotations else {*SERVER_FIELDS, "annotations"}
     kept = {key: annotations if key == "annotations" else value for key, value in own.items() if key not in given}
     return {key: value for key, value in {**manifest, "metadata": kept}.items() if key != "status"}
 

@@ -42,7 +42,7 @@ from kschedx.cel.values import (
 )
 from kschedx.errors import InputError
 from kschedx.kube.scalars import Duration as Nanoseconds
-from kschedx.kube.scalars import exact_nanoseconds
+from kschedx.kube.scalars import exact_nanoseconds, parse_bool
 from kschedx.patterns import lazy_pattern
 
 # Arithmetic, also on times, and concatenation of strings and lists; a result out of range is a fault. Upstream: the
@@ -286,9 +286,11 @@ def _to_double(_: Budget, value: Value) -> Value:
 
 
 def _to_bool(_: Budget, value: Value) -> Value:
-    if value in ("1", "t", "T", "TRUE", "true", "True"):
-        return True
-    return False if value in ("0", "f", "F", "FALSE", "false", "False") else _conversion_fault(value, BOOL)
+    assert isinstance(value, str)
+    try:
+        return parse_bool(value)
+    except ValueError:
+        return _conversion_fault(value, BOOL)
 
 
 def _to_bytes(budget: Budget, value: Value) -> Value:

@@ -20,7 +20,7 @@ from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import WHOLE, PermitPlugin, Plugin, PreEnqueuePlugin, Touch
 from kschedx.framework.replicas import NotFollowedError, Pick, ReplicaSeries, SharedResults
 from kschedx.framework.runtime import Framework
-from kschedx.framework.schedule import Decision, EquivalenceClass, binding_effects
+from kschedx.framework.schedule import READING_POINTS, Decision, EquivalenceClass, binding_effects
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod, PodSpec
@@ -38,7 +38,6 @@ _NUMBERING = (
 )  # fmt: skip
 """Labels that distinguish the pods of one workload."""
 
-_READING_POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
@@ -168,7 +167,7 @@ class _EquivalenceClasses:
         name = framework.profile.scheduler_name
         known = self._readers.get(name)
         if known is None or known.framework is not framework:
-            by_point = {point: framework.plugins(point, Plugin) for point in _READING_POINTS}
+            by_point = {point: framework.plugins(point, Plugin) for point in READING_POINTS}
             every = list(dict.fromkeys(plugin for plugins in by_point.values() for plugin in plugins))
             fitting = {plugin for point, plugins in by_point.items() if point != "postFilter" for plugin in plugins}
             entering = framework.plugins("preEnqueue", PreEnqueuePlugin)
