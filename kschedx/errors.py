@@ -135,6 +135,10 @@ class NotReadError(UndecidableError):
         super().__init__(f"{about}{unknown} is not known: {because}" + (f" ({command})" if command else ""))
 
 
+FIELD_PART = lazy_pattern(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
+"""A part of a field's path: a name, or what is in brackets."""
+
+
 def join_fields(parent: str, child: str) -> str:
     """Return the joined field path: `spec` and `containers[0]` become `spec.containers[0]`. An index or key is joined
     without a dot."""

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.explain.advice import FixGroup, RootCause, root_cause
+from kschedx.explain.ranking import RECREATING
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
     Finding,
@@ -94,14 +95,10 @@ def _cordoned_match(snapshot: Snapshot, row: int, term: int) -> Iterator[Matchin
     if at is None or not snapshot.cluster.nodes[at].spec.unschedulable:
         return
     key, controller = pods.key(row), controller_of(pods.owners[row])
-    is_recreated = controller is not None and controller.kind in _RECREATES and not pods.deletion_timestamps[row]
+    is_recreated = controller is not None and controller.kind in RECREATING and not pods.deletion_timestamps[row]
     by = f"{controller.kind} {controller.name}" if controller is not None and is_recreated else ""
     text = f"podAffinity term {term} selects only {key}, on cordoned node {name}"
     yield MatchingPodCordoned(text=text, pod=key, node=name, controller=by)
-
-
-_RECREATES = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Kinds that create an equal pod for a deleted one. Pods of others stay with their node, or lose their work."""
 
 
 def _requires(pod: Pod, other: Pod) -> bool:

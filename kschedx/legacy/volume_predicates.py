@@ -26,7 +26,7 @@ from kschedx.kube.storage import (
 )
 from kschedx.kube.types import InTreeVolumeSources, Node, Pod, Volume
 from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, join_verdicts
-from kschedx.patterns import lazy_pattern
+from kschedx.plugins.node_volume_limits.plugin import NITRO
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE, Binding, Conflict, PodClaims
 from kschedx.plugins.volume_restrictions import VolumeRestrictions
 from kschedx.plugins.volume_zone import NO_CLAIM_NAME
@@ -132,7 +132,6 @@ class CheckVolumeBinding(Predicate):
 # plugin/pkg/scheduler/algorithm/predicates/predicates.go of 1.5.
 
 _INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
-_NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
 _NITRO_LIMIT = 25
 
 
@@ -281,7 +280,7 @@ class MaxEBSVolumeCount(_DiskCount):
     disk = _EBS
 
     def default_limit(self, node: Node) -> int:
-        is_nitro = _NITRO.search(node.metadata.labels.get(_INSTANCE_TYPE, ""))
+        is_nitro = NITRO.search(node.metadata.labels.get(_INSTANCE_TYPE, ""))
         return _NITRO_LIMIT if is_nitro else self.disk.limit
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from kschedx.errors import ConfigError, UndecidableError
 from kschedx.findings import NumaMisfit
-from kschedx.framework.args import NodeResourceTopologyMatchArgs, args_of_another_project
+from kschedx.framework.args import LEAST_ALLOCATED, NodeResourceTopologyMatchArgs, args_of_another_project
 from kschedx.framework.interface import CycleState, FilterPlugin, Handle, ReservePlugin, ScorePlugin, Texts, Touch
 from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SUCCESS, Status, Verdicts, unschedulable
 from kschedx.kube.names import is_hugepages, is_native_resource, is_scalar_resource
@@ -210,7 +210,6 @@ def _take_numa(numas: Sequence[_Numa], chosen: _Chosen, request: _Amounts) -> No
 # Scores of a NUMA node for the request of a pod or container (least_allocated.go, most_allocated.go,
 # balanced_allocation.go, scoreForEachNUMANode).
 
-_LEAST_ALLOCATED = "LeastAllocated"
 _NANO = 10**9
 
 _Weights = Mapping[str, int]
@@ -268,7 +267,7 @@ def _units(nano: int) -> int:
 
 
 _STRATEGIES: Mapping[str, Callable[[_Amounts, _Amounts, _Weights], int]] = {
-    _LEAST_ALLOCATED: _weighted_scorer(lambda requested, there: (there - requested) * MAX_NODE_SCORE // there),
+    LEAST_ALLOCATED: _weighted_scorer(lambda requested, there: (there - requested) * MAX_NODE_SCORE // there),
     "MostAllocated": _weighted_scorer(lambda requested, there: requested * MAX_NODE_SCORE // there),
     "BalancedAllocation": _balance_score,
 }

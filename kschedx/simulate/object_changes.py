@@ -21,7 +21,7 @@ from kschedx.apiserver.workload_validation import (
     validate_claims,
     validate_workload,
 )
-from kschedx.errors import InputError, NotChangedError, nearest
+from kschedx.errors import FIELD_PART, InputError, NotChangedError, nearest
 from kschedx.explain.setup import with_claims_of_templates
 from kschedx.kube.decoding import Manifest, decode, manifest, map_at, new_manifest
 from kschedx.kube.devices import ResourceClaim
@@ -39,7 +39,6 @@ from kschedx.kube.storage import (
     bound_volume,
 )
 from kschedx.kube.types import Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
-from kschedx.patterns import lazy_pattern
 from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.snapshot.edits import with_applied, with_changed_nodes, with_changed_pods, with_object, without_object
 from kschedx.snapshot.snapshot import Snapshot
@@ -49,8 +48,6 @@ from kschedx.snapshot.snapshot import Snapshot
 _T = TypeVar("_T")
 Fields = Sequence[tuple[str, object]]
 """Paths with their new values."""
-
-_PART = lazy_pattern(r"""\.?([^.\[\]]+)|\[([^\]]*)\]""")
 
 
 def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict[str, object]:
@@ -65,8 +62,8 @@ def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict
 
 
 def _parts(path: str) -> list[str]:
-    parts = [match.group(1) or match.group(2) or "" for match in _PART.finditer(path)]
-    if not parts or "".join(match.group(0) for match in _PART.finditer(path)) != path:
+    parts = [match.group(1) or match.group(2) or "" for match in FIELD_PART.finditer(path)]
+    if not parts or "".join(match.group(0) for match in FIELD_PART.finditer(path)) != path:
         raise InputError(
             f'"{path}" is not a path', hint="such as spec.replicas or spec.template.spec.containers[0].image"
         )

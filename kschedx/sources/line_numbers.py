@@ -13,10 +13,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, Place
+from kschedx.errors import FIELD_PART, InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.scalars import json_number, parse_int64
-from kschedx.patterns import lazy_pattern
 from kschedx.sources import files
 from kschedx.sources.dumps import Dump, LeftOut, See
 from kschedx.sources.yaml import split
@@ -24,7 +23,6 @@ from kschedx.sources.yaml import split
 if TYPE_CHECKING:
     from yaml import Node
 
-_STEP = lazy_pattern(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 _MAX_TEXT = 8 << 20
 """Bytes of a text that is read again for a line."""
 
@@ -81,7 +79,7 @@ def line_of(
         root = _compose(document.text.decode())
     except (OSError, UnicodeDecodeError, InputError, yaml.YAMLError, RecursionError):
         return None
-    steps = [name or index for name, index in _STEP.findall(f"{below}.{field}" if below else field)]
+    steps = [name or index for name, index in FIELD_PART.findall(f"{below}.{field}" if below else field)]
     field_node = _object(root, place, document.line, is_sure=is_sure)
     line, first = None, document.line
     for step in steps:

@@ -53,7 +53,7 @@ def limits_any_volume(nodes: NodeTable) -> BoolArray:
 
 _FEW_NODES = 32
 """Up to this number of nodes, their pods are evaluated node by node."""
-_UNBOUND = "<unbound>"
+UNBOUND = "<unbound>"
 """Replaces the random prefix that upstream adds to handles of volumes that do not exist yet."""
 
 
@@ -177,7 +177,7 @@ def _class_volume(claim: PersistentVolumeClaim, storage: Storage, migrated: froz
     storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
     if storage_class is None:
         return None
-    handle = f"{_UNBOUND}-{claim.key}"
+    handle = f"{UNBOUND}-{claim.key}"
     plugin = plugin_named(storage_class.provisioner)
     if plugin is None:
         return _attachable(storage_class.provisioner, handle, claim)

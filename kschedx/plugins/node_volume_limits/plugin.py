@@ -29,6 +29,7 @@ from kschedx.kube.storage import (
 from kschedx.kube.types import InTreeVolumeSources, Node, ObjectMeta, Pod, Volume
 from kschedx.patterns import lazy_pattern
 from kschedx.plugins.node_volume_limits.attachments import (
+    UNBOUND,
     Attachable,
     AttachedVolumes,
     VolumeError,
@@ -312,9 +313,7 @@ def _drivers(csi_node: CSINode | None) -> tuple[str, ...]:
 # pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go.
 
 _INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type")
-_NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
-_UNBOUND = "<unbound>"
-"""Replaces the random prefix that upstream adds to the volumes of unbound claims."""
+NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
 
 _Disks = Mapping[str, str]
 """Identifiers of volumes to their names on screens."""
@@ -413,7 +412,7 @@ class _InTreeLimits(PreFilterPlugin, FilterPlugin):
             return self.disk(volume.spec)
         storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
         made_by_plugin = storage_class is not None and storage_class.provisioner == self.plugin
-        return f"{_UNBOUND}-{claim.key}" if made_by_plugin else None
+        return f"{UNBOUND}-{claim.key}" if made_by_plugin else None
 
     # --- the nodes
 
@@ -466,7 +465,7 @@ class EBSLimits(_InTreeLimits):
     def default_limit(self, node: Node) -> int:
         labels = node.metadata.labels
         kind = next((labels[key] for key in _INSTANCE_TYPES if key in labels), "")
-        return 25 if _NITRO.search(kind) else 39
+        return 25 if NITRO.search(kind) else 39
 
 
 class GCEPDLimits(_InTreeLimits):
