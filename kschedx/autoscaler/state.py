@@ -156,7 +156,7 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
             behaviour=self.behaviour,
             daemon_sets=daemon_sets(self.snapshot),
             options=self.options,
-            compares_taints=release.enabled("TaintTolerationComparisonOperators"),
+            compares_taints=release.compares_taints,
             slices=self.snapshot.devices.slices_by_node if self.behaviour.devices_count else {},
         )
         names = [status.name for status in self.status.groups]

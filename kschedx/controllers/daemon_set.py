@@ -95,7 +95,7 @@ def pods_for(
     applied = created_pod(manifest)
     subject = admit(snapshot, applied.pod, setup, title=title(manifest), dependents=applied.others, maker=manifest)
     wanted = [node for node in snapshot.cluster.nodes if is_wanted(node.name)]
-    runs = _allowed_nodes(subject.pod.spec, wanted, compares_taints(setup))
+    runs = _allowed_nodes(subject.pod.spec, wanted, setup.release.compares_taints)
     return _pinned_copies(subject.snapshot, subject.pod, runs) if runs else (snapshot, [])
 
 
@@ -118,7 +118,7 @@ def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) ->
         spec = admit(snapshot, template, setup, title=title(manifest), maker=manifest).pod.spec
     except NotAdmittedError:
         spec = default_pod(decode(encode(template, "pod"), Pod)).spec
-    comparison = compares_taints(setup)
+    comparison = setup.release.compares_taints
     nodes = snapshot.cluster.nodes
     runs = _allowed_nodes(spec, nodes, comparison)
     return runs, frozenset(node.name for node in nodes if continues_on(spec, node, comparison=comparison))
@@ -142,7 +142,7 @@ class _DaemonSetReaction(Struct, frozen=True, kw_only=True):
 
 def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Node, Node]]) -> _DaemonSetReaction:
     """Return the controllers' reaction to nodes with other labels and taints; each pair is a node before and after."""
-    comparison = compares_taints(setup)
+    comparison = setup.release.compares_taints
     changed = list(changed)
     new_pods: list[Pod] = []
     gone: list[int] = []
@@ -182,15 +182,10 @@ def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tup
     """Return the cluster with the objects that are created for the pods, and the pods of DaemonSets on added nodes."""
     new_pods: list[Pod] = []
     for daemon in daemon_pods(snapshot, setup.scheduler.nodes.options):
-        names = _allowed_nodes(daemon.spec, nodes, compares_taints(setup))
+        names = _allowed_nodes(daemon.spec, nodes, setup.release.compares_taints)
         snapshot, pods = _pinned_copies(snapshot, daemon.pod, names)
         new_pods += (with_spec(pod, node_name=name) for pod, name in zip(pods, names, strict=True))
     return snapshot, new_pods
-
-
-def compares_taints(setup: Setup) -> bool:
-    """Whether taints and tolerations support `Lt` and `Gt`."""
-    return setup.release.enabled("TaintTolerationComparisonOperators")
 
 
 _AGENTS_DOWN = Memo[Mapping[str, Sequence[int]]]()
@@ -223,7 +218,7 @@ def absent_agent(snapshot: Snapshot, setup: Setup, driver: str, node: Node) -> s
         if "csi" not in own or not parts & set(re.split("[./-]", own)):
             continue
         taint = find_untolerated(
-            node.spec.taints, daemon.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=compares_taints(setup)
+            node.spec.taints, daemon.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=setup.release.compares_taints
         )
         if not selects_node(daemon.spec, node):
             unselected = unselected or f"DaemonSet {own} does not select it"

@@ -571,7 +571,7 @@ def _course_notes(cycle: Cycle) -> Iterator[Note]:
         named = f"{unready[0]} is" if len(unready) == 1 else f"{list_names(unready, 2)} are"
         text = f"{named} not ready but not tainted: kube-scheduler checks only taints"
         yield note("not-ready-node", text, nodes=unready)
-    compares = cycle.release.enabled("TaintTolerationComparisonOperators")
+    compares = cycle.release.compares_taints
     given = cycle.pod.spec.tolerations
     stays = [stay_seconds(nodes[row].spec.taints, given, comparison=compares) for row in cycle.choice]
     limits = [seconds for seconds in stays if seconds is not None]

@@ -242,7 +242,7 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
             yield "NodeAffinity"
         if any(isinstance(finding, HostPortConflict) for finding in findings):
             yield "NodePorts"
-    comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
+    comparison = cycle.release.compares_taints
     tolerations = cycle.pod.spec.tolerations
     if find_untolerated(node.spec.taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
         yield "TaintToleration"

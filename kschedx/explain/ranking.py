@@ -164,7 +164,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
     yield from _rules_without_pods(cycle)
     winners = [cycle.all_nodes.cluster.nodes[row] for row in cycle.choice]
     node, spec = winners[0], cycle.pod.spec
-    comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
+    comparison = cycle.release.compares_taints
     if not spec.node_selector and not (spec.affinity or Affinity()).node_affinity:
         each = ({taint.key for taint in winner.spec.taints} for winner in winners)
         yield from _tolerated_elsewhere(cycle, set.intersection(*each))
@@ -240,7 +240,7 @@ def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[str]:
     ]
     if not chosen or cycle.feasible is None or cycle.nodes is None:
         return
-    comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
+    comparison = cycle.release.compares_taints
     for row in each_row(cycle.feasible):
         node = cycle.nodes.node(row)
         for taint in node.spec.taints:

@@ -645,7 +645,7 @@ def _misspelled_toleration(taint: Taint, place: RemedyCandidate) -> Toleration |
 
 
 def _untolerated_taints(place: RemedyCandidate) -> tuple[Taint, ...]:
-    comparison = place.situation.scheduler.release.enabled("TaintTolerationComparisonOperators")
+    comparison = place.situation.scheduler.release.compares_taints
     tolerations = Tolerations(place.pod.spec.tolerations, comparison=comparison)
     return tuple(
         taint for taint in place.node.spec.taints if taint.effect in DO_NOT_SCHEDULE and not tolerations.cover(taint)

@@ -69,18 +69,16 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
 
     def daemon_requests(self, node: Node) -> dict[str, int]:
         """Return what DaemonSets' pods request on a new node, before any other pod is there."""
-        comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
-        amounts = overhead(self.daemons, node, comparison=comparison)
+        amounts = overhead(self.daemons, node, comparison=self.scheduler.release.compares_taints)
         return {name: amount for name, amount in sorted(amounts.items()) if amount}
 
     def leaves_ports(self, node: Node) -> bool:
         """Whether no DaemonSet's pod on a new node uses one of the pod's host ports."""
         wanted = [*map(HostPort.of, host_ports(self.pod.spec))]
-        comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
         return not any(
             any(HostPort.of(port).conflicts(used_port) for port in host_ports(daemon.spec) for used_port in wanted)
             for daemon in (self.daemons if wanted else ())
-            if runs_on(daemon.spec, node, comparison=comparison)
+            if runs_on(daemon.spec, node, comparison=self.scheduler.release.compares_taints)
         )
 
     @cached_property

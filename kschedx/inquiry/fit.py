@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Struct, field
 
 from kschedx.controllers import states, workloads
-from kschedx.controllers.daemon_set import compares_taints
 from kschedx.controllers.stateful_set import admit_pods
 from kschedx.errors import InputError, Place
 from kschedx.explain.admission import QuotaLedger, quotas_of
@@ -302,7 +301,7 @@ def _missing_nodes(simulator: Simulator, rows: Sequence[int], count: int) -> Ite
     mark = cluster.mark()
     options = simulator.run.scheduler.nodes.options
     daemons = daemon_pods(cluster.snapshot, options, but=cluster.pods[rows[0]])
-    comparison = compares_taints(simulator.setup)
+    comparison = simulator.setup.release.compares_taints
     for template in shapes(cluster.snapshot.cluster.nodes, cluster.pods[rows[0]])[:SHAPES]:
         left, added, needed = rows, 0, count
         while left and needed > 0:

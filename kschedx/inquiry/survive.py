@@ -16,7 +16,6 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.controllers.daemon_set import compares_taints
 from kschedx.controllers.node_lifecycle import (
     GRACE,
     GRACE_BEFORE,
@@ -380,7 +379,7 @@ class _Trial:
         self._advised = 0
         self._scenes = 0
         self._mark = simulator.mark()
-        self._comparison = compares_taints(simulator.setup)
+        self._comparison = simulator.setup.release.compares_taints
         pods = simulator.run.cluster.pods
         self._is_available = simulator.available()
         self._is_movable = ~(pods.terminating | staying_with_nodes(pods))

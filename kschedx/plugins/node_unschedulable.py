@@ -30,7 +30,7 @@ class NodeUnschedulable(FilterPlugin):
         return pod.spec.tolerations
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        comparison = self.handle.release.enabled("TaintTolerationComparisonOperators")
+        comparison = self.handle.release.compares_taints
         if any(tolerates(t, _UNSCHEDULABLE_TAINT, comparison=comparison) for t in pod.spec.tolerations):
             rejected = np.zeros(len(nodes), dtype=np.bool_)
         else:

@@ -225,7 +225,7 @@ class _ConstraintRules:
             counted &= where_required(required_node_affinity(pod.spec.node_selector, required), nodes)
         if constraint.honors_taints:
             tolerations = pod.spec.tolerations
-            comparison = self._handle.release.enabled("TaintTolerationComparisonOperators")
+            comparison = self._handle.release.compares_taints
             counted &= nodes.taints.where(
                 lambda taints: (
                     find_untolerated(taints, tolerations, effects=NO_SCHEDULE_EFFECTS, comparison=comparison) is None

@@ -46,13 +46,9 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def reads(self, pod: Pod) -> Hashable:
         return pod.spec.tolerations
 
-    @property
-    def _comparison(self) -> bool:
-        return self.handle.release.enabled("TaintTolerationComparisonOperators")
-
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         tolerations = pod.spec.tolerations
-        known = Tolerations(tolerations, comparison=self._comparison)
+        known = Tolerations(tolerations, comparison=self.handle.release.compares_taints)
 
         def first(taints: Sequence[Taint]) -> Taint | None:
             return known.uncovered_taint(taints, DO_NOT_SCHEDULE)
@@ -83,7 +79,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         tolerations = state[_TOLERATIONS]
-        known = Tolerations(tolerations, comparison=self._comparison)
+        known = Tolerations(tolerations, comparison=self.handle.release.compares_taints)
 
         def intolerable(taints: Sequence[Taint]) -> int:
             return sum(taint.effect == PREFER_NO_SCHEDULE and not known.cover(taint) for taint in taints)

@@ -211,6 +211,11 @@ class Release(Struct, frozen=True, kw_only=True, eq=False):
         """Return whether a feature gate is on. A gate of a later version is off; a removed gate has its final value."""
         return self.gates.get(gate, False)
 
+    @property
+    def compares_taints(self) -> bool:
+        """Whether taints and tolerations support `Lt` and `Gt`."""
+        return self.enabled("TaintTolerationComparisonOperators")
+
     def has_gate(self, gate: str) -> bool:
         """Return whether a feature gate exists in this version."""
         return gate in specs(self.version)

@@ -10,7 +10,6 @@ from itertools import count, zip_longest
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx.controllers.daemon_set import compares_taints
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.documents import Document
@@ -96,7 +95,7 @@ class _Addition:
         self._daemons: tuple[DaemonPod, ...] = daemon_pods(
             self._cluster.snapshot, simulator.run.scheduler.nodes.options
         )
-        self._comparison = compares_taints(simulator.setup)
+        self._comparison = simulator.setup.release.compares_taints
         self._added: Counter[tuple[str, str]] = Counter()
 
     def place(self, rows: Sequence[int]) -> AddedNodes:

@@ -16,7 +16,7 @@ from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
 from kschedx.controllers.adoption import with_adopted_pods
-from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
+from kschedx.controllers.daemon_set import daemons_on, react_to_nodes
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
 from kschedx.controllers.referenced_template import with_referenced_template
 from kschedx.controllers.workload_lifecycle import creates_no_pods
@@ -263,7 +263,7 @@ class ClusterChanges:
         """Let controllers react to changed nodes; each pair is a node before and after."""
         if not changed:
             return
-        comparison = compares_taints(self._setup)
+        comparison = self._setup.release.compares_taints
         leaving = [*_evicted_by_taints(self.snapshot, changed, comparison=comparison)]
         self._recreate(leaving)
         reaction = react_to_nodes(self.snapshot, self._setup, changed)
