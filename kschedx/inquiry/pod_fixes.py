@@ -33,7 +33,13 @@ from kschedx.explain.root_causes import (
     superseding,
 )
 from kschedx.explain.setup import unassign
-from kschedx.findings import HostPortConflict, InsufficientResource, PodAntiAffinityConflict, TooManyPods
+from kschedx.findings import (
+    HostPortConflict,
+    InsufficientResource,
+    PodAntiAffinityConflict,
+    PodGroupIncomplete,
+    TooManyPods,
+)
 from kschedx.fixes import FixCertainty, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.dead_end import gate_of_controller
@@ -70,7 +76,7 @@ from kschedx.kube.kueue import QUEUE_LABEL, ResourceFlavor
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import container_requests, pod_request
-from kschedx.kube.types import FINISHED, Pod
+from kschedx.kube.types import FINISHED, GroupedWorkload, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.changes import another_like
@@ -211,6 +217,7 @@ class PodFixes:
             title = f"let the rollout of Deployment {name} go on, which deletes this pod"
             yield Fix.untried(title, commands=(command,))
             return
+        yield from self._missing_group()
         yield from self._missing_members()
         if answer.outcome is Outcome.GATED:
             yield from _gate_keepers(answer)
@@ -418,6 +425,24 @@ class PodFixes:
         manifest = snapshot.manifest_of("StatefulSet", pod.namespace, group)
         replicas = map_at(manifest or {}, "spec").get("replicas")
         return replicas + 1 if isinstance(replicas, int) else 0
+
+    def _missing_group(self) -> Iterator[Fix]:
+        """Yield a fix for a group that GangScheduling does not find."""
+        findings = [finding for status in self.cycle.pre_enqueue for finding in status.findings]
+        if not any(isinstance(finding, PodGroupIncomplete) and not finding.exists for finding in findings):
+            return
+        pod = self.cycle.pod
+        namespace, reference = pod.metadata.namespace, pod.spec.workload_ref
+        if pod.spec.scheduling_group is not None:
+            name = f"PodGroup {namespace}/{pod.spec.scheduling_group.pod_group_name}"
+            yield Fix.untried(f"create {name}, or correct spec.schedulingGroup of the pod")
+        elif reference is not None:
+            workloads = self.cycle.snapshot.of(GroupedWorkload)
+            key = namespace, reference.name
+            exists = any((each.metadata.namespace, each.metadata.name) == key for each in workloads)
+            start = "recreate" if exists else "create"
+            name = f"Workload {namespace}/{reference.name} with pod group {reference.pod_group}"
+            yield Fix.untried(f"{start} {name}, or correct spec.workloadRef of the pod")
 
     def _missing_members(self) -> Iterator[Fix]:
         """Yield fixes for the missing pods of a group, tried with copies of the pod. If the API server refuses the

@@ -261,3 +261,36 @@ def test_a_gang_of_a_workload() -> None:
     assert group is not None
     assert (group.name, group.pods, group.together, group.lacks_room) == ("ml/train/workers/0", 2, 1, True)
     assert explanation.overall == "Unschedulable"
+
+
+@pytest.mark.parametrize(
+    ("named", "workloads", "release", "fix"),
+    [
+        (
+            {"schedulingGroup": {"podGroupName": "g"}},
+            [],
+            "1.36",
+            "create PodGroup ml/g, or correct spec.schedulingGroup of the pod",
+        ),
+        (
+            {"workloadRef": {"name": "w", "podGroup": "g"}},
+            [],
+            "1.35",
+            "create Workload ml/w with pod group g, or correct spec.workloadRef of the pod",
+        ),
+        (
+            {"workloadRef": {"name": "w", "podGroup": "g"}},
+            ["other"],
+            "1.35",
+            "recreate Workload ml/w with pod group g, or correct spec.workloadRef of the pod",
+        ),
+    ],
+    ids=["PodGroup", "Workload", "pod group of a Workload"],
+)
+def test_a_fix_for_a_group_that_does_not_exist(named: Json, workloads: list[str], release: str, fix: str) -> None:
+    groups = [{"name": name, "policy": {"gang": {"minCount": 2}}} for name in workloads]
+    workload = {"apiVersion": "scheduling.k8s.io/v1alpha1", "kind": "Workload", "spec": {"podGroups": groups}}
+    stored = [{**workload, "metadata": {"name": "w", "namespace": "ml"}}] if groups else []
+    snapshot = kschedx.Snapshot.from_objects([node("a"), *stored])
+    explanation = kschedx.explain(snapshot, pod("m-0", gates=(), **named), feature_gates=GANGS, kube_version=release)
+    assert [item.title for item in explanation.fixes] == [fix]
