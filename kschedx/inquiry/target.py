@@ -323,9 +323,7 @@ def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tu
             continue
         kind, name = ("Workload", workload.metadata.name) if owner is None else (owner.kind, owner.name)
         own = _Reference(namespace=namespace, word=kind.lower(), name=name)
-        if kind not in (*MAKING_PODS, "Pod") and not (
-            _custom_resource_rows(snapshot, own) or _marked_rows(snapshot, own)
-        ):
+        if kind not in (*MAKING_PODS, "Pod") and not _has_pods(snapshot, own):
             number = sum(pod_set.count for pod_set in workload.spec.pod_sets)
             yield pod_of_workload(workload), f"{kind} {name}", number
     groups = [it for it in snapshot.of(VolcanoPodGroup) if it.status.phase == "Pending"]
@@ -342,7 +340,7 @@ def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tu
         is_held = isinstance(state, Refused | NotObserved) or (isinstance(state, Suspended) and bool(state.queue))
         is_held = is_held or (state is None and (kind, namespace, name) in grouped)
         own = _Reference(namespace=namespace, word=kind.lower(), name=name)
-        if is_held and not (_custom_resource_rows(snapshot, own) or _marked_rows(snapshot, own)):
+        if is_held and not _has_pods(snapshot, own):
             for written in written_from_custom_resource(with_referenced_template(snapshot, manifest)):
                 number = 1 if written.count is None else written.count.number or 1
                 yield written, f"{workload_of(manifest).kind} {name}", number
@@ -401,6 +399,10 @@ def _marked_rows(snapshot: Snapshot, meant: _Reference) -> list[int]:
     marked = snapshot.pods.labels.take(rows).where(lambda own: any(own.get(label) == meant.name for label in labels))
     result: list[int] = rows[marked].tolist()
     return result
+
+
+def _has_pods(snapshot: Snapshot, meant: _Reference) -> bool:
+    return bool(_custom_resource_rows(snapshot, meant) or _marked_rows(snapshot, meant))
 
 
 def _of_group(snapshot: Snapshot, meant: _Reference) -> Sequence[PodInQuestion]:
