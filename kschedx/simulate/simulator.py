@@ -61,6 +61,10 @@ class KueueResult(Document, frozen=True):
 class _Mark(Struct, frozen=True, kw_only=True):
     """A moment to which a simulator can revert."""
 
+    start: Snapshot
+    run: Run
+    before_start: AbstractSet[int]
+    first_step: int
     moves: int
     record: QueueMark
     created: frozenset[int]
@@ -88,7 +92,7 @@ class Simulator:
         """The cluster after the last manual change."""
         self.setup = setup
         self.options = options
-        self._before_start: set[int] = set()
+        self._before_start: AbstractSet[int] = set()
         self._value: tuple[tuple[int, int], Snapshot] | None = None
         self._run: Run | None = self.begun()
         known_names, is_forced = setup.scheduler_names, setup.forced_profile is not None
@@ -360,8 +364,13 @@ class Simulator:
             cluster.replace_node(node, before[node])
 
     def mark(self) -> _Mark:
+        run = self.run
         return _Mark(
-            moves=self.run.cluster.mark(),
+            start=self.start,
+            run=run,
+            before_start=self._before_start,
+            first_step=self.first_step,
+            moves=run.cluster.mark(),
             record=self.queue.mark(),
             created=frozenset(self.queue.created),
             controllers=self.manager.save(),
@@ -369,8 +378,12 @@ class Simulator:
         )
 
     def revert(self, mark: _Mark, *, keeps_steps: bool = False) -> None:
-        """Revert to a moment after the last manual change; the steps since then may be kept as a record."""
-        self.run.cluster.revert(mark.moves)
+        """Revert to a moment; the steps since then may be kept as a record."""
+        if self._run is not mark.run:  # an object was changed by hand since then
+            self.start, self._run, self._before_start = mark.start, mark.run, mark.before_start
+            self.first_step = mark.first_step
+            self.queue.move_to(mark.run)
+        mark.run.cluster.revert(mark.moves)
         self.queue.forget(mark.created)
         self.manager.restore(mark.controllers)
         self._vacated = {*mark.vacated}

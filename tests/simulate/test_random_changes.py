@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -12,8 +13,9 @@ from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import SimulationAnswer, simulate
 from kschedx.render.simulation import simulation_lines
-from kschedx.simulate.changes import parse_changes
-from kschedx.simulate.simulator import SimulationOptions
+from kschedx.simulate.apply import ClusterChanges
+from kschedx.simulate.changes import ChangeVerb, parse_changes
+from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 from tests.command import check_document
 from tests.simulate.clusters import shop
@@ -39,12 +41,17 @@ def some_change(dice: Random) -> dict[str, object]:
     return {verb: text}
 
 
-def simulated(seed: int) -> Simulation | None:
-    """Return the result, or None if a change is impossible because another removed its object."""
-    dice = Random(seed)
+def question(dice: Random) -> tuple[Snapshot, list[dict[str, object]]]:
+    """Return a cluster and changes, some of which may be impossible because others remove their objects."""
     db = stateful(["node-1", "node-2", dice.choice(["node-3", None])])
     snapshot = Snapshot.from_objects([*shop(), *db, *daemons(["node-1", "node-2", "node-3", "node-4"])])
-    written = [some_change(dice) for _ in range(dice.randint(1, 5))]
+    return snapshot, [some_change(dice) for _ in range(dice.randint(1, 5))]
+
+
+def simulated(seed: int) -> Simulation | None:
+    """Return the result, or None if a change is impossible."""
+    dice = Random(seed)
+    snapshot, written = question(dice)
     options = SimulationOptions(recreate=dice.random() < 0.8, force=True)
     try:
         wanted = parse_changes(written, lambda path: [])
@@ -71,3 +78,29 @@ def test_the_report_agrees_with_the_final_cluster(seed: int) -> None:
     }
     check_document(json.loads(json.dumps(simulation.to_dict())))
     assert max(line.cell_len for line in simulation_lines(SimulationAnswer(simulation=simulation), width=80)) <= 80
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("seed", range(40))
+def test_a_reverted_simulator_decides_as_before(seed: int) -> None:
+    """The next decisions are those of the mark, whatever changed in between."""
+    snapshot, written = question(Random(seed))
+    simulator = Simulator(snapshot, Setup.of_cluster(snapshot), SimulationOptions())
+    mark = simulator.mark()
+
+    def settled() -> dict[str, str]:
+        simulator.settle()
+        pods = simulator.after.pods
+        return {pods.key(row): pods.node_names[row] for row in range(len(pods))}
+
+    expected = settled()
+    simulator.revert(mark)
+    by_hand = ClusterChanges(simulator, "shop")
+    for change in parse_changes(written, lambda path: []):
+        if change.verb is not ChangeVerb.DRAIN:
+            with suppress(InputError):
+                by_hand.apply(change)
+    settled()
+    simulator.revert(mark)
+    assert simulator.after.workloads == snapshot.workloads
+    assert settled() == expected
