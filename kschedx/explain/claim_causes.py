@@ -32,6 +32,8 @@ from kschedx.snapshot.events import FAILED_BINDING
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
+_ZONE_BEFORE_POD = "class {} binds claims before scheduling (Immediate): zones are chosen without regard to pods"
+
 
 class SharedClaim(RootCause, frozen=True, kw_only=True):
     """Pods of one controller use a claim that only one pod, or the pods of one node, may use at a time."""
@@ -67,6 +69,7 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
             yield from _unreachable(cycle.snapshot, finding)
             yield from _apart(cycle, finding)
             yield from _bound_in_one_place(cycle, finding)
+            yield from _bound_before_the_pod(diagnosis, finding)
         case f.InsufficientStorageCapacity() if finding.largest and _is_of_several_nodes(diagnosis, finding):
             size = format_quantity(finding.largest, Unit.BYTE)
             yield RootCause(text=f"the largest volume that {finding.driver} can create for a node is {size}")
@@ -170,8 +173,28 @@ def _unreachable(snapshot: Snapshot, finding: f.VolumeNodeAffinityMismatch) -> I
             claim = snapshot.storage.claims.get(finding.claim)
             storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
             if storage_class is not None and storage_class.provisions_first and any(known) and not is_host:
-                why = f"class {storage_class.name} binds claims before scheduling (Immediate)"
-                yield RootCause(text=f"{why}: zones are chosen without regard to pods")
+                yield RootCause(text=_ZONE_BEFORE_POD.format(storage_class.name))
+
+
+def _bound_before_the_pod(diagnosis: Diagnosis, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield that a class chose the zone of a volume before its pod, if no node of that zone can ever run the pod, and a
+    node of another zone could."""
+    storage = diagnosis.cycle.snapshot.storage
+    claim = storage.claims.get(finding.claim)
+    storage_class = None if claim is None else storage.classes.get(claim.storage_class)
+    on_nodes = [group.exemplar.findings for group in diagnosis.groups]
+    in_reach = [found for found in on_nodes if not any(isinstance(x, f.VolumeNodeAffinityMismatch) for x in found)]
+
+    def is_lasting(other: f.Finding) -> bool:
+        return isinstance(other, f.NodeAffinityMismatch) or (
+            isinstance(other, f.InsufficientResource) and other.never_fits
+        )
+
+    is_zonal = any(requirement.key.endswith("/zone") for term in finding.terms for requirement in term.requirements)
+    if storage_class is None or not storage_class.provisions_first or not is_zonal or not in_reach:
+        return
+    if any(tuple(found) == (finding,) for found in on_nodes) and all(any(map(is_lasting, found)) for found in in_reach):
+        yield RootCause(text=_ZONE_BEFORE_POD.format(storage_class.name))
 
 
 def _bound_in_one_place(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:

@@ -333,7 +333,7 @@ class _Evictor:
         if fate is DrainOutcome.NEEDS_FORCE and (owner := controller_of(pods.owners[row])) is not None:
             message = f'cannot delete daemonsets.apps "{owner.name}" not found'
         if fate is DrainOutcome.DELETED and ends_job(self._run.snapshot, pods, row):
-            message = "the eviction exceeds the backoffLimit of its Job, which then fails"
+            message = "the eviction exceeds the backoffLimit of its Job, which then fails: raise it or wait for the Job"
         now = pods.rows[key]
         if fate is DrainOutcome.EVICTED and pods.node[now] >= 0:
             node = pods.node_names[now]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kschedx.explain.diagnosis import NodeDetail, OfferedNowhere
 from kschedx.explain.hardware import HardwareHint
 from kschedx.findings import HostPortConflict, InsufficientResource, TooManyPods
-from kschedx.kube.names import CPU
+from kschedx.kube.names import CPU, is_native_resource
 from kschedx.wording import Brief, Fact, ResourceBalance, Words, balance, count, in_words, list_names
 
 
@@ -105,7 +105,8 @@ def _offers(
     nominated = " and the nominated pods" if detail and _counts_nominated(detail) else ""
     by = f" by {count(detail.pods, 'pod')}{nominated}" if detail else ""
     whole = detail.capacity.get(finding.resource) if detail else None
-    of = f" (capacity {sums.in_same_unit(finding.resource, (whole,))[0]}, the rest is reserved)" if whole else ""
+    rest = "reserved" if is_native_resource(finding.resource) else "not healthy"
+    of = f" (capacity {sums.in_same_unit(finding.resource, (whole,))[0]}, the rest is {rest})" if whole else ""
     sums_text = f"{sums.free.rjust(size)} = {sums.allocatable} allocatable{of} - {sums.used} requested{by}"
     return (sums_text, f"rounded to {sums.rounded}") if sums.rounded else (sums_text,)
 

@@ -123,7 +123,7 @@ def test_a_drain_may_end_a_job(limit: int, fails: bool, tmp_path: Path) -> None:
     }
     own = pod("etl-x", namespace="shop", on="node-1", metadata={"namespace": "shop", "ownerReferences": [owner]})
     result = kschedx("drain", "node-1", "-s", write(tmp_path, *nodes(("4", "4")), job, own))
-    says = "not recreated: shop/etl-x: the eviction exceeds the backoffLimit of its Job, which then fails"
+    says = "not recreated: shop/etl-x: the eviction exceeds the backoffLimit of its Job, which then fails: raise it"
     assert (result.code, says in " ".join(result.out.split())) == (0, fails)
 
 

@@ -444,13 +444,21 @@ def test_an_init_container_is_named_so() -> None:
     assert lowered in titles(small, pod("me", initContainers=init, containers=[{"name": "main"}]))
 
 
-def test_the_capacity_is_shown_if_only_reserved_resources_are_lacking(tmp_path: Path) -> None:
-    small = node("a", allocatable={"cpu": "3920m", "memory": "9Gi", "pods": "9"})
-    small["status"] = {**at(small, "status"), "capacity": {"cpu": "4"}}
+@pytest.mark.parametrize(
+    ("resource", "offered", "whole", "shown"),
+    [
+        ("cpu", "3920m", "4", "3920m allocatable (capacity 4000m, the rest is reserved) - 0 requested"),
+        (GPU, "7", "8", "7 allocatable (capacity 8, the rest is not healthy) - 0 requested"),
+    ],
+)
+def test_the_capacity_is_shown_if_it_would_be_enough(
+    resource: str, offered: str, whole: str, shown: str, tmp_path: Path
+) -> None:
+    small = node("a", allocatable={"cpu": "4", "memory": "9Gi", "pods": "9", resource: offered})
+    small["status"] = {**at(small, "status"), "capacity": {resource: whole}}
     cluster = tmp_path / "cluster.json"
-    cluster.write_text(json.dumps({"kind": "List", "items": [small, asking("me", cpu="4")]}))
-    out = run("why", "me", "-s", cluster).out
-    assert "3920m allocatable (capacity 4000m, the rest is reserved) - 0 requested" in out
+    cluster.write_text(json.dumps({"kind": "List", "items": [small, asking("me", **{resource: whole})]}))
+    assert shown in run("why", "me", "-s", cluster).out
 
 
 @pytest.mark.parametrize(

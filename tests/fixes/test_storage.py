@@ -725,12 +725,23 @@ def test_a_volume_of_several_terms_is_in_all_their_zones() -> None:
         assert any("volume v (zone a, b) is not accessible" in text for text in because(diagnosis))
 
 
-def test_a_class_that_binds_at_once_is_named_for_a_volume_where_no_node_is() -> None:
-    for waits in (True, False):
-        objects = [
-            *(claim("data", volume="v"), storage_class(provisioner=DRIVER, waits=waits)),
-            volume("v", claim_ref="data", node_affinity=in_term(ZONE, "b")),
-        ]
-        snapshot = kschedx.Snapshot.from_objects([node("a", labels={ZONE: "a"}), ME, *objects])
-        causes = roots(kschedx.explain(snapshot, "default/me").diagnosis)
-        assert ("without regard to pods" in " ".join(causes)) is not waits
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize(
+    ("nodes_there", "is_lasting"),
+    [
+        ([], True),
+        ([node("b", labels={ZONE: "b"}, allocatable={"cpu": "500m", "memory": "9Gi", "pods": "9"})], True),
+        ([node("b", labels={ZONE: "b"}, unschedulable=True)], False),
+    ],
+)
+def test_a_class_that_binds_at_once_is_named_for_a_volume_where_no_node_can_run_the_pod(
+    nodes_there: list[Manifest], *, is_lasting: bool, waits: bool
+) -> None:
+    asking = pod("me", volumes=at(ME, "spec")["volumes"], containers=[{"resources": {"requests": {"cpu": "1"}}}])
+    objects = [
+        *(claim("data", volume="v"), storage_class(provisioner=DRIVER, waits=waits)),
+        volume("v", claim_ref="data", node_affinity=in_term(ZONE, "b")),
+    ]
+    snapshot = kschedx.Snapshot.from_objects([node("a", labels={ZONE: "a"}), *nodes_there, asking, *objects])
+    causes = roots(kschedx.explain(snapshot, "default/me").diagnosis)
+    assert ("without regard to pods" in " ".join(causes)) == (is_lasting and not waits)
