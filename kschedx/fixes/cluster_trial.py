@@ -103,9 +103,10 @@ class ClusterTrial:
             return TrialOutcome()  # extenders are asked only about the pod itself, never about a trial
         try:
             followers = self._followers  # before the simulator moves
-            outcome = self._try(steps, sent, {**self._pods_ahead, **self._competing_pods}, followers)
+            equals = self._competing_pods(sent)
+            outcome = self._try(steps, sent, {**self._pods_ahead, **equals}, followers)
             first = () if outcome.shortfall is None else outcome.shortfall.higher_priority
-            competing = tuple(filter(self._competing_pods.__contains__, first))
+            competing = tuple(filter(equals.__contains__, first))
             if not competing:
                 return outcome
             return replace(self._try(steps, sent, self._pods_ahead, followers), competing=competing)
@@ -174,14 +175,20 @@ class ClusterTrial:
         rows.sort(key=lambda row: -int(pods.priorities[row]))
         return dict.fromkeys(map(pods.key, rows[:_MOST_AHEAD]))
 
-    @cached_property
-    def _competing_pods(self) -> Mapping[str, None]:
-        """Pending pods of other workloads with the same priority that are in the queue for longer."""
+    def _competing_pods(self, sent: Sequence[Change]) -> Mapping[str, None]:
+        """Return the pending pods of other workloads with the same priority that are in the queue for longer: all of
+        them if the pod's Job is deleted and created again."""
         pods, own = self._snapshot.pods, self._own
-        own_row, priority = pods.rows.get(self._pod.key), self._pod.priority
-        queue = self._simulator.queue.order(row for row in pods.pending if int(pods.priorities[row]) == priority)
-        before = takewhile(lambda row: row != own_row, queue)
+        is_recreated = self._workload.kind == "Job" and self._patches(sent)
+        own_row = None if is_recreated else pods.rows.get(self._pod.key)
+        before = takewhile(lambda row: row != own_row, self._queue_of_equals)
         return dict.fromkeys(map(pods.key, islice((row for row in before if row not in own), _MOST_COMPETING)))
+
+    @cached_property
+    def _queue_of_equals(self) -> Sequence[int]:
+        """The rows of the pending pods with the same priority, in the order in which the scheduler takes them."""
+        pods, priority = self._snapshot.pods, self._pod.priority
+        return self._simulator.queue.order(row for row in pods.pending if int(pods.priorities[row]) == priority)
 
     @cached_property
     def _followers(self) -> tuple[str, ...]:

@@ -263,6 +263,25 @@ def test_a_fix_names_pods_that_come_first_in_the_queue(since: str, costs: tuple[
 
 
 @pytest.mark.parametrize(
+    ("cpu", "costs"),
+    [("3", ("unless default/other, pending for longer, takes the room",)), ("4", ())],
+    ids=["it fits then", "it never fits"],
+)
+def test_the_pods_of_a_recreated_job_come_last_in_the_queue(cpu: str, costs: tuple[str, ...]) -> None:
+    """Its running pod is deleted as well, so that a pod which is pending since gets its room."""
+    runs, me, other = wanting("runs", "2", on="n"), wanting("me", "2"), wanting("other", cpu)
+    for number, item in enumerate((runs, me, other)):
+        at(item, "metadata")["creationTimestamp"] = f"2026-01-01T00:00:0{number}Z"
+    job = template("Job", "load", "batch/v1")
+    at(job, "spec")["parallelism"] = 2
+    at(job, "spec.template.spec.containers")[0]["resources"] = {"requests": {"cpu": "2"}}
+    small = node("n", allocatable={**SMALL, "cpu": "3"})
+    of_job = (owned(item, "Job", "load", "batch/v1") for item in (runs, me))
+    [lower] = [fix for fix in explained(small, *of_job, other, job).fixes if fix.title.startswith("lower requests.cpu")]
+    assert (lower.certainty, lower.costs) == ("verified", costs)
+
+
+@pytest.mark.parametrize(
     ("later", "priority", "room", "costs"),
     [
         (("b",), 0, "1500m", ("default/b, which fits now, stays pending then",)),
