@@ -18,6 +18,7 @@ from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
 from kschedx.kube.decoding import map_at
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.documents import Json
+from kschedx.kube.names import INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE_LABELS
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration
 from kschedx.kube.tolerations import TO_BE_DELETED
@@ -229,11 +230,7 @@ _CRITICAL = "system-node-critical"
 
 _SETTLED = Duration.seconds(60)
 """How long a node has to be ready before it serves as a template."""
-_BETA_LABELS: Mapping[str, str] = {
-    "node.kubernetes.io/instance-type": "beta.kubernetes.io/instance-type",
-    "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
-    "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
-}
+_BETA_LABELS: Mapping[str, str] = dict((INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE_LABELS))
 
 
 class CloudTemplate(Struct, frozen=True, kw_only=True):

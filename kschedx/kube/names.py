@@ -255,10 +255,7 @@ def _common_prefix(names: Sequence[str]) -> str:
     return next((first[:end] for end in reversed(ends) if all(_WORD.match(name, end) for name in names)), "")
 
 
-PRESENT_TOPOLOGY = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-}
+PRESENT_TOPOLOGY = {old: new for new, old in (ZONE_LABELS, REGION_LABELS)}
 NEW_NAMES = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
