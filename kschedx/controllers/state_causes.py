@@ -10,7 +10,7 @@ from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.kube.types import JOB_TRACKING
 from kschedx.kube.workloads import MAKING_PODS
-from kschedx.snapshot.events import EXTERNAL_PROVISIONING
+from kschedx.snapshot.events import REPORTERS_OF_CLAIMS
 from kschedx.wording import count, list_names
 
 _MOST_PODS = 3
@@ -118,8 +118,7 @@ def _failure(state: states.Failed) -> Iterator[str]:
 def _claim_report(state: states.NotBound) -> Iterator[str]:
     """Yield what the driver reports about a claim without a volume, or kube-controller-manager, which waits for the
     driver."""
-    is_of_driver = not state.report.startswith(EXTERNAL_PROVISIONING)
-    by = (state.provisioner or "the storage driver") if is_of_driver else "kube-controller-manager"
+    by = REPORTERS_OF_CLAIMS.get(state.report.partition(":")[0], state.provisioner or "the storage driver")
     yield from filter(None, (state.because,))
     if state.report:
         yield f"{by} reports: {state.report}"

@@ -72,7 +72,7 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
             yield from _bound_before_the_pod(diagnosis, finding)
         case f.InsufficientStorageCapacity() if finding.largest and _is_of_several_nodes(diagnosis, finding):
             size = format_quantity(finding.largest, Unit.BYTE)
-            yield RootCause(text=f"the largest volume that {finding.driver} can create for a node is {size}")
+            yield RootCause(text=f"the largest volume that {finding.driver} can create for these nodes is {size}")
         case f.ClaimNotFound(ephemeral=True, claim=claim):
             refusal = ephemeral_claim_refusal(cycle.snapshot, cycle.pod, cycle.release, claim)
             if refusal := refusal or _reported_refusal(cycle.snapshot, cycle.pod, claim):

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import is_running
 from kschedx.explain.claim_causes import wrong_attributes_class
+from kschedx.fixes.phrases import join_phrases
+from kschedx.kube.names import PRESENT_TOPOLOGY
 from kschedx.kube.storage import (
     PersistentVolumeClaim,
     StorageClass,
@@ -42,13 +44,18 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     source = claim.spec.data_source_ref or claim.spec.data_source
     is_reported = re.search(_OF_DATA_SOURCE, phrase, re.IGNORECASE)
     if source and (is_reported or not (phrase or down or nowhere)):
-        ready = f"make {source.get('kind')} {source.get('name')} ready"
-        return f"{ready}, so that {driver} provisions the volume for claim {claim.key} from it"
+        kind, name = source.get("kind"), source.get("name")
+        advice = f"make {kind} {name} ready"
+        if "not found" in phrase:
+            advice = f"create {kind} {name}, or correct the data source"
+        elif "VolumePopulator" in phrase:
+            advice = f"install the volume populator for data sources of kind {kind}"
+        return f"{advice}, so that {driver} provisions the volume for claim {claim.key} from it"
     advice = _provisioning_text(phrase, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
     return advice if in_tree is None else advice.replace(driver, f"{driver}, the successor of {in_tree.name}", 1)
 
 
-_OF_DATA_SOURCE = r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)"
+_OF_DATA_SOURCE = r"data ?source|getting PVC \S+|snapshot \S+ (?:is )?not (?:ready|found|bound)"
 OF_ACCESS_MODES = (
     r"MULTI_NODE|multi writer|access ?modes?\b.*(?:not supported|unsupported|invalid)|"
     r"only (?:accessmodes|supports? ReadWrite|(?:ReadWrite|SINGLE_NODE)\w+ (?:is |are )?supported)"
@@ -145,4 +152,28 @@ def class_allowing(storage_class: StorageClass, node: Node) -> tuple[StorageClas
     values = (TopologySelectorLabelRequirement(key=key, values=(value,)) for key, value in labels.items())
     term = TopologySelectorTerm(match_label_expressions=tuple(values))
     wider = replace(storage_class, allowed_topologies=(*storage_class.allowed_topologies, term))
-    return wider, ", ".join(f"{key}={value}" for key, value in labels.items())
+    text = ", ".join(f"{key}={value}" for key, value in labels.items())
+    return wider, f"allow {text} in allowedTopologies of class {storage_class.name}"
+
+
+def class_with_known_labels(storage_class: StorageClass, snapshot: Snapshot) -> tuple[StorageClass, str] | None:
+    """Return the class with labels in allowedTopologies that nodes have instead of those that no node has, and the
+    change as text: the present name of a label, or one by which the driver knows places, with the same value."""
+    has, nodes = snapshot.cluster.label_values, snapshot.storage.csi_nodes.values()
+    drivers = [driver for node in nodes for driver in node.spec.drivers if driver.name == storage_class.driver]
+    of_driver = sorted({key for driver in drivers for key in driver.topology_keys})
+    new_keys = dict[str, str]()
+    for label in (label for term in storage_class.allowed_topologies for label in term.match_label_expressions):
+        keys = () if has(label.key) else (PRESENT_TOPOLOGY.get(label.key, label.key), *of_driver)
+        if meant := next((key for key in keys if {*label.values} & {*has(key)}), ""):
+            new_keys[label.key] = meant
+    if not new_keys:
+        return None
+
+    def renamed(term: TopologySelectorTerm) -> TopologySelectorTerm:
+        labels = (replace(label, key=new_keys.get(label.key, label.key)) for label in term.match_label_expressions)
+        return TopologySelectorTerm(match_label_expressions=tuple(labels))
+
+    text = f"use label {join_phrases(tuple(new_keys.values()))} in allowedTopologies of class {storage_class.name}"
+    terms = tuple(map(renamed, storage_class.allowed_topologies))
+    return replace(storage_class, allowed_topologies=terms), f"{text}: no node has {join_phrases(tuple(new_keys))}"

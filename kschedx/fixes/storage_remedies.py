@@ -17,7 +17,14 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
-from kschedx.fixes.provisioning import OF_ACCESS_MODES, class_allowing, is_in_trouble, provisioner_repair, usual_driver
+from kschedx.fixes.provisioning import (
+    OF_ACCESS_MODES,
+    class_allowing,
+    class_with_known_labels,
+    is_in_trouble,
+    provisioner_repair,
+    usual_driver,
+)
 from kschedx.fixes.raised_quota import EXCEEDED, RaisedQuota, raised_quota
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.documents import with_spec
@@ -86,10 +93,12 @@ def volume_remedies(
     if isinstance(finding, f.ProvisioningTopologyMismatch):
         others = list(_with_other_classes(claim, place.snapshot.storage))
         yield from others
-        wider = class_allowing(storage_class, place.node) if storage_class is not None and not others else None
-        if wider is not None:
-            title, cost = f"allow {wider[1]} in allowedTopologies of class {wider[0].name}", s.Cost.CONSTRAINT
-            yield s.ObjectStep(title=title, cost=cost, group=s.FixGroup.CLUSTER, objects=wider[:1])
+        if storage_class is None or others:
+            return
+        corrected = class_with_known_labels(storage_class, place.snapshot)
+        if (other := corrected or class_allowing(storage_class, place.node)) is not None:
+            cost = s.Cost.TYPO if corrected else s.Cost.CONSTRAINT
+            yield s.ObjectStep(title=other[1], cost=cost, group=s.FixGroup.CLUSTER, objects=other[:1])
         return  # no volume is created by hand if a driver creates it
     smaller = list(_smaller_claim(finding, claim)) if isinstance(finding, f.InsufficientStorageCapacity) else []
     yield from smaller

@@ -41,10 +41,17 @@ PROVISIONING_FAILED = "ProvisioningFailed"
 """From a driver that creates no volume for a claim; the message is the storage system's."""
 FAILED_BINDING = "FailedBinding"
 """From kube-controller-manager: a claim is not bound, or the claim of a pod's ephemeral volume cannot be created."""
-_OF_CLAIMS = frozenset({PROVISIONING_FAILED, FAILED_BINDING})
+_UNKNOWN_SOURCE = "UnrecognizedDataSourceKind"
+"""From volume-data-source-validator: no VolumePopulator fills claims from such objects."""
+_OF_CLAIMS = frozenset({PROVISIONING_FAILED, FAILED_BINDING, _UNKNOWN_SOURCE})
 """Why a claim has no volume."""
 EXTERNAL_PROVISIONING = "ExternalProvisioning"
 """From kube-controller-manager: a claim waits for the driver of its class."""
+REPORTERS_OF_CLAIMS = {
+    EXTERNAL_PROVISIONING: "kube-controller-manager",
+    _UNKNOWN_SOURCE: "volume-data-source-validator",
+}
+"""Who sends these events about claims; the driver sends the others."""
 _MOST_SYNCS = 5
 """Reports of `EXTERNAL_PROVISIONING` after which the driver counts as missing: one every 15 seconds."""
 ALREADY_ACTIVE = "JobAlreadyActive"

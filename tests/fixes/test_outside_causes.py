@@ -157,6 +157,27 @@ def test_a_class_without_an_alternative_allows_the_zone_of_the_nodes() -> None:
     assert operation == {"op": "add", "path": "/allowedTopologies", "value": zones}
 
 
+@pytest.mark.parametrize(
+    ("labels", "meant"),
+    [
+        ({ZONE: "d"}, ZONE),
+        ({"disk.example.com/zone": "d"}, "disk.example.com/zone"),
+        ({ZONE: "a", "disk.example.com/zone": "d"}, "disk.example.com/zone"),
+        ({ZONE: "a"}, ""),
+    ],
+)
+def test_a_class_uses_a_label_that_nodes_have(labels: dict[str, str], meant: str) -> None:
+    old = "failure-domain.beta.kubernetes.io/zone"
+    zonal = storage_class("zonal", provisioner=DISK, zones=["d"])
+    zonal["allowedTopologies"] = [{"matchLabelExpressions": [{"key": old, "values": ["d"]}]}]
+    driver: Manifest = {"name": DISK, "nodeID": "a", "topologyKeys": ["disk.example.com/zone"]}
+    places: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "a"}}
+    places["spec"] = {"drivers": [driver]}
+    cluster = [node("a", labels=labels), places, zonal, volume_claim("data", storage_class="zonal")]
+    expected = f"use label {meant} in allowedTopologies of class zonal: no node has {old}"
+    assert (titles(*cluster, pod("me", volumes=DATA))[0] == expected) == bool(meant)
+
+
 def test_a_claim_keeps_its_data_source() -> None:
     source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "nightly"}
     lacking = volume_claim("data", storage_class="fst")

@@ -3167,17 +3167,43 @@ PROVISIONING = {
 }
 
 
+@pytest.mark.parametrize(
+    ("reason", "report", "fix"),
+    [
+        ("ProvisioningFailed", "snapshot nightly is not Ready", "make Hello nightly ready"),
+        ("ProvisioningFailed", 'persistentvolumeclaims "nightly" not found', "repair disk.example.com"),
+        (
+            "ProvisioningFailed",
+            'error getting PVC nightly: persistentvolumeclaims "nightly" not found',
+            "create Hello nightly, or correct the data source",
+        ),
+        (
+            "UnrecognizedDataSourceKind",
+            "The datasource for this PVC does not match any registered VolumePopulator",
+            "install the volume populator for data sources of kind Hello",
+        ),
+    ],
+)
+def test_a_claim_with_a_data_source_has_its_fix(tmp_path: Path, reason: str, report: str, fix: str) -> None:
+    assert f"fix       {fix}" in provisioned(tmp_path, reason, report, dataSource={"kind": "Hello", "name": "nightly"})
+
+
 @pytest.mark.parametrize(("report", "fix"), PROVISIONING.items())
 def test_a_report_of_a_provisioner_has_its_fix(tmp_path: Path, report: str, fix: str) -> None:
+    assert f"fix       {fix}" in provisioned(tmp_path, "ProvisioningFailed", report)
+
+
+def provisioned(tmp_path: Path, reason: str, report: str, **fields: object) -> str:
+    """Return what is printed for a pod whose claim has an event about its volume."""
     spec = {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "d", "namespace": "default"}
-    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
+    claim["spec"] = {**spec, **fields}
     driver: Manifest = {"provisioner": "disk.example.com", "volumeBindingMode": "Immediate"}
     late: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}, **driver}
     down = replica("disk-provisioner-0", "StatefulSet", "disk-provisioner", ready=False)
-    report_event = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", report)
-    result = why(tmp_path, "pod/x", claim, late, down, report_event, pod("x", spec=USING))
-    assert f"fix       {fix}" in result.out
+    report_event = reports("PersistentVolumeClaim", "d", reason, report)
+    return why(tmp_path, "pod/x", claim, late, down, report_event, pod("x", spec=USING)).out
 
 
 @pytest.mark.parametrize(
