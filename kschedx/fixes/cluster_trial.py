@@ -159,7 +159,7 @@ class ClusterTrial:
             preempted=len(preempted),
             replacements=tuple(self._replacements(simulator, before, steps)),
             budgets=tuple(self._budgets(before, steps)),
-            left=self._without_node(simulator),
+            left=self._without_node(simulator, before.pods),
         )
         if followers and outcome.shortfall is None:
             simulator.settle(followers)
@@ -305,13 +305,17 @@ class ClusterTrial:
             if pods.node[row] < 0:
                 yield pods.key(row)
 
-    def _without_node(self, simulator: Simulator) -> int:
-        """Return how many of the workload's pods have no node, with those that a StatefulSet has not created yet."""
+    def _without_node(self, simulator: Simulator, before: PodTable) -> int:
+        """Return how many of the workload's pods have no node, with those that a StatefulSet has not created yet, and
+        pending pods that a rollout removes."""
         members, manifest = self._members(simulator), workloads.manifest_of(simulator.snapshot, self._workload)
-        pending = sum(not simulator.pods.node_names[row] for row in members)
-        if manifest is None or self._workload.kind != "StatefulSet":
-            return pending
-        return pending + max(workloads.wanted_replicas(manifest) - len(members), 0)
+        placed = [row for row in members if simulator.pods.node_names[row]]
+        new = sum(row >= len(before) or bool(before.node[row] < 0) for row in placed)
+        left = len(members) - len(placed)
+        if manifest is not None and self._workload.kind == "StatefulSet":
+            left += max(workloads.wanted_replicas(manifest) - len(members), 0)
+        waited = sum(bool(self._snapshot.pods.node[row] < 0) for row in self._own)
+        return max(left, waited - new)
 
     def _members(self, simulator: Simulator) -> list[int]:
         if self._workload.kind == "Pod":

@@ -464,6 +464,33 @@ def test_a_fix_does_not_help_replicas_that_are_not_created(tmp_path: Path) -> No
     assert (lower["replicas"]["pods"], lower["replicas"]["of"]) == (1, 4)
 
 
+def test_a_fix_does_not_help_pods_that_its_rollout_removes(tmp_path: Path) -> None:
+    """Of the pending pods of both templates, one of a third template gets a node."""
+    asks = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "3"}}}]
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}}
+    old, new = (
+        {**spec, "template": {"metadata": {"labels": {"app": "web", "v": v}}, "spec": {"containers": asks}}}
+        for v in "ab"
+    )
+    rolling = {"strategy": {"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}}}
+
+    def made(kind: str, name: str, spec: Manifest, **metadata: object) -> Manifest:
+        named = {"name": name, "namespace": "default", "uid": name, **metadata}
+        return {"apiVersion": "apps/v1", "kind": kind, "metadata": named, "spec": spec}
+
+    def of(kind: str, name: str) -> Manifest:
+        owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+        return {"ownerReferences": [owner], "labels": {"app": "web", "v": name[-1]}}
+
+    sets = [made("ReplicaSet", f"web-{v}", its, **of("Deployment", "web")) for v, its in (("a", old), ("b", new))]
+    pods = [pod(f"web-{v}-{n}", containers=asks, metadata=of("ReplicaSet", f"web-{v}")) for v in "ab" for n in "01"]
+    tainted = node("n", allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}, taints=["t:NoSchedule"])
+    path = cluster(tmp_path, tainted, made("Deployment", "web", {**new, **rolling}), *sets, *pods)
+    fixes = json.loads(kschedx("why", "deploy/web", "-s", path, "-o", "json").out)["fixes"]
+    tolerate = next(fix for fix in fixes if fix["title"].startswith("tolerate"))
+    assert (tolerate["replicas"]["pods"], tolerate["replicas"]["of"]) == (1, 4)
+
+
 def test_a_new_node_is_described_by_its_allocatable(tmp_path: Path) -> None:
     asks = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "40"}}}]
     path = cluster(tmp_path, node("a", allocatable=ROOM), pod("me", containers=asks))
