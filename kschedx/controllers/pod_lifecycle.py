@@ -449,6 +449,14 @@ def is_ready(pod: Pod) -> bool:
     )
 
 
+def unready_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
+    """Return the pods of a namespace that are not ready, so that no Service sends requests to them."""
+    pods = snapshot.pods
+    rows = pods.in_namespace(namespace).nonzero()[0].tolist()
+    ended = ("Succeeded", "Failed")
+    return tuple(pods.key(row) for row in rows if pods.phases[row] not in ended and not is_ready(pods[row]))
+
+
 def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | None:
     """Return the state of a pod that waits for its kubelet. It is None for a running pod, and for a pod that was bound
     by hand and that no kubelet has seen."""

@@ -28,7 +28,7 @@ from kschedx.apiserver.pod_security import (
     PodSecurityLevel,
     security_view,
 )
-from kschedx.controllers.pod_lifecycle import is_ready
+from kschedx.controllers.pod_lifecycle import unready_pods
 from kschedx.controllers.stateful_set import over_quota
 from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
 from kschedx.errors import InputError, NotAdmittedError, UndecidableError, closest
@@ -131,9 +131,16 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
     def fixes(self, message: str) -> Iterator[Fix]:
         try:
             fixes = [fix for fix in self._message_fixes(message) if fix is not None]
+            if not fixes and message not in self.refusals:  # after each, another refusal follows
+                rest = replace(self, refusals=(*self.refusals, message))
+                fixes = [fix for fix in rest._message_fixes(message) if fix is not None]
         except InputError:  # an amount in the message that no API server writes
             fixes = []
         yield from fixes or self._manual_fixes(message)
+
+    def _next_fixes(self, message: str) -> Iterator[Fix]:
+        known = (pattern.search(message) for pattern, _ in _FIXES if any(map(pattern.search, self.refusals)))
+        return iter(()) if any(known) else replace(self, refusals=(*self.refusals, message)).fixes(message)
 
     def _manual_fixes(self, message: str) -> Iterator[Fix]:
         """Yield what to correct if the pod template does not have what the message names: the dump lacks the rule, a
@@ -656,7 +663,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         """Yield fixes for a webhook that the API server could not call."""
         name, pods = f"webhook {match['name']}", self.snapshot.pods
         service = f": service {match['namespace']}/{match['service']}" if match["service"] else ""
-        down = _unready_pods(self.snapshot, match["namespace"]) if match["service"] else ()
+        down = unready_pods(self.snapshot, match["namespace"]) if match["service"] else ()
         for key in down:
             conditions = pods[pods.rows[key]].status.conditions
             if (state := condition_of(conditions, "PodScheduled", "False")) is not None:
@@ -773,14 +780,6 @@ _FIXES = (
     ),
 )
 """Patterns of refusals, in order, with their fixes. No snapshot contains the rules of the last three."""
-
-
-def _unready_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
-    """Return the pods of a namespace that are not ready, so that no Service sends requests to them."""
-    pods = snapshot.pods
-    rows = pods.in_namespace(namespace).nonzero()[0].tolist()
-    ended = ("Succeeded", "Failed")
-    return tuple(pods.key(row) for row in rows if pods.phases[row] not in ended and not is_ready(pods[row]))
 
 
 _MILLI = -3  # the scale of milli-units: an int64 can hold petabytes of them

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, UndecidableError
+from kschedx.errors import InputError, NotAdmittedError, UndecidableError
 from kschedx.explain.setup import Setup, Subject, admit
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.changes import PatchError, apply_patch
@@ -38,6 +38,7 @@ class StoppedPod(Struct, frozen=True, kw_only=True):
     dependents: Sequence[Manifest] = ()
     count: int = 1  # the number of missing pods
     file: str = ""
+    refusals: tuple[str, ...] = ()  # whose fixes may leave a refusal for another reason
 
     def to(self, kind: type[OfStoppedPod]) -> OfStoppedPod:
         """Return the same pod as another type, which has other fixes."""
@@ -77,13 +78,26 @@ class StoppedPod(Struct, frozen=True, kw_only=True):
         commands: tuple[str, ...] = (),
         apply: tuple[Change, ...] = (),
     ) -> Fix | None:
-        """Return the fix with the pod's answer after it; None if the API server still refuses the pod."""
+        """Return the fix with the pod's answer after it, or with the fix for the next refusal; None if the API server
+        refuses the pod for the same reason."""
+        fix = replace(Fix.untried(title, changes, commands=commands), apply=apply or changes)
+        changed = replace(self, snapshot=snapshot or self.snapshot, manifest=manifest or self.manifest)
         try:
-            subject = self._admit(snapshot or self.snapshot, manifest or self.manifest)
+            subject = self._admit(changed.snapshot, changed.manifest)
+        except NotAdmittedError as error:
+            following = next(changed._next_fixes(str(error)), None) if self.refusals else None
+            if following is None:
+                return None
+            is_completed = following.is_completed or following.certainty is FixCertainty.VERIFIED
+            title = f"{title}; then {following.title}"
+            return replace(fix, title=title, certainty=FixCertainty.PARTIAL, is_completed=is_completed)
         except (InputError, UndecidableError):
             return None
-        fix = replace(Fix.untried(title, changes, commands=commands), apply=apply or changes)
         return fix_with_outcome(fix, self._decide(subject))
+
+    def _next_fixes(self, message: str) -> Iterator[Fix]:
+        """Return the fixes for a refusal after one of `refusals` is fixed; none if it has the same reason."""
+        return iter(())
 
     def _admit(self, snapshot: Snapshot, manifest: Manifest) -> Subject:
         return admit(snapshot, manifest, self.setup, dependents=self.dependents, maker=self.maker)

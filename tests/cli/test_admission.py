@@ -292,6 +292,17 @@ def test_a_misspelled_service_account_is_corrected_first(tmp_path: Path, name: s
     assert f"create service account {name}" in result.out
 
 
+def test_the_next_refusal_follows_the_fix_for_the_first(tmp_path: Path) -> None:
+    account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    high: Manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
+    stored = {**account, "metadata": {"name": "default", "namespace": "shop"}}
+    write(tmp_path, NODE, stored, {**high, "value": 1}, name="dump.yaml")
+    web = changed(changed(POD, "spec.serviceAccountName", "batch"), "spec.priorityClassName", "hihg")
+    write(tmp_path, web, name="web.yaml")
+    result = kschedx("why", "web.yaml", "-s", "dump.yaml", cwd=tmp_path)
+    assert "fix       create service account batch; then set priorityClassName to high\n" in result.out
+
+
 @pytest.mark.parametrize(
     ("selector", "labels", "code", "fix"),
     [
