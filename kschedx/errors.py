@@ -153,10 +153,14 @@ def system_reason(error: OSError) -> str:
 
 
 def closest(name: str, candidates: Iterable[str], least_similarity: float = 0.6) -> str:
-    """Return the closest of `candidates`, or an empty string if none is close. The similarity is between 0 and 1."""
+    """Return the closest of `candidates`, or an empty string if none is close. The similarity is between 0 and 1; names
+    that differ by case alone are the closest."""
     import difflib
 
-    close = difflib.get_close_matches(name, sorted(set(candidates)), n=1, cutoff=least_similarity)
+    candidates, folded = sorted(set(candidates)), name.casefold()
+    if same := next((other for other in candidates if other.casefold() == folded), ""):
+        return same
+    close = difflib.get_close_matches(name, candidates, n=1, cutoff=least_similarity)
     return close[0] if close else ""
 
 

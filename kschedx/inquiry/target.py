@@ -14,7 +14,14 @@ from msgspec.structs import replace
 from kschedx.controllers.referenced_template import with_referenced_template
 from kschedx.controllers.states import NotObserved, Paused, Refused, Suspended
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
-from kschedx.controllers.workloads import Workload, member_rows, owners_in, workload_of
+from kschedx.controllers.workloads import (
+    Workload,
+    first_ordinal,
+    member_rows,
+    owners_in,
+    wanted_replicas,
+    workload_of,
+)
 from kschedx.errors import InputError, Place, closest, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import CLAIM_WITHOUT_POD, note
@@ -49,6 +56,7 @@ from kschedx.snapshot.pods import PodTable, group_name
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources.files import no_such_file
 from kschedx.sources.tree import SUFFIXES
+from kschedx.wording import count
 
 _NODE_NAMES = ("node", "nodes", "no")  # kubectl's names for a node
 
@@ -197,10 +205,18 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
 
 
 def _stateful_set_of(snapshot: Snapshot, name: str, namespace: str) -> PodInQuestion | None:
-    """Return the StatefulSet of a pod that it has not created yet, by the name of the pod."""
+    """Return the StatefulSet of a pod that it has not created yet, by the name of the pod. Raises `InputError` if its
+    replicas do not include the pod."""
     owner, dash, ordinal = name.rpartition("-")
     manifest = snapshot.manifest_of("StatefulSet", namespace, owner) if dash and ordinal.isdecimal() else None
-    return None if manifest is None else written_from(snapshot, manifest)
+    if manifest is None:
+        return None
+    first, number = first_ordinal(manifest), wanted_replicas(manifest)
+    if number and not first <= int(ordinal) < first + number:
+        last = "" if number == 1 else f" to {owner}-{first + number - 1}"
+        hint = f"StatefulSet {owner} has {count(number, 'replica')}: {owner}-{first}{last}"
+        raise InputError(f'no pod "{name}" in namespace "{namespace}"', hint=hint)
+    return written_from(snapshot, manifest)
 
 
 def _single_row(snapshot: Snapshot, name: str, namespace: str) -> int | None:
@@ -231,8 +247,13 @@ def _representative_pod(snapshot: Snapshot, kind: str, namespace: str, name: str
 
 
 def _orphan_pods_text(snapshot: Snapshot, name: str, namespace: str) -> str:
-    """Return the text about pods that a workload seems to have in a dump without the workload."""
+    """Return the text about the pod or workload of another kind with this name, or about pods that a workload seems to
+    have in a dump without the workload."""
     pods = snapshot.pods
+    if f"{namespace}/{name}" in pods.rows:
+        return f"did you mean pod/{name}?"
+    if (workload := _workloads_in(snapshot, namespace).get(name)) is not None:
+        return f"did you mean {workload.reference}?"
     named = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
     pod_names = [f"pod/{other}" for other in named if other.startswith(f"{name}-")]
     return (
@@ -278,12 +299,12 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
 
 def _meant_target(target: str) -> str:
     """Return how to write a target that is a kind without a name, or has a namespace between kind and name."""
-    kind, *rest = target.split("/")
+    kind, *rest = target.rstrip("/").split("/")
     if not is_kind(kind):
         return ""
     if len(rest) == 2:
         return f"did you mean {kind}/{rest[1]} -n {rest[0]}?"
-    return "" if rest else f"name one: {kind}/NAME"
+    return f"did you mean {kind}/{rest[0]}?" if rest else f"name one: {kind}/NAME"
 
 
 def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:

@@ -371,6 +371,11 @@ def test_a_budget_in_the_way_of_a_drain_has_fixes(tmp_path: Path) -> None:
         ("payments-6c-new2", "it is not created yet: ask about shop/deploy/payments, which creates such pods"),
         ("other-new", "and no pod"),
         ("node-01", "did you mean node/node-01?"),
+        ("node/NODE-01", 'did you mean "node-01"?'),
+        ("deploy/payments/", "did you mean deploy/payments?"),
+        ("deploy/payments-6c-a", "did you mean pod/payments-6c-a?"),
+        ("sts/payments", "did you mean shop/deploy/payments?"),
+        ("db-2", 'no pod "db-2" in namespace "shop" (StatefulSet db has 2 replicas: db-0 to db-1)'),
     ],
 )
 def test_a_name_without_a_pod_may_mean_another_object(target: str, hint: str, tmp_path: Path) -> None:
@@ -380,7 +385,9 @@ def test_a_name_without_a_pod_may_mean_another_object(target: str, hint: str, tm
         pod(f"payments-6c-{letter}", namespace="shop", on="node-01", metadata={"namespace": "shop", **named})
         for letter in "ab"
     ]
-    result = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, *pods))
+    db: Manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"}}
+    db["spec"] = {"replicas": 2, "selector": {"matchLabels": {"app": "db"}}, "template": {"spec": BIG_POD["spec"]}}
+    result = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, *pods, db))
     assert (result.code, hint in result.err) == (2, True), result.err
 
 
