@@ -360,10 +360,12 @@ class Subject(Struct, frozen=True, kw_only=True):
     @property
     def is_stored(self) -> bool:
         """Whether the cluster has the pod, with the same spec and labels if it comes from a manifest: then events are
-        about it as it is."""
+        about it as it is. A manifest with a UID that a dump of no pods lacks is the stored pod itself."""
         row = self.snapshot.pods.rows.get(self.pod.key)
-        if row is None or not self.is_new:
-            return row is not None
+        if row is None:
+            return bool(self.pod.metadata.uid) and self.snapshot.source.may_lack("Pod", self.pod.metadata.namespace)
+        if not self.is_new:
+            return True
         stored = self.snapshot.pods[row]
         added = (toleration for toleration in self.pod.spec.tolerations if toleration not in stored.spec.tolerations)
         if any(toleration.key not in LOST_TAINTS for toleration in added):  # admission adds these

@@ -673,8 +673,11 @@ def test_an_exported_pod_is_answered_as_the_pod_of_the_cluster(
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     admitted = pod("web", priority=0, preemptionPolicy="PreemptLowerPriority")
     stored = {**admitted, "status": {"phase": "Pending", "conditions": [condition]}}
-    at(stored, "metadata")["creationTimestamp"] = "2026-11-01T00:00:00Z"
+    at(stored, "metadata")["creationTimestamp"] = created = "2026-11-01T00:00:00Z"
     cluster = write(tmp_path, node("n"), stored, name="cluster.yaml")
     exported = write(tmp_path, changed(stored, "spec.nodeSelector", selector), name="exported.yaml")
     assert kschedx("why", "pod/web", "-s", cluster).code == 3
     assert kschedx("why", exported, "-s", cluster).code == code
+    nodes = write(tmp_path, changed(node("n"), "metadata.creationTimestamp", created), name="nodes.yaml")
+    identified = write(tmp_path, changed(stored, "metadata.uid", "u"), name="pod.yaml")
+    assert kschedx("why", identified, "-s", nodes).code == 3
