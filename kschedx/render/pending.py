@@ -230,6 +230,8 @@ def cause_text(answer: PodAnswer) -> str:
             first, *others = answer.headlines  # of the nearest nodes
             if answer.preempts:
                 return f"{first}; preemption makes room"
+            if others and answer.outcome is Outcome.GATED:
+                return f"{first}; without the gate: {others[0]}"
             if others and len(others) <= _MOST_OTHERS:
                 return f"{first}; other nodes: {' · '.join(others)}"
             return f"{first}; other nodes fail for {count(len(others), 'other reason')}" if others else first

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Manifest, at, node, pod
+from tests.cli.manifests import changed
 from tests.command import kschedx
 
 OFFERS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
@@ -36,6 +37,14 @@ def test_a_lost_node_is_named_and_repaired_before_nodes_are_added(tmp_path: Path
     lines = listed(tmp_path, node("a", allocatable=OFFERS), lost, wanting("busy", "3", on="a"), *pods)
     assert lines[2] == "✗ 3 pods: insufficient cpu, short by 1 CPU; other nodes: b is unreachable"
     assert "  fix       repair b: it is unreachable · for 2 of 3" in lines
+
+
+def test_what_rejects_a_gated_pod_without_its_gate(tmp_path: Path) -> None:
+    gated = changed(wanting("x", "1"), "spec.schedulingGates", [{"name": "acme.io/quota"}])
+    claiming = changed(gated, "spec.volumes", [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])
+    other: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "b"}, "spec": {}}
+    lines = listed(tmp_path, node("a", allocatable=OFFERS), claiming, other)
+    assert lines[2] == "✗ scheduling gate acme.io/quota; without the gate: claim default/data does not exist"
 
 
 def urgent(name: str) -> Manifest:
