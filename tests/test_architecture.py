@@ -353,6 +353,7 @@ FIX_TEXTS = (
 NOTES = (
     "admission",
     "claim_causes",
+    "device_classes",
     "creators",
     "cycle_notes",
     "events",

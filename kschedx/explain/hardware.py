@@ -696,7 +696,9 @@ def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCr
             instead = f"use ResourceClaimTemplate {meant} instead of {name}, and recreate the pod"
             yield root_cause(text, instead if meant else create)
             return
-        correction = Advice(title="correct the ResourceClaimTemplate")
+        quota = re.search(r"exceeded quota: ([^\s,]+)", message)
+        larger = f"raise ResourceQuota {quota[1]}, or delete claims that it counts" if quota else ""
+        correction = Advice(title=larger or "correct the ResourceClaimTemplate")
         advice = admin_access(namespace) if ADMIN_ACCESS_LABEL in message else correction
         yield RootCause(text=text, advice=(advice,))
         return

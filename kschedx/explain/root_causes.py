@@ -13,6 +13,7 @@ from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
 from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
 from kschedx.explain.creators import not_passed_on, piled_up_jobs
+from kschedx.explain.device_classes import unmapped_classes, unpublished_attribute
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
     container_state,
@@ -542,6 +543,8 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
                     yield from unpublished_devices(cycle.snapshot, shortage.device_class)
                 yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
                 yield from taint_rules(cycle.snapshot, shortage)
+        case f.DeviceSelectorFailed():
+            yield from unpublished_attribute(cycle, finding)
         case f.DeviceClassNotFound(device_class=device_class):
             yield from missing_driver(cycle.snapshot, device_class)
         case f.DeviceClaimNotCreated():
@@ -600,25 +603,12 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     yield from idle_profiles(snapshot, diagnosis.cycle.all_nodes.options, finding, rejected)
     yield from used_slices(snapshot, pod, finding, rejected)
     yield from other_vendor_causes(snapshot, finding)
-    yield from _unmapped_classes(diagnosis.cycle, finding)
+    yield from unmapped_classes(diagnosis.cycle, finding)
     yield from unhealthy(snapshot, finding)
     yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
     yield from idle_plugins(snapshot, finding, diagnosis.hardware)
     yield from _never_preempts(diagnosis)
     yield from _needed_victims(diagnosis)
-
-
-def _unmapped_classes(cycle: Cycle, finding: f.InsufficientResource) -> Iterator[RootCause]:
-    """Yield DeviceClasses for an extended resource, in a version whose gate is off."""
-    gate = "DRAExtendedResource"
-    if not finding.offered_nowhere or cycle.release.gates.get(gate, True):  # earlier versions have no such gate
-        return
-    for name, device_class in sorted(cycle.snapshot.devices.classes.items()):
-        if device_class.spec.extended_resource_name == finding.resource:
-            text = f"DeviceClass {name} maps {finding.resource} to devices only with feature gate {gate}, which is off"
-            on = f"turn on feature gate {gate} in the control plane and the kubelets"
-            title = f"{on}, or request the device with a ResourceClaim of class {name}"
-            yield root_cause(text, title, group=FixGroup.CLUSTER)
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:

@@ -303,6 +303,7 @@ class DeviceClassNotFound(Facts, frozen=True, kw_only=True):
 class DeviceSelectorFailed(Facts, frozen=True, kw_only=True):
     """A CEL expression cannot be evaluated on a device, which ends the attempt to schedule the pod."""
 
+    shared: ClassVar[tuple[str, ...]] = ("owner", "expression", "error")
     owner: str  # `class NAME` or `claim NAMESPACE/NAME`
     expression: str
     device: str  # `driver/pool/device`

@@ -529,7 +529,8 @@ def _wider_classes(finding: f.InsufficientDevices, place: RemedyCandidate) -> It
 def _publish_devices(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.OfferDevices]:
     """Yield the devices of a driver that publishes none, on a node whose labels name the driver's hardware, or where a
     pod of the driver's vendor is not ready."""
-    label, agents = _driver_traces(_unpublished_drivers(finding, place.snapshot), place.node, place.snapshot)
+    lacking = _unpublished_drivers(finding, place.snapshot, place.node.name)
+    label, agents = _driver_traces(lacking, place.node, place.snapshot)
     if label or agents:
         slices = tuple(slices_with(described_devices(place.situation), place.node.name))
         yield s.OfferDevices(node=place.node.name, label=label, agents=agents, slices=slices)
@@ -544,11 +545,17 @@ def rows_of_drivers(situation: Situation) -> Iterator[ClusterRow]:
     return map(ClusterRow, islice(shown if drivers else (), _TRIED))
 
 
-def _unpublished_drivers(finding: f.InsufficientDevices, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the drivers of the classes that the claim requests, if they publish no devices."""
+def _unpublished_drivers(finding: f.InsufficientDevices, snapshot: Snapshot, on: str = "") -> Iterator[str]:
+    """Yield the drivers of the classes that the claim requests, if they publish no devices: on a node, or at all."""
     classes = dict.fromkeys(short.device_class for short in finding.shortages if short.stage in ("none", "other-class"))
-    drivers = (published.driver for name in classes for published in unpublished_devices(snapshot, name))
-    return filter(None, drivers)
+    for name in classes:
+        yield from filter(None, (published.driver for published in unpublished_devices(snapshot, name)))
+        known_class = snapshot.devices.classes.get(name)
+        driver = driver_of(known_class.spec.selectors) if known_class is not None and on else ""
+        if driver and all(
+            each.spec.node_name not in ("", on) for each in snapshot.devices.slices if each.spec.driver == driver
+        ):
+            yield driver
 
 
 def _driver_traces(drivers: Iterable[str], node: Node, snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:

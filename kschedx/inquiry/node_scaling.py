@@ -35,6 +35,7 @@ _OF_ADDRESSES = lazy_pattern(
     re.IGNORECASE,
 )
 _OTHER_WAYS = "use other instance types or zones, or add another"
+_MIN_VALUES = lazy_pattern(r"minValues requirement is not met for label\(s\) \(label\(s\)=\[(?P<keys>[^\]]+)\]")
 OTHER_TYPES = "use other instance types, zones, or capacity types"
 NO_CAPACITY = lazy_pattern(
     r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
@@ -252,6 +253,8 @@ def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Ite
     elif is_of_limits(message):
         shares = f" ({limits})" if limits else ""
         yield autoscaler_fix(f"raise the limits of {pool}{shares}, which Karpenter reports as reached")
+    elif match := _MIN_VALUES.search(message):
+        yield autoscaler_fix(f"lower minValues of {match['keys']} in {pool}, or allow more values of it")
     elif "no instance type" in message or "filtered out all" in message:
         yield autoscaler_fix(f"allow larger or other instance types in {pool}: Karpenter reports that none fits")
     elif match := _INCOMPATIBLE.search(message):

@@ -1629,6 +1629,19 @@ def test_a_claim_template_that_does_not_exist(known: str, fix: str, more: str) -
     assert (result.fixes[0].title, result.fixes[0].certainty) == (fix, "untried")
 
 
+def test_a_quota_may_refuse_a_claim_of_a_template() -> None:
+    used = "requested: count/resourceclaims.resource.k8s.io=1, used: 4, limited: 4"
+    event = {
+        **FAILED,
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "me"},
+        "reason": "FailedResourceClaimCreation",
+        "message": f"PodResourceClaim gpu: failed to create ResourceClaim: exceeded quota: gpus, {used}",
+    }
+    waiting = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}])
+    result = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), event, waiting]), "default/me")
+    assert result.fixes[0].title == "raise ResourceQuota gpus, or delete claims that it counts"
+
+
 def test_a_misspelled_device_class_needs_no_other_driver() -> None:
     objects = [
         *(node("a"), device_class("gpu.nvidia.com"), resource_slice("a", device("x"), driver="gpu.nvidia.com")),

@@ -20,7 +20,7 @@ from kschedx.render.fixes import fix_views
 from kschedx.render.outcome import causes, roots
 from tests.builders import Manifest, at, autoscaler_status, node, pod
 from tests.command import kschedx as run
-from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
+from tests.device_builders import DRIVER, allocated, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import DRIVER as DISK
 from tests.storage_builders import claim as volume_claim
 from tests.storage_builders import in_term, storage_class, volume
@@ -236,6 +236,47 @@ def test_a_device_class_for_an_extended_resource_needs_its_gate(version: str, *,
     assert (text in roots(Diagnosis(result.cycle))) != is_mapped
     assert is_mapped == (result.outcome == "Scheduled")
     assert is_mapped or result.fixes[0].title.endswith("or request the device with a ResourceClaim of class gpu")
+
+
+@pytest.mark.parametrize(
+    ("resource", "version", "title"),
+    [
+        (
+            "example.com/gpu",
+            "1.36",
+            "set extendedResourceName: example.com/gpu in DeviceClass gpu, or request a device",
+        ),
+        ("example.com/gpu", "1.35", "request a device of class gpu with a ResourceClaim instead of example.com/gpu"),
+        ("other.com/gpu", "1.36", "add a node with at least 1 other.com/gpu free"),
+    ],
+)
+def test_a_resource_may_be_published_as_devices_only(resource: str, version: str, title: str) -> None:
+    devices = [device_class("gpu", f'device.driver == "{DRIVER}"'), resource_slice("a", device("gpu-0"))]
+    amounts = {"requests": {resource: "1"}, "limits": {resource: "1"}}
+    me = pod("me", containers=[{"name": "main", "resources": amounts}])
+    result = explained(node("a"), *devices, me, kube_version=version)
+    text = f"driver {DRIVER} publishes its devices for DRA, not as {resource}"
+    assert (text in roots(Diagnosis(result.cycle))) == (resource == "example.com/gpu")
+    assert result.fixes[0].title.startswith(title)
+
+
+def test_a_driver_may_crash_on_one_of_its_nodes() -> None:
+    owner = {"ownerReferences": [{"kind": "DaemonSet", "name": "example-plugin", "controller": True}]}
+    unready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+    plugin = pod("example-plugin", on="b", metadata=owner, status=unready)
+    devices = [device_class("gpu", f'device.driver == "{DRIVER}"'), resource_slice("a", device("gpu-0"))]
+    claims = [claim("c"), allocated("other", "a", "gpu-0")]
+    first = titles(node("a"), node("b"), plugin, *devices, *claims, claiming("c"))[0]
+    assert first == f"repair the DRA driver {DRIVER} on b (default/example-plugin), so that it publishes devices"
+
+
+@pytest.mark.parametrize(("name", "is_shown"), [("generation", True), ("modle", False)])
+def test_a_selector_may_read_what_no_device_publishes(name: str, *, is_shown: bool) -> None:
+    devices = [resource_slice(at, device("gpu-0", model="a")) for at in "ab"]
+    wanted = request(select=[f'device.attributes["{DRIVER}"].{name} == "a"'])
+    result = explained(node("a"), node("b"), *devices, device_class(), claim("c", wanted), claiming("c"))
+    text = f"devices of {DRIVER} publish no {name}: they have model"
+    assert (text in roots(Diagnosis(result.cycle))) == is_shown
 
 
 def test_a_claim_with_admin_access_needs_a_label_of_the_namespace() -> None:
