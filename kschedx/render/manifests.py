@@ -17,6 +17,7 @@ from kschedx.kube.escaping import json_escaped, shell_command, shell_comment, ya
 from kschedx.kube.kubectl import FORCE
 from kschedx.kube.names import generated_name
 from kschedx.patterns import lazy_pattern
+from kschedx.sources.yaml import resolve
 
 if TYPE_CHECKING:
     import yaml
@@ -59,9 +60,23 @@ def to_yaml(document: Mapping[str, object] | Sequence[object]) -> str:
 
 
 def _yaml_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    """Represent text that a CI system would interpret in double quotes, where an escape can replace its `#` or `:`."""
-    style = '"' if yaml_escaped(value) != value else None
+    """Represent text that kubectl would read as a number or a boolean in quotes, and text that a CI system would
+    interpret in double quotes, where an escape can replace its `#` or `:`."""
+    style = '"' if yaml_escaped(value) != value else "'" if _is_misread(value) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+def _is_misread(text: str) -> bool:
+    """Whether kubectl, but perhaps not pyyaml, reads unquoted text as something else: `y`, `1e3`, `0o17`."""
+    if text[:1] not in _OF_NUMBERS:
+        return len(text) == 1 and text in "yYnN"
+    try:
+        return resolve(text) != text
+    except ValueError:
+        return True
+
+
+_OF_NUMBERS = frozenset("+-.0123456789")
 
 
 def yaml_parts(entries: Iterable[tuple[str, object]]) -> Iterator[str]:

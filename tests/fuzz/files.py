@@ -40,6 +40,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources import files, yaml_blocks
 from kschedx.sources.files import load_documents
 from kschedx.sources.json_stream import JsonStream
+from kschedx.sources.yaml import value_in
 from kschedx.wording import visible
 from tests.autoscaler.test_status import STRUCTURED, TEXT
 from tests.command import kschedx as command
@@ -191,6 +192,7 @@ def documents(data: bytes) -> None:
     for printed, read in (
         (to_json({text: text}), json.loads),
         (to_yaml({text: text}), yaml.safe_load),
+        (to_yaml({text: text}), value_in),
         (json_escaped(json.dumps([text], ensure_ascii=False)), json.loads),
         (yaml_escaped(json.dumps([text], ensure_ascii=False)), yaml.safe_load),
     ):
@@ -201,7 +203,8 @@ def documents(data: bytes) -> None:
 
 def document_seeds() -> Iterator[bytes]:
     yield from (
-        text.encode() for text in ("a\u202eb\u200bc", "\U000e0001", "\x7f\x1b[31m", "é\u2028\u2029\ufeff", "- a: |\n")
+        text.encode()
+        for text in ("a\u202eb\u200bc", "\U000e0001", "y", "1e3", "\x7f\x1b[31m", "é\u2028\u2029\ufeff", "- a: |\n")
     )
     yield from (str(leaf).encode(errors="replace") for leaf in hostile.LEAVES)
 
