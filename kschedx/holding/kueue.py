@@ -176,7 +176,8 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         if workload.key in order and not kueue.is_by_usage:
             position = order.index(workload.key)
             kueue = replace(kueue, position=position + 1, ahead=tuple(order[:position]))
-    if state in (WorkloadState.WAITING, WorkloadState.STOPPED, WorkloadState.CHECKING) or kueue.workers:
+    is_judged = state in (WorkloadState.WAITING, WorkloadState.STOPPED, WorkloadState.CHECKING)
+    if is_judged or kueue.workers or (state is WorkloadState.NO_QUEUE and local is not None):
         now = timestamp(snapshot.source.taken)
         kueue = replace(
             kueue,

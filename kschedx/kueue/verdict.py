@@ -18,6 +18,7 @@ from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.documents import Json, Target, pointer, set_field, with_spec
 from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import ObjectMeta, PodTemplateSpec, Toleration
+from kschedx.kube.typos import nearest_name
 from kschedx.kueue.controllers import PREEMPTED
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
 from kschedx.kueue.first_decisions import FirstDecisions
@@ -334,6 +335,17 @@ def _partial(head: QueueHead | None, job: Job) -> tuple[str, ...]:
     )
 
 
+def _without_cluster_queue(verdict: Verdict, local: kueue.LocalQueue, known: Sequence[str]) -> Verdict:
+    """Explain that the ClusterQueue of a LocalQueue is missing: from the cluster, if it has others."""
+    name, queue = local.spec.cluster_queue, local.metadata.name
+    if not known:
+        return replace(verdict, lacking=f"ClusterQueue {name}")
+    meant = nearest_name(name, known)
+    recreate = f"delete and recreate LocalQueue {queue} with clusterQueue {meant} instead of {name}"
+    repair = recreate if meant else f"create ClusterQueue {name}, or recreate LocalQueue {queue} with another"
+    return replace(verdict, inactive=f"ClusterQueue {name} does not exist", repairs=(repair,))
+
+
 def _unevaluated_verdict(verdict: Verdict, run: AdmissionRun, job: Job) -> Verdict:
     """Explain why no cycle evaluates a Workload."""
     queue = run.queue_of(job)
@@ -343,7 +355,7 @@ def _unevaluated_verdict(verdict: Verdict, run: AdmissionRun, job: Job) -> Verdi
             why = run.readiness[verdict.cluster_queue].message
             phrase = f"{phrase}: {why}" if phrase else "ClusterQueue is inactive"
         if queue is None and local is not None and local.spec.cluster_queue not in run.queues:
-            verdict = replace(verdict, lacking=f"ClusterQueue {local.spec.cluster_queue}")
+            verdict = _without_cluster_queue(verdict, local, sorted(run.queues))
         elif local is None and not run.has_local_queues:
             verdict = replace(verdict, lacking=f"LocalQueue {job.workload.spec.queue_name}")
         elif local is not None and local.spec.is_stopped:

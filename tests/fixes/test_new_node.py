@@ -202,3 +202,11 @@ def test_no_new_node_where_a_daemon_set_has_the_host_port_on_every_node() -> Non
     snapshot = kschedx.Snapshot.from_objects([node("a"), node("b"), *held, pod("me", containers=ports)])
     titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
     assert titles == ["use host port 81 instead of 80", "remove host port 80"]
+
+
+def test_a_new_node_is_not_described_by_a_byte_of_memory() -> None:
+    tiny = [{"name": "main", "resources": {"requests": {"cpu": "64", "memory": "512m"}}}]
+    small = node("a", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"})
+    snapshot = kschedx.Snapshot.from_objects([small, pod("me", containers=tiny)])
+    titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
+    assert "add a node with at least 64 CPU free" in titles

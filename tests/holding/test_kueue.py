@@ -102,6 +102,20 @@ def test_the_state_of_a_workload(objects: tuple[Json, ...], state: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("known", "titles"),
+    [
+        ("cqs", ["delete and recreate LocalQueue lq with clusterQueue cqs instead of cq"]),
+        ("research", ["create ClusterQueue cq, or recreate LocalQueue lq with another"]),
+        ("", []),
+    ],
+)
+def test_a_local_queue_of_no_cluster_queue(known: str, titles: list[str]) -> None:
+    others = [cluster_queue(known)] if known else []
+    texts = holding_of(node("n", pool="f"), FLAVOR, workload("w", "p"), LOCAL, *others)
+    assert [fix["title"] for fix in texts["fixes"]] == titles
+
+
+@pytest.mark.parametrize(
     ("namespaces", "expected", "fix"),
     [
         (("other",), "does not exist in its namespace, only in other", ", as other has it"),

@@ -246,6 +246,16 @@ def test_a_reached_limit_that_karpenter_reports_as_well_is_one_fix(is_known: boo
     assert sum(title.startswith("raise the limit") for title in titles) == 1
 
 
+def test_a_pool_that_lacks_values_of_a_label_has_its_fix() -> None:
+    why = f"minValues requirement is not met for label(s) (label(s)=[{TYPE}])"
+    message = f'Failed to schedule pod, incompatible with nodepool "general", {why}'
+    event = reported("karpenter", "FailedScheduling", message, pod="default/web")
+    unknown = pool("general", {"key": CATEGORY, "operator": "Exists", "minValues": 9})
+    objects = [unknown, node_class("eu-1a"), node(), pod("64"), event]
+    first = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes[0].title
+    assert first == f"lower minValues of {TYPE} in NodePool general, or allow more values of it"
+
+
 def test_the_operating_system_of_a_pool_is_that_of_its_image() -> None:
     linux = {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}
     target = pod(nodeSelector={"kubernetes.io/os": "windows"})

@@ -30,6 +30,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
 
 _SHOWN_LABELS = 4
+_LEAST_BYTES = 1024  # the smallest amount of memory that says what a node needs
 _OF_ZONE = lazy_pattern(r"^(?:topology\.[^/]+|failure-domain\.beta\.kubernetes\.io)/zone$")
 _SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"
 
@@ -486,7 +487,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         free = []
         for name, written in self.node.status.allocatable.items():
             left = resource_amount(name, written) - self.taken.get(name, 0)
-            if name != "pods" and left > 0:
+            if name != "pods" and left >= (_LEAST_BYTES if Unit.of(name) is Unit.BYTE else 1):
                 free.append(amount_text(name, left))
         if free:
             yield f"at least {join_phrases(free)} free"
