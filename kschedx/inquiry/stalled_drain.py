@@ -124,6 +124,13 @@ def _more_replicas(workload: Workload, replicas: int) -> _BudgetStep:
     )
 
 
+def _nodes_like(node: str, number: int) -> _BudgetStep:
+    return _BudgetStep(
+        title=f"add {'a node' if number == 1 else f'{number:,} nodes'} like {node}",
+        changes=(SimulatedChange(verb=ChangeVerb.ADD_NODES, text=f"{number}={node}"),),
+    )
+
+
 def _taint_out_of_service(node: str) -> _BudgetStep:
     """Return the taint that confirms the deletions on a node whose kubelet does not answer."""
     return _BudgetStep(
@@ -278,16 +285,20 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
     if not stopped or len(stopped) > _MOST_BUDGETS or len(drained) > _MOST_DRAINED_NODES:
         return ()
     held = {name: standing for drain_result in drained for name, standing in drain_result.held.items()}
-    ways = [
-        [step for step in _steps(simulation.start, pod, held) if _unblocks(budget, _try(again, [step]))]
-        for budget, pod in stopped.items()
-    ]
-    if not all(ways):
+    room: tuple[_BudgetStep, ...]
+    for room in ((), (_nodes_like(drained[0].node, len(drained)),)):  # evicted pods without a node use up a budget
+        ways = [
+            [step for step in _steps(simulation.start, pod, held) if _unblocks(budget, _try(again, [*room, step]))]
+            for budget, pod in stopped.items()
+        ]
+        if all(ways):
+            break
+    else:
         return ()
     fixes = []
     before = sum(drain_result.is_done for drain_result in drained)
     for number in range(min(max(map(len, ways)), _MOST_WAYS)):
-        steps = tuple(way[min(number, len(way) - 1)] for way in ways)
+        steps = (*room, *(way[min(number, len(way) - 1)] for way in ways))
         after = _try(again, steps)
         done = sum(drain_result.is_done for drain_result in after)
         if (done > before or any(step.is_release for step in steps)) and not _stopping_budgets(after):

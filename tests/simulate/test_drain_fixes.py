@@ -18,6 +18,7 @@ from tests.builders import Manifest, at, node, pod
 from tests.simulate.clusters import deployment, nodes
 
 HERE = ["node-1", "node-1", "node-2"]
+CPUS = [{"name": "main", "resources": {"requests": {"cpu": "7"}}}]
 
 
 def pdb(name: str = "web", app: str = "web", **spec: object) -> Manifest:
@@ -45,6 +46,14 @@ def fixes(objects: Sequence[Manifest], *names: str) -> list[str]:
     result = drain_fixes(drained(), drained)
     assert snapshot.pods.node.tolist() == before
     return [line for item in result for line in (f"{item.title} · {item.seen}", *item.commands)]
+
+
+def test_evicted_pods_that_fit_no_other_node_need_a_node_first() -> None:
+    full = [pod(f"full-{number}", on=f"node-{number}", containers=CPUS) for number in (2, 3, 5)]
+    cluster = [*nodes(("8", "8", "8", "1", "8")), *full, *deployment("web", "2", ["node-1"] * 2)]
+    first, *others = fixes([*cluster, pdb(maxUnavailable=0)])
+    assert first == "add a node like node-1, raise maxUnavailable of PDB shop/web from 0 to 1 · the node can be drained"
+    assert others == ["""kubectl patch pdb web -n shop --type merge -p '{"spec":{"maxUnavailable":1}}'"""]
 
 
 @pytest.mark.parametrize(
