@@ -211,18 +211,21 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     is_short = len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows)
     if is_short or not rows or manifest.get("kind") not in _REPLACED_AT_ONCE:
         return ()
-    unready = [pods[row] for row in rows if not is_ready(pods[row])]
-    reason = next((f" ({reason.rstrip('.')})" for pod in unready if (reason := unready_reason(snapshot, pod))), "")
-    if len(rows) == 1:
-        phrase = f"its only replica has a node{f', but is not ready{reason}' if unready else ''}"
-    else:
-        not_ready = f", {len(unready):,} of them not ready{reason}" if unready else ""
-        phrase = f"all of its {len(rows):,} replicas have nodes{not_ready}"
+    phrase = "its only replica has a node" if len(rows) == 1 else f"all of its {len(rows):,} replicas have nodes"
     assigned = [pods.start_times[row] or "" for row in rows]
     last = max(assigned) if all(assigned) else ""
-    kept = kept_by(snapshot, workload_of(manifest))
-    phrase = f"{phrase}; {kept}" if kept else phrase
+    unready, kept = unready_count_text(snapshot, rows), kept_by(snapshot, workload_of(manifest))
+    phrase += f"{unready}; {kept}" if kept else unready
     return (RunsAlready(text=f"{phrase}; this shows where one more would go", assigned=last),)
+
+
+def unready_count_text(snapshot: Snapshot, rows: Sequence[int]) -> str:
+    """Return how many pods are not ready, and why: `, 2 of them not ready (REASON)`; empty if all are ready."""
+    unready = [pod for row in rows if not is_ready(pod := snapshot.pods[row])]
+    reasons = (_failing_container(pod) or unready_reason(snapshot, pod) for pod in unready)
+    reason = next((f" ({reason.rstrip('.')})" for reason in reasons if reason), "")
+    number = "but is" if len(rows) == 1 else f"{len(unready):,} of them"
+    return f", {number} not ready{reason}" if unready else ""
 
 
 def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:

@@ -20,6 +20,7 @@ from kschedx.controllers.workload_lifecycle import (
     pods_of_previous_template,
     refusal_state,
     state_of,
+    unready_count_text,
     waiting_member,
     workload_lifecycle,
 )
@@ -188,6 +189,9 @@ class Inquiry(Struct, frozen=True, kw_only=True):
                 return explanation
             has = "has" if state.running == 1 else "have"
             text = f"{state.running:,} of {state.wanted:,} pods of {own.workload.reference} {has} a node"
+            names = clusters.applied.pods.node_names
+            assigned = [row for row in member_rows(clusters.applied, own.workload) if names[row]]
+            text += unready_count_text(clusters.applied, assigned)
             others = note("other-replicas", text, running=state.running, wanted=state.wanted)
             return replace(explanation, first_notes=(*explanation.first_notes, others))
         if stored is not None and not state.pods:

@@ -331,6 +331,11 @@ def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
     assert (result.code, line in result.out, "has a node" in result.out) == (1, True, bool(line))
     of_pod = run_why(tmp_path, "why", "pod/web-1-None", objects=[*objects, *pods])
     assert "has a node" not in of_pod.out
+    waiting = {"name": "main", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    unready = [{"type": "Ready", "status": "False"}]
+    pods[0]["status"] = {"phase": "Running", "conditions": unready, "containerStatuses": [waiting]}
+    failing = run_why(tmp_path, "why", "rs/web-1", objects=[*objects, *pods])
+    assert ("a node, but is not ready (container main: CrashLoopBackOff)" in failing.out) is (replicas == 2)
 
 
 @pytest.mark.parametrize(
