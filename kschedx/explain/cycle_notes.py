@@ -435,7 +435,8 @@ def _scheduler_notes(cycle: Cycle) -> Iterator[Note]:
 
 def _event_notes(cycle: Cycle) -> Iterator[Note]:
     event = recorded_event(cycle.snapshot, cycle.pod)
-    if event is None or cycle.snapshot.source.may_lack("Node"):
+    is_unevaluated = cycle.outcome is Outcome.UNSCHEDULABLE and not cycle.message
+    if event is None or is_unevaluated or cycle.snapshot.source.may_lack("Node"):
         return
     if cycle.outcome is Outcome.UNSCHEDULABLE and (lacking := _lacking_nodes(cycle.snapshot, event)) is not None:
         yield lacking

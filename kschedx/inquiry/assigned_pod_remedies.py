@@ -126,7 +126,9 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         if state.reason.startswith("OutOf") and len(names := self._schedulers_on(state.node)) > 1:
             both = list_names(names, 3, conjunction="and")
             yield Fix.untried(f"let one scheduler assign pods to {state.node}, on which {both} do: they race for room")
-        if state.container:
+        if state.container and "OOMKilled" in state.message:
+            yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
+        elif state.container:
             title = f"find out from its logs why container {state.container} ended"
             yield Fix.untried(title, commands=(pod_logs(self.pod.key, state.container),))
         elif any(owner.kind == "Node" for owner in self.pod.metadata.owner_references):

@@ -3682,6 +3682,19 @@ def test_a_failed_pod_of_an_ended_job_that_is_deleted(tmp_path: Path) -> None:
     assert "creates no other pod" not in why(tmp_path, "pod/web-x", deleted, failed).out
 
 
+def test_a_failed_pod_that_was_out_of_memory(tmp_path: Path) -> None:
+    result = why(tmp_path, "pod/x", pod("x", on="n", status=OUT_OF_MEMORY))
+    assert "fix       raise limits.memory of container app: it was OOMKilled" in result.out
+
+
+def test_an_event_is_compared_only_with_an_evaluated_pod(tmp_path: Path) -> None:
+    message = "0/1 nodes are available: 1 Insufficient cpu."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    result = why(tmp_path, "pod/x", TERMINATING, pod("x", status={"phase": "Pending", "conditions": [condition]}))
+    assert "is pending: namespace default is being deleted" in result.out
+    assert "finds a node" not in result.out
+
+
 def test_a_replica_set_has_replaced_a_terminating_pod(tmp_path: Path) -> None:
     lost = {**node("lost"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     metadata = {**owned("ReplicaSet", "web"), "deletionTimestamp": SINCE}
