@@ -11,6 +11,7 @@ from kschedx.controllers.daemon_set import is_running
 from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.fixes.phrases import join_phrases
 from kschedx.kube.names import PRESENT_TOPOLOGY
+from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.storage import (
     PersistentVolumeClaim,
     StorageClass,
@@ -48,6 +49,9 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
         advice = f"make {kind} {name} ready"
         if "not found" in phrase:
             advice = f"create {kind} {name}, or correct the data source"
+        elif size := re.search(_OF_SIZE, phrase):
+            text = format_quantity(int(size[1] or size[2]), Unit.BYTE)
+            return f"delete and recreate claim {claim.key} with at least {text}, the size of {kind} {name}"
         elif "VolumePopulator" in phrase:
             advice = f"install the volume populator for data sources of kind {kind}"
         return f"{advice}, so that {driver} provisions the volume for claim {claim.key} from it"
@@ -55,7 +59,11 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     return advice if in_tree is None else advice.replace(driver, f"{driver}, the successor of {in_tree.name}", 1)
 
 
-_OF_DATA_SOURCE = r"data ?source|getting PVC \S+|snapshot \S+ (?:is )?not (?:ready|found|bound)"
+_OF_SIZE = r"source is (\d+)$|is less than the size (\d+) for the source"
+_OF_DATA_SOURCE = (
+    r"data ?source|getting PVC \S+|is less than the size \d+ for the source|"
+    r"snapshot \S+ (?:is )?not (?:ready|found|bound)"
+)
 OF_ACCESS_MODES = (
     r"MULTI_NODE|multi writer|access ?modes?\b.*(?:not supported|unsupported|invalid)|"
     r"only (?:accessmodes|supports? ReadWrite|(?:ReadWrite|SINGLE_NODE)\w+ (?:is |are )?supported)"

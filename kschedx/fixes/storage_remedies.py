@@ -687,7 +687,8 @@ def _new_volume(
     if driver:
         provision = f"let {driver} provision the volume for claim {claim.key}"
         repair = provision if is_new else provisioner_repair(snapshot, claim, driver)
-        title = f"{repair}: {_volume_text(volume)}" if "an access mode that" not in repair else repair
+        is_other = any(change in repair for change in ("with an access mode that", "with at least"))
+        title = repair if is_other else f"{repair}: {_volume_text(volume)}"
     return s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(volume, bound_claim(claim, name)), made=made)
 
 

@@ -3178,6 +3178,16 @@ PROVISIONING = {
             "create Hello nightly, or correct the data source",
         ),
         (
+            "ProvisioningFailed",
+            "new request must be greater than or equal in size to the specified PVC data source, ... source is 1024",
+            "delete and recreate claim default/d with at least 1Ki, the size of Hello nightly",
+        ),
+        (
+            "ProvisioningFailed",
+            "requested volume size 1073741824 is less than the size 10737418240 for the source snapshot nightly",
+            "delete and recreate claim default/d with at least 10Gi, the size of Hello nightly",
+        ),
+        (
             "UnrecognizedDataSourceKind",
             "The datasource for this PVC does not match any registered VolumePopulator",
             "install the volume populator for data sources of kind Hello",
