@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import states
 from kschedx.controllers.daemon_set import absent_agent, agents_down
+from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready
 from kschedx.controllers.workloads import is_of_daemon_set, member_rows, other_replicas, workload_of
 from kschedx.explain.advice import FixGroup
@@ -215,6 +216,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         start = f"{phrase} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else phrase
         containers = (*self.pod.spec.init_containers, *self.pod.spec.containers)
         image = next((container.image for container in containers if container.name == state.container), "")
+        row = self.snapshot.cluster.index.get(state.node)
+        is_silent = row is not None and is_unreachable(self.snapshot.cluster.nodes[row])
         if state.outdated:
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
             yield self._deletion_fix(title)
@@ -231,8 +234,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             host = f"{HOSTNAME}={node.metadata.labels.get(HOSTNAME, node.name)}"
             title = f"create the pod with nodeSelector {host} instead of spec.nodeName"
             yield Fix.untried(f"{title}, so that kube-scheduler selects its node")
-        elif state.is_node_lost and state.node in self.snapshot.cluster.index:
-            yield Fix.untried(f"repair {state.node}: no kubelet answers there")
+        elif state.is_node_lost and row is not None and (is_silent or not state.reason):
+            yield Fix.untried(f"repair {state.node}: {'no kubelet answers there' if is_silent else 'it is not ready'}")
         elif state.waits is states.Waits.VOLUMES and _ATTACHED.search(phrase):
             yield from self._attachment_fixes()
         elif _OTHER_PLATFORM.search(f"{phrase} {state.last}") and state.node in self.snapshot.cluster.index:

@@ -3692,6 +3692,18 @@ def test_a_failed_pod_of_an_ended_job_that_is_deleted(tmp_path: Path) -> None:
     assert "creates no other pod" not in why(tmp_path, "pod/web-x", deleted, failed).out
 
 
+@pytest.mark.parametrize(
+    ("ready", "fix"),
+    [("Unknown", "repair n: no kubelet answers there"), ("False", "see that a:1 exists, and that n may pull it")],
+)
+def test_an_image_is_not_pulled_on_a_node_that_is_not_ready(tmp_path: Path, ready: str, fix: str) -> None:
+    lost = {**node("n"), "status": {"conditions": [{"type": "Ready", "status": ready}]}}
+    status = {"phase": "Pending", "containerStatuses": waiting("ImagePullBackOff")}
+    own = pod("x", on="n", containers=[{"name": "app", "image": "a:1"}], status=status)
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [lost, own]}))
+    assert fix in kschedx("why", "pod/x", "-s", "cluster.json", cwd=tmp_path, columns=400).out
+
+
 def test_a_failed_pod_that_was_out_of_memory(tmp_path: Path) -> None:
     result = why(tmp_path, "pod/x", pod("x", on="n", status=OUT_OF_MEMORY))
     assert "fix       raise limits.memory of container app: it was OOMKilled" in result.out
