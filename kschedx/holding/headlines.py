@@ -55,7 +55,8 @@ def kueue_state_text(kueue: model.Kueue, place: str = "") -> str:
             if kueue.namespaces_of_queue and not kueue.cluster_queue:
                 has = list_names(kueue.namespaces_of_queue, _SHOWN)
                 return f"is gated by Kueue: {lacking} does not exist in its namespace, only in {has}"
-            is_gone = bool(kueue.known_queues) or kueue.reports_no_queue
+            is_missing = kueue.decision is not None and bool(kueue.decision.inactive)
+            is_gone = bool(kueue.known_queues) or kueue.reports_no_queue or is_missing
             return f"is gated by Kueue: {lacking} {'does not exist' if is_gone else 'is not in this snapshot'}"
         case model.WorkloadState.DEACTIVATED:
             return f"is gated by Kueue: its Workload is deactivated ({where})"

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from kschedx import Snapshot, explain
+from kschedx.holding.headlines import holder_text
 from tests.command import ROOT, kschedx
 from tests.holding.objects import KUEUE, Json, holding_of, node, pod
 
@@ -111,8 +113,10 @@ def test_the_state_of_a_workload(objects: tuple[Json, ...], state: str) -> None:
 )
 def test_a_local_queue_of_no_cluster_queue(known: str, titles: list[str]) -> None:
     others = [cluster_queue(known)] if known else []
-    texts = holding_of(node("n", pool="f"), FLAVOR, workload("w", "p"), LOCAL, *others)
-    assert [fix["title"] for fix in texts["fixes"]] == titles
+    objects = [node("n", pool="f"), FLAVOR, workload("w", "p"), LOCAL, *others]
+    result = explain(Snapshot.from_objects(objects), pod())
+    assert [fix.title for fix in result.fixes] == titles
+    assert ("ClusterQueue cq does not exist" in holder_text(result.holding, "ml/p")) == bool(known)
 
 
 @pytest.mark.parametrize(
