@@ -206,8 +206,9 @@ def stop_workload(row: int, snapshot: Snapshot, among: Collection[int] = ()) -> 
     ]
     if not {row, *among}.issuperset(rows) or (kind, namespace, name) not in snapshot.workloads:
         return None
-    workload = Target(controller.api_version, kind, name, namespace)
-    return s.StopWorkload(workload=workload, victims=_victims_of(rows, snapshot))
+    workload, owner = Target(controller.api_version, kind, name, namespace), template_owner(snapshot, pods[row])
+    costs = () if owner is None else owner.cost_of_scaling
+    return s.StopWorkload(workload=workload, victims=_victims_of(rows, snapshot), costs=costs)
 
 
 def _controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:

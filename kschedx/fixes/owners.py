@@ -50,6 +50,14 @@ class Owner(Struct, frozen=True, kw_only=True):
     def target(self, namespace: str) -> Target:
         return Target(str(self.manifest.get("apiVersion", "")), self.kind, self.name, namespace)
 
+    @property
+    def cost_of_scaling(self) -> tuple[str, ...]:
+        """What fewer replicas cost: a StatefulSet may delete the claims of the pods that it deletes."""
+        spec = map_at(self.manifest, "spec")
+        when_scaled = value_at(spec, "persistentVolumeClaimRetentionPolicy", "whenScaled")
+        is_lost = self.kind == "StatefulSet" and when_scaled == "Delete" and bool(spec.get("volumeClaimTemplates"))
+        return ("the claims of these pods and their data are deleted (whenScaled: Delete)",) if is_lost else ()
+
     def resources_of(self, container: str) -> Mapping[str, Mapping[str, object]] | None:
         """Return a container's requests and limits in the template; None if it has no such container."""
         spec = map_at(self.manifest, *self.template, "spec")

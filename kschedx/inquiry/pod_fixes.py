@@ -287,7 +287,8 @@ class PodFixes:
             command = scale_workload(owner.kind, pod.metadata.namespace, owner.name, fit)
             rule = f"host port {list_names(map(str, ports), 3)}" if ports else "required anti-affinity"
             title = f"scale to {count(fit, 'replica')}: its {rule} has no node for more"
-            yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
+            fix = Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
+            yield replace(fix, costs=owner.cost_of_scaling)
 
     def _old_pod_first(self, owner: Owner | None) -> Iterator[Fix]:
         """Yield `maxSurge: 0` of an Argo Rollout whose new pod fits once one of the old pods is gone. It is not tried

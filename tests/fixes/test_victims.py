@@ -142,6 +142,19 @@ def test_the_controller_of_the_holder_is_stopped(kind: str, api_version: str, ti
     ]
 
 
+@pytest.mark.parametrize(
+    ("policy", "costs"),
+    [("Delete", ("the claims of these pods and their data are deleted (whenScaled: Delete)",)), ("Retain", ())],
+)
+def test_scaling_a_stateful_set_may_delete_its_claims(policy: str, costs: tuple[str, ...]) -> None:
+    holder, maker = owned(pod("holder", on="n", volumes=DATA), "StatefulSet", "web"), template("StatefulSet", "web")
+    at(maker, "spec")["persistentVolumeClaimRetentionPolicy"] = {"whenScaled": policy}
+    at(maker, "spec")["volumeClaimTemplates"] = [{"metadata": {"name": "logs"}}]
+    (fix,) = explained(*exclusive(), maker, holder).fixes
+    assert fix.title.startswith("scale StatefulSet default/web to 0")
+    assert fix.costs == costs
+
+
 def test_a_holder_without_a_controller() -> None:
     assert titles_of(*exclusive(), pod("holder", on="n", volumes=DATA)) == ["delete default/holder"]
     assert titles_of(*exclusive(), pod("holder", on="n", priority=9, volumes=DATA)) == [

@@ -233,6 +233,7 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
 
     _cost = Cost.OTHER_PODS
     workload: Target
+    costs: tuple[str, ...] = ()
 
     @property
     def is_deleted(self) -> bool:
