@@ -101,7 +101,8 @@ def _nothing_provisions(snapshot: Snapshot, finding: f.ClaimUnbound) -> Iterator
     is_open = claim is not None and claim.spec.storage_class_name is None and not claim.storage_class
     if finding.cause == "no-class" and is_open and not any(item.can_provision for item in classes):
         why = "no StorageClass is the default, so that nothing provisions a volume for the claim"
-        install = "install a storage driver, with a default StorageClass that the claim then gets"
+        first = "make a StorageClass the default, or " if snapshot.source.may_lack("StorageClass") else ""
+        install = f"{first}install a storage driver, with a default StorageClass that the claim then gets"
         yield root_cause(why, install, group=FixGroup.CLUSTER)
 
 

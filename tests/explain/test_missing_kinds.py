@@ -12,7 +12,7 @@ from kschedx.errors import NotAdmittedError, UndecidableError
 from kschedx.framework.cycle import Outcome, Stake
 from kschedx.kube.kubectl import listed_kinds
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.device_builders import claim as device_claim
 from tests.device_builders import claiming, device_class, resource_slice
 from tests.device_builders import device as made
@@ -119,6 +119,19 @@ def test_a_claim_is_missing_if_the_dump_has_others() -> None:
     assert partly.outcome is Outcome.UNDECIDED
     (item,) = partly.cycle.unevaluated
     assert (item.lacking, item.completed_by) == ("claims of other namespaces", "kschedx snapshot -o cluster.json")
+
+
+@pytest.mark.parametrize("is_dump", [True, False])
+def test_a_dump_may_lack_the_class_that_could_be_the_default(*, is_dump: bool) -> None:
+    reason = "pod has unbound immediate PersistentVolumeClaims. not found"
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    me = using("me", "data")
+    me["status"] = {"conditions": [{**condition, "message": f"0/2 nodes are available: {reason}"}]}
+    stored = claim("data", storage_class=None)
+    stored["metadata"] = {**at(stored, "metadata"), "creationTimestamp": "2026-06-01T08:00:00Z"}
+    fixes = explain_pod(dump([*NODES, me, stored], is_dump=is_dump), "default/me").fixes
+    install = "install a storage driver, with a default StorageClass that the claim then gets"
+    assert fixes[0].title == (f"make a StorageClass the default, or {install}" if is_dump else install)
 
 
 def test_a_lost_claim_shows_that_its_volume_is_gone() -> None:
