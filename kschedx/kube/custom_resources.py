@@ -670,6 +670,7 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {  # the kind with another one's 
     },
     ("kubeflow.org", "Notebook"): _CustomKind(counts=_notebook),
     ("trainer.kubeflow.org", "TrainJob"): _CustomKind(),
+    ("keda.sh", "ScaledJob"): _CustomKind(label="scaledjob.keda.sh/name"),
     ("batch.volcano.sh", "Job"): _CustomKind(counts=_groups("spec.tasks")),
     ("argoproj.io", "Rollout"): _CustomKind(counts=_argo_rollout),
     ("argoproj.io", "Workflow"): _CustomKind(build=_workflow),

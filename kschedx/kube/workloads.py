@@ -359,7 +359,7 @@ MOST_PODS = 1_000_000
 
 _KNATIVE = "serving.knative.dev"
 """Its controller names containers without a name."""
-_OF_THE_POD = ("podTemplate", "jobTemplate")
+_OF_THE_POD = ("podTemplate", "jobTemplate", "jobTargetRef")
 """Keys of templates that do not name the pod's role, as `workerTemplate` does."""
 _NO_IMAGE = "image-of-its-controller"
 _SCHEDULERS: Mapping[str, str] = {"batch.volcano.sh": "volcano"}
@@ -497,7 +497,7 @@ def _templates(value: object, path: str, part: str, depth: int) -> Iterator[tupl
         if key.endswith("Template") and key not in _OF_THE_POD:
             yield from _templates(item, f"{path}.{key}", key.removesuffix("Template").lower(), depth - 1)
             continue
-        is_named = isinstance(item, dict) and key not in ("template", "spec") and "emplate" not in key
+        is_named = isinstance(item, dict) and key not in ("template", "spec", *_OF_THE_POD) and "emplate" not in key
         named = key.lower().removesuffix("groupspec") if is_named and not key.lower().endswith("specs") else part
         yield from _templates(item, f"{path}.{key}", named or part, depth - 1)
 

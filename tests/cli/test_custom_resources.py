@@ -88,6 +88,19 @@ def test_pods_with_the_label_of_the_resource_count(tmp_path: Path) -> None:
     assert "change it in Service llm, which may revert Deployment llm-00001" in result.out
 
 
+def test_a_scaled_job_is_answered_for_its_template(tmp_path: Path) -> None:
+    scaled: Manifest = {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledJob",
+        "metadata": {"name": "work", "namespace": "ml"},
+        "spec": {"jobTargetRef": {"template": {"spec": {**POD_SPEC, "nodeSelector": {"pool": "jobs"}}}}},
+    }
+    result = run_why(tmp_path, "why", "scaledjob/work", objects=[scaled])
+    assert result.out.startswith("✗ ml/work-new is unschedulable: 0 of 2 nodes fit")
+    made = pod("work-x", namespace="ml", metadata={"labels": {"scaledjob.keda.sh/name": "work"}}, spec=POD_SPEC)
+    assert run_why(tmp_path, "why", "scaledjob/work", objects=[scaled, made]).out.startswith("✓ ml/work-x")
+
+
 @pytest.mark.parametrize("target", [["jobset/llm"], ["jobset", "llm"], ["jobsets.jobset.x-k8s.io/llm"], ["js/llm"]])
 def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]) -> None:
     result = run_why(tmp_path, "why", *target, objects=[JOB_SET])
