@@ -33,13 +33,13 @@ _MANY_JOBS = 3
 def configured_in(snapshot: Snapshot, namespace: str, owner: OwnerReference, labels: Mapping[str, str]) -> str:
     """Return the custom resource that tells the creator of a pod or workload with these labels about its pods: mostly
     the creator itself, or what controls it; if its own pods are not known, the resource that the labels name."""
-    while True:
+    known = set[OwnerReference]()  # owners may refer to each other
+    while owner not in known:
+        known.add(owner)
         group = owner.api_version.rpartition("/")[0]
         raw = snapshot.custom_resources.get((key_of(owner.kind, group), namespace, owner.name))
-        above = None if raw is None else stored_metadata(raw).controller
-        if above is None:
-            break
-        owner = above
+        owner = owner if raw is None else stored_metadata(raw).controller or owner
+    group = owner.api_version.rpartition("/")[0]
     own = f"{owner.kind} {owner.name}"
     if custom_kind(owner.kind, group) is None:
         marks = ((kind, labels.get(row.label, "")) for (_, kind), row in KINDS.items() if "/" in row.label)

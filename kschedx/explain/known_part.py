@@ -346,8 +346,10 @@ def is_about(term: PodAffinityTerm, labels: dict[str, str]) -> bool:
 def _without_affinity(snapshot: Snapshot, pod: Pod) -> KnownPart:
     """Leave out required podAffinity that no known pod meets, if pods of other namespaces could, which are not read."""
     affinity, source = pod.spec.affinity, snapshot.source
+    if affinity is None or affinity.pod_affinity is None:
+        return KnownPart(pod=pod)
     known = {*source.namespaces} or ({*snapshot.only_namespaces} if source.is_dump else set())
-    if affinity is None or affinity.pod_affinity is None or not known:
+    if not known:
         return KnownPart(pod=pod)
     labels = snapshot.namespaces
     terms = [

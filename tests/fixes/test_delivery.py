@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import kschedx
+from kschedx.explain.creators import configured_in
 from kschedx.inquiry.fix import Fix
+from kschedx.kube.types import OwnerReference
 from kschedx.render.manifests import kubectl_commands
 from tests.builders import Manifest, at, node, pod
 
@@ -119,6 +121,24 @@ def test_a_template_of_an_owner_is_changed_in_the_owner() -> None:
     ):
         costs = (f"change it in {place}, which may revert StatefulSet x",) if place else ()
         assert lowered("StatefulSet", {}, metadata={**METADATA, **more}).costs == costs
+
+
+def test_owners_that_refer_to_each_other_end_the_search() -> None:
+    def reference(kind: str) -> Manifest:
+        return {"apiVersion": "serving.knative.dev/v1", "kind": kind, "name": "x", "uid": kind, "controller": True}
+
+    resources: list[Manifest] = [
+        {
+            "apiVersion": "serving.knative.dev/v1",
+            "kind": kind,
+            "metadata": {**METADATA, "ownerReferences": [reference(owner)]},
+            "spec": {"template": {"spec": {"containers": ASKS}}},
+        }
+        for kind, owner in (("Service", "Configuration"), ("Configuration", "Service"))
+    ]
+    snapshot = kschedx.Snapshot.from_objects(resources)
+    owner = OwnerReference(api_version="serving.knative.dev/v1", kind="Service", name="x", uid="Service")
+    assert configured_in(snapshot, "default", owner, {}) in ("Service x", "Configuration x")
 
 
 @pytest.mark.parametrize("stored", [("x-0", "x-1"), ("x-1",)], ids=["all of them", "those that exist"])
