@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from kschedx.controllers.workloads import owners_in
 from kschedx.snapshot.columns import Memo
@@ -30,16 +30,19 @@ def scheduler_rows(snapshot: Snapshot, scheduler: str) -> list[int]:
 
     def search() -> list[int]:
         pods, owners, component = snapshot.pods, owners_in(snapshot), component_of(scheduler)
-        controlled = [(row, name) for row, name in enumerate(pods.names) if pods.owners[row]]
-        named = (row for row, name in controlled if name.startswith(f"{scheduler}-"))
+
+        def named(*starts: str) -> Iterator[int]:
+            return (row for row, name in enumerate(pods.names) if name.startswith(starts) and pods.owners[row])
+
         found = [
             row
-            for row in named
+            for row in named(f"{scheduler}-")
             if pods.names[row].startswith(f"{component}-") or owners.of(pods, row).name == scheduler
         ]
         short = {scheduler[at + 1 :] for at, letter in enumerate(scheduler) if letter == "-"}
         short = {name for name in short if name.endswith("-scheduler") and name != "kube-scheduler"}
-        similar = (row for row, name in controlled if any(name.startswith(f"{its}-") for its in short))
-        return found or [row for row in similar if owners.of(pods, row).name in short]
+        if found or not short:
+            return found
+        return [row for row in named(*(f"{its}-" for its in short)) if owners.of(pods, row).name in short]
 
     return _SCHEDULER_ROWS.of(snapshot.derived, search, scheduler)
