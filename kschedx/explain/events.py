@@ -129,8 +129,16 @@ _COLUMNS = lazy_pattern(
 )
 """The columns before the message of `kubectl describe` and `kubectl get events`, now and up to Kubernetes 1.13."""
 _REASON = lazy_pattern(r"(?P<reason>(?:[A-Z][a-z]+){1,9}|Error): (?=\S)")
-_POD_ROW = lazy_pattern(r"(?:\S+ )?\S+ \d+/\d+ (?P<reason>[A-Z]\S+) \d+ .*")
-"""A row of `kubectl get pods`, whose status is a reason."""
+_STATUS_ROWS = (
+    lazy_pattern(r"(?:\S+ )?\S+ \d+/\d+ (?P<reason>[A-Z]\S+) \d+ .*"),
+    lazy_pattern(r"\S+ (?P<reason>[A-Z]\S+) \S+ \w+ v\d\S*(?: .*)?"),
+)
+"""A row of `kubectl get pods` or `kubectl get nodes`, whose status is a reason."""
+_LABELED_STATUS = lazy_pattern(
+    r"\s*(?:status|reason|phase):\s+(?:Pending|Unschedulable|ContainerCreating|PodInitializing|Terminating)\b",
+    re.IGNORECASE,
+)
+"""A line of `kubectl describe` or YAML that says less than the events of the same pod."""
 _LOG_HEAD = lazy_pattern(
     r"^.*?(?:(?<![^\s:])|(?<=[AP]M))[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] "
     r"(?:Event\(\w+\.ObjectReference\{[^}]*\}\): type: '\w+' reason: '\w+' )?"
@@ -172,7 +180,8 @@ def events_in(text: str) -> list[Event]:
     known."""
     text = _FOLD.sub(" ", text[:_LONGEST_OUTPUT])
     lines = text.splitlines() if _OLDEST.search(text) is None else []
-    known = [*_events_in_lines(lines)] if len(lines) > 1 else []
+    events = [line for line in lines if not _LABELED_STATUS.match(line)]
+    known = [*_events_in_lines(events)] or [*_events_in_lines(lines)] if len(lines) > 1 else []
     if not known and (event := _read(text)).is_known:
         known = [event]
     return list({event.texts: event for event in known}.values())
@@ -216,7 +225,8 @@ def parse(text: str) -> Event:
     """Parse a message, a line of `kubectl describe` with a message, or a single reason."""
     text = " ".join(text[:_LONGEST].replace("’", "'").split()).strip("│| ").removesuffix("; waiting")
     text = text.removeprefix("Cannot schedule pods: ")  # of GKE's console
-    if (row := _POD_ROW.fullmatch(text)) is not None and (status := _part(Stage.FILTER, None, row["reason"])).is_known:
+    rows = (row for pattern in _STATUS_ROWS if (row := pattern.fullmatch(text)) is not None)
+    if (row := next(rows, None)) is not None and (status := _part(Stage.FILTER, None, row["reason"])).is_known:
         return Event(nodes=None, parts=(status,))
     before = _COLUMNS.match(text)
     message = text if before is None else text[before.end() :]

@@ -528,6 +528,26 @@ def test_messages_of_other_components(text: str, expected: Parsed) -> None:
             "no-node-pool",
         ),
         ("Warning  EvictionThresholdMet  4m32s  kubelet, n1  its text is unknown", "kubelet", "node-pressure"),
+        ("web-0   0/1   Pending   0   5m", "kubectl", "pod-pending"),
+        ("web-1   0/2   Init:0/2   0   5m", "kubelet", "pod-starting"),
+        ("web-2   0/1   Init:CrashLoopBackOff   5 (1m ago)   50m", "kubelet", "container-fails"),
+        ("web-3   1/1   Terminating   2 (5m ago)   5m", "kubelet", "pod-terminating"),
+        ("n1   NotReady   <none>   4d   v1.33.1", "kubelet", "node-not-ready"),
+        ("n2   Ready,SchedulingDisabled   control-plane   4d   v1.33.1", "kubelet", "node-unschedulable"),
+        ("Node n1 status is now: NodeNotSchedulable", "kubelet", "node-unschedulable"),
+        ("FailedScheduling", "kube-scheduler", "unschedulable"),
+        ("FailedBinding", "kube-controller-manager", "claim-unbound"),
+        ("ResizeInfeasible", "kubelet", "resize-pending"),
+        ("Job suspended", "kube-controller-manager", "job-suspended"),
+        (
+            "Failed to prepare dynamic resources: prepare dynamic resources: plugin gpu.nvidia.com: no device",
+            "kubelet",
+            "devices-not-prepared",
+        ),
+        ("marked the node as toBeDeleted/unschedulable", "cluster-autoscaler", "node-removed"),
+        ("Failed to drain node, 5 pods are waiting to be evicted", "Karpenter", "node-removed"),
+        ('plugin type="aws-cni" name="aws-cni" failed (add): add cmd: no IP address', "kubelet", "sandbox-not-created"),
+        ('Container image "a:1" is not present with pull policy of Never', "kubelet", "image-not-pulled"),
     ],
 )
 def test_each_component_has_a_reason_of_its_own(message: str, author: str, reason: str) -> None:
@@ -537,6 +557,7 @@ def test_each_component_has_a_reason_of_its_own(message: str, author: str, reaso
 
 DESCRIBED = """\
 Name:             web-0
+Status:           Pending
 Node-Selectors:   <none>
 Events:
   Type     Reason             Age               From                Message
@@ -552,6 +573,8 @@ def test_each_event_in_the_output_of_a_command_is_explained_once() -> None:
     lines = [line.plain for line in reason_lines(DESCRIBED, 100)]
     assert sum(line.startswith("✗ insufficient-resource") for line in lines) == 1
     assert any(line.startswith("✗ no-scale-up") for line in lines)
+    statuses = events_in(DESCRIBED[: DESCRIBED.index("Events:")])  # its events are too old to be kept
+    assert [part.reason for event in statuses for part in event.parts] == ["pod-pending"]
     with pytest.raises(InputError, match="no line of the text"):
         reason_lines("Name: web-0\nEvents: <none>", 80)
 
