@@ -127,7 +127,7 @@ def test_a_terminating_holder_is_awaited() -> None:
         (
             "Job",
             "batch/v1",
-            "delete Job default/web with its pod default/holder",
+            "wait until Job default/web ends, or delete it with its pod default/holder",
             "kubectl delete job.batch web -n default",
         ),
     ],

@@ -243,7 +243,9 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
     def title(self) -> str:
         named = f"{self.workload.kind} {self.workload.key}"
         pods = join_names([victim.pod for victim in self.victims], _SHOWN_VICTIMS)
-        return f"delete {named} with its pod {pods}" if self.is_deleted else f"scale {named} to 0, which removes {pods}"
+        if self.is_deleted:
+            return f"wait until {named} ends, or delete it with its pod {pods}"
+        return f"scale {named} to 0, which removes {pods}"
 
     def commands(self) -> tuple[str, ...]:
         workload, group = self.workload, self.workload.api_version.rpartition("/")[0]
