@@ -26,7 +26,7 @@ from kschedx.explain.kubelet import may_lack_node_support, start_obstacle
 from kschedx.explain.node_groups import Blocker, NodeGroup
 from kschedx.explain.root_causes import virtual_node
 from kschedx.explain.setup import Setup, Subject, stored_subject
-from kschedx.findings import UntoleratedTaint
+from kschedx.findings import Finding, UntoleratedTaint
 from kschedx.fixes.owners import template_owner
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
@@ -301,9 +301,9 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     def _fix_of(self, group: NodeGroup) -> Fix | None:
         """Return the first fix that was tried for the pod of the first of these nodes. If the DaemonSet skips the node,
-        fixes of the workload come first, and only a taint of a node that can run its pods calls for a fix."""
+        fixes of the workload come first, and only a taint of a node that it selects and can run on calls for a fix."""
         is_left_out, name = group in self.left_out, self.names(group)[0]
-        is_tainted = any(isinstance(finding, UntoleratedTaint) for finding in group.exemplar.findings)
+        is_tainted = all(isinstance(finding, UntoleratedTaint) for finding in _excluding_findings(group))
         cluster = self.subject.snapshot.cluster
         if is_left_out and (not is_tainted or virtual_node(cluster.nodes[cluster.index[name]])):
             return None
@@ -390,7 +390,14 @@ def _is_left_out(group: NodeGroup) -> bool:
 def _keeps_pods(group: NodeGroup) -> bool:
     """Whether the controller keeps a pod on these nodes though it creates none: only a NoSchedule taint is in the
     way."""
-    findings = (
-        finding for blocker in group.exemplar.blockers if blocker.plugin in _LEAVES_OUT for finding in blocker.findings
+    return all(
+        isinstance(finding, UntoleratedTaint) and finding.effect == NO_SCHEDULE
+        for finding in _excluding_findings(group)
     )
-    return all(isinstance(finding, UntoleratedTaint) and finding.effect == NO_SCHEDULE for finding in findings)
+
+
+def _excluding_findings(group: NodeGroup) -> Iterator[Finding]:
+    """Yield why the controller creates no pod for these nodes."""
+    for blocker in group.exemplar.blockers:
+        if blocker.plugin in _LEAVES_OUT:
+            yield from blocker.findings

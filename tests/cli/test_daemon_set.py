@@ -123,6 +123,15 @@ def test_the_document_has_nodes_and_fixes(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("disk", "fixes"), [("ssd", 2), ("hdd", 1)])
+def test_only_the_taint_of_a_selected_node_has_a_fix(disk: str, fixes: int, tmp_path: Path) -> None:
+    items = (machine("runs"), AGENT, machine("small", "1"), machine("g", disk=disk, taints=("gpu=a:NoSchedule",)))
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, *items), "-o", "json")
+    titles = [fix["title"] for fix in json.loads(result.out)["fixes"]]
+    all_fixes = ["lower requests.cpu of container main from 2 to 1", "remove taint gpu=a:NoSchedule from g"]
+    assert titles == all_fixes[:fixes]
+
+
 @pytest.mark.parametrize("options", [(), ("--node", "small")])
 def test_its_fixes_are_printed_as_patches_of_its_template(options: tuple[str, ...], tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
