@@ -25,7 +25,7 @@ from kschedx.controllers.workload_lifecycle import (
     workload_lifecycle,
 )
 from kschedx.controllers.workloads import SCALED, member_rows, wanted_replicas, workload_of
-from kschedx.errors import InputError, NotAdmittedError, NotReadError
+from kschedx.errors import InputError, NotAdmittedError, NotReadError, UndecidableError
 from kschedx.explain.kubelet import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
 from kschedx.explain.setup import Setup, Subject, stored_subject
@@ -34,6 +34,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import PodInQuestion, key_of, title
 from kschedx.inquiry.pod import WithoutDecision, explain, objection
 from kschedx.kube.decoding import decode, map_at
+from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
@@ -77,7 +78,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         try:
             stopped = self._without_decision(target).stopped_answer(partial(self.admit, target))
             if stopped is not None:
-                return stopped
+                return self._with_cycle(target, stopped)
             explanation = self.explain(target, queue)
             if target.stored is not None:
                 return explanation
@@ -85,7 +86,21 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         except (NotAdmittedError, NotReadError) as error:
             if target.stored is not None:
                 raise
-            return self._answer_of_pending(target, error) or self.refused(target, error)
+            return self._answer_of_pending(target, error) or self._with_cycle(target, self.refused(target, error))
+
+    def _with_cycle(self, target: PodInQuestion, refused: Explanation) -> Explanation:
+        """Add the scheduling cycle of a pod that a quota refuses, if the pod stays pending without the quota."""
+        if type(refused.lifecycle) is not states.Refused:
+            return refused
+        without_quotas = self.clusters.applied.with_records(ResourceQuota, ()).with_records(ClusterResourceQuota, ())
+        try:
+            subject = self.admit(target, without_quotas)
+            answer = explain(subject, self.setup, self.autoscaling)
+        except (InputError, UndecidableError):
+            return refused
+        if answer.lifecycle is not None or answer.outcome is not Outcome.UNSCHEDULABLE or answer.is_scaled_up:
+            return refused
+        return replace(answer, lifecycle=refused.lifecycle, remedies=refused.remedies)
 
     def _answer_of_pending(self, target: PodInQuestion, error: NotAdmittedError | NotReadError) -> Explanation | None:
         """Return the answer about a pending pod of a workload of which no other pod can be admitted; None without

@@ -59,9 +59,12 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
     lead = "; otherwise "
     if isinstance(lifecycle, states.Contradicted | states.NotBound):
         lead = "; according to the cluster's objects "
+    elif isinstance(lifecycle, states.Refused):
+        lead = "; once admitted, "
     then = ""
     is_elsewhere = isinstance(lifecycle, states.Suspended) and lifecycle.is_dispatched
-    if lifecycle.is_open and explanation.is_run and not is_elsewhere:
+    is_open = lifecycle.is_open or isinstance(lifecycle, states.Refused)
+    if is_open and explanation.is_run and not is_elsewhere:
         whose = "it" if lifecycle.subject == explanation.cycle.pod.key else "its pod"
         then = f"{lead}{then_text(explanation.diagnosis, rank_nodes(explanation.cycle, 1), whose)}"
     is_quoted = isinstance(lifecycle, states.NotBound | states.NoScheduler)

@@ -9,6 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kschedx.controllers.kubelet_rejections import REJECTED_THERE
+from kschedx.controllers.states import Refused
 from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.explain.cycle_notes import LACKS_NODES, UNTRIED
 from kschedx.explain.diagnosis import Diagnosis
@@ -140,7 +141,11 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     if explanation.lifecycle is not None:
         from kschedx.render.lifecycle import lifecycle_view  # most pods have none
 
-        return lifecycle_view(explanation, explanation.lifecycle, with_fixes=with_fixes)
+        view = lifecycle_view(explanation, explanation.lifecycle, with_fixes=with_fixes)
+        if isinstance(explanation.lifecycle, Refused) and explanation.is_run:
+            then = explanation_view(replace(explanation, lifecycle=None, remedies=None, fix_search=None))
+            view = replace(view, roots=(*view.roots, *then.because, *then.roots))
+        return view
     cycle = explanation.cycle
     diagnosis = explanation.diagnosis
     ranked = rank_nodes(cycle, SHOWN + 1)

@@ -180,6 +180,19 @@ def named(manifest: Manifest, name: str) -> Manifest:
     return {**manifest, "metadata": {"name": name}}
 
 
+@pytest.mark.parametrize(("cpu", "lacks_room"), [("99", True), ("50", False)])
+def test_a_refused_pod_that_would_stay_pending_has_both_causes(tmp_path: Path, cpu: str, lacks_room: bool) -> None:
+    cluster(tmp_path, quota({"pods": "1"}, pods="1"))
+    spec: Manifest = {"containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": cpu}}}]}
+    written(tmp_path, workload("Deployment", spec))
+    first, *others = why(tmp_path).out.splitlines()
+    assert first.startswith("✗ default/deploy/web gets no pods: ResourceQuota refuses them")
+    assert first.endswith("; once admitted, its pod is unschedulable: 0 of 1 node fits") is lacks_room
+    assert ("            1 node lacks 35 CPU" in others) is lacks_room
+    document = json.loads(why(tmp_path, "-o", "json").out)
+    assert (document["outcome"], document["state"]["name"]) == ("Unschedulable", "Refused")
+
+
 def test_replicas_above_the_quota(tmp_path: Path) -> None:
     cluster(tmp_path, quota({"cpu": "7"}, cpu="10"))
     written(tmp_path, workload("Deployment", POD_SPEC, replicas=5))
