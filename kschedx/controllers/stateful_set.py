@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,7 +19,7 @@ from kschedx.explain.admission import QuotaLedger, quotas_of
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.storage import PersistentVolumeClaim, own_claims
 from kschedx.kube.types import Pod
-from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, REVISION_HASH
+from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, RETENTION_POLICY, REVISION_HASH, claims_for
 from kschedx.releases.release import Release
 from kschedx.snapshot.pods import PodCopies
 from kschedx.snapshot.snapshot import Snapshot
@@ -220,6 +221,22 @@ def over_quota(before: Snapshot, admitted: Snapshot, pod: Pod, release: Release,
         return pods.refusal
     words = next(filter(None, (ledger.take(pod) for _ in range(count - 1))), None)
     return "" if words is None else create_error_text(pod, words)
+
+
+def deleted_claims(before: Snapshot, after: Snapshot) -> Iterator[PersistentVolumeClaim]:
+    """Yield the claims of StatefulSets that were scaled down or deleted since, and delete them with their pods."""
+    for key, raw in before.workloads.items():
+        left = after.workloads.get(key)
+        if key[0] != "StatefulSet" or left == raw:
+            continue
+        manifest, last = (msgspec.json.decode(each, type=dict[str, object]) for each in (raw, left or raw))
+        if map_at(last, "spec", RETENTION_POLICY).get("whenDeleted" if left is None else "whenScaled") != "Delete":
+            continue
+        kept = range(0) if left is None else spec_of(last, None).ordinals
+        for ordinal in {*spec_of(manifest, None).ordinals}.difference(kept):
+            for written in claims_for(manifest, f"{key[2]}-{ordinal}"):
+                claim = before.storage.claims.get(f"{key[1]}/{map_at(written, 'metadata')['name']}")
+                yield from () if claim is None else (claim,)
 
 
 def without_claims(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:

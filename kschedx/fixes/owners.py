@@ -19,7 +19,7 @@ from kschedx.kube.decoding import list_at, map_at, maps_at, to_plain, value_at
 from kschedx.kube.documents import Change, Json, Target, pointer, remove_field
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Container, OwnerReference, Pod, Volume
-from kschedx.kube.workloads import SYNC_MARKS
+from kschedx.kube.workloads import RETENTION_POLICY, SYNC_MARKS
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -54,7 +54,7 @@ class Owner(Struct, frozen=True, kw_only=True):
     def cost_of_scaling(self) -> tuple[str, ...]:
         """What fewer replicas cost: a StatefulSet may delete the claims of the pods that it deletes."""
         spec = map_at(self.manifest, "spec")
-        when_scaled = value_at(spec, "persistentVolumeClaimRetentionPolicy", "whenScaled")
+        when_scaled = value_at(spec, RETENTION_POLICY, "whenScaled")
         is_lost = self.kind == "StatefulSet" and when_scaled == "Delete" and bool(spec.get("volumeClaimTemplates"))
         return ("the claims of these pods and their data are deleted (whenScaled: Delete)",) if is_lost else ()
 

@@ -68,6 +68,7 @@ _KEPT_WHOLE = ("affinity", "nodeSelector", "topologySpreadConstraints")
 ALWAYS_STORED = "dnsPolicy"
 """A field that an API server always sets: a template without it is reduced to what scheduling reads."""
 
+RETENTION_POLICY = "persistentVolumeClaimRetentionPolicy"
 REVISION_HASH = "controller-revision-hash"
 LONGEST_STATEFUL_SET_NAME = 52
 """The value of that label is the StatefulSet's name, a dash, and a hash of up to 10 characters: at most 63."""

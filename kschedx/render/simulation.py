@@ -27,6 +27,7 @@ from kschedx.inquiry.simulation import Simulation, WorkloadResult
 from kschedx.inquiry.stalled_drain import DrainPreview
 from kschedx.inquiry.what_if import SimulationAnswer
 from kschedx.kube.names import PODS
+from kschedx.kube.workloads import RETENTION_POLICY
 from kschedx.progress import Phase, count_items
 from kschedx.render.drain import (
     drain_lines,
@@ -73,6 +74,10 @@ def _effects(simulation: Simulation) -> Iterator[str]:
     for effect in simulation.effects:
         if effect.undone:
             yield effect.undone
+        if effect.deleted_claims:
+            deleted = "claim {} is deleted" if len(effect.deleted_claims) == 1 else "claims {} are deleted"
+            named = deleted.format(list_names(effect.deleted_claims, 3, conjunction="and"))
+            yield f"{named} ({RETENTION_POLICY}): the data is lost unless the volume is retained"
         if effect.terminating:
             number = len(effect.terminating)
             stays, whose = ("stays", "its controller waits") if number == 1 else ("stay", "their controllers wait")

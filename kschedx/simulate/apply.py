@@ -19,6 +19,7 @@ from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.daemon_set import daemons_on, react_to_nodes
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
 from kschedx.controllers.referenced_template import with_referenced_template
+from kschedx.controllers.stateful_set import deleted_claims
 from kschedx.controllers.workload_lifecycle import creates_no_pods
 from kschedx.controllers.workloads import Workload, is_controlled, loss_reason, replica_sets_of, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place, nearest
@@ -55,7 +56,7 @@ from kschedx.simulate.object_changes import (
     with_values,
 )
 from kschedx.simulate.simulator import Simulator
-from kschedx.snapshot.edits import with_changed_nodes, without_namespace
+from kschedx.snapshot.edits import with_changed_nodes, without_namespace, without_object
 from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -74,6 +75,8 @@ class ChangeEffectDocument(Document, frozen=True, kw_only=True, omit_defaults=Tr
     """The autoscaler that undoes the change, and how."""
     terminating: tuple[str, ...] = ()
     """Deleted pods that stay terminating: no kubelet confirms the deletion, for which their controllers wait."""
+    deleted_claims: tuple[str, ...] = ()
+    """Claims that a StatefulSet deletes with its pods (persistentVolumeClaimRetentionPolicy)."""
 
 
 class ChangeEffect(Struct, frozen=True, kw_only=True):
@@ -83,6 +86,7 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
     gone: tuple[str, ...] = ()
     undone: str = ""
     terminating: tuple[str, ...] = ()
+    deleted_claims: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -186,7 +190,7 @@ class ClusterChanges:
     def apply(self, change: SimulatedChange, fields: Sequence[SimulatedChange] = ()) -> None:
         """Apply a change. `fields` are earlier settings of its object, in the same update. Raises `InputError` with the
         change."""
-        first_row = len(self._simulator.pods)
+        first_row, before = len(self._simulator.pods), self.snapshot
         self._evicted, self._gone, self._terminating, self._undone = [], [], [], ""
         self._manager.left_nodes.clear()
         source = change.objects[0][1].source if change.objects else ""
@@ -194,9 +198,16 @@ class ClusterChanges:
             self._apply(change, fields)
             self._manager.sync()
         self._gone += map(self._simulator.pods.key, self._manager.left_nodes)
-        evicted, gone = tuple(self._evicted), tuple(self._gone)
+        claims = [*deleted_claims(before, self.snapshot)]
+        for claim in claims:
+            self.snapshot = without_object(self.snapshot, claim)
         effect = ChangeEffect(
-            change=change, evicted=evicted, gone=gone, undone=self._undone, terminating=tuple(self._terminating)
+            change=change,
+            evicted=tuple(self._evicted),
+            gone=tuple(self._gone),
+            undone=self._undone,
+            terminating=tuple(self._terminating),
+            deleted_claims=tuple(claim.key for claim in claims),
         )
         self._applied += [*((first_row, ChangeEffect(change=earlier)) for earlier in fields), (first_row, effect)]
 

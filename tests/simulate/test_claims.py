@@ -14,7 +14,7 @@ from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx as command
 from tests.device_builders import allocated, device, device_class, request, resource_slice
 from tests.device_builders import claim as device_claim
@@ -283,3 +283,38 @@ def test_a_new_claim_that_gets_no_volume_is_reported(tmp_path: Path) -> None:
     assert result.code == 1
     assert "✗ default/web is not bound: claim default/data waits for its volume" in result.out
     assert "create VolumeAttributesClass gold of disks.example.com" in " ".join(result.out.split())
+
+
+@pytest.mark.parametrize(
+    ("change", "when", "deleted"),
+    [
+        ("--scale=sts/db=1", "whenScaled", ["default/data-db-1"]),
+        ("--scale=sts/db=2", "whenScaled", []),
+        ("--scale=sts/db=0", "whenDeleted", []),
+        ("--delete=sts/db", "whenDeleted", ["default/data-db-0", "default/data-db-1"]),
+        ("--delete=sts/db", "whenScaled", []),
+    ],
+)
+def test_a_stateful_set_deletes_claims_with_its_pods(
+    change: str, when: str, deleted: list[str], tmp_path: Path
+) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}
+    pods = [using(f"db-{n}", f"data-db-{n}") for n in range(2)]
+    for each in pods:
+        at(each, "metadata")["ownerReferences"] = [owner]
+        at(each, "spec")["nodeName"] = "n"
+    spec = {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "db"}},
+        "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": SMALL}},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim("x")["spec"]}],
+        "persistentVolumeClaimRetentionPolicy": {when: "Delete"},
+    }
+    metadata = {"name": "db", "namespace": "default", "uid": "u"}
+    database = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+    claims = [claim(f"data-db-{n}") for n in range(2)]
+    items = [node("n"), storage_class("x.csi"), *claims, database, *pods]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+    result = command("simulate", "-s", str(tmp_path / "cluster.json"), change, "-o", "json")
+    (effect,) = json.loads(result.out)["effects"]
+    assert effect.get("deletedClaims", []) == deleted
