@@ -7,14 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.pod_lifecycle import add_on_down
 from kschedx.controllers.states import NotScaled, ScaledToZero
 from kschedx.controllers.workloads import Workload, wanted_replicas, with_replicas, workload_of
-from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
+from kschedx.kube.autoscalers import (
+    PAUSED_REPLICAS,
+    POD_AUTOSCALERS,
+    HorizontalPodAutoscaler,
+    PodAutoscaler,
+    ScaledObject,
+    ScaleTarget,
+)
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import convert
 from kschedx.kube.custom_resources import stop_of
 from kschedx.kube.decoding import map_at
 from kschedx.kube.types import ObjectMeta
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -110,6 +119,11 @@ def _scales(target: ScaleTarget, namespace: str, workload: Workload) -> bool:
     return (target.kind or "Deployment", target.name, namespace) == (workload.kind, workload.name, workload.namespace)
 
 
+def pod_autoscalers(snapshot: Snapshot) -> Iterator[PodAutoscaler]:
+    for record in POD_AUTOSCALERS.values():
+        yield from snapshot.of(record)
+
+
 def not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotScaled | None:
     """Return the state according to the conditions of the autoscalers that scale the workload."""
     state = NotScaled(subject=workload.reference, replicas=replicas, autoscaler="", why="")
@@ -119,7 +133,8 @@ def not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotScal
         named, most = f"HorizontalPodAutoscaler {hpa.metadata.name}", hpa.spec.max_replicas or 0
         for condition in ("AbleToScale", "ScalingActive"):
             if (broken := condition_of(hpa.status.conditions, condition, "False")) is not None:
-                return replace(state, autoscaler=named, why=f"does not scale ({broken.reason})", message=broken.message)
+                why, down = f"does not scale ({broken.reason})", _metrics_server_down(snapshot, broken.message)
+                return replace(state, autoscaler=named, why=why, message=broken.message, down=down)
         limited = condition_of(hpa.status.conditions, "ScalingLimited", "True")
         if limited is not None and limited.reason == "TooManyReplicas" and replicas >= most:
             why = f"is at maxReplicas {most}"
@@ -130,6 +145,24 @@ def not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotScal
             named = f"ScaledObject {keda.metadata.name}"
             return replace(state, autoscaler=named, why=f"is not ready ({unready.reason})", message=unready.message)
     return None
+
+
+NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
+_METRICS_SERVERS = {
+    "": ("metrics-server",),
+    "custom.": ("prometheus-adapter",),
+    "external.": ("keda-operator-metrics-apiserver", "prometheus-adapter"),
+}
+"""Groups of metrics, and what usually serves them."""
+
+
+def _metrics_server_down(snapshot: Snapshot, message: str) -> str:
+    """Return what serves the metrics that an autoscaler does not get, if the cluster has it and it does not run."""
+    match = NO_METRICS.search(message)
+    for name in () if match is None else _METRICS_SERVERS[match["of"] or ""]:
+        if (down := add_on_down(snapshot, "", name)) is not None:
+            return f"{name} does not run: {down.shown}"
+    return ""
 
 
 _KEEPS: Mapping[tuple[str, str], str] = {

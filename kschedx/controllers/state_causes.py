@@ -60,12 +60,11 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
         case states.OnLostNode():
             yield from _eviction(lifecycle)
         case (
-            states.Finished(message=message)
-            | states.NotScaled(message=message)
-            | states.NoJobStarted(message=message)
-            | states.ResizeHeld(message=message)
+            states.Finished(message=message) | states.NoJobStarted(message=message) | states.ResizeHeld(message=message)
         ):
             yield from filter(None, (message,))
+        case states.NotScaled(message=message, down=down):
+            yield from filter(None, (down, message))
         case states.CannotStart(driver=driver):
             if driver:
                 yield f"without {driver} there, its volumes are not provisioned or attached"

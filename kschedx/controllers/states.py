@@ -1,7 +1,6 @@
 """The states that a pod or workload can be in: the only table of headlines and exit codes.
 
-`why` first determines the state, then answers the question that the state raises. For example, kube-scheduler no longer
-decides about a pod that has a node, and a suspended Job has no pods. The order of `STATES` is the order of precedence.
+`why` first determines the state, then answers what the state raises. `STATES` is in the order of precedence.
 """
 
 from __future__ import annotations
@@ -401,6 +400,7 @@ class NotScaled(StateFacts, frozen=True, kw_only=True):
     why: str  # `is at maxReplicas 4`, `gets no metrics`
     message: str = ""  # the message of the autoscaler's condition
     most: int = 0  # its maxReplicas, if that is reached
+    down: str = ""  # what serves its metrics: `metrics-server does not run: kube-system/metrics-server-1 is pending`
 
     @property
     def detail(self) -> str:
@@ -580,7 +580,7 @@ class ComponentDown(StateFacts, frozen=True, kw_only=True):
             return f"{self.sibling} exists, and no pod of {self.component} does"
         if self.unready:
             return f"{self.unready} has no ready replica"
-        state = f"{''.join(self.pods[:1])} {self.state or 'is not ready'}"
+        state = f"{''.join(self.pods[:1])} {self.state or ('has no node' if self.is_pending else 'is not ready')}"
         return f"{self.scaled} is scaled to zero" if self.scaled else state
 
     @property

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from kschedx.controllers import states
 from kschedx.controllers.daemon_set import home_node, pods_for
-from kschedx.controllers.pod_lifecycle import controller_manager_down, pod_lifecycle
+from kschedx.controllers.pod_autoscaling import NO_METRICS
+from kschedx.controllers.pod_lifecycle import add_on_down, controller_manager_down, pod_lifecycle
 from kschedx.controllers.stateful_set import unsure_of_name
 from kschedx.controllers.workload_lifecycle import failing_rollout
 from kschedx.controllers.workloads import (
@@ -57,7 +58,6 @@ _MOST_FIXES = 3
 _MOST_OF_ANOTHER = 2  # fixes of the pending pod for which another waits
 _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
 _SEVERAL = lazy_pattern(r"controlled by multiple HPAs: \[(?P<names>[^\]]+)\]")
-_NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
 _UNDISCOVERED = lazy_pattern(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
 _HELD_CONTENT = lazy_pattern(r"(?P<finalizer>(?!and )\S+) (?:in \d+ resource instances|keeps \d+ pods?:)")
 _ON_LOST_NODE = lazy_pattern(r"the kubelet of (?P<node>\S+) does not respond and keeps \d+ pods?: (?P<pod>[^\s,]+)")
@@ -340,7 +340,9 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
             return Fix.untried(
                 f"set requests.{match['resource']} of container {match['container']}: {state.autoscaler} needs it"
             )
-        if match := _NO_METRICS.search(state.message):
+        if down := add_on_down(self.snapshot, state.subject, state.down.partition(" ")[0]) if state.down else None:
+            return component_repair(down)
+        if match := NO_METRICS.search(state.message):
             server = "an adapter that serves " + match[0] if match["of"] else "metrics-server"
             return Fix.untried(f"install or repair {server}: {state.autoscaler} gets no metrics")
         if match := _SEVERAL.search(state.message):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import states
 from kschedx.controllers.disruption_budgets import budgets_of
-from kschedx.controllers.pod_autoscaling import kept_by, not_scaled
+from kschedx.controllers.pod_autoscaling import kept_by, not_scaled, pod_autoscalers
 from kschedx.controllers.pod_lifecycle import namespace_lifecycle
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError
@@ -24,7 +24,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion
 from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, explain, remedies_of, workloads_without_pods
 from kschedx.inquiry.target import find_target, selected_pod, selected_rows
-from kschedx.kube.autoscalers import HorizontalPodAutoscaler, ScaledObject, ScaleTarget
+from kschedx.kube.autoscalers import POD_AUTOSCALERS, HorizontalPodAutoscaler, PodAutoscaler, ScaleTarget
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS
@@ -86,13 +86,9 @@ def _budget_fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
     )
 
 
-_AUTOSCALERS = ("HorizontalPodAutoscaler", "ScaledObject")
-
-
-def _autoscaler(snapshot: Snapshot, reference: NamedObject) -> HorizontalPodAutoscaler | ScaledObject | None:
-    every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
+def _autoscaler(snapshot: Snapshot, reference: NamedObject) -> PodAutoscaler | None:
     named = reference.kind.name, reference.namespace, reference.name
-    for item in (*every, *snapshot.of(ScaledObject)):
+    for item in pod_autoscalers(snapshot):
         if (type(item).__name__, item.metadata.namespace, item.metadata.name) == named:
             return item
     return None
@@ -114,7 +110,7 @@ def _explain_autoscaler(asked: ObjectQuestion) -> ObjectAnswer | None:
     report = next((each.message or "" for each in failed), "")
     others = _other_targets(snapshot, target.kind, namespace)
     is_missing = bool(report or others) or snapshot.source.is_complete(target.kind, namespace)
-    if is_there or target.kind in _AUTOSCALERS or (not is_missing and _has_pods(snapshot, namespace, target)):
+    if is_there or target.kind in POD_AUTOSCALERS or (not is_missing and _has_pods(snapshot, namespace, target)):
         return None
     subject = f"{namespace}/{short}/{reference.name}"
     if not is_missing:
@@ -134,15 +130,13 @@ def _has_pods(snapshot: Snapshot, namespace: str, target: ScaleTarget) -> bool:
     return False
 
 
-def _autoscaler_state(
-    snapshot: Snapshot, item: HorizontalPodAutoscaler | ScaledObject, subject: str
-) -> states.Lifecycle:
+def _autoscaler_state(snapshot: Snapshot, item: PodAutoscaler, subject: str) -> states.Lifecycle:
     """Return the state of an autoscaler whose target is not read, as its own conditions report it."""
     target, namespace = item.spec.scale_target_ref, item.metadata.namespace
     named, workload = f"{target.kind} {target.name}", Workload(target.kind, namespace, target.name)
     most = item.spec.max_replicas if isinstance(item, HorizontalPodAutoscaler) else None
     if (held := not_scaled(snapshot, workload, most or 0)) is not None:
-        facts = tuple(filter(None, (held.message,)))
+        facts = tuple(filter(None, (held.down, held.message)))
         return states.ObjectState(subject=subject, does=f"{held.why}: {named} keeps its replicas", facts=facts)
     if kept := kept_by(snapshot, workload):
         return states.ObjectState(subject=subject, does=f"leaves {named} at its replicas", facts=(kept,))
@@ -416,6 +410,7 @@ ANSWERS: Mapping[str, Callable[[ObjectQuestion], ObjectAnswer | None]] = {
     "Service": _explain_service,
     "PodDisruptionBudget": _explain_budget,
     "HorizontalPodAutoscaler": _explain_autoscaler,
+    "VerticalPodAutoscaler": _explain_autoscaler,
     "ScaledObject.keda.sh": _explain_autoscaler,
     **dict.fromkeys(("NodePool.karpenter.sh", "NodeClaim.karpenter.sh"), _explain_karpenter),
     **dict.fromkeys(("Machine.cluster.x-k8s.io", "Machine.machine.openshift.io"), _explain_machine),

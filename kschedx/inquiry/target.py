@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.pod_autoscaling import pod_autoscalers
 from kschedx.controllers.referenced_template import with_referenced_template
 from kschedx.controllers.states import NotObserved, Paused, Refused, Suspended
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
@@ -38,7 +39,7 @@ from kschedx.inquiry.manifests import (
     written_from_custom_resource,
 )
 from kschedx.kube import custom_resources, kueue
-from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
+from kschedx.kube.autoscalers import GROUP_NAMES, POD_AUTOSCALERS
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_pod
@@ -385,13 +386,12 @@ def pod_of_workload(workload: kueue.Workload) -> PodInQuestion:
 
 
 def _scaled_by(snapshot: Snapshot, meant: _Reference) -> PodInQuestion | None:
-    """Return the object that `hpa/NAME` or `scaledobject/NAME` scales."""
-    every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
-    for item in (*every, *snapshot.of(ScaledObject)):
+    """Return the object that `hpa/NAME`, `vpa/NAME`, or `scaledobject/NAME` scales."""
+    for item in pod_autoscalers(snapshot):
         if meant.is_named(type(item).__name__, item.metadata.namespace, item.metadata.name):
             scaled = item.spec.scale_target_ref
             whose = f"{type(item).__name__} {meant.namespace}/{meant.name} scales {scaled.kind} {scaled.name}"
-            if scaled.kind in (HorizontalPodAutoscaler.__name__, ScaledObject.__name__):
+            if scaled.kind in POD_AUTOSCALERS:
                 raise InputError(f"{whose}, which has no pods of its own")
             try:
                 return find_target(snapshot, f"{meant.namespace}/{scaled.kind.lower()}/{scaled.name}")

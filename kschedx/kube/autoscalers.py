@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct, field
 
@@ -661,7 +662,7 @@ class CapacityBuffer(KubernetesObject, frozen=True, kw_only=True):
     status: _CapacityBufferStatus = _CapacityBufferStatus()
 
 
-# Autoscalers of workloads: HorizontalPodAutoscaler, and KEDA's ScaledObject.
+# Autoscalers of workloads: HorizontalPodAutoscaler, VerticalPodAutoscaler, and KEDA's ScaledObject.
 
 KEDA_GROUP = "keda.sh"
 PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
@@ -684,6 +685,15 @@ class HorizontalPodAutoscaler(KubernetesObject, frozen=True, kw_only=True):
     status: ObjectStatus = ObjectStatus()
 
 
+class _VerticalPodAutoscalerSpec(Struct, frozen=True, kw_only=True):
+    scale_target_ref: ScaleTarget = field(default=ScaleTarget(), name="targetRef")
+
+
+class VerticalPodAutoscaler(KubernetesObject, frozen=True, kw_only=True):
+    spec: _VerticalPodAutoscalerSpec = _VerticalPodAutoscalerSpec()
+    status: ObjectStatus = ObjectStatus()
+
+
 class _ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     scale_target_ref: ScaleTarget = ScaleTarget()
     min_replica_count: Int32 | None = None
@@ -701,3 +711,10 @@ class ScaledObject(KubernetesObject, frozen=True, kw_only=True):
         if PAUSED_REPLICAS in annotations:
             return PAUSED_REPLICAS
         return PAUSED if annotations.get(PAUSED, "false").lower() not in ("false", "f", "0") else ""
+
+
+PodAutoscaler: TypeAlias = HorizontalPodAutoscaler | VerticalPodAutoscaler | ScaledObject
+POD_AUTOSCALERS: Mapping[str, type[PodAutoscaler]] = {
+    record.__name__: record for record in (HorizontalPodAutoscaler, VerticalPodAutoscaler, ScaledObject)
+}
+"""By kind."""

@@ -216,6 +216,10 @@ _ROWS = (
         record=autoscalers.HorizontalPodAutoscaler, is_subject=True,
     ),
     ResourceKind(
+        name="VerticalPodAutoscaler", short_names=("vpa",), group="autoscaling.k8s.io", versions=("v1",),
+        is_optional=True, record=autoscalers.VerticalPodAutoscaler, is_subject=True,
+    ),
+    ResourceKind(
         name="ScaledObject", short_names=("so",), group=autoscalers.KEDA_GROUP, versions=("v1alpha1",),
         is_optional=True, record=autoscalers.ScaledObject, addon="KEDA", is_subject=True,
     ),

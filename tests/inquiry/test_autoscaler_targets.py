@@ -17,8 +17,9 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> Manifes
 
 
 def autoscaler(target: tuple[str, str], *conditions: Manifest, kind: str = "HorizontalPodAutoscaler") -> Manifest:
-    api = {"HorizontalPodAutoscaler": "autoscaling/v2", "ScaledObject": "keda.sh/v1alpha1"}[kind]
-    spec: dict[str, Any] = {"scaleTargetRef": {"apiVersion": target[0], "kind": target[1], "name": "web"}}
+    versions = {"ScaledObject": "keda.sh/v1alpha1", "VerticalPodAutoscaler": "autoscaling.k8s.io/v1"}
+    api, field = versions.get(kind, "autoscaling/v2"), "targetRef" if kind.startswith("V") else "scaleTargetRef"
+    spec: dict[str, Any] = {field: {"apiVersion": target[0], "kind": target[1], "name": "web"}}
     spec |= {"maxReplicas": 5} if kind == "HorizontalPodAutoscaler" else {}
     metadata = {"name": "web", "namespace": "default"}
     return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec, "status": {"conditions": conditions}}
@@ -67,6 +68,13 @@ KEDA = condition("Ready", "False", "ScaledObjectCheckFailed", "no scale subresou
         (
             "hpa/web",
             [autoscaler(APPS), deployment("api", "default")],
+            0,
+            "scales nothing: there is no Deployment web",
+            "",
+        ),
+        (
+            "vpa/web",
+            [autoscaler(APPS, kind="VerticalPodAutoscaler"), deployment("api", "default")],
             0,
             "scales nothing: there is no Deployment web",
             "",
