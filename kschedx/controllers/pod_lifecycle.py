@@ -7,14 +7,14 @@ Also: whether the component that should act is running.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from kschedx.controllers import states
+from kschedx.controllers.due_deletions import deleted_with_owner, ended_job, is_terminating
 from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.workloads import (
-    JOB_ENDS,
     SCALED,
     Workload,
     ends_job,
@@ -111,7 +111,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             reason=reason,
             message=f"{_eviction(snapshot, pod) or message or _end(pod, container)}{unmet}",
             node=node,
-            owner="" if (has_ended := _ended_job(snapshot, pod) is not None) else _owner(pod),
+            owner="" if (has_ended := ended_job(snapshot, pod) is not None) else _owner(pod),
             surplus="" if has_ended else why_surplus(snapshot, pod),
             is_replaced=other_replicas(snapshot, pod) is not None,
             container=container,
@@ -122,7 +122,8 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
         state = _kubelet_wait(snapshot, pod) or _lost_node(snapshot, pod) or _resize_held(pod) or _kept_by_sidecar(pod)
         return state or _unread_node(snapshot, pod)
     terminating = namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
-    return terminating or _ended_job(snapshot, pod) or _sync_refusal(snapshot, pod) or _assigned_since(snapshot, pod)
+    deleted = terminating or deleted_with_owner(snapshot, pod) or ended_job(snapshot, pod)
+    return deleted or _sync_refusal(snapshot, pod) or _assigned_since(snapshot, pod)
 
 
 def _failure(pod: Pod) -> tuple[str, str]:
@@ -248,7 +249,7 @@ def _recreating_owner(snapshot: Snapshot, pod: Pod) -> str:
     """Return the controller that creates another pod when this one is deleted, such as `ReplicaSet web-1`."""
     row = snapshot.pods.rows.get(pod.key)
     is_last = row is not None and ends_job(snapshot, snapshot.pods, row)
-    is_lost = is_last or _ended_job(snapshot, pod) is not None or why_surplus(snapshot, pod)
+    is_lost = is_last or ended_job(snapshot, pod) is not None or why_surplus(snapshot, pod)
     return "" if is_lost else _owner(pod)
 
 
@@ -256,36 +257,6 @@ def _is_replaced_early(snapshot: Snapshot, pod: Pod) -> bool:
     """Return whether a controller of Kubernetes replaces the pod while it terminates."""
     owner, kinds = pod.metadata.controller, ("ReplicaSet", "ReplicationController", "Job")
     return bool(owner and owner.kind in kinds and not waits_until_gone(snapshot, pod.metadata.namespace, owner))
-
-
-def _ended_job(snapshot: Snapshot, pod: Pod) -> states.OfEndedJob | None:
-    """Return the state of a pod whose Job has ended and creates no more pods."""
-    if (job := snapshot.controller_of(pod, "Job")) is None:
-        return None
-    for condition in job.status.conditions:
-        if condition.type in JOB_ENDS and condition.status == "True":
-            reason, name = condition.reason or condition.type, job.metadata.name
-            return states.OfEndedJob(subject=pod.key, job=name, reason=reason, message=condition.message)
-    return None
-
-
-def rows_to_be_deleted(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int]:
-    """Return which of these rows of pending pods are deleted before they can run: alone, with their namespace, or by
-    the controller of an ended Job."""
-    pods = snapshot.pods
-    ending = {namespace.metadata.name for namespace in snapshot.of(Namespace) if _is_terminating(namespace)}
-    of_job = pods.owners.where(lambda owners: any(owner.controller and owner.kind == "Job" for owner in owners))
-    return frozenset(
-        row
-        for row in rows
-        if pods.deletion_timestamps[row]
-        or pods.namespaces[row] in ending
-        or (of_job[row] and _ended_job(snapshot, pods[row]) is not None)
-    )
-
-
-def _is_terminating(namespace: Namespace) -> bool:
-    return bool(namespace.metadata.deletion_timestamp) or namespace.status.phase == "Terminating"
 
 
 def _failed_container(pod: Pod) -> str:
@@ -404,7 +375,7 @@ def namespace_lifecycle(
     for known in snapshot.of(Namespace):
         if known.metadata.name == namespace:
             since = known.metadata.deletion_timestamp or ""
-            if not _is_terminating(known):
+            if not is_terminating(known):
                 return None
             remaining = tuple(
                 condition.message

@@ -306,7 +306,7 @@ def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
     elif pod.node and not pod.is_node_lost:
         limit = f", by {pod.until} at the latest" if pod.until else ""
         yield f"its containers are stopping on node {pod.node}{limit}"
-    elif not pod.node and not pod.is_workload:
+    elif not (pod.node or pod.is_workload or pod.why):
         yield "kube-scheduler skips pods that are being deleted"
     if pod.successor:
         yield f"{pod.successor} creates its new pods once the old ones are gone (strategy Recreate)"

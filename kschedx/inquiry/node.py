@@ -12,8 +12,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_healthy
+from kschedx.controllers.due_deletions import rows_to_be_deleted
 from kschedx.controllers.kubelet_rejections import evicted_pods
-from kschedx.controllers.pod_lifecycle import pod_lifecycle, rows_to_be_deleted
+from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.state_causes import predicate
 from kschedx.controllers.states import (
     ExitCode,

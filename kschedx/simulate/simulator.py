@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.controllers.disruption_budgets import becomes_ready, is_healthy
+from kschedx.controllers.due_deletions import rows_to_be_deleted
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
-from kschedx.controllers.pod_lifecycle import rows_to_be_deleted
 from kschedx.controllers.workloads import Workload, is_recreated, ordinal_of
 from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.explain.setup import Setup

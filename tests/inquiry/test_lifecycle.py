@@ -263,6 +263,16 @@ SECOND = {"deprecated.daemonset.template.generation": "2"}
 OF_FIRST = {**owned("DaemonSet", "web"), "labels": {"pod-template-generation": "1"}}
 
 NOT_CREATED = {kind: reports(kind, "web", "FailedCreate", "no") for kind in ("StatefulSet", "Job")}
+
+
+def deleted_with(finalizer: str) -> list[Manifest]:
+    return [
+        workload("Deployment", metadata={"deletionTimestamp": SINCE, "finalizers": [finalizer]}),
+        workload("ReplicaSet", "web-1", metadata=owned("Deployment", "web")),
+        pod("web-1-a", metadata=owned("ReplicaSet", "web-1")),
+    ]
+
+
 CASES: list[tuple[str, list[Manifest], str, int]] = [
     ("pod/x", [pod("x", metadata={"deletionTimestamp": SINCE})], f"default/x is being deleted (since {SINCE})", 1),
     ("pod/x", [pod("x", status={"phase": "Succeeded"}, on="n")], "default/x has finished: Succeeded", 0),
@@ -303,6 +313,7 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         f"default/web-0 {PULLS}",
         0,
     ),
+    ("pod/web-1-a", deleted_with("foregroundDeletion"), f"default/web-1-a is being deleted (since {SINCE})", 1),
     ("pod/x", BY_HAND, "default/x is scheduled to n and waits for its volumes: claim default/data is not bound", 0),
     (
         "job/web",
@@ -887,6 +898,10 @@ def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Ma
     assert (first[: len(reads)], result.code, result.err) == (reads, code, "")
     document = json.loads(why(tmp_path, target, *objects, output="json").out)
     assert reads.startswith(document["state"]["headline"]) or document["state"]["headline"].startswith(reads)
+
+
+def test_a_pod_that_its_deleted_workload_orphans_is_decided(tmp_path: Path) -> None:
+    assert why(tmp_path, "pod/web-1-a", node("n"), *deleted_with("orphan")).code == 0
 
 
 def test_a_name_that_looks_like_an_option_is_in_no_command(tmp_path: Path) -> None:
@@ -2880,6 +2895,20 @@ UNALIGNED = pod(
                 ),
             ],
             "install or repair metrics-server: HorizontalPodAutoscaler scaler gets no metrics",
+        ),
+        (
+            "deploy/web",
+            [
+                workload("Deployment"),
+                ROLLED_OUT,
+                replica("web-1-a", "ReplicaSet", "web-1"),
+                scaler(
+                    "HorizontalPodAutoscaler",
+                    status=limits("ScalingActive", "False", "X", "could not find it (get pods.metrics.k8s.io)"),
+                ),
+                pod("metrics-server-a", namespace="kube-system", labels={"k8s-app": "metrics-server"}),
+            ],
+            "make room for kube-system/metrics-server-a first: metrics-server has no node",
         ),
         (
             "deploy/web",

@@ -1,0 +1,64 @@
+"""Pending pods that controllers delete before they can run: with their namespace or workload, or after their Job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kschedx.controllers import states
+from kschedx.controllers.workloads import JOB_ENDS
+from kschedx.kube.controllers import stored_metadata
+from kschedx.kube.types import Namespace, OwnerReference, Pod, controller_of
+from kschedx.snapshot.snapshot import Snapshot
+
+
+def ended_job(snapshot: Snapshot, pod: Pod) -> states.OfEndedJob | None:
+    """Return the state of a pod whose Job has ended and creates no more pods."""
+    if (job := snapshot.controller_of(pod, "Job")) is None:
+        return None
+    for condition in job.status.conditions:
+        if condition.type in JOB_ENDS and condition.status == "True":
+            reason, name = condition.reason or condition.type, job.metadata.name
+            return states.OfEndedJob(subject=pod.key, job=name, reason=reason, message=condition.message)
+    return None
+
+
+def deleted_with_owner(snapshot: Snapshot, pod: Pod) -> states.BeingDeleted | None:
+    """Return the state of a pending pod that the garbage collector deletes, since its workload is being deleted."""
+    owner, since = _deleted_owner(snapshot, pod.metadata.namespace, pod.metadata.owner_references)
+    why = f"{owner} is being deleted, and the garbage collector deletes its pods"
+    return states.BeingDeleted(subject=pod.key, since=since, why=why) if since else None
+
+
+def _deleted_owner(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReference]) -> tuple[str, str]:
+    """Return the workload that is being deleted with the pods that it or its ReplicaSet or Job controls, and since
+    when; empty if none is."""
+    for _ in range(2):
+        owner = controller_of(owners)
+        raw = None if owner is None else snapshot.workloads.get((owner.kind, namespace, owner.name))
+        if owner is None or raw is None:
+            break
+        metadata = stored_metadata(raw)
+        if metadata.deletion_timestamp and b'"orphan"' not in raw:
+            return f"{owner.kind} {owner.name}", metadata.deletion_timestamp
+        owners = metadata.owner_references
+    return "", ""
+
+
+def rows_to_be_deleted(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int]:
+    """Return which of these rows of pending pods are deleted before they can run: alone, with their namespace or
+    workload, or by the controller of an ended Job."""
+    pods = snapshot.pods
+    ending = {namespace.metadata.name for namespace in snapshot.of(Namespace) if is_terminating(namespace)}
+    of_job = pods.owners.where(lambda owners: any(owner.controller and owner.kind == "Job" for owner in owners))
+    return frozenset(
+        row
+        for row in rows
+        if pods.deletion_timestamps[row]
+        or pods.namespaces[row] in ending
+        or any(_deleted_owner(snapshot, pods.namespaces[row], pods.owners[row]))
+        or (of_job[row] and ended_job(snapshot, pods[row]) is not None)
+    )
+
+
+def is_terminating(namespace: Namespace) -> bool:
+    return bool(namespace.metadata.deletion_timestamp) or namespace.status.phase == "Terminating"
