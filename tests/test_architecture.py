@@ -336,6 +336,7 @@ FIX_TEXTS = (
     *(
         PACKAGE / "fixes" / f"{module}.py"
         for module in (
+            "changed_volumes",
             "dead_end",
             "device_remedies",
             "node_remedies",

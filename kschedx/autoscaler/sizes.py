@@ -31,12 +31,12 @@ from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.types import AUTOSCALER_PRIORITIES, ConfigMap, Node
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.snapshot.events import BACKED_OFF
 
 if TYPE_CHECKING:
     from kschedx.cel.regex import Pattern
 
 NOT_READY = "not ready for scale-up"
-BACKED_OFF = "in backoff after failed scale-up"
 AT_MAXIMUM = "max node group size reached"
 
 _CPU, _MEMORY = "cpu", "memory"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from kschedx.controllers import states
+from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.kube.types import JOB_TRACKING
@@ -187,6 +188,10 @@ def _difference(pod: states.Contradicted) -> Iterator[str]:
     elif 0 < pod.counted < pod.known < pod.counted + pod.feasible:
         joined = count(pod.known - pod.counted, "node")
         yield f"the event is about {count(pod.counted, 'node')}: it fits more than the {joined} that joined since"
+    elif pod.kinds:
+        plurals = [KINDS[kind].plural for kind in pod.kinds]
+        yield f"the dump holds no {list_names(plurals, 4, conjunction='or')}, on which this event depends"
+        yield add_to_dump(*pod.kinds)
     elif pod.finished:
         have = "has" if len(pod.finished) == 1 else "have"
         yield f"{list_names(pod.finished, 3)} {have} finished, perhaps after the event, and made room there"
@@ -235,7 +240,7 @@ def _open_pods(
         empty = f"its status is empty: the controller of {lifecycle.kind} has not run since"
         yield lifecycle.message or lifecycle.generations or empty
     elif isinstance(lifecycle, states.NotRead):
-        yield from filter(None, (lifecycle.because, lifecycle.command))
+        yield from filter(None, (lifecycle.because, lifecycle.command, *lifecycle.reports))
     elif isinstance(lifecycle, states.PodsLeftOut):
         yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
     elif lifecycle.template:

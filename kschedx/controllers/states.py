@@ -338,8 +338,7 @@ class BoundToMissingNode(WaitingForKubelet, frozen=True, kw_only=True):
 class RolloutStalled(StateFacts, frozen=True, kw_only=True):
     """A Deployment or DaemonSet whose pods all have nodes, and whose rollout waits for some of them."""
 
-    message: str
-    """The message of the condition Progressing with the reason ProgressDeadlineExceeded; empty before the deadline."""
+    message: str  # of the condition Progressing with the reason ProgressDeadlineExceeded; empty before the deadline
     pods: tuple[str, ...] = ()
     """The pods that are not ready, each with its kubelet's report: `web-1 on w0: Readiness probe failed`."""
     seconds: int = 0  # minReadySeconds, if all new pods are ready
@@ -366,8 +365,7 @@ class NotAvailable(StateFacts, frozen=True, kw_only=True):
     """A workload whose pods all have nodes, and whose status reports too few available pods."""
 
     wanted: int
-    pods: tuple[str, ...]
-    """The pods that are not ready, each with its kubelet's report: `web-1 on w0: Readiness probe failed`."""
+    pods: tuple[str, ...]  # those that are not ready, each with its kubelet's report, as in RolloutStalled
     first: str  # the name of the first of these pods
     nodes: tuple[str, ...] = ()  # their nodes, if no kubelet responds for any of them
     degree: str = ""  # `fully ` if it has ready pods and, unlike a Deployment, no minimum of them
@@ -482,6 +480,7 @@ class NotRead(StateFacts, frozen=True, kw_only=True):
     because: str
     command: str = ""
     message: str = ""
+    reports: tuple[str, ...] = ()  # what autoscalers report about the pod
 
 
 class NoScheduler(StateFacts, frozen=True, kw_only=True):
@@ -508,6 +507,7 @@ class Contradicted(StateFacts, frozen=True, kw_only=True):
     message: str  # the message of the event or condition
     nodes: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()  # pods of these nodes that have finished, possibly since then
+    kinds: tuple[str, ...] = ()  # kinds that the dump lacks and the plugins that the event names read
     namespaces: tuple[str, ...] = ()  # of the dump's pods, if it has none of a system namespace
     counted: int = 0  # nodes according to the event
     known: int = 0  # nodes of the dump

@@ -758,6 +758,8 @@ def driver_named(snapshot: Snapshot, device_class: str) -> str:
 def missing_driver(snapshot: Snapshot, device_class: str) -> Iterator[RootCause]:
     if not driver_named(snapshot, device_class) and not nearest_name(device_class, snapshot.devices.classes):
         text = f"no driver publishes devices for device class {device_class}{_other_drivers_text(snapshot)}"
+        if snapshot.source.may_lack("ResourceSlice"):
+            text = "the installation of a DRA driver usually creates its device classes"
         title = f"install the driver whose devices device class {device_class} is for"
         yield root_cause(text, title, by_default=FixGroup.CLUSTER)
 

@@ -274,9 +274,10 @@ def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
         for subrequest in (request.exactly, *request.first_available)
         if subrequest
     )
-    for device_class in dict.fromkeys(classes):
-        if device_class not in devices.classes and is_unread(snapshot, "DeviceClass"):
-            yield "DeviceClass", device_class
+    absent = [device_class for device_class in dict.fromkeys(classes) if device_class not in devices.classes]
+    if absent and not is_unread(snapshot, "DeviceClass"):
+        return  # PreFilter rejects the pod before it reads slices
+    yield from (("DeviceClass", device_class) for device_class in absent)
     if not devices.slices and is_unread(snapshot, "ResourceSlice"):
         yield "ResourceSlice", ""
 

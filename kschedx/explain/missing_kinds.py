@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -438,6 +438,12 @@ def _stake_of_limits(cycle: Cycle) -> Stake:
         return Stake.FIT
     within = where_unlimited(cycle.pod.spec, cycle.nodes)[cycle.feasible]
     return Stake.NOTHING if within.all() else Stake.NODE if within.any() else Stake.FIT
+
+
+def unread_by(plugins: Collection[str], cycle: Cycle) -> tuple[str, ...]:
+    """Return the kinds that the dump lacks, that some of the plugins read, and that could change the cycle's result."""
+    lacking = filter(cycle.snapshot.source.may_lack, MATTERS)
+    return tuple(kind for kind in lacking if {*plugins} & {*KINDS[kind].read_by} and _matters(kind, cycle))
 
 
 def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:

@@ -129,7 +129,8 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
         *_unregistered_drivers(diagnosis),
         *_unpublished_capacity(cycle, findings),
     ]
-    return tuple(dict.fromkeys((*causes, *_reported_provisioning(cycle))))
+    causes += map(root_cause, autoscaler_reports(cycle.snapshot, cycle.pod.key))
+    return tuple(dict.fromkeys(causes))
 
 
 _COMPUTE_CLASS = "cloud.google.com/compute-class"
@@ -507,14 +508,13 @@ def _unserved_machine_autoscalers(cycle: Cycle) -> Iterator[RootCause]:
         yield RootCause(text="a MachineAutoscaler scales nothing without a ClusterAutoscaler, and the dump has none")
 
 
-def _reported_provisioning(cycle: Cycle) -> Iterator[RootCause]:
-    """Yield an autoscaler's event if the snapshot lacks its groups, which would explain more."""
-    snapshot, key = cycle.snapshot, cycle.pod.key
-    scaling, provisioning = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
+def autoscaler_reports(snapshot: Snapshot, pod: str) -> Iterator[str]:
+    """Yield the autoscalers' events about a pod if the snapshot lacks their groups, which would explain more."""
+    scaling, provisioning = snapshot.autoscaler_events.get(pod), snapshot.karpenter_events.get(pod)
     if scaling is not None and AUTOSCALER_STATUS not in snapshot.config_maps:
-        yield RootCause(text=f"cluster-autoscaler reports: {scaling.message}")
+        yield f"cluster-autoscaler reports: {scaling.message}"
     if provisioning is not None and not snapshot.of(NodePool):
-        yield RootCause(text=f"Karpenter reports: {provisioning.message}")
+        yield f"Karpenter reports: {provisioning.message}"
 
 
 def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:

@@ -14,6 +14,7 @@ from kschedx.errors import differs_by_one_letter
 from kschedx.explain.claim_causes import ephemeral_claim, ephemeral_claim_refusal, wrong_attributes_class
 from kschedx.explain.cycle_notes import released_volume
 from kschedx.fixes import steps as s
+from kschedx.fixes.changed_volumes import changed_volumes, fits_claim
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
@@ -56,9 +57,9 @@ from kschedx.kube.storage import (
     volume_for,
     with_default_class,
 )
-from kschedx.kube.types import Node, ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kschedx.kube.types import FILESYSTEM, Node, ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kschedx.kube.typos import nearest_name
-from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, volume_to_bind
+from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
@@ -89,6 +90,7 @@ def volume_remedies(
         yield from _released_volumes(claim, place.snapshot)
         yield from _bound_claims(claim, place)
         yield from _match_volume(claim, place, at_once=False)
+        yield from changed_volumes(claim, place.snapshot.storage, at_once=False)
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
     if isinstance(finding, f.ProvisioningTopologyMismatch):
         others = list(_with_other_classes(claim, place.snapshot.storage))
@@ -189,7 +191,7 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
         free, is_reserved = _unbound_volume(volume), not holder.uid and volume.status.phase == "Available"
         if is_reserved and holder.name != claim.name:
             continue  # for a claim to come
-        if _fits(claim, free) and is_reserved:
+        if fits_claim(claim, free) and is_reserved:
             reference = replace(holder, namespace=claim.metadata.namespace)
             yield s.ReleaseVolume(
                 volume=with_spec(volume, claim_ref=reference),
@@ -197,7 +199,7 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
                 reserved_for=claim.key,
                 is_awaited=holder.namespace in snapshot.known_namespaces,
             )
-        elif _fits(claim, free):
+        elif fits_claim(claim, free):
             is_failed, is_same = volume.status.phase == "Failed", key == claim.key
             yield s.ReleaseVolume(volume=free, holder=key, has_same_name=is_same, is_failed=is_failed)
 
@@ -205,14 +207,6 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
 def _unbound_volume(volume: PersistentVolume) -> PersistentVolume:
     spec = replace(volume.spec, claim_ref=None)
     return replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
-
-
-def _fits(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    try:
-        search = VolumeSearch(claim, Storage(volumes={volume.name: volume}), attributes_classes=True)
-        return bool(search.fitting_volumes)
-    except SearchError:
-        return False
 
 
 def volume_of_other_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> PersistentVolume | None:
@@ -226,7 +220,7 @@ def volume_of_other_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> P
         volume
         for volume in static
         if volume.spec.claim_ref is None
-        and _fits(with_spec(claim, storage_class_name=volume.spec.storage_class_name), volume)
+        and fits_claim(with_spec(claim, storage_class_name=volume.spec.storage_class_name), volume)
         and _is_on_any(volume, snapshot.cluster.nodes)
     ]
     return fitting[0] if len(fitting) == 1 else None
@@ -255,6 +249,9 @@ def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_on
             requests = {**spec.resources.requests, "storage": size}
             spec = replace(spec, resources=replace(spec.resources, requests=requests))
             differs.append(size)
+        if spec.volume_mode != volume.spec.volume_mode == FILESYSTEM and not (volume.spec.csi or volume.spec.local):
+            spec = replace(spec, volume_mode=FILESYSTEM)
+            differs.append(f"volumeMode {FILESYSTEM}")
         if (selector := _meant_selector(spec.selector, volume)) is not None:
             spec = replace(spec, selector=selector)
             differs.append(f"selector {compile_selector(selector)}")
@@ -262,7 +259,7 @@ def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_on
         if is_renamed:
             spec = replace(spec, storage_class_name=name)
         new_claim = replace(_as_new_claim(claim, place), spec=replace(spec, volume_name=""))
-        if (differs or is_renamed) and _fits(new_claim, volume):
+        if (differs or is_renamed) and fits_claim(new_claim, volume):
             named = [f"class {name}" if name else 'storageClassName ""'] if is_renamed else []
             these = join_phrases((*differs, *named))
             recreated = s.RecreateClaim(
@@ -311,7 +308,7 @@ def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Itera
         ):
             continue
         is_used = any(True for _ in _users(other, place.snapshot, and_pending=True))
-        if not is_used and _fits(claim, _unbound_volume(volume)):
+        if not is_used and fits_claim(claim, _unbound_volume(volume)):
             yield s.UseClaim(claim=claim.name, meant=other.name, volume=volume.name)
 
 
@@ -608,7 +605,7 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
     usable = (
         named is not None
         and (named.spec.claim_ref is None or is_bound_to(named, claim))
-        and _fits(with_spec(claim, volume_name="", selector=None), _unbound_volume(named))
+        and fits_claim(with_spec(claim, volume_name="", selector=None), _unbound_volume(named))
     )
     volume = named if usable else None if claim.spec.volume_name else volume_to_bind(claim, storage)
     if volume is not None:
@@ -645,6 +642,7 @@ def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCa
     for release in _released_volumes(claim, snapshot):
         yield replace(release, claim=bound_claim(claim, release.volume.name))
     yield from _match_volume(claim, place, at_once=True)
+    yield from changed_volumes(claim, storage, at_once=True)
     storage_class = storage.classes.get(claim.storage_class)
     if claim.spec.volume_name:
         yield from _unnamed(claim, storage_class, place)

@@ -317,7 +317,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """Notes about the limits of the answer, such as sampling, ties, and missing objects."""
         of_cycle = notes_of_cycle(self.cycle)
         facts = self.lifecycle
-        is_partial = isinstance(facts, Contradicted) and bool(facts.namespaces or facts.counted > facts.known)
+        is_partial = isinstance(facts, Contradicted) and bool(
+            facts.kinds or facts.namespaces or facts.counted > facts.known
+        )
         # the pod's message is from another scheduler, or what the dump lacks explains it
         if self.holding.scheduler is not None or is_partial:
             of_cycle = tuple(each for each in of_cycle if each.id != RECORDED)

@@ -15,7 +15,7 @@ from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, resolve_priority
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.node_groups import group_title, groups_of_pools
 from kschedx.autoscaler.pods import PodOutcome, consumed_request
-from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF, Resize, not_triggered_text
+from kschedx.autoscaler.sizes import AT_MAXIMUM, Resize, not_triggered_text
 from kschedx.autoscaler.state import LoopOutcome
 from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
@@ -55,6 +55,7 @@ from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.simulate.changes import set_cordon
+from kschedx.snapshot.events import BACKED_OFF
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 

@@ -14,7 +14,7 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
+from kschedx.autoscaler.sizes import AT_MAXIMUM
 from kschedx.fixes import FixCertainty, find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import FixGroup, PodStep
@@ -25,7 +25,7 @@ from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.scalars import elapsed
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
-from kschedx.snapshot.events import FAILED_SCALE_UP, NOMINATED, TRIGGERED_SCALE_UP, RecordedEvent
+from kschedx.snapshot.events import BACKED_OFF, FAILED_SCALE_UP, NOMINATED, TRIGGERED_SCALE_UP, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
@@ -34,6 +34,7 @@ _OF_ADDRESSES = lazy_pattern(
     r"ip[ _]?space|free[ _]?(ip[ _]?)?address|InsufficientFreeAddresses|subnet ?(is ?)?full|\d ip addresses",
     re.IGNORECASE,
 )
+_NOT_REGISTERED = "failed to register"  # of a node group's new machines
 _OTHER_WAYS = "use other instance types or zones, or add another"
 _MIN_VALUES = lazy_pattern(r"minValues requirement is not met for label\(s\) \(label\(s\)=\[(?P<keys>[^\]]+)\]")
 OTHER_TYPES = "use other instance types, zones, or capacity types"
@@ -188,9 +189,20 @@ def other_ways(group: str, error: str) -> str:
         return "raise the quota of the cloud account, or use instance types or zones with quota left"
     if _OF_ADDRESSES.search(error):
         return f"give {group} a larger IP range, or another subnet"
+    if _NOT_REGISTERED in error:
+        return f"find out why new machines of {group} do not join the cluster, or let it {_OTHER_WAYS}"
     if not error:
         return f"look up in cluster-autoscaler's log why {group} did not grow, or {_OTHER_WAYS}"
     return f"let {group} {_OTHER_WAYS}"
+
+
+def fixes_of_reports(snapshot: Snapshot, pod: str) -> Iterator[Fix]:
+    """Yield fixes according to the autoscalers' own events about a pod."""
+    event, karpenter_event = snapshot.autoscaler_events.get(pod), snapshot.karpenter_events.get(pod)
+    if event is not None:
+        yield from reported_fixes(event)
+    if karpenter_event is not None and holds(karpenter_event, snapshot):
+        yield from reported_by_karpenter(karpenter_event.message)
 
 
 def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
@@ -198,8 +210,9 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
     if event.reason == TRIGGERED_SCALE_UP:
         yield autoscaler_fix("wait for cluster-autoscaler: it reports that it adds a node for the pod")
     elif event.reason == FAILED_SCALE_UP:
-        ways = other_ways("the node group", event.message)
-        yield autoscaler_fix(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
+        ways, is_refused = other_ways("the node group", event.message), _NOT_REGISTERED not in event.message
+        why = ": cluster-autoscaler reports that the cloud refuses the node" if is_refused else ""
+        yield autoscaler_fix(f"{ways}{why}", group=None)
     elif match := _CLUSTER_LIMIT.search(event.message):
         flag, resource = limit_flag(match["resource"]), match["resource"]
         limit = f"the limit of {resource} for the whole cluster ({flag}, or that of node auto-provisioning)"

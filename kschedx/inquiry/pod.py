@@ -59,10 +59,10 @@ from kschedx.explain.admission import (
 from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
-from kschedx.explain.missing_kinds import cycle_of, require_nodes
+from kschedx.explain.missing_kinds import cycle_of, require_nodes, unread_by
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, RunsAlready, drained_nodes, note
 from kschedx.explain.ranking import replicas_verdict, running_verdict
-from kschedx.explain.root_causes import provisioning_reports
+from kschedx.explain.root_causes import autoscaler_reports, provisioning_reports
 from kschedx.explain.setup import Setup, Subject, stored_subject, unassign, with_reported_class
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
@@ -127,10 +127,14 @@ def explain(
         is_read = bool(subject.snapshot.cluster.nodes) and not subject.snapshot.source.namespaces
         if subject.is_new or is_read or not isinstance(error, NotReadError):
             raise
-        event = recorded_event(subject.snapshot, subject.pod)
-        return answer_without_cycle(
-            subject, setup, _not_read_state(subject.pod.key, error, event.message if event else "")
-        )
+        event, key = recorded_event(subject.snapshot, subject.pod), subject.pod.key
+        not_read = _not_read_state(key, error, event.message if event else "")
+        if not (reports := tuple(autoscaler_reports(subject.snapshot, key))):
+            return answer_without_cycle(subject, setup, not_read)
+        from kschedx.inquiry.node_scaling import fixes_of_reports
+
+        fixes = tuple(fixes_of_reports(subject.snapshot, key))
+        return answer_without_cycle(subject, setup, replace(not_read, reports=reports), lambda: fixes)
     if lifecycle is None and explanation.alone in (Outcome.SCHEDULED, Outcome.UNDECIDED):
         # a gang without room explains the cluster's event
         state = contradiction(explanation.cycle, subject, setup)
@@ -482,14 +486,16 @@ def contradiction(
     if (failed := extender_failure(event.message)) is not None:
         return states.NotBound(subject=pod.key, message=event.message, extender=f"{failed.url} {failed.why}")
     is_finished = pods.finished
+    reported = parse(event.message)
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
     return states.Contradicted(
         subject=pod.key,
         message=event.message,
         nodes=nodes,
         finished=tuple(pods.key(row) for row in ended.tolist()),
+        kinds=unread_by({part.plugin for part in reported.parts}, cycle),
         namespaces=snapshot.only_namespaces,
-        counted=parse(event.message).nodes or 0,
+        counted=reported.nodes or 0,
         known=len(snapshot.cluster.nodes),
         feasible=feasible,
     )

@@ -563,18 +563,15 @@ class PodFixes:
         """Return what an autoscaler does, or would do with other settings. With `with_changes_of_pod`, include fixes
         that change the pod."""
         snapshot, key = self.cycle.snapshot, self.cycle.pod.key
-        event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
-        from kschedx.inquiry.node_scaling import NodeTrial, holds, reported_by_karpenter, reported_fixes
+        event = snapshot.autoscaler_events.get(key)
+        from kschedx.inquiry.node_scaling import NodeTrial, fixes_of_reports, reported_fixes
 
         down = self.answer.autoscaler_down
         repair = None if down is None else component_repair(down)
         if repair is not None and any(scaling.adds_node for scaling in self.answer.scalings):
             return (repair,)
-        reported = () if event is None else tuple(reported_fixes(event))
         if not self.answer.scalings:
-            if karpenter_event is None or not holds(karpenter_event, snapshot):
-                return reported
-            return (*reported, *reported_by_karpenter(karpenter_event.message))
+            return tuple(fixes_of_reports(snapshot, key))
         trial = NodeTrial(
             scheduler=self.scheduler,
             cycle=self.cycle,
@@ -589,7 +586,7 @@ class PodFixes:
             known += scaling.fixes(trial, with_changes_of_pod=with_changes_of_pod)
         if repair is not None:
             known = [replace(fix, title=f"{fix.title}, and {repair.title}") for fix in known if not fix.adds_node]
-        return tuple(known) or reported
+        return tuple(known) or (() if event is None else tuple(reported_fixes(event)))
 
     @property
     def _stored_in(self) -> Snapshot | None:

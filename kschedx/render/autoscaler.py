@@ -9,13 +9,13 @@ from functools import partial
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerGrowth, GroupVerdict, PodScaling
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.sizes import BACKED_OFF, NOT_READY, Resize, is_same_autoscaler_event
+from kschedx.autoscaler.sizes import NOT_READY, Resize, is_same_autoscaler_event
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
 from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPods
 from kschedx.inquiry.group_scaling import GroupScaling, undeclared_need
 from kschedx.inquiry.node_scaling import NodeRemedy, StepKind
-from kschedx.snapshot.events import RecordedEvent
+from kschedx.snapshot.events import BACKED_OFF, RecordedEvent
 from kschedx.wording import Fact, amount, count, list_names
 from kschedx.words import describe, headline
 from kschedx.words.growth import MOST_NAMES, OUTCOMES, DecisionWords, GrowthWords, PlaceWords

@@ -40,6 +40,7 @@ from kschedx.snapshot.wire import (
 )
 
 _B = TypeVar("_B")
+_STATUS_NAME = types.AUTOSCALER_STATUS.rpartition("/")[2]
 
 
 class _ObjectOrigin(Protocol):
@@ -426,6 +427,7 @@ class SnapshotBuilder:
         elif self.kinds.keys() == {events.KIND} and not any(header.complete for header in self.headers):
             self._add_pods_of_events()
         pods = self._pods.table(index, classes, keeps_order=keeps_order)
+        has_status = any(name_of(it)[1] == _STATUS_NAME for it in objects.get(types.ConfigMap, ()))
         contents = Contents(
             namespaces={},
             source=Source(
@@ -445,7 +447,7 @@ class SnapshotBuilder:
             preemptions=self._events.of_preemptions(),
             failed_creates=self._events.of_controllers(),
             manifests=None if self._texts is None else manifests.StoredManifests(self._texts),
-            autoscaler_events=self._events.of_autoscaler(pods),
+            autoscaler_events=self._events.of_autoscaler(pods, has_status=has_status),
             node_group_errors=self._events.of_node_groups(),
             karpenter_events=self._events.of_karpenter(pods),
         )

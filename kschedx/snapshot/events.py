@@ -31,6 +31,9 @@ _NODE_GROUP_FAILED = lazy_pattern(
     re.DOTALL,
 )
 _RESIZED_GROUP = lazy_pattern(r"\{(\S+) \d+->\d+\b")
+BACKED_OFF = "in backoff after failed scale-up"
+_SHORT_OF = "Insufficient "
+"""Reasons of NotTriggerScaleUp, and of kube-scheduler."""
 SYNC_ERROR = "SyncError"
 """From vCluster's syncer: the host cluster refuses a pod of the virtual cluster."""
 CLAIM_REFUSED = "FailedResourceClaimCreation"
@@ -228,6 +231,8 @@ class RecordedEvents:
         """A scheduler's events about a pod that it has assigned, by pod."""
         self._scaling: _Newest[str] = {}
         """Events of cluster-autoscaler by pod."""
+        self._failed_scaling: _Newest[str] = {}
+        """Failed scale-ups by pod."""
         self._node_groups: _Newest[str] = {}
         """Failed scale-ups by node group; the message is the error."""
         self._warnings: _Newest[str] = {}
@@ -253,6 +258,8 @@ class RecordedEvents:
             _keep(self._assigned, pod, event)
         if event.reason in _OF_AUTOSCALER and pod:
             _keep(self._scaling, pod, event)
+        if event.reason == FAILED_SCALE_UP and pod:
+            _keep(self._failed_scaling, pod, event)
         if event.reason in OF_NODE_GROUPS and (failed := _NODE_GROUP_FAILED.match(event.message or event.note or "")):
             _keep(self._node_groups, failed["group"], replace(event, message=failed["error"]))
         if event.reason in OF_EVICTION and pod:
@@ -306,11 +313,26 @@ class RecordedEvents:
             if newest((pods.creation_timestamps[pods.rows[pod]], event.last_seen)) == event.last_seen
         }
 
-    def of_autoscaler(self, pods: PodTable) -> dict[str, RecordedEvent]:
+    def of_autoscaler(self, pods: PodTable, *, has_status: bool) -> dict[str, RecordedEvent]:
         """Return the last event of cluster-autoscaler by pod, for pods without a node: the failure of a node group that
-        did not grow for the pod after all."""
+        did not grow for the pod after all. If no status tells which groups are in backoff (`has_status`), the last
+        failure also stands for a backoff, and for pods without an event for which the nodes are too full."""
         events = _pod_events(self._scaling, pods, have_nodes=False)
-        return {pod: self._failed_since(pod, event) or event for pod, event in events.items()}
+        found = {pod: self._failed_since(pod, event) or event for pod, event in events.items()}
+        if has_status:
+            return found
+        failures = sorted((age, _of_group(name, failure)) for name, (age, failure) in self._node_groups.items())
+        last = failures[-1][1] if failures else None
+        refused = _pod_events(self._failed_scaling, pods, have_nodes=False)
+        backed_off = {pod: refused.get(pod) or last for pod, event in found.items() if BACKED_OFF in event.message}
+        found |= {pod: failure for pod, failure in backed_off.items() if failure is not None}
+        if last is None:
+            return found
+        for pod, event in self.of_pending(pods).items():
+            is_later = newest((pods.creation_timestamps[pods.rows[pod]], last.last_seen)) == last.last_seen
+            if pod not in found and _SHORT_OF in event.message and is_later:
+                found[pod] = last
+        return found
 
     def _failed_since(self, pod: str, event: RecordedEvent) -> RecordedEvent | None:
         """Return the failure if every node group that was to grow for the pod has failed since."""
@@ -320,7 +342,7 @@ class RecordedEvents:
         if not failures or len(failures) < len(groups) or any(failed < triggered for _, (failed, *_), _ in failures):
             return None
         name, _, failure = failures[0]
-        return replace(failure, reason=FAILED_SCALE_UP, message=f"node group {name} did not grow: {failure.message}")
+        return _of_group(name, failure)
 
     def of_node_groups(self) -> dict[str, str]:
         """Return the error of the last failed scale-up by node group."""
@@ -347,6 +369,11 @@ class RecordedEvents:
                 continue
             if not event.uid or not pods.uids[row] or event.uid == pods.uids[row]:
                 yield pod, reporter, event
+
+
+def _of_group(name: str, failure: RecordedEvent) -> RecordedEvent:
+    """Return a node group's failed scale-up as an event about a pod."""
+    return replace(failure, reason=FAILED_SCALE_UP, message=f"node group {name} did not grow: {failure.message}")
 
 
 def _keep(newest: _Newest[_Key], key: _Key, event: EventItem, *, prefix: str = "") -> None:

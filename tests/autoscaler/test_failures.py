@@ -110,7 +110,7 @@ NodeGroups:
             "ScaleUpTimedOut",
             "Nodes added to group workers failed to register within 15m4s",
             "failed to register within 15m4s",
-            "let node group workers use other instance types or zones, or add another",
+            "find out why new machines of node group workers do not join the cluster",
         ),
         (
             "FailedToScaleUpGroup",
@@ -169,6 +169,35 @@ def test_a_scale_up_whose_group_failed_since_is_over(group: str, failed: str, is
     answer = explain(node(), pod("web", cpu="8"), of_pod, of_group)
     assert answer.is_scaled_up is is_scaled_up
     assert answer.fixes[0].title.startswith("wait for cluster-autoscaler" if is_scaled_up else "let the node group use")
+
+
+BACKED_OFF = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+QUOTA = "Scale-up failed for group ng-a: VcpuLimitExceeded"
+LOST = "Nodes added to group ng-a failed to register within 15m4s"
+NO_ADDRESSES = "Node scale up in zones a associated with this pod failed: IP space exhausted."
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_group", "expected"),
+    [
+        ({"NotTriggerScaleUp": BACKED_OFF}, QUOTA, "raise the quota"),
+        ({"NotTriggerScaleUp": BACKED_OFF}, LOST, "find out why new machines"),
+        ({"FailedScaleUp": NO_ADDRESSES, "NotTriggerScaleUp": BACKED_OFF}, QUOTA, "give the node group a larger IP"),
+        ({"FailedScheduling": "0/1 nodes are available: 1 Insufficient cpu."}, QUOTA, "raise the quota"),
+        ({"FailedScheduling": "0/1 nodes are available: 1 node(s) were unschedulable."}, QUOTA, "add a node"),
+    ],
+)
+def test_a_failed_scale_up_is_known_from_events_alone(of_pod: Mapping[str, str], of_group: str, expected: str) -> None:
+    """`kubectl get pods,nodes,events` lacks the status ConfigMap."""
+    seen = {"lastTimestamp": "2026-06-01T10:00:00Z"}
+    by = {"FailedScheduling": "default-scheduler"}
+    events = [
+        reported(by.get(reason, "cluster-autoscaler"), reason, message, pod="shop/web", **seen)
+        for reason, message in of_pod.items()
+    ]
+    about = {"kind": "ConfigMap", "namespace": "kube-system", "name": "cluster-autoscaler-status"}
+    failed = {**reported("", "FailedToScaleUpGroup", of_group, pod="x/y", **seen), "involvedObject": about}
+    assert explain(node(), pod("web", cpu="8"), *events, failed).fixes[0].title.startswith(expected)
 
 
 def test_a_group_that_is_not_ready_is_repaired() -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Manifest, at, node
+from tests.builders import Manifest, at, node, reported
 from tests.cli.manifests import write
 from tests.command import kschedx
 from tests.sources.dumps import forms
+from tests.storage_builders import claim, csi_node, storage_class
 
 LACK = "pods of namespaces that were not gathered"
 
@@ -108,6 +109,35 @@ def test_an_event_that_contradicts_a_dump_of_one_namespace(tmp_path: Path) -> No
     waits["metadata"] = {"name": "x", "namespace": "shop", **created}
     result = kschedx("why", "x", "-n", "shop", "-s", write(tmp_path, item, waits, name="dump.yaml"))
     assert (result.code, "the dump has pods of namespace shop only" in result.out) == (3, True)
+
+
+def test_an_event_about_kinds_that_the_dump_lacks(tmp_path: Path) -> None:
+    message = "0/1 nodes are available: 1 node(s) did not have enough free storage."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    named = {"name": "n", "creationTimestamp": "2026-01-02T00:00:00Z"}
+    attached = csi_node("n", driver="topolvm.io")
+    claims = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    waits = {**pod("x", volumes=claims), "status": {"phase": "Pending", "conditions": [condition]}}
+    waits["metadata"] = {"name": "x", "namespace": "default", "creationTimestamp": "2026-01-02T00:00:00Z"}
+    late = storage_class(provisioner="topolvm.io")
+    source = write(tmp_path, {**node("n"), "metadata": named}, attached, late, claim("data"), waits)
+    result = kschedx("why", "x", "-s", source)
+    assert result.code == 3
+    assert "no persistentvolumes, csistoragecapacities or csidrivers, on which this event depends" in " ".join(
+        result.out.split()
+    )
+
+
+NOT_TRIGGERED = "pod didn't trigger scale-up: 1 max node group size reached"
+
+
+def test_an_autoscaler_reports_what_a_dump_without_nodes_does_not_show(tmp_path: Path) -> None:
+    event = reported("cluster-autoscaler", "NotTriggerScaleUp", NOT_TRIGGERED, pod="default/x")
+    named = {"name": "x", "namespace": "default", "creationTimestamp": "2026-01-02T00:00:00Z"}
+    result = kschedx("why", "x", "-s", write(tmp_path, {**pod("x"), "metadata": named}, event))
+    out = " ".join(result.out.split())
+    assert (result.code, f"cluster-autoscaler reports: {NOT_TRIGGERED}" in out) == (3, True)
+    assert "fix raise the maximum of the node group" in out
 
 
 @pytest.mark.parametrize("arguments", [("drain", "n"), ("drain", "--each"), ("survive", "--each", "node")])

@@ -75,6 +75,13 @@ def test_a_fit_without_a_kind_is_undecided(kind: str, names: list[str], me: Mani
     assert kind in listed_kinds(file)
 
 
+def test_a_device_class_that_is_not_among_the_others_is_missing_without_slices() -> None:
+    me = [claiming("gpu"), device_claim("gpu"), device_class("other")]
+    answer = explain_pod(dump([*NODES, *me]), "default/me")
+    assert (answer.outcome, answer.cycle.message) == (Outcome.UNSCHEDULABLE, answer.message)
+    assert "device class" in answer.message
+
+
 @pytest.mark.parametrize(("attached", "stake"), [([], None), (ON_EACH[:3], Stake.NODE), (ON_EACH, Stake.FIT)])
 def test_the_first_volume_of_a_node_is_within_every_limit(attached: list[Manifest], stake: Stake | None) -> None:
     objects = [*NODES, using("me", "data"), claim("data", volume="disk"), volume("disk"), *attached]

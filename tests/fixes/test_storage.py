@@ -439,12 +439,17 @@ MANUAL = "manual"
         ),
         (claim("data", storage_class=MANUAL), volume("v", storage_class="fixed"), "class fixed"),
         (
+            claim("data", storage_class=MANUAL, volumeMode="Block"),
+            volume("v", storage_class=MANUAL, nfs={"server": "a", "path": "/"}),
+            "volumeMode Filesystem",
+        ),
+        (
             claim("data", storage_class=MANUAL),
             [volume("u", storage_class=MANUAL, modes=[]), volume("v", storage_class="fixed")],
             "class fixed",
         ),
     ],
-    ids=["modes", "size", "selector", "class", "another volume has no modes"],
+    ids=["modes", "size", "selector", "class", "volumeMode", "another volume has no modes"],
 )
 def test_a_claim_without_a_provisioner_matches_the_free_volume(
     own: Manifest, free: Manifest | list[Manifest], first: str
@@ -452,6 +457,23 @@ def test_a_claim_without_a_provisioner_matches_the_free_volume(
     recreated = f"delete and recreate claim default/data with {first}, as volume v has it"
     volumes = free if isinstance(free, list) else [free]
     assert titles(own, *volumes, storage_class(provisioner=DRIVER))[0] == recreated
+
+
+@pytest.mark.parametrize(
+    ("own", "free", "expected"),
+    [
+        ({"selector": {"matchLabels": {"app": "web"}}}, {}, "label volume v app=web"),
+        ({"selector": {"matchLabels": {"app": "web"}}}, {"labels": {"app": "shop"}}, None),
+        ({"selector": {"matchLabels": {"app": "a", "on": "b"}}}, {"labels": {"app": "a"}}, "label volume v on=b"),
+        ({}, {"volumeMode": "Block"}, "delete and recreate volume v with volumeMode Filesystem"),
+        ({"volumeMode": "Block"}, {"csi": True}, "delete and recreate volume v with volumeMode Block"),
+    ],
+)
+def test_a_volume_that_lacks_what_its_claim_selects_is_changed(
+    own: dict[str, Any], free: dict[str, Any], expected: str | None
+) -> None:
+    first = titles(claim("data", storage_class=MANUAL, **own), volume("v", storage_class=MANUAL, **free))[:1]
+    assert [title.startswith(expected or "create") for title in first] == [True]
 
 
 @pytest.mark.parametrize(
