@@ -12,6 +12,7 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.kube.decoding import decode, encode
 from kschedx.kube.field_errors import quote_go
 from kschedx.kube.scalars import Int64, parse_int64
 from kschedx.kube.types import Container, Labels, Pod, PodOS
@@ -153,6 +154,10 @@ class KubeletFields(Struct, frozen=True, kw_only=True):
     """The kubelet's fields of a whole pod; empty if only what scheduling reads is known."""
 
     spec: KubeletSpec = field(default_factory=KubeletSpec)
+
+
+def kubelet_spec(manifest: Mapping[str, object]) -> KubeletSpec:
+    return decode(encode(manifest, "pod"), KubeletFields).spec
 
 
 # What Pod Security evaluates of a pod or template.

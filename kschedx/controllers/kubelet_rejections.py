@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import msgspec
+from msgspec.structs import replace
+
 from kschedx.controllers import states
 from kschedx.controllers.workloads import (
     Workload,
@@ -15,6 +18,7 @@ from kschedx.controllers.workloads import (
 )
 from kschedx.explain.notes import Note, note
 from kschedx.kube.controllers import stored_controller
+from kschedx.kube.decoding import map_at
 from kschedx.kube.scalars import elapsed
 from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
@@ -102,7 +106,10 @@ def kubelet_rejection(snapshot: Snapshot, workload: Workload) -> states.Rejected
             names, active = snapshot.pods.node_names, []
             rows = [row for row in rows if names[row] not in {names[other] for other in members}]
         if rows and len(active) < (1 if wanted is None else wanted):
-            return _rejection(snapshot, rows, workload.reference)
+            state = _rejection(snapshot, rows, workload.reference)
+            bound = map_at(msgspec.json.decode(raw), "spec", "template", "spec").get("nodeName")
+            by_hand = f"spec.nodeName binds it to {bound}, without kube-scheduler"
+            return replace(state, message=f"{state.message}; {by_hand}") if bound else state
     return None
 
 

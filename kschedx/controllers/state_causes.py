@@ -146,9 +146,8 @@ def _next(lifecycle: states.OfEndedJob | states.RejectedByKubelet) -> str:
     if isinstance(lifecycle, states.OfEndedJob):
         return f"the Job controller deletes the unfinished pods of Job {lifecycle.job}"
     each = "it" if lifecycle.pods == 1 else "each"
-    return (
-        f"{count(lifecycle.pods, 'pod')} failed so; {each} is replaced, and kube-scheduler assigns the next as before"
-    )
+    again = "" if "spec.nodeName" in lifecycle.message else ", and kube-scheduler assigns the next as before"
+    return f"{count(lifecycle.pods, 'pod')} failed so; {each} is replaced{again}"
 
 
 def _job_facts(lifecycle: states.StillActive | states.ManagedElsewhere | states.KeptBySidecar) -> Iterator[str]:

@@ -32,6 +32,7 @@ from kschedx.apiserver.pod_security import (
     NamespacePolicy,
     PodSecurityLevel,
     Standards,
+    kubelet_spec,
     policy_of,
 )
 from kschedx.apiserver.resource_quota import (
@@ -569,7 +570,7 @@ def _pod_security(
     if isinstance(standard, Note):
         yield standard
         return
-    kubelet = decode(encode(manifest, "pod"), KubeletFields).spec
+    kubelet = kubelet_spec(manifest)
     refusal = None if standard is None else standard.refusal(pod, kubelet)
     if refusal is not None:
         yield note(

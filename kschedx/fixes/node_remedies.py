@@ -446,8 +446,8 @@ _LISTED = lazy_pattern(r"[,;|\s]+")
 
 
 def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the value that nodes have for the same thing: another name of an architecture, a host name with or without
-    its domain, a zone without its region, or several values written as one."""
+    """Yield the value that nodes have for the same thing: another name of an architecture, the host name of a node with
+    that name, a host name with or without its domain, a zone without its region, or several values written as one."""
     key, written = requirement.key, requirement.values[0] if len(requirement.values) == 1 else ""
     if not written or requirement.operator not in ("In", "="):
         return
@@ -455,11 +455,9 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     if key in _MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values - {written}:
         yield key, (same,)
     if key == HOSTNAME:
-        hosts = [
-            value
-            for value in values
-            if value.startswith(f"{written}.") or written.startswith(f"{value}.") or _plain(value) == _plain(written)
-        ]
+        row = cluster.index.get(written)
+        named = "" if row is None else cluster.nodes[row].metadata.labels.get(HOSTNAME, "")
+        hosts = [value for value in values if (value == named if named else _is_same_host(value, written))]
         yield from ((key, (host,)) for host in hosts if len(hosts) == 1)
     if key == ZONE:
         zones = [value for value in values if value.endswith(f"-{written}")]
@@ -467,6 +465,10 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     several = tuple(item for item in _LISTED.split(written) if item)
     if requirement.operator == "In" and len(several) > 1 and values.intersection(several):
         yield key, several
+
+
+def _is_same_host(value: str, written: str) -> bool:
+    return value.startswith(f"{written}.") or written.startswith(f"{value}.") or _plain(value) == _plain(written)
 
 
 def _plain(host: str) -> str:

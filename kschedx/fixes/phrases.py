@@ -80,9 +80,13 @@ PULLS = (
     (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
     (r"retrieve some image pull secrets", "create the Secret that imagePullSecrets of the pod names, in its namespace"),
     (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
-    (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
+    (
+        r"unauthorized|authoriz|authenticat|basic auth|denied|forbidden|\b40[13]\b",
+        "give the pod an imagePullSecret for {image}",
+    ),
     (r"not found|manifest unknown|does not exist|parse|invalid reference", "correct the image {image}"),
     (r"no space left", "free disk space on {node}"),
+    (r"HTTP response to HTTPS client", "let the registry of {image} serve HTTPS, or let {node} use HTTP for it"),
     (r"x509|certificate", "let {node} trust the certificate of the registry of {image}, or replace that"),
     (r"timeout|no such host|connection refused|dial tcp", "let {node} reach the registry of {image}"),
 )
@@ -91,12 +95,18 @@ NO_DRIVER = lazy_pattern(
     r"driver name (?P<name>\S+) not found in|CSINode \S+ does not contain driver (?P<unlisted>\S+)"
 )
 STARTS = (
+    (r"PostStartHook", "correct the postStart hook of the container, or what it needs"),
+    (r"memory limit too low", "raise limits.memory of the container: it is too low for the container to start"),
     (r"executable file not found|exec: .*no such file or directory|permission denied: unknown",
      "correct the command of the container, or use an image that has it"),
     (r"not found in the list of registered CSI drivers|CSINode \S+ does not contain driver",
      "run the node plugin of {driver} on {node}, where it is not registered{agents}"),
+    (r"too many open files|resource temporarily unavailable|cannot allocate memory",
+     "free processes, open files, or memory on {node}, or raise its limits on them"),
+    (r"object \S+ not registered", "delete the pod and create it again if this lasts: its kubelet lost track of it"),
+    (r"prepare subPath", "create the path of subPath in the volume, or correct it in the pod"),
     (r"sandbox image", "let {node} pull the sandbox image, or name another one in its container runtime"),
-    (r"name is reserved for", "wait, or restart the container runtime of {node}, where an earlier attempt still runs"),
+    (r"is reserved for \"", "wait, or restart the container runtime of {node}, where an earlier attempt still runs"),
     (r"failed to assign an IP address|no (?:more )?(?:available )?(?:IPs?|ip)\b|not enough IPs|IPAMError",
      "give {node} more pod IP addresses: a larger subnet or range, or fewer pods"),
     (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
@@ -109,6 +119,8 @@ STARTS = (
     (r"[Mm]ax\w* (?:number|count) of (?:\w+ ){0,2}(?:volumes|disks)|AttachmentLimitExceeded|attachment limit exceeded",
      "cordon {node} and delete the pod: as many volumes are attached there as can be"),
     (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),
+    (r"UnauthorizedOperation|AuthorizationFailed|not authorized to perform",
+     "give the storage driver the permission that its cloud refuses"),
     (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
      "let {node} access the volume: the storage system refuses it"),
     (r"volume \S+ not scheduled|[Rr]eplica [Ss]cheduling",
@@ -137,12 +149,14 @@ FAILURES = (
     (r"^UnexpectedAdmissionError .*requested number of devices unavailable",
      "restart the kubelet of {node}, which has fewer devices left than reported, and create the pod again"),
     (r"^UnexpectedAdmissionError .*not enough cpus", "free exclusive CPUs on {node}, whose kubelet pins them to pods"),
+    (r"^UnexpectedAdmissionError .*\[memorymanager\]",
+     "free memory in a NUMA node of {node}, whose kubelet pins it to pods"),
     (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
     (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
     (r"^SMTAlignmentError", "request whole cores, or free some on {node}: its CPU manager divides none"),
     (r"^Evicted .*DiskPressure", "free disk space on {node}"),
     (r"^Evicted .*MemoryPressure", "free memory on {node}"),
-    (r"^Evicted .*PIDPressure", "free process IDs on {node}"),
+    (r"^Evicted .*(?:PIDPressure|resource: pids)", "free process IDs on {node}"),
     (r"^Evicted .*(?:exceeds the total limit of containers|exceeded its local ephemeral storage limit)",
      "raise limits.ephemeral-storage to what the pod writes, or mount a volume for it"),
     (r"^Evicted .*[Uu]sage of EmptyDir volume", "raise sizeLimit of the emptyDir volume, or write less to it"),
@@ -169,7 +183,7 @@ REJECTIONS = (
         "restart the kubelet of {node}, which has fewer devices left than reported; cordon it until then",
     ),
     (
-        r"^UnexpectedAdmissionError (?!.*(?:maximum request size|not enough cpus))",
+        r"^UnexpectedAdmissionError (?!.*(?:maximum request size|not enough cpus|memorymanager))",
         "repair the device plugin on {node}; cordon it until then",
     ),
     *((words, advice) for words, advice in FAILURES if not advice.startswith("delete the pod")),
@@ -182,6 +196,30 @@ OF_JOBS = (
     *REJECTIONS,
 )  # fmt: skip
 """Patterns of how most pods of a failed Job ended, and the advice for each; the logs of these pods show nothing."""
+
+REFUSALS = (
+    (
+        "node label selector",
+        "keep nodeSelector within what annotation scheduler.alpha.kubernetes.io/node-selector of the namespace allows",
+    ),
+    (
+        "status unknown for quota",
+        "wait until kube-controller-manager has counted the quota's usage, or see whether it runs",
+    ),
+    ("blockOwnerDeletion", "allow the service account of the controller to update finalizers of the owner"),
+    (
+        "value of priority|value of PreemptionPolicy|Pod's Overhead",
+        "remove the field from the pod template, or from the webhook that sets it",
+    ),
+    ("image policy webhook", "use images that the backend of the image policy webhook allows"),
+    ("database space exceeded", "compact and defragment etcd, then disarm its alarm (etcdctl alarm disarm)"),
+    (
+        r"etcdserver|in the time allotted|request did not complete",
+        "repair the API server and etcd, which do not answer in time",
+    ),
+    (r"User \S+ cannot create", "restore the ClusterRoleBinding of the controller that the message names"),
+)
+"""Patterns of refusals whose rule is not in a dump, and the advice for each."""
 
 
 def advice_for(known: Iterable[tuple[str, str]], failure: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -177,6 +179,12 @@ def below_defaults(
                 wanted.setdefault(name, {}).setdefault(side or "requests", {})[resource] = usual[resource]
                 names[limit_range.metadata.name] = None
     return wanted, tuple(names)
+
+
+def finished_pods(snapshot: Snapshot, namespace: str, match: re.Match[str]) -> Counter[str]:
+    """Return the number of pods by phase that have finished and that a quota of pod objects (count/pods) counts."""
+    rows = snapshot.pods.in_namespace(namespace) & snapshot.pods.finished if "count/pods" in match["limited"] else ()
+    return Counter(snapshot.pods.phases[row] for row in np.flatnonzero(rows).tolist())
 
 
 def _with_larger(snapshot: Snapshot, name: str, hard: Mapping[str, str]) -> Snapshot:

@@ -48,6 +48,8 @@ _FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 _TOO_SMALL = "capacity: "
 """Part of the message of a resize: `Node didn't have enough capacity: cpu, requested: 8000, capacity: 4000`."""
 _KILLED = lazy_pattern(r"exit code (?:0|137|143)\b")  # how a container ends that its kubelet stops
+_FAILED_PROBE = lazy_pattern(r"(?P<kind>Liveness|Readiness|Startup) probe (?:failed|errored)")
+"""What follows is the report of the container, not of the kubelet."""
 _KINDS_OF_PODS = {
     "secret": "Secret",
     "configmap": "ConfigMap",
@@ -60,6 +62,19 @@ _PUBLISHERS = {
 }
 """ConfigMaps that a controller creates in every namespace."""
 _NO_OBJECT = lazy_pattern(rf'(?P<kind>{"|".join(map(re.escape, _KINDS_OF_PODS))}) "(?P<name>[^"]+)" not found')
+
+
+def _start_report(state: states.WaitingForKubelet, phrase: str) -> str:
+    """Return why a container does not start, with how it ended if that was at its start."""
+    is_start = state.last.startswith(("StartError", "ContainerCannotRun"))
+    return f"{state.reason} {phrase} {state.last if is_start else ''}"
+
+
+def _probe_advice(container: str, kind: str) -> str:
+    """Return what to do about a failed probe that restarts its container."""
+    return (
+        "" if kind == "Readiness" else f"find out why container {container} fails its {kind.lower()} probe, or relax it"
+    )
 
 
 def repair_fix(node: str) -> Fix:
@@ -212,8 +227,9 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
 
     def _start_fixes(self, state: states.WaitingForKubelet) -> Iterator[Fix | None]:
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
-        phrase = f"{state.message} {state.event}".strip()
-        start = f"{phrase} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else phrase
+        probe = _FAILED_PROBE.search(state.event)
+        phrase = (state.message if probe else f"{state.message} {state.event}").strip()
+        of_probe = "" if probe is None else _probe_advice(state.container, probe["kind"])
         containers = (*self.pod.spec.init_containers, *self.pod.spec.containers)
         image = next((container.image for container in containers if container.name == state.container), "")
         row = self.snapshot.cluster.index.get(state.node)
@@ -251,7 +267,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             yield Fix.untried(advice.format(image=image or "the image", node=state.node))
         elif state.last.startswith("OOMKilled"):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
-        elif advice := advice_for(STARTS, start):
+        elif advice := advice_for(STARTS, _start_report(state, phrase)):
             match = NO_DRIVER.search(phrase)
             driver = "" if match is None else (match["name"] or match["unlisted"])
             down = self._agents_text([state.node], driver)
@@ -260,13 +276,12 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                 advice.format(node=state.node, driver=driver or "its driver", agents=down, runtime=runtime)
             )
         elif state.waits is states.Waits.INIT and state.container and not state.reason:
-            title = f"find out from its logs what init container {state.container} waits for"
+            title = of_probe or f"find out from its logs what init container {state.container} waits for"
             yield Fix.untried(title, commands=(pod_logs(self.pod.key, state.container),))
         elif state.container and (state.waits is states.Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = pod_logs(self.pod.key, state.container, previous=True)
-            title = f"find out from its logs why container {state.container} ends"
-            if "Liveness probe failed" in state.event and _KILLED.search(state.last):
-                title = f"find out why container {state.container} fails its liveness probe, or relax the probe"
+            is_killed = of_probe and _KILLED.search(state.last)
+            title = of_probe if is_killed else f"find out from its logs why container {state.container} ends"
             yield Fix.untried(title, commands=(command,))
         elif (row := self.snapshot.cluster.index.get(state.node)) is not None:
             owner, virtual = self.pod.metadata.controller, virtual_node(self.snapshot.cluster.nodes[row])

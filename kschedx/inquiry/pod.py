@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_pod
-from kschedx.apiserver.pod_security import KubeletFields
+from kschedx.apiserver.pod_security import kubelet_spec
 from kschedx.controllers import states
 from kschedx.controllers.kubelet_rejections import failed_before, job_deadline, next_rejected, rejected_pods
 from kschedx.controllers.pod_lifecycle import (
@@ -303,7 +303,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """Return kubectl's warning about a workload that is created although Pod Security refuses its pods."""
-        kubelet = decode(encode(self.written.manifest, "pod"), KubeletFields).spec
+        kubelet = kubelet_spec(self.written.manifest)
         phrase = admission_warning(self.snapshot, pod, kubelet, self.setup.release, maker)
         kind, namespace = str(maker.get("kind")), pod.metadata.namespace
         return security_warning(namespace, phrase, kind) if phrase else None

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from kschedx.apiserver.admission import (
@@ -22,10 +21,9 @@ from kschedx.apiserver.defaulting import default_pod
 from kschedx.apiserver.pod_classes import global_default
 from kschedx.apiserver.pod_security import (
     PREFIX,
-    KubeletFields,
-    KubeletSpec,
     LevelVersion,
     PodSecurityLevel,
+    kubelet_spec,
     security_view,
 )
 from kschedx.controllers.pod_lifecycle import unready_pods
@@ -38,9 +36,19 @@ from kschedx.explain.hardware import admin_access
 from kschedx.explain.setup import Subject
 from kschedx.fixes.changes import apply_patch
 from kschedx.fixes.owners import ClaimTemplate, owner_change, template_owner
+from kschedx.fixes.phrases import REFUSALS, advice_for
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
-from kschedx.fixes.raised_quota import EXCEEDED, RolloutQuota, amounts_within, below_defaults, format_like, raised_quota
+from kschedx.fixes.raised_quota import (
+    EXCEEDED,
+    RolloutQuota,
+    amounts_within,
+    below_defaults,
+    finished_pods,
+    format_like,
+    raised_quota,
+)
 from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.scc_fixes import scc_fixes
 from kschedx.inquiry.stopped_pod import Patch, StoppedPod, fix_with_outcome
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import Manifest, decode, encode, list_at, map_at
@@ -74,16 +82,6 @@ _INVALID = lazy_pattern(r'(?:^ResourceClaim\S* "(?P<claim>[^"]+)")? is invalid: 
 _CONSTRAINT = lazy_pattern(r"^\[(?P<name>[^\]\s]+)\] (?P<rule>[^\n]+)")
 _WARDEN = lazy_pattern(r'\[denied by (?P<name>[^\[\]]+)\]\W*(?P<rule>\w[^"\n]+)')
 _KYVERNO = lazy_pattern(r"due to the following policies\s+(?P<name>[^\s:]+):")
-_CONSTRAINED = lazy_pattern(r"[ ,\[](?:\.|(?=spec\.))(?P<field>[\w.\[\]]+): Invalid value")
-_SET_BY_SCC = ("runAsUser", "fsGroup")
-_GRANTING = (
-    ("anyuid", lazy_pattern(r"(?:runAsUser|fsGroup)$")),
-    ("hostmount-anyuid", lazy_pattern(r"(?:runAsUser|fsGroup|volumes\[\d+\])$")),
-    ("hostnetwork-v2", lazy_pattern(r"host(?:Network|Port)$")),
-    ("privileged", lazy_pattern(".")),
-)
-"""SecurityContextConstraints and the fields that they allow, the narrowest first; `volumes` is a hostPath volume."""
-_ADMITTING = lazy_pattern(r"would validate successfully against the `(?P<name>[^`]+)`")
 _OF_CLASS = {
     "integer value of priority (": "priority",
     "value of PreemptionPolicy (": "preemptionPolicy",
@@ -156,10 +154,11 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             yield Fix.untried(f"correct {match['field']} in {where}")
         elif _RATIO.search(message) or _BOUND.search(message):
             command = shell_command("kubectl get limitrange -n {} -o yaml", self._namespace)
-            is_of_claim = "per PersistentVolumeClaim" in message
-            what = "the size of the claim template" if is_of_claim else f"requests and limits of {where}"
-            title = f"keep {what} within the LimitRange"
-            yield Fix.untried(title, commands=(command,))
+            what = f"requests and limits of {where}"
+            what = "the size of the claim template" if "per PersistentVolumeClaim" in message else what
+            yield Fix.untried(f"keep {what} within the LimitRange", commands=(command,))
+        elif advice := advice_for(REFUSALS, message):
+            yield Fix.untried(advice)
 
     def _message_fixes(self, message: str) -> Iterator[Fix | None]:
         """Yield the fixes of the first rule whose pattern the message has."""
@@ -300,23 +299,8 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             yield self._patch_fix(f"remove priorityClassName {own}", [remove_field("/spec/priorityClassName")])
 
     def _scc_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
-        """Yield fixes for a pod that no SecurityContextConstraints of OpenShift allows; most set user and group
-        themselves."""
-        fields = list(dict.fromkeys(each["field"] for each in _CONSTRAINED.finditer(match.string)))
-        is_of_user = bool(fields) and all(field.endswith(_SET_BY_SCC) for field in fields)
-        named = list_names(fields, 3, conjunction="and")
-        if is_of_user:
-            yield Fix.untried(f"remove {named} from the pod template: OpenShift sets them")
-        elif fields and all(field.endswith(".allowPrivilegeEscalation") for field in fields):
-            yield Fix.untried(f"set {named} in the pod template to false")
-        allowing = (name for name, allowed in _GRANTING if all(map(allowed.search, fields)))
-        granted = next(allowing, "") if fields else "restricted-v2"
-        if (admitting := _ADMITTING.search(match.string)) is not None:
-            granted = admitting["name"]
         account = str(map_at(self.manifest, "spec").get("serviceAccountName") or "default")
-        command = shell_command("oc adm policy add-scc-to-user {} -z {} -n {}", granted, account, self._namespace)
-        title = f"let service account {account} use SecurityContextConstraints {granted}, if the pod needs it"
-        yield Fix.untried(title, commands=(command,))
+        yield from scc_fixes(match.string, account, self._namespace)
 
     def _pod_security_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a violation of the namespace's Pod Security Standard: the change of the pod, if that is
@@ -329,10 +313,10 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             labels = {ENFORCE: violated["level"], f"{ENFORCE}-version": violated["version"]}
             snapshot = replace(snapshot, namespaces={**snapshot.namespaces, namespace: labels})
         standard = enforced_standard(snapshot, namespace, self.setup.release, self.maker) if violated else None
-        if isinstance(standard, PodSecurity) and standard.refusal(pod, _kubelet(self.manifest)) is not None:
+        if isinstance(standard, PodSecurity) and standard.refusal(pod, kubelet_spec(self.manifest)) is not None:
             refused = replace(self, pod=pod, snapshot=snapshot)
-            yield from refused._with_context(standard)
-            yield from refused._lower_level_fixes(standard)
+            of_pod, of_namespace = (*refused._with_context(standard),), (*refused._lower_level_fixes(standard),)
+            yield from (*of_pod, *of_namespace) if of_pod[0].changes else (*of_namespace, *of_pod)
             return
         template = f"kubectl label namespace {{}} {PREFIX}enforce=privileged --overwrite"
         yield Fix.untried("meet the Pod Security Standard of the namespace in the pod template")
@@ -342,23 +326,30 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         )
 
     def _with_context(self, standard: PodSecurity) -> Iterator[Fix]:
-        """Yield the fix that sets in the pod what the namespace requires, unless the pod sets what the namespace
-        forbids."""
-        secured = secure_fields(self.manifest)
+        """Yield the fix that sets in the pod what the namespace requires. It also removes what the namespace forbids,
+        which the pod may need."""
+        secured, where = secure_fields(self.manifest), "pod" if self.maker is None else "pod template"
         manifest = None if secured is None else apply_patch(dict(self.manifest), secured.change.patch)
-        if secured is None or manifest is None or standard.violations(self.pod, _kubelet(manifest)):
+        left = standard.violations(self.pod, kubelet_spec(self.manifest if manifest is None else manifest))
+        if secured is None or manifest is None or left:
+            reasons = list_names([violation.reason for violation in left], 3, conjunction="and")
+            then = (
+                "and set what it requires"
+                if standard.wanted.level is PodSecurityLevel.RESTRICTED
+                else "if it works without"
+            )
+            yield Fix.untried(f"remove what {standard.wanted.level} forbids from the {where} ({reasons}), {then}")
             return
         owner = template_owner(self.snapshot, self.pod)
         change = secured.change if owner is None else owner_change(secured.change, owner, self.pod)
         costs = self._without_user if "runAsNonRoot" in secured.fields else ()
-        where = "pod" if self.maker is None else "pod template"
         title = f"set the securityContext that {standard.wanted.level} requires in the {where}"
         yield replace(self._secured_by(title, change, self.snapshot, manifest), costs=costs)
 
     @property
     def _without_user(self) -> tuple[str, ...]:
         """What the images of containers that may run as root must do."""
-        judged_pod = security_view(self.pod, _kubelet(self.manifest))
+        judged_pod = security_view(self.pod, kubelet_spec(self.manifest))
         names = [
             container.name
             for container in judged_pod.containers
@@ -369,7 +360,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
 
     def _lower_level_fixes(self, standard: PodSecurity) -> Iterator[Fix]:
         """Yield the fix to enforce in the namespace the strictest level that admits the pod."""
-        namespace, kubelet = self._namespace, _kubelet(self.manifest)
+        namespace, kubelet = self._namespace, kubelet_spec(self.manifest)
         for level in sorted(PodSecurityLevel, reverse=True):
             lower = replace(standard, wanted=LevelVersion(level, standard.wanted.minor))
             if level < standard.wanted.level and lower.refusal(self.pod, kubelet) is None:
@@ -469,6 +460,13 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         default = global_default(self.snapshot.priority_classes)  # which the pod then gets
         is_other = bool(chosen) and (default is None or default.metadata.name != chosen)
         without = self._patch_fix(title, [remove_field("/spec/priorityClassName")]) if is_other else None
+        if finished := finished_pods(self.snapshot, self._namespace, match):
+            commands = tuple(
+                shell_command("kubectl delete pods -n {} --field-selector status.phase={}", self._namespace, phase)
+                for phase in finished
+            )
+            what = count(finished.total(), "finished pod")
+            yield Fix.untried(f"delete {what} of the namespace, which count/pods counts as well", commands=commands)
         fixes = [without, self._raised_quotas(match)]
         yield from fixes if match["limited"].endswith("=0") else reversed(fixes)
         yield self._below_defaults(match)
@@ -788,10 +786,6 @@ _MILLI = -3  # the scale of milli-units: an int64 can hold petabytes of them
 def _amount(container: Mapping[str, object], side: str, resource: str) -> Quantity | None:
     amount = map_at(container, "resources", side).get(resource)
     return None if amount is None else parse_quantity(str(amount))
-
-
-def _kubelet(manifest: Manifest) -> KubeletSpec:
-    return decode(msgspec.json.encode(manifest), KubeletFields).spec
 
 
 def _milli(amount: str) -> int:

@@ -81,10 +81,12 @@ def test_a_fix_is_admitted(tmp_path: Path) -> None:
     assert run_why(tmp_path, CLUSTER, "--fix", "3", "-o", "yaml").err == "error: no fix 3: there are 2\n"
 
 
-def test_a_setting_that_the_pod_needs_has_no_fix(tmp_path: Path) -> None:
+def test_a_setting_that_the_pod_needs_is_removed_last(tmp_path: Path) -> None:
     cluster = changed(DEPLOYMENT, "spec.template.spec.hostNetwork", True)
     result = run_why(tmp_path, [*CLUSTER[:3], cluster])
-    assert "fix       enforce privileged in namespace payments, for all its pods · fits node-a" in result.out
+    assert "fix 1     enforce privileged in namespace payments, for all its pods · fits node-a" in result.out
+    removed = "remove what restricted forbids from the pod template (host namespaces), and set what it requires"
+    assert f"2     {removed} · not tried" in result.out
     assert "$ kubectl label namespace payments pod-security.kubernetes.io/enforce=privileged --overwrite" in result.out
     assert "set the securityContext" not in result.out
 

@@ -571,6 +571,11 @@ def test_a_full_pool_is_not_replaced_by_a_tainted_one() -> None:
             "select kubernetes.io/hostname=n instead of kubernetes.io/hostname=n.example.com",
         ),
         (
+            {"kubernetes.io/hostname": "n"},
+            {"kubernetes.io/hostname": "ip-10-0-0-1"},
+            "select kubernetes.io/hostname=ip-10-0-0-1 instead of kubernetes.io/hostname=n",
+        ),
+        (
             {"topology.kubernetes.io/zone": "1a"},
             {"topology.kubernetes.io/zone": "eu-west-1a"},
             "select topology.kubernetes.io/zone=eu-west-1a instead of topology.kubernetes.io/zone=1a",

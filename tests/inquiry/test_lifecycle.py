@@ -1456,6 +1456,16 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "keep requests and limits of the pod template within the LimitRange · not tried",
     ),
     (
+        "pods is forbidden: status unknown for quota: q, resources: pods",
+        {},
+        "wait until kube-controller-manager has counted the quota's usage, or see whether it runs · not tried",
+    ),
+    (
+        "pod node label selector conflicts with its namespace node label selector",
+        {},
+        "keep nodeSelector within what annotation scheduler.alpha.kubernetes.io/node-selector of the · not tried",
+    ),
+    (
         'Pod "web-1-" is invalid: spec.containers[0].env[1].valueFrom: Invalid value: "": may not be specified',
         {},
         "correct spec.containers[0].env[1].valueFrom in the pod template · not tried",
@@ -1828,6 +1838,9 @@ PULLED = {
     "manifest unknown": "correct the image app:1",
     "401 Unauthorized": "give the pod an imagePullSecret for app:1",
     "pull access denied, repository does not exist or may require authorization": "correct the image app:1, or give",
+    "no basic auth credentials": "give the pod an imagePullSecret for app:1",
+    "app@sha256:14035: not found": "correct the image app:1",
+    "http: server gave HTTP response to HTTPS client": "let the registry of app:1 serve HTTPS, or let n use HTTP",
     "toomanyrequests: rate limit": "wait, or pull app:1 with credentials",
     "Unable to retrieve some image pull secrets (regcred)": "create the Secret that imagePullSecrets of the pod names",
     "not present with pull policy of Never": "load app:1 onto n, or set imagePullPolicy: IfNotPresent",
@@ -1844,12 +1857,19 @@ NO_COMMAND = {
         }
     }
 }  # fmt: skip
+NO_MEMORY: Manifest = {
+    "terminated": {"reason": "StartError", "exitCode": 128, "message": "OOM-killed (memory limit too low?)"}
+}
 STARTS: list[tuple[list[Manifest], str]] = [
     *((waiting("ErrImagePull", report), fix) for report, fix in PULLED.items()),
     (waiting("CreateContainerConfigError", 'configmap "conf" not found'), "create ConfigMap default/conf"),
     (waiting("CrashLoopBackOff"), "find out from its logs why container app ends"),
     ([{**waiting("CrashLoopBackOff")[0], **OOM_KILLED}], "raise limits.memory of container app"),
     ([{**waiting("CrashLoopBackOff")[0], **NO_COMMAND}], "correct the command of the container"),
+    ([{**waiting("CrashLoopBackOff")[0], "lastState": NO_MEMORY}], "raise limits.memory of the container"),
+    (waiting("PostStartHookError", "command exited with 127"), "correct the postStart hook of the container"),
+    (waiting("CreateContainerError", 'name "a" is reserved for "b"'), "wait, or restart the container runtime of n"),
+    (waiting("CreateContainerConfigError", "failed to prepare subPath"), "create the path of subPath in the volume"),
     (waiting("CreateContainerConfigError", "couldn't find key a in Secret default/b"), "add the key to the ConfigMap"),
     (waiting("CreateContainerConfigError", "container has runAsNonRoot and image will run as root"), "set runAsUser"),
 ]
@@ -1884,6 +1904,13 @@ STARTS: list[tuple[list[Manifest], str]] = [
             "run the pod on a node whose container runtime and kernel support user namespaces",
         ),
         ("FailedMount", "mount failed: access denied by server", "let n access the volume"),
+        ("FailedMount", 'object "default"/"c" not registered', "delete the pod and create it again if this lasts"),
+        ("FailedAttachVolume", "403, UnauthorizedOperation: You are not", "give the storage driver the permission"),
+        (
+            "FailedCreatePodSandBox",
+            "fork/exec: resource temporarily unavailable",
+            "free processes, open files, or memory",
+        ),
         ("FailedMount", "hostPath type check failed: /data is not a directory", "create on n what the hostPath names"),
         ("FailedMount", "you might need a /sbin/mount.<type> helper program", "install the mount helper"),
         ("FailedMount", 'configmap "kube-root-ca.crt" not found', "repair kube-controller-manager, which publishes"),
@@ -1902,7 +1929,7 @@ STARTS: list[tuple[list[Manifest], str]] = [
             "failed to get sandbox image: dial tcp: i/o timeout",
             "let n pull the sandbox image",
         ),
-        ("FailedCreatePodSandBox", 'name "x": name is reserved for "y"', "wait, or restart the container runtime of n"),
+        ("FailedCreatePodSandBox", 'name "x" is reserved for "y"', "wait, or restart the container runtime of n"),
         ("FailedMount", 'serviceaccounts "build" not found', "create ServiceAccount default/build"),
         ("FailedAttachVolume", "Could not attach: volume not found", "restore the volume in the storage system"),
         ("FailedCreatePodSandBox", 'plugin type="azure-vnet": no IPs available on NC', "give n more pod IP addresses"),
@@ -3343,6 +3370,14 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
             "fix free exclusive CPUs on m, whose kubelet pins them to pods; then delete the pod and create it again",
         ),
         (
+            {"reason": "UnexpectedAdmissionError", "message": NOT_ALLOCATED.format("[memorymanager] no NUMA nodes")},
+            "fix free memory in a NUMA node of m, whose kubelet pins it to pods; then delete the pod",
+        ),
+        (
+            {"reason": "Evicted", "message": "The node was low on resource: pids. Threshold quantity: 1000"},
+            "fix free process IDs on m; then delete the pod and create it again",
+        ),
+        (
             {"reason": "SMTAlignmentError", "message": "SMT Alignment Error: not enough free physical CPUs"},
             "its CPU manager divides none; then delete the pod and create it again",
         ),
@@ -3364,6 +3399,47 @@ def test_reports_of_kubelets(tmp_path: Path, state: Manifest, report: str) -> No
         here["status"] = {**at(here, "status"), "conditions": [SILENT]}
     item = pod("x", on="m", spec={**USES_DEVICE, "nodeSelector": {"role": "edge"}}, status=status)
     assert report in " ".join(why(tmp_path, "pod/x", here, item).out.split())
+
+
+def test_a_template_with_the_name_of_the_node_is_not_scheduled(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, "nodeName": "n"}}
+    bound = {**ROLLED_OUT, "spec": {**at(ROLLED_OUT, "spec"), "replicas": 2, "template": template}}
+    out = why(
+        tmp_path, "deploy/web", workload("Deployment", replicas=2, template=template), bound, *ON_FULL_NODE[2:]
+    ).out
+    assert "1 pod failed so; it is replaced\n" in out
+    assert "fix       remove nodeName from the pod template, so that kube-scheduler selects a node" in out
+
+
+REFUSED = 'probe failed: Get "http://10.0.0.5:80/": dial tcp 10.0.0.5:80: connect: connection refused'
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "fix"),
+    [
+        ("Liveness", 137, "find out why container app fails its liveness probe, or relax it"),
+        ("Startup", 143, "find out why container app fails its startup probe, or relax it"),
+        ("Startup", 1, "find out from its logs why container app ends"),
+        ("Readiness", 137, "find out from its logs why container app ends"),
+    ],
+)
+def test_what_a_probe_reports_is_no_fault_of_storage(tmp_path: Path, kind: str, code: int, fix: str) -> None:
+    ended = {"terminated": {"reason": "Error", "exitCode": code}}
+    crashing = kubelet(containerStatuses=[{**waiting("CrashLoopBackOff")[0], "lastState": ended}])
+    event = reports("Pod", "web-0", "Unhealthy", f"{kind} {REFUSED}", by="kubelet")
+    document = json.loads(why(tmp_path, "pod/web-0", crashing, event, output="json").out)
+    assert [it["title"] for it in document["fixes"]] == [fix]
+
+
+@pytest.mark.parametrize(("resource", "number"), [("count/pods", 2), ("pods", 0)])
+def test_finished_pods_use_up_a_quota_of_objects(tmp_path: Path, resource: str, number: int) -> None:
+    message = f"exceeded quota: q, requested: {resource}=1, used: {resource}=2, limited: {resource}=2"
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    stuck = {**workload("ReplicaSet", replicas=1), "status": {"conditions": [condition]}}
+    finished = [pod(f"done-{phase}", on="n", status={"phase": phase}) for phase in ("Failed", "Succeeded")]
+    out = why(tmp_path, "rs/web", stuck, *finished).out
+    assert ("delete 2 finished pods of the namespace, which count/pods counts as well" in out) is bool(number)
+    assert out.count("$ kubectl delete pods -n default --field-selector status.phase=") == number
 
 
 def test_several_replicas_on_unreachable_nodes_are_counted(tmp_path: Path) -> None:
