@@ -577,7 +577,8 @@ def _is_in_one_zone(labels: Mapping[str, str], cluster: ClusterNodes) -> bool:
         its, others = cluster.label(key), cluster.label(other)
         codes = {code for code, value in enumerate(its.values) if value == labels[key]}
         together = {others[row] for row, code in enumerate(its.codes.tolist()) if code in codes} - {None}
-        if together and labels[other] not in together:
+        is_same_name = not together and labels[key] in others.values  # both keys name zones in the same way
+        if (together and labels[other] not in together) or (is_same_name and labels[key] != labels[other]):
             return False
     return True
 

@@ -149,6 +149,9 @@ def _own_labels(selector: LabelSelector | None, place: RemedyCandidate) -> Label
     return own if wanted and compile_selector(own).matches(labels) else None
 
 
+_APP_NAME = "app.kubernetes.io/name"
+
+
 def _intended_terms(
     finding: f.PodAffinityUnsatisfied | f.PodAntiAffinityConflict, rule: PodAffinityTerm, place: RemedyCandidate
 ) -> Iterator[tuple[PodAffinityTerm, s.Cost]]:
@@ -187,6 +190,9 @@ def _intended_terms(
         its_key = key if key in keys else nearest_name(key, sorted(keys))
         values = {label[its_key] for label in labels if its_key in label}
         meant_value = value if value in values else nearest_name(value, sorted(values))
+        if not meant_value:  # `app=redis`, while the pods have `app.kubernetes.io/name=redis`
+            same = sorted({name for label in labels for name, text in label.items() if text == value})
+            its_key, meant_value = _APP_NAME if _APP_NAME in same else same[0] if len(same) == 1 else "", value
         if its_key and meant_value and (its_key, meant_value) != (key, value) and selector is not None:
             rest = {name: text for name, text in selector.match_labels.items() if name != key}
             written = replace(selector, match_labels={**rest, its_key: meant_value})

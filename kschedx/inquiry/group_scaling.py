@@ -19,10 +19,10 @@ from kschedx.autoscaler.sizes import AT_MAXIMUM, Resize, not_triggered_text
 from kschedx.autoscaler.state import LoopOutcome
 from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
-from kschedx.findings import InsufficientResource, NodeUnschedulable, UntoleratedTaint
+from kschedx.findings import InsufficientResource, NodeAffinityMismatch, NodeUnschedulable, UntoleratedTaint
 from kschedx.fixes.node_requirements import OF_ROLES, labels_for, own_terms, required_terms
 from kschedx.fixes.pod_edits import rounded_down
-from kschedx.fixes.steps import LowerRequests, Tolerate
+from kschedx.fixes.steps import DropRequirements, LowerRequests, Tolerate
 from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
 from kschedx.framework.status import StatusDocument
@@ -47,7 +47,7 @@ from kschedx.kube.conditions import Condition, condition_of, condition_text
 from kschedx.kube.documents import Document, Json, part_of
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import name_of
-from kschedx.kube.names import ZONE, is_extended_resource
+from kschedx.kube.names import HOSTNAME, ZONE, is_extended_resource
 from kschedx.kube.resources import pod_request
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Pod, Taint
@@ -339,6 +339,11 @@ def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> 
         case (UntoleratedTaint(key=key),) if not key.startswith(OF_ROLES):
             step, changed = edit_step(Tolerate(taints=tuple(_untolerated_taints(template.node.spec.taints, pod))), pod)
             yield _GroupTrial(step=step, pod=changed, autoscaler=autoscaler)
+        case (NodeAffinityMismatch(source="nodeSelector", terms=(term,)),):
+            unmet = tuple(it for it in term.requirements if not it.matched)
+            if {it.key for it in unmet} == {HOSTNAME}:  # no new node has the name of another
+                step, changed = edit_step(DropRequirements(source="nodeSelector", term=0, requirements=unmet), pod)
+                yield _GroupTrial(step=step, pod=changed, autoscaler=autoscaler)
         case (InsufficientResource(),):
             short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
             if len(short) < len(findings) or any(item.free * LEAST_SHARE < item.requested for item in short):

@@ -128,8 +128,7 @@ class _PoolAnswer:
         reference = pool.spec.template.spec.node_class_ref
         named = f"{reference.kind} {reference.name}"
         unready = pool.unready_condition or TimedCondition()
-        untrue = [it for it in pool.status.conditions if it.status != "True" and it.type != "NodeRegistrationHealthy"]
-        own = [it for it in untrue if it.type != "Ready"] or untrue
+        own = pool.unready_details or tuple(it for it in pool.status.conditions if it == unready)
         is_of_class = any(it.type == "NodeClassReady" for it in own)
         faults = node_class_faults(snapshot, pool) if is_of_class or not own else ()
         others = [it for it in own if not (faults and it.type == "NodeClassReady")]

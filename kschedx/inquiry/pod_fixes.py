@@ -364,9 +364,10 @@ class PodFixes:
         self, owner: Owner | None, fixes: tuple[Fix, ...]
     ) -> tuple[tuple[Fix, ...], Iterator[Fix]]:
         """Return the fixes that make room, and the others: if an autoscaler adds nodes, none is added by hand. It adds
-        no node with the host name of a lost one."""
+        no node with the host name of a lost one, but others if the pod no longer selects that name."""
         if any(isinstance(step, AddNode) and step.restores for fix in fixes for step in fix.steps):
-            return (), iter(fixes)
+            room = self._room(owner, with_changes_of_pod=True)
+            return tuple(fix for fix in room if fix.certainty is FixCertainty.VERIFIED), iter(fixes)
         room = self._room(owner)
         if all(fix.adds_node for fix in fixes) and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
             room = self._room(owner, with_changes_of_pod=True)

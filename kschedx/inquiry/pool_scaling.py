@@ -351,6 +351,9 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                     command = shell_command("kubectl scale nodepool {} --replicas={}", pool.name, str(size + 1))
                     yield autoscaler_fix(f"raise replicas of NodePool {pool.name} from {size} to {size + 1}", command)
                     continue
+                if (details := pool.unready_details) and all(it.type != "NodeClassReady" for it in details):
+                    yield autoscaler_fix(f"correct NodePool {pool.name}: {details[0].message}")
+                    continue
                 reference = pool.spec.template.spec.node_class_ref
                 why = unready_text(karpenter.snapshot, pool).rpartition("; ")[2].removeprefix(f"{reference.kind} ")
                 names.setdefault((f"{reference.kind} {reference.name}", why), []).append(pool.name)

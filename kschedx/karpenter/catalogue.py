@@ -561,6 +561,9 @@ def node_class_of(snapshot: Snapshot, pool: NodePool) -> NodeClass | None:
     return next((node_class for node_class in snapshot.of(record) if node_class.metadata.name == reference.name), None)
 
 
+_UNHEALTHY_DEPENDENTS = "UnhealthyDependents"
+
+
 def node_class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[TimedCondition, ...]:
     """Return the conditions of a pool's node class that are not true; `Ready` only if no other gives the reason."""
     node_class = node_class_of(snapshot, pool)
@@ -571,10 +574,13 @@ def node_class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[TimedConditio
 
 def unready_text(snapshot: Snapshot, pool: NodePool) -> str:
     """Return why a NodePool is not ready, with the faults of its node class: `NodeClassNotReady: ...; EC2NodeClass
-    SubnetsReady=False (SubnetsNotFound): no subnet matches`."""
+    SubnetsReady=False (SubnetsNotFound): no subnet matches`. Without them, its own other conditions tell them."""
     said, kind = pool.unready_condition, pool.spec.template.spec.node_class_ref.kind
     text = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
-    faults = (f"{kind} {condition_text(fault)}" for fault in node_class_faults(snapshot, pool))
+    faults = [f"{kind} {condition_text(fault)}" for fault in node_class_faults(snapshot, pool)]
+    faults = faults or [*map(condition_text, pool.unready_details)]
+    if faults and said is not None and said.reason == _UNHEALTHY_DEPENDENTS:
+        text = ""  # the message only names these conditions
     return "; ".join(filter(None, (text, *faults)))
 
 

@@ -532,6 +532,12 @@ class NodePool(KubernetesObject, frozen=True, kw_only=True):
             return None
         return ready or TimedCondition(type="Ready")
 
+    @property
+    def unready_details(self) -> tuple[TimedCondition, ...]:
+        """The conditions to which the message of a false condition `Ready` refers."""
+        others = (it for it in self.status.conditions if it.type not in ("Ready", "NodeRegistrationHealthy"))
+        return tuple(it for it in others if it.status != "True")
+
 
 class _NodeClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     node_name: str = ""

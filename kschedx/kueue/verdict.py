@@ -487,12 +487,13 @@ class _Trials:
             divide(min(shortage.available, shortage.maximum), max(1, divide(shortage.requested, pod_set.count)))
             for shortage in shortages
         )
-        if not 0 < count < pod_set.count or self._is_pod_group:
-            return
-        yield from self._run_pods(index, pod_set, count)
+        if 0 < count < pod_set.count and not self._is_pod_group:
+            yield from self._run_pods(index, pod_set, count)
 
     def _run_pods(self, index: int, pod_set: kueue.PodSet, count: int) -> Iterator[_Remedy]:
         title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
+        if {owner.kind for owner in self._workload.metadata.owner_references} - {"Job"}:
+            title = f"lower the pods of pod set {pod_set.name} from {pod_set.count} to {count}"
         yield from self._try(RemedyKind.LESS, title, self._with_pod_set(index, replace(pod_set, count=count)))
 
     @property
@@ -505,8 +506,7 @@ class _Trials:
         if len(spec.containers) != 1 or spec.init_containers:
             return
         container = spec.containers[0]
-        requests = dict(container.resources.requests)
-        phrases = []
+        requests, phrases = dict(container.resources.requests), list[str]()
         for shortage in shortages:
             each = divide(min(shortage.available, shortage.maximum), pod_set.count)
             if shortage.resource not in requests or each <= 0:

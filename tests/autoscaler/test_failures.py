@@ -171,6 +171,15 @@ def test_a_scale_up_whose_group_failed_since_is_over(group: str, failed: str, is
     assert answer.fixes[0].title.startswith("wait for cluster-autoscaler" if is_scaled_up else "let the node group use")
 
 
+def test_a_pod_that_selects_the_host_name_of_a_lost_node() -> None:
+    worker, target = node(), pod("web", cpu="2")
+    worker["metadata"]["labels"] |= {"eks.amazonaws.com/nodegroup": "workers", "kubernetes.io/hostname": "workers-0"}
+    target["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "lost"}
+    answer = explain(status(group()), worker, pod("busy", cpu="2", nodeName="workers-0"), target)
+    expected = "stop requiring kubernetes.io/hostname=lost, then cluster-autoscaler adds a node to workers"
+    assert answer.fixes[0].title == expected
+
+
 BACKED_OFF = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
 QUOTA = "Scale-up failed for group ng-a: VcpuLimitExceeded"
 LOST = "Nodes added to group ng-a failed to register within 15m4s"

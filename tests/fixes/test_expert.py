@@ -686,12 +686,14 @@ def beside(app: str, *, key: str = "app") -> Manifest:
         ("default", beside("rediss"), "select app=redis instead of app=rediss in podAffinity term 1"),
         ("default", beside("redis", key="App"), "select app=redis instead of App=redis in podAffinity term 1"),
         ("data", beside("redis"), "add namespaces: [data] to podAffinity term 1 (app=redis)"),
+        ("default", beside("shop"), "select tier=shop instead of app=shop in podAffinity term 1"),
         ("default", beside("cache"), "make podAffinity term 1 (app=cache) preferred instead of required"),
     ],
 )
 def test_a_misspelled_pod_selector(namespace: str, asking: Manifest, first: str) -> None:
     there = node("n", labels={"kubernetes.io/hostname": "n"})
-    assert titles_of(there, pod("redis", namespace=namespace, on="n", labels={"app": "redis"}), asking)[0] == first
+    labels = {"app": "redis", "tier": "shop"}
+    assert titles_of(there, pod("redis", namespace=namespace, on="n", labels=labels), asking)[0] == first
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,17 @@ def test_a_new_node_for_a_pod_that_contradicts_itself() -> None:
     ]
 
 
+def test_a_new_node_is_in_one_zone_by_all_labels() -> None:
+    """No node has the label of the volume's driver, so that only the names of the zones tell that two differ."""
+    own = "topology.ebs.csi.aws.com/zone"
+    nodes = [node(name, labels={ZONE: f"eu-1{name}"}) for name in "ab"]
+    disk = volume("disk", claim_ref="data", node_affinity=in_term(own, "eu-1a"))
+    data = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    me = pod("me", nodeSelector={ZONE: "eu-1b"}, volumes=data)
+    (first, *_) = titles(*nodes, claim("data", volume="disk"), disk, me)
+    assert first == f"stop requiring {ZONE}=eu-1b, add a node in zone eu-1a"
+
+
 def test_a_new_node_has_a_new_name() -> None:
     there = [node(name, allocatable=SMALL) for name in ("a", "a-new")]
     full = [pod(f"on-{name}", on=name, containers=asking(cpu="1"), priority=9) for name in ("a", "a-new")]

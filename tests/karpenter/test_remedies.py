@@ -112,6 +112,33 @@ def test_a_pool_that_is_not_ready_is_repaired_first() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (
+            "NodeClassReady",
+            "repair EC2NodeClass default, so that NodePool general is ready: NodeClassReady=False (Bad)",
+        ),
+        ("ValidationSucceeded", "correct NodePool general: the role may not join"),
+    ],
+)
+def test_the_condition_behind_a_pool_that_is_not_ready(kind: str, expected: str) -> None:
+    broken = pool()
+    ready = {"type": "Ready", "status": "False", "reason": "UnhealthyDependents", "message": f"{kind}=False"}
+    cause = {"type": kind, "status": "False", "reason": "Bad", "message": "the role may not join"}
+    broken["status"] = {"conditions": [ready, cause]}
+    result = kschedx.explain(kschedx.Snapshot.from_objects([broken, node_class("eu-1a"), node(), pod()]), "default/web")
+    assert result.fixes[0].title.startswith(expected)
+    assert "UnhealthyDependents" not in str(result)
+
+
+def test_a_pod_that_selects_the_host_name_of_a_lost_node() -> None:
+    target = pod("2", nodeSelector={"kubernetes.io/hostname": "lost"})
+    objects = [pool(), node_class("eu-1a"), node("1"), target]
+    first, *_ = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes
+    assert first.title == "stop requiring kubernetes.io/hostname=lost, then Karpenter adds a node of general"
+
+
 def test_a_pool_that_is_being_deleted_is_replaced() -> None:
     leaving = pool()
     leaving["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["karpenter.sh/termination"]}

@@ -426,6 +426,13 @@ def test_a_preferred_topology_replaces_a_required_one() -> None:
     ]
 
 
+def test_a_training_job_runs_with_fewer_pods() -> None:
+    training = workload("a", count=2)
+    training["metadata"]["ownerReferences"] = [{"kind": "PyTorchJob", "name": "a", "uid": "a"}]
+    titles = [item.title for item in verdict(*FULL, training).remedies if item.kind is RemedyKind.LESS]
+    assert titles[0] == "lower the pods of pod set main from 2 to 1"
+
+
 def test_a_workload_without_an_owner_is_explained() -> None:
     """`why workload/NAME` prints the cause with its numbers and verified fixes, even without an owner."""
     objects = [node("n"), *FULL, workload("a", cpu="2")]
