@@ -123,7 +123,14 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
         return state or _unread_node(snapshot, pod)
     terminating = namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
     deleted = terminating or deleted_with_owner(snapshot, pod) or ended_job(snapshot, pod)
-    return deleted or _sync_refusal(snapshot, pod) or _assigned_since(snapshot, pod)
+    return deleted or _sync_refusal(snapshot, pod) or _assigned_since(snapshot, pod) or _unserved(snapshot, pod)
+
+
+def _unserved(snapshot: Snapshot, pod: Pod) -> states.ComponentDown | None:
+    """Return kube-controller-manager if it does not run and has not created a claim of the pod."""
+    is_claim_missing = any(is_own and key not in snapshot.storage.claims for key, is_own in own_claims(pod).items())
+    is_missing = is_claim_missing or len(pod.device_claims) < len(pod.spec.resource_claims)
+    return _control_plane_down(snapshot, pod.key, "kube-controller-manager") if is_missing else None
 
 
 def _failure(pod: Pod) -> tuple[str, str]:

@@ -422,6 +422,18 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("pod/x", [static("kube-scheduler"), pod("x")], "default/x is not scheduled: kube-scheduler does not run", 1),
+    *(
+        (
+            "pod/x",
+            [static("kube-controller-manager"), pod("x", **needs)],
+            "default/x is not scheduled: kube-controller-manager does not run",
+            1,
+        )
+        for needs in (
+            {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]},
+            {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]},
+        )
+    ),
     (
         "pod/x",
         [static("kube-apiserver", ready=True), static("kube-controller-manager", ready=True), pod("x")],
