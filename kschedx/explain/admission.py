@@ -248,7 +248,7 @@ class QuotaLedger:
 
     def __init__(self, snapshot: Snapshot, release: Release) -> None:
         """The objects of the snapshot are counted."""
-        self._release = release
+        self.release = release
         self._pod_level = release.gates.get(_POD_LEVEL, False)
         self._snapshot = _with_quotas(snapshot, _counted(snapshot, quotas_of(snapshot), self._pod_level))
 
@@ -265,9 +265,9 @@ class QuotaLedger:
         Pod Security is checked before the quotas."""
         refusal = _refused_by_namespace(self._snapshot, new)
         if refusal is None:
-            violation = _refused_by_template(self._snapshot, new, self._release) if isinstance(new, Pod) else None
+            violation = _refused_by_template(self._snapshot, new, self.release) if isinstance(new, Pod) else None
             refusal = (
-                _refused_by_quota(self._snapshot, new, self._release, self._quotas)
+                _refused_by_quota(self._snapshot, new, self.release, self._quotas)
                 if violation is None
                 else forbidden_text(new, violation)
             )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 from kschedx.explain.advice import FixGroup, RootCause, root_cause
 from kschedx.explain.hardware import driver_of
 from kschedx.findings import DeviceSelectorFailed, InsufficientResource
 from kschedx.framework.cycle import Cycle
+from kschedx.kube.escaping import shell_command
+from kschedx.kube.types import PodSpec
 from kschedx.kube.typos import nearest_name
+from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
 _GATE = "DRAExtendedResource"
@@ -38,8 +42,38 @@ def unmapped_classes(cycle: Cycle, finding: InsufficientResource) -> Iterator[Ro
             return
 
 
-def unpublished_attribute(cycle: Cycle, failed: DeviceSelectorFailed) -> Iterator[RootCause]:
-    """Yield what a driver publishes instead of the attribute that a selector reads, unless it is only misspelled."""
+def unused_claims(snapshot: Snapshot, claims: Iterable[str]) -> Iterator[RootCause]:
+    """Yield that no pod uses allocated claims, `namespace/name`, or that they are reserved for pods that are gone."""
+    pods = snapshot.pods
+    for key in dict.fromkeys(claims):
+        claim, (namespace, _, name) = snapshot.devices.claims.get(key), key.partition("/")
+        if claim is None or snapshot.source.may_lack("Pod", namespace):
+            continue
+        consumers = claim.status.reserved_for
+        uids = {it.uid: it.name for it in consumers} | {it.uid: it.name for it in claim.metadata.owner_references}
+        rows = {uid: pods.rows.get(f"{namespace}/{its_name}") for uid, its_name in uids.items()}
+        exist = (row is not None and pods.uids[row] == uid for uid, row in rows.items())
+        if any(exist) or any(it.resource != "pods" for it in consumers):
+            continue
+        users = pods.specs.where(partial(_uses_claim, name=name)) & pods.in_namespace(namespace)
+        gone = list_names([it.name for it in consumers], 2, conjunction="and")
+        if not users.any():
+            command = shell_command("kubectl delete resourceclaim {} -n {}", name, namespace)
+            yield root_cause(f"no pod uses claim {key}", f"delete claim {key}, which keeps its devices", command)
+        elif gone:
+            title = f"remove the reservation of claim {key}, if kube-controller-manager does not"
+            template = "kubectl patch resourceclaim {} -n {} --subresource status --type merge -p {}"
+            command = shell_command(template, name, namespace, {"status": {"reservedFor": None}})
+            yield root_cause(f"claim {key} is reserved for {gone}, and no such pod exists", title, command)
+
+
+def _uses_claim(spec: PodSpec, name: str) -> bool:
+    return any(claim.resource_claim_name == name for claim in spec.resource_claims)
+
+
+def failed_selector(cycle: Cycle, failed: DeviceSelectorFailed) -> Iterator[RootCause]:
+    """Yield what a driver publishes instead of the attribute that a selector reads, unless it is only misspelled; or
+    what an expression that is wrong for all devices does."""
     driver, missing = failed.device.partition("/")[0], failed.error.partition("no such key: ")[2]
     slices = (each for each in cycle.snapshot.devices.slices if each.spec.driver == driver)
     known = sorted(
@@ -48,3 +82,6 @@ def unpublished_attribute(cycle: Cycle, failed: DeviceSelectorFailed) -> Iterato
     if missing and missing not in known and not nearest_name(missing, known):
         text = f"devices of {driver} publish no {missing}: they have {list_names(known, 5, conjunction='and')}"
         yield root_cause(text, f"compare one of these in the selector of {failed.owner}")
+    elif not missing:
+        text = "an error in a selector ends the attempt, even if other devices match"
+        yield root_cause(text, f"correct the selector of {failed.owner}")

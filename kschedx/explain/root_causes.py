@@ -13,7 +13,7 @@ from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
 from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
 from kschedx.explain.creators import not_passed_on, piled_up_jobs
-from kschedx.explain.device_classes import unmapped_classes, unpublished_attribute
+from kschedx.explain.device_classes import failed_selector, unmapped_classes, unused_claims
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import (
     container_state,
@@ -543,8 +543,11 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
                     yield from unpublished_devices(cycle.snapshot, shortage.device_class)
                 yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
                 yield from taint_rules(cycle.snapshot, shortage)
+                yield from unused_claims(cycle.snapshot, (holder.claim for holder in shortage.holders))
+        case f.DeviceClaimOutOfReach(claim=claim):
+            yield from unused_claims(cycle.snapshot, (claim,))
         case f.DeviceSelectorFailed():
-            yield from unpublished_attribute(cycle, finding)
+            yield from failed_selector(cycle, finding)
         case f.DeviceClassNotFound(device_class=device_class):
             yield from missing_driver(cycle.snapshot, device_class)
         case f.DeviceClaimNotCreated():

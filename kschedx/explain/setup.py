@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.explain.admission import QuotaLedger, admission_notes, admitted_pod, require_quota, require_quota_of_claims
+from kschedx.explain.cycle_notes import device_claim_refusals
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import CLAIMS_MADE, Note, note
 from kschedx.framework.config import Profile
@@ -313,7 +314,7 @@ def with_claims_of_templates(
     snapshot: Snapshot, pod: Pod, quotas: QuotaLedger | None = None
 ) -> tuple[Snapshot, Pod, tuple[Note, ...]]:
     """Return the cluster with the claims, the pod with their names in its status, and a note about them, without the
-    claims that `quotas` refuse."""
+    claims that the API server refuses if there are `quotas`."""
     refused: list[Note] = []
     known = {status.name for status in pod.status.resource_claim_statuses}
     created: dict[str, ResourceClaim] = {}
@@ -330,7 +331,9 @@ def with_claims_of_templates(
         name = f"{pod.metadata.name}-{reference.name}"
         metadata = ObjectMeta(name=name, namespace=pod.metadata.namespace, owner_references=(owner,))
         claim = ResourceClaim(metadata=metadata, spec=spec)
-        refusal = None if quotas is None else quotas.take(claim)
+        refusal = None
+        if quotas is not None:
+            refusal = next(device_claim_refusals(snapshot, claim, quotas.release), None) or quotas.take(claim)
         if refusal is not None:
             text = f"claim {claim.key} is not created from its template: {refusal}"
             refused.append(note("claim-not-made", text, claim=claim.key, refusal=refusal))

@@ -423,6 +423,10 @@ def _corrected_expression(failed: f.DeviceSelectorFailed, place: RemedyCandidate
     if (domain, name) in published:
         wanted = f"{quote}{name}{quote} in device.{table}[{quote}{domain}{quote}] && ({failed.expression})"
         return wanted, f"check that a device has {name} before it is compared in {{}}"
+    other = "capacity" if table == "attributes" else "attributes"
+    if table and (domain, name) in _published(other, place.snapshot, driver):
+        wrong, meant = (f"device.{each}[{quote}{domain}{quote}].{name}" for each in (table, other))
+        return failed.expression.replace(wrong, meant), f"read {name} from device.{other} in {{}}"
     return _renamed(failed.expression, table, domain, name, published)
 
 

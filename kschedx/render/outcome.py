@@ -230,7 +230,8 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
             gates = [gate.name for gate in cycle.pod.spec.scheduling_gates]
             noun = "gate" if len(gates) == 1 else "gates"
             if not gates:
-                return f"{key} is not in the queue, {_held(diagnosis)}; otherwise {then_text(diagnosis, ranking)}"
+                held = f"{key} is not in the queue, {_held(diagnosis)}"
+                return held if cycle.nodes is None else f"{held}; otherwise {then_text(diagnosis, ranking)}"
             held = f"scheduling {noun} {list_names(gates, _SHOWN_NODES)}"
             return f"{key} is gated by {held}; without the {noun} {then_text(diagnosis, ranking)}"
         case Outcome.UNDECIDED:

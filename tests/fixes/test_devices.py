@@ -234,6 +234,31 @@ def test_a_missing_claim_has_a_similar_one() -> None:
     assert titles(of="create") == [f"{built} with 1 device of class {at(device_class(), 'metadata')['name']}"]
 
 
+def test_a_selector_that_is_no_expression_is_to_be_corrected() -> None:
+    cluster = [node("a"), resource_slice("a", device("d0")), claiming("mine"), device_class("gpu", "device.drivr == 1")]
+    snapshot = kschedx.Snapshot.from_objects([*cluster, claim("mine", request())])
+    assert kschedx.explain(snapshot, "default/me").fixes[0].title == "correct the selector of class gpu"
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ([claiming("old", name="somebody", nodeName="a")], ""),
+        (
+            [claiming("old", name="other")],
+            "remove the reservation of claim default/old, if kube-controller-manager does not",
+        ),
+        ([], "delete claim default/old, which keeps its devices"),
+    ],
+    ids=["its pod", "another pod", "no pod"],
+)
+def test_a_claim_that_no_pod_uses_is_deleted(others: list[Manifest], expected: str) -> None:
+    cluster = [node("a"), resource_slice("a", device("d0")), device_class(), claiming("mine"), claim("mine", request())]
+    snapshot = kschedx.Snapshot.from_objects([*cluster, allocated("old", "a", "d0"), *others])
+    titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes if "claim default/old" in fix.title]
+    assert titles == ([expected] if expected else [])
+
+
 @pytest.mark.parametrize(
     ("expression", "title"),
     [
@@ -241,10 +266,19 @@ def test_a_missing_claim_has_a_similar_one() -> None:
         (f'device.attributes["{DRIVER}"].modle == "x1"', "read model instead of modle in "),
         (f'device.capacity["{DRIVER}"].mem.isLessThan(quantity("99Gi"))', "read memory instead of mem in "),
         (f'device.attributes["{DRIVER}"].kind == "y"', "check that a device has kind before it is compared in "),
+        (f'device.attributes["{DRIVER}"].memory.isLessThan(quantity("99Gi"))', "read memory from device.capacity in "),
         (f'device.attributes["{DRIVER}"].colour == "red"', ""),
         (f'device.attributes["{DRIVER}"].model == "x1" && device.attributes["a.b"].size == 1', ""),
     ],
-    ids=["another domain", "a misspelling", "a shorter name", "only some devices", "an unknown name", "unknown in any"],
+    ids=[
+        "another domain",
+        "a misspelling",
+        "a shorter name",
+        "only some devices",
+        "a capacity",
+        "an unknown name",
+        "unknown in any",
+    ],
 )
 @pytest.mark.parametrize("owner", ["claim", "class"])
 def test_a_failing_selector_reads_what_the_devices_publish(owner: str, expression: str, title: str) -> None:

@@ -265,7 +265,7 @@ def test_a_driver_may_crash_on_one_of_its_nodes() -> None:
     unready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
     plugin = pod("example-plugin", on="b", metadata=owner, status=unready)
     devices = [device_class("gpu", f'device.driver == "{DRIVER}"'), resource_slice("a", device("gpu-0"))]
-    claims = [claim("c"), allocated("other", "a", "gpu-0")]
+    claims = [claim("c"), allocated("other", "a", "gpu-0"), claiming("other", name="somebody", nodeName="a")]
     first = titles(node("a"), node("b"), plugin, *devices, *claims, claiming("c"))[0]
     assert first == f"repair the DRA driver {DRIVER} on b (default/example-plugin), so that it publishes devices"
 
@@ -294,6 +294,9 @@ def test_a_claim_with_admin_access_needs_a_label_of_the_namespace() -> None:
         f"template default/monitor requests admin access, for which namespace default lacks the label {label}",
     )
     assert [(fix.title, fix.seen) for fix in fix_views(result)] == [(f"label namespace default {label}", "not tried")]
+    cluster = kschedx.Snapshot.from_objects([node("a"), device_class(), template, namespaced("default")])
+    me["spec"] = {**at(me, "spec"), "containers": [{"name": "c", "image": "c"}]}
+    assert kschedx.explain(cluster, me).fixes[0].title == f"label namespace default {label}"
 
 
 @pytest.mark.parametrize(

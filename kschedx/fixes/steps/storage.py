@@ -216,8 +216,9 @@ class CreateDeviceClaim(FixStep, frozen=True, kw_only=True):
             return f"use ResourceClaimTemplate {self._name} instead of {self.wrong_template}"
         if self.new_template is not None:
             return f"create ResourceClaimTemplate {self.new_template.key}"
-        source = f" from template {self.template}" if self.template else self.source
-        return f"create resource claim {self.claim.key}{source}"
+        if self.template:
+            return f"wait until {CONTROLLER_MANAGER} creates a claim from template {self.template}"
+        return f"create resource claim {self.claim.key}{self.source}"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         changed = proposal if self.new_template is None else proposal.with_objects(self.new_template)
@@ -234,7 +235,7 @@ class CreateDeviceClaim(FixStep, frozen=True, kw_only=True):
         return self.template.partition("/")[2]
 
     def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
-        if self.new_template is not None or self.wrong_template:
+        if self.template:
             yield self.claim, CONTROLLER_MANAGER
 
 
