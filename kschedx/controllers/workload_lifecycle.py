@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers import states
+from kschedx.controllers.cron_job import cron_job_state, newest_job
 from kschedx.controllers.kubelet_rejections import kubelet_rejection
 from kschedx.controllers.pod_autoscaling import kept_by, not_scaled, scaled_to_zero, stopped_state
 from kschedx.controllers.pod_lifecycle import (
@@ -37,6 +38,7 @@ from kschedx.controllers.workloads import (
     current_replica_set_of,
     first_ordinal,
     is_controlled_by,
+    manifest_of,
     member_rows,
     ordinal_of,
     parallel_replicas,
@@ -52,16 +54,16 @@ from kschedx.explain.notes import Note, RunsAlready
 from kschedx.explain.root_causes import newer_template
 from kschedx.kube import kueue
 from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
-from kschedx.kube.controllers import Controller, CronJobController, convert, stored_controller
+from kschedx.kube.controllers import Controller, convert, stored_controller
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.resources import ResourceQuota
-from kschedx.kube.schedules import is_never_due
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import (
     GENERATION_OF_TEMPLATE,
     REVISION_HASH,
     TEMPLATE_GENERATION,
+    contains,
     foreign_pods,
     is_foreign,
     kind_and_group,
@@ -69,7 +71,6 @@ from kschedx.kube.workloads import (
     revision,
 )
 from kschedx.patterns import lazy_pattern
-from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -109,7 +110,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
         case "Job":
             return _job_state(snapshot, workload, manifest)
         case "CronJob":
-            return _cron_job_state(snapshot, workload, manifest)
+            return cron_job_state(snapshot, workload, manifest) or _newest_failure(snapshot, workload, manifest)
         case "DaemonSet":
             return kubelet_rejection(snapshot, workload)
         case _:
@@ -159,7 +160,7 @@ def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
         case states.NamespaceTerminating() | states.BeingDeleted() | states.Finished():
             return True
         case states.Failed(is_retried=is_retried):
-            return not is_retried
+            return not is_retried and manifest.get("kind") != "CronJob"  # whose next Job may succeed
         case states.Suspended(kind=kind):
             return kind != "Job"  # its controller deletes the existing pods
         case _:
@@ -719,37 +720,15 @@ def _between_attempts(
     )
 
 
-def _cron_job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
-    cron_job, subject = convert(manifest, CronJobController), workload.reference
-    if cron_job.spec.suspend:
-        return states.Suspended(subject=subject, kind="CronJob")
-    if is_never_due(schedule := cron_job.spec.schedule):
-        return states.NoJobStarted(subject=subject, reason=f"its schedule {schedule} is never due", message="")
-    event = snapshot.failed_creates.get(("CronJob", workload.namespace, workload.name))
-    reason = "" if event is None else event.message.partition(": ")[0]
-    if event is not None and reason in OF_CRON_JOBS - {ALREADY_ACTIVE}:
-        return states.NoJobStarted(subject=subject, reason=reason, message=event.message.removeprefix(f"{reason}: "))
-    if cron_job.spec.concurrency_policy != "Forbid":
+def _newest_failure(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Failed | None:
+    """Return the state of the newest Job of a CronJob, if its pods fail and have the template of the CronJob."""
+    job = newest_job(snapshot, workload)
+    raw = None if job is None else manifest_of(snapshot, job)
+    template = map_at(manifest, "spec", "jobTemplate", "spec", "template", "spec")
+    if job is None or raw is None or not contains(map_at(raw, "spec", "template", "spec"), dict(template)):
         return None
-    for job in cron_job.status.active:
-        refusal = snapshot.failed_creates.get(("Job", workload.namespace, job.name))
-        rows = member_rows(snapshot, Workload("Job", workload.namespace, job.name))
-        if refusal is not None and not rows:
-            return states.StillActive(subject=subject, job=job.name, message=refusal.message)
-        for row in rows:
-            pod = snapshot.pods[row]
-            if row in snapshot.pods.pending:
-                scheduled = condition_of(pod.status.conditions, "PodScheduled")
-                message = "" if scheduled is None else scheduled.message
-                return states.StillActive(subject=subject, job=job.name, pod=pod.key, message=message)
-            if (state := pod_lifecycle(snapshot, pod)) is not None and not isinstance(
-                state, states.Finished | states.Failed
-            ):
-                said = states.headline(state).removeprefix(f"{state.subject} ")
-                return states.StillActive(subject=subject, job=job.name, pod=pod.key, state=said)
-        if reason == ALREADY_ACTIVE:
-            return states.StillActive(subject=subject, job=job.name)
-    return None
+    state = _job_state(snapshot, job, raw)
+    return state if isinstance(state, states.Failed) else None
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
@@ -762,7 +741,7 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     """
     workload = workload_of(manifest)
     if workload.kind in ("CronJob", "Job"):
-        wanted = 1
+        workload, wanted = newest_job(snapshot, workload) or workload, 1
     elif workload.kind == "DaemonSet":
         wanted = 0
     else:

@@ -174,6 +174,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             ended = f"a {kind} that has failed creates no pods"
             why = "the pod template of a Job is immutable" if state.is_retried else ended
             again = f"delete {kind} {self._workload_name} and create it again: {why}"
+            if kind == "CronJob":
+                again = "wait until its next Job starts, which gets the changed template"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
             then = "" if "again" in advice or state.owner else "; then delete the pod and create it again"

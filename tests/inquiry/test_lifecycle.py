@@ -3413,6 +3413,42 @@ def test_reports_of_kubelets(tmp_path: Path, state: Manifest, report: str) -> No
     assert report in " ".join(why(tmp_path, "pod/x", here, item).out.split())
 
 
+def job_of_cron_job(name: str, created: str, condition: str) -> Manifest:
+    ended = {"type": condition, "status": "True", "reason": "BackoffLimitExceeded", "message": "too many failures"}
+    owner = {"ownerReferences": [{"kind": "CronJob", "name": "web", "uid": "u", "controller": True}]}
+    job = workload("Job", name, metadata={**owner, "creationTimestamp": created})
+    return {**job, "status": {"conditions": [ended]}}
+
+
+@pytest.mark.parametrize(
+    ("second", "changed", "headline"),
+    [
+        ("Failed", False, "✗ default/job/web-2 has failed: BackoffLimitExceeded"),
+        ("Failed", True, "✓ default/web-new would be assigned to n, the only node"),
+        ("Complete", False, "✓ default/web-new would be assigned to n, the only node"),
+    ],
+)
+def test_the_newest_job_of_a_cron_job_tells_whether_it_fails(
+    tmp_path: Path, second: str, changed: bool, headline: str
+) -> None:
+    jobs = [
+        job_of_cron_job("web-1", "2026-01-01T00:00:00Z", "Failed"),
+        job_of_cron_job("web-2", "2026-01-02T00:00:00Z", second),
+    ]
+    cron_job = workload("CronJob")
+    if changed:
+        at(cron_job, "spec.jobTemplate.spec.template")["spec"] = {"containers": [{"name": "app", "image": "app:2"}]}
+    out = why(tmp_path, "cj/web", cron_job, *jobs).out
+    assert out.startswith(headline)
+    assert ("then wait until its next Job starts, which gets the changed template" in out) == out.startswith("✗")
+
+
+def test_the_pod_of_a_cron_job_that_cannot_start_is_its_answer(tmp_path: Path) -> None:
+    job = job_of_cron_job("web-1", SINCE, "None")
+    out = why(tmp_path, "cj/web", workload("CronJob"), job, FAILS_TO_PULL).out
+    assert out.startswith("‖ default/web-1-x is scheduled to n and cannot pull the image of container app")
+
+
 def test_a_template_with_the_name_of_the_node_is_not_scheduled(tmp_path: Path) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, "nodeName": "n"}}
     bound = {**ROLLED_OUT, "spec": {**at(ROLLED_OUT, "spec"), "replicas": 2, "template": template}}
