@@ -322,12 +322,13 @@ def _assigned_since(snapshot: Snapshot, pod: Pod) -> states.NotRead | None:
 
 
 def _resize_held(pod: Pod) -> states.ResizeHeld | None:
-    condition = condition_of(pod.status.conditions, RESIZE_PENDING, "True")
-    if condition is None:
+    conditions, node = pod.status.conditions, pod.spec.node_name
+    if (held := condition_of(conditions, RESIZE_PENDING, "True")) is not None:
+        return states.ResizeHeld(subject=pod.key, node=node, reason=held.reason or "pending", message=held.message)
+    failed = condition_of(conditions, "PodResizeInProgress", "True")
+    if failed is None or failed.reason != "Error":
         return None
-    return states.ResizeHeld(
-        subject=pod.key, node=pod.spec.node_name, reason=condition.reason or "pending", message=condition.message
-    )
+    return states.ResizeHeld(subject=pod.key, node=node, reason="failing", message=failed.message)
 
 
 def _kept_by_sidecar(pod: Pod) -> states.KeptBySidecar | None:

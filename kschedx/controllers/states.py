@@ -420,7 +420,7 @@ class ResizeHeld(StateFacts, frozen=True, kw_only=True):
     """A running pod whose in-place resize the kubelet does not carry out."""
 
     node: str
-    reason: str  # `Deferred` or `Infeasible`
+    reason: str  # `Deferred`, `Infeasible`, or `failing`
     message: str = ""
 
 

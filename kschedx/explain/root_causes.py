@@ -715,7 +715,11 @@ def _unfinished_resizes(diagnosis: Diagnosis, finding: f.InsufficientResource) -
                 needs, has = format_quantities((requested, allocated), Unit.of(resource))
                 name = "CPU" if resource == "cpu" else resource
                 text = f"{pods.key(row)} on {pods.node_names[row]} still has {has} {name} allocated"
-                yield RootCause(text=f"{text}, which counts: its resize to {needs} is not complete")
+                text = f"{text}, which counts: its resize to {needs} is not complete"
+                on = (group.exemplar for group in diagnosis.groups if group.exemplar.name == pods.node_names[row])
+                is_enough = any(finding in it.findings for it in on) and allocated - requested >= finding.short_by
+                title = f"wait until the kubelet of {pods.node_names[row]} has resized {pods.key(row)}"
+                yield root_cause(text, title if is_enough else "", by_default=FixGroup.CAPACITY)
                 return
 
 

@@ -433,7 +433,10 @@ _PODS = msgspec.json.Decoder(list[PodItem])
 _DETAILS = msgspec.json.Decoder(list[_Details])
 _RAWS = msgspec.json.Decoder(list[Raw])
 _CONDITIONS = frozenset(
-    {"PodScheduled", "DisruptionTarget", "PodResizePending", "Ready", "Initialized", "PodReadyToStartContainers"}
+    {
+        *("PodScheduled", "DisruptionTarget", "PodResizePending", "PodResizeInProgress"),
+        *("Ready", "Initialized", "PodReadyToStartContainers"),
+    }
 )
 _ORDER = {"Node": 1, "Pod": 2}
 """The kinds that are written after all others."""

@@ -36,7 +36,7 @@ from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations
-from kschedx.kube.types import OUT_OF_SERVICE, Node, Pod, Taint
+from kschedx.kube.types import OUT_OF_SERVICE, Node, Pod, ResourceRequirements, Taint
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
@@ -113,25 +113,28 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
     def _resize_fixes(self, state: states.ResizeHeld) -> Iterator[Fix]:
         """Yield fixes for a resize. A kubelet retries a deferred one; meanwhile, the pod keeps its allocated
         resources."""
+        is_begun = state.reason == "failing"  # then what is allocated is what the resize requests
         if state.reason == "Deferred":
             yield Fix.untried(f"free as much as the resize lacks on {state.node}; the kubelet then carries it out")
-        elif _TOO_SMALL in state.message or not state.message:
+        elif is_begun and "usage" in state.message:
+            yield Fix.untried("let the pod use less memory than its new limit: the kubelet tries again")
+        elif not is_begun and (_TOO_SMALL in state.message or not state.message):
             yield Fix.untried("change the pod template and let the pod be recreated on a node that is large enough")
         else:
             yield Fix.untried("change the pod template and let the pod be recreated: this kubelet cannot resize it")
-        requests = [
-            {"name": status.name, "resources": {"requests": dict(given)}}
-            for status in self.pod.status.container_statuses
-            if (
-                given := status.allocated_resources
-                or (status.resources.requests if status.resources is not None else {})
-            )
-        ]
-        if requests:
-            body = {"spec": {"containers": requests}}
+        containers = []
+        for status in self.pod.status.container_statuses:
+            actual = status.resources or ResourceRequirements()
+            requests = actual.requests if is_begun else status.allocated_resources or actual.requests
+            limits = {"limits": dict(actual.limits)} if is_begun and actual.limits else {}
+            if requests:
+                containers.append({"name": status.name, "resources": {"requests": dict(requests), **limits}})
+        if containers:
+            body = {"spec": {"containers": containers}}
             template = "kubectl patch pod {} -n {} --subresource resize -p {}"
             command = shell_command(template, self.pod.metadata.name, self._namespace, body)
-            yield Fix.untried("withdraw the resize: request what is allocated", commands=(command,))
+            what = "request what it has" if is_begun else "request what is allocated"
+            yield Fix.untried(f"withdraw the resize: {what}", commands=(command,))
 
     def _failure_fixes(self, state: states.Failed) -> Iterator[Fix]:
         """Yield fixes for a pod or Job that has failed permanently."""

@@ -417,6 +417,7 @@ def _occurring_words(words: Iterable[bytes], texts: Iterable[bytes]) -> tuple[by
 _TELLING = (
     b"DisruptionTarget",
     b"PodResizePending",
+    b"PodResizeInProgress",
     b"Unschedulable",
     b"SchedulingGated",
     b"SchedulerError",

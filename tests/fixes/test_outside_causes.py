@@ -449,6 +449,9 @@ def test_a_resize_that_is_not_complete_counts() -> None:
     assert roots(Diagnosis(explained(small, shrunk, asking("me", cpu="2")).cycle)) == (
         "default/shrunk on a still has 3000m CPU allocated, which counts: its resize to 500m is not complete",
     )
+    waits = "wait until the kubelet of a has resized default/shrunk"
+    assert titles(small, shrunk, asking("me", cpu="2"))[0] == waits
+    assert waits not in titles(small, shrunk, asking("me", cpu="3750m"))
 
 
 def test_a_claim_of_another_namespace_does_not_count() -> None:

@@ -3449,6 +3449,19 @@ def test_the_pod_of_a_cron_job_that_cannot_start_is_its_answer(tmp_path: Path) -
     assert out.startswith("‖ default/web-1-x is scheduled to n and cannot pull the image of container app")
 
 
+@pytest.mark.parametrize(("reason", "is_failing"), [("Error", True), ("", False)])
+def test_a_resize_that_fails_is_withdrawn(tmp_path: Path, reason: str, is_failing: bool) -> None:
+    message = "attempting to set pod memory limit (64) below current usage (200)"
+    resizing = {"type": "PodResizeInProgress", "status": "True", "reason": reason, "message": message}
+    given = {"requests": {"memory": "256"}, "limits": {"memory": "300"}}
+    container = {"name": "app", "ready": True, "allocatedResources": {"memory": "64"}, "resources": given}
+    status = {"phase": "Running", "conditions": [resizing], "containerStatuses": [container]}
+    out = why(tmp_path, "pod/x", pod("x", on="n", spec=SMALL, status=status)).out
+    assert out.startswith("‖ default/x runs on n, and its resize is failing\n") == is_failing
+    withdrawn = """{"name":"app","resources":{"requests":{"memory":"256"},"limits":{"memory":"300"}}}"""
+    assert (withdrawn in out, "let the pod use less memory than its new limit" in out) == (is_failing, is_failing)
+
+
 def test_a_template_with_the_name_of_the_node_is_not_scheduled(tmp_path: Path) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {**SMALL, "nodeName": "n"}}
     bound = {**ROLLED_OUT, "spec": {**at(ROLLED_OUT, "spec"), "replicas": 2, "template": template}}
