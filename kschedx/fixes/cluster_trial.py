@@ -371,7 +371,7 @@ class ClusterTrial:
         pending = sum(bool(pods.node[row] < 0) for row in members)
         rollout, refused = manager.rollout_of(workload), manager.refused.get(workload)
         row = simulator.row(self._pod.key)
-        if row is not None and row not in simulator.queue.queued and pods.node[row] < 0:
+        if row is not None and row not in {*simulator.queue.queued, *simulator.queue.gated} and pods.node[row] < 0:
             return None  # no scheduler of the configuration schedules it
         its_own = [before.rows[key] for key in map(self._snapshot.pods.key, self._own) if key in before.rows]
         is_placed = row is not None and not self._patches(sent) and bool(pods.node[row] >= 0)

@@ -197,3 +197,29 @@ def test_a_new_node_helps_whichever_replica_is_explained(number: int) -> None:
     first = kschedx.explain(snapshot, f"default/x-{number}").fixes[0]
     assert first.title == "add a node like n"
     assert first.costs == ("1 pod of the workload stays pending",)
+
+
+def test_a_rollout_that_waits_for_another_pod_keeps_a_gate() -> None:
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "x", "uid": "u", "controller": True}
+    gated: Manifest = {"containers": ASKS, "schedulingGates": [{"name": "example.com/gate"}]}
+    newer: Manifest = {**gated, "nodeSelector": {"disk": "ssd"}}
+    stateful_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": METADATA,
+        "spec": {
+            "replicas": 2,
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": {"metadata": {"labels": {"app": "x"}}, "spec": newer},
+        },
+        "status": {"currentRevision": "x-1", "updateRevision": "x-2", "replicas": 2},
+    }
+    pods = [
+        pod(name, labels={"app": "x", "controller-revision-hash": revision}, metadata={"ownerReferences": [reference]})
+        for name, revision in (("x-0", "x-1"), ("x-1", "x-2"))
+    ]
+    pods = [{**each, "spec": spec} for each, spec in zip(pods, (gated, newer), strict=True)]
+    snapshot = kschedx.Snapshot.from_objects([node("n", allocatable=ROOM), stateful_set, *pods])
+    titles = [fix.title for fix in kschedx.explain(snapshot, "default/x-0").fixes]
+    assert "remove scheduling gate example.com/gate (then 2 pods of the workload stay pending)" in titles
