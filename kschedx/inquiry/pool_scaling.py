@@ -45,6 +45,7 @@ from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
     NODES,
     OS,
+    RESERVED,
     ZERO,
     Amount,
     Amounts,
@@ -201,7 +202,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 phrase = f"add taint {taint} to startupTaints of NodePool {provisioning.pool}"
                 yield autoscaler_fix(f"{phrase}: Karpenter then waits until its agent removes it")
         yield from self._ignored_overlays()
-        yield from [*self._other_types()] or chain.from_iterable(map(_zones_without_subnet, self._failing_pools))
+        yield from [*self._other_types()] or chain.from_iterable(map(_without_offering, self._failing_pools))
         yield from self._other_systems()
         yield from self._unreserved()
         yield from self._reached_limits(raised)
@@ -637,15 +638,20 @@ def _label_trials(scaling: PoolScaling, verdict: PoolVerdict, rejection: Incompa
                 yield _PoolTrial(step=step, pod=scaling.pod, scaling=scaling, pool=pool)
 
 
-def _zones_without_subnet(verdict: PoolVerdict) -> Iterator[Fix]:
-    """Yield the zones of the pod that neither a NodePool's requirements nor its node class allows."""
+def _without_offering(verdict: PoolVerdict) -> Iterator[Fix]:
+    """Yield zones, or reserved capacity, that neither a NodePool's requirements nor its node class allows."""
     for conflict in verdict.rejection.conflicts if isinstance(verdict.rejection, Incompatible) else ():
-        if isinstance(conflict, NothingInCommon) and conflict.key == ZONE and verdict.zones:
-            values, reference = _addable(verdict.pool, conflict), verdict.pool.spec.template.spec.node_class_ref
-            if values and not {*values} & {*verdict.zones}:
-                where = list_names(values, 2, conjunction="or")
-                subnet = f"add a subnet there to {reference.kind} {reference.name}"
-                yield autoscaler_fix(f"allow {ZONE} {where} in NodePool {verdict.name}, and {subnet}")
+        values = _addable(verdict.pool, conflict) if isinstance(conflict, NothingInCommon) else ()
+        if conflict.key == ZONE and verdict.zones and not {*values} & {*verdict.zones}:
+            also = "add a subnet there to"
+        elif conflict.key == CAPACITY_TYPE and values == (RESERVED,):
+            also = "select capacity reservations in"
+        else:
+            continue
+        if values:
+            reference = verdict.pool.spec.template.spec.node_class_ref
+            allow = f"allow {conflict.key} {list_names(values, 2, conjunction='or')} in NodePool {verdict.name}"
+            yield autoscaler_fix(f"{allow}, and {also} {reference.kind} {reference.name}")
 
 
 def _addable(pool: NodePool, conflict: NothingInCommon) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pytest
 
 import kschedx
 from kschedx.inquiry.pool_scaling import PoolScaling
+from kschedx.kube.autoscalers import CAPACITY_TYPE
 from tests.builders import reported
 from tests.cli.manifests import write
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, overlay, pod, pool
@@ -334,6 +335,14 @@ def test_a_zone_that_the_pool_excludes_needs_a_subnet(zones: tuple[str, ...], mo
     objects = [own, node(), node_class("eu-1a", *zones), pod(nodeSelector={ZONE: "eu-1b"})]
     fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes
     assert f"allow {ZONE} eu-1b in NodePool general{more}" in [fix.title for fix in fixes]
+
+
+def test_reserved_capacity_that_the_pool_excludes_needs_reservations() -> None:
+    own = pool("general", {"key": CAPACITY_TYPE, "operator": "In", "values": ["spot"]})
+    objects = [own, node(), node_class("eu-1a"), pod(nodeSelector={CAPACITY_TYPE: "reserved"})]
+    first = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes[0].title
+    allow = f"allow {CAPACITY_TYPE} reserved in NodePool general"
+    assert first == f"{allow}, and select capacity reservations in EC2NodeClass default"
 
 
 @pytest.mark.parametrize(("cpu", "limit"), [("3", "8"), ("64", "68")])
