@@ -17,9 +17,11 @@ from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.framework.extenders import Trace
 from kschedx.grouping import group_pairs
+from kschedx.kube.autoscalers import OF_OBJECTS
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, ResourceClaim
 from kschedx.kube.kubectl import add_to_dump
+from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.scalars import elapsed
@@ -425,6 +427,11 @@ def _scheduler_notes(cycle: Cycle) -> Iterator[Note]:
                 plugin=_NUMA,
                 setting=settings[-1],
             )
+    marks = {**cycle.pod.metadata.annotations, **cycle.pod.metadata.labels}
+    group, name = next((marks[key] for key in OF_OBJECTS if marks.get(key)), ""), cycle.pod.spec.scheduler_name
+    if group and name == DEFAULT_SCHEDULER:
+        text = f"PodGroup {group} has no effect with schedulerName {name}: each pod is scheduled alone"
+        yield note("group-of-another-scheduler", text, group=group)
     if not cycle.release.is_measured:
         yield note(
             "not-measured",

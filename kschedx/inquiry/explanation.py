@@ -334,7 +334,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         with contextlib.suppress(UndecidableError):
             message = self.scheduler.schedule(self.cycle.pod, self.scheduler.config.profiles[0]).message
             if message:
-                yield note("own-rejection", f"kube-scheduler would report: {message.partition(' preemption: ')[0]}")
+                yield note("own-rejection", f"kube-scheduler would report: {message.partition('. ')[0]}")
 
     def _shared_claims(self) -> Iterator[Note]:
         """Yield the claims for one node that replicas on several nodes share, which kube-scheduler does not compare."""

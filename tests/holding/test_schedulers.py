@@ -55,6 +55,15 @@ def test_a_pod_of_volcano() -> None:
     assert (texts["scheduler"]["phase"], texts["scheduler"]["minMember"]) == ("Inqueue", 3)
 
 
+@pytest.mark.parametrize(("name", "is_ignored"), [("default-scheduler", True), ("volcano", False)])
+def test_a_group_of_volcano_with_another_scheduler_is_ignored(name: str, is_ignored: bool) -> None:
+    target = pod(gates=(), labels={}, schedulerName=name)
+    target["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    answer = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), volcano_group()]), target)
+    ignored = f"PodGroup g has no effect with schedulerName {name}: each pod is scheduled alone"
+    assert (ignored in [note.text for note in answer.notes]) is is_ignored
+
+
 def test_the_event_of_a_group_that_volcano_does_not_enqueue() -> None:
     target = pod(gates=(), labels={}, schedulerName="volcano")
     target["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}

@@ -1590,7 +1590,7 @@ def test_what_kube_scheduler_would_report_of_a_pod_of_another_scheduler(
 ) -> None:
     spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "schedulerName": "volcano"}
     result = why(tmp_path, "pod/x", pod("x", spec=spec))
-    report = "kube-scheduler would report: 0/1 nodes are available: 1 Insufficient cpu."
+    report = "kube-scheduler would report: 0/1 nodes are available: 1 Insufficient cpu"
     assert (result.code, report in result.out) == (3, is_rejected)
 
 
