@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, quota_kinds
+from kschedx.controllers.states import Refused
+from kschedx.controllers.workload_lifecycle import state_of
 from kschedx.controllers.workloads import member_rows, wanted_replicas, workload_of
 from kschedx.explain.admission import QuotaLedger, quotas_of
+from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Change, Target, merged_fields
 from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota, ScopedResourceSelectorRequirement
-from kschedx.kube.types import LimitRange, Pod
+from kschedx.kube.types import LimitRange, Pod, controller_of
 from kschedx.kube.workloads import TEMPLATE_HASH
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.release import Release
@@ -179,6 +183,22 @@ def below_defaults(
                 wanted.setdefault(name, {}).setdefault(side or "requests", {})[resource] = usual[resource]
                 names[limit_range.metadata.name] = None
     return wanted, tuple(names)
+
+
+def also_refused(snapshot: Snapshot, pod: Pod, maker: Manifest | None, quota: str) -> Iterator[str]:
+    """Yield the other workloads of the namespace that lack pods because of the quota, such as `Deployment web`."""
+    own = {(owner.kind, owner.name) for owner in pod.metadata.owner_references}
+    if maker is not None:
+        metadata = stored_metadata(msgspec.json.encode(maker))
+        own |= {(str(maker.get("kind")), metadata.name), *((it.kind, it.name) for it in metadata.owner_references)}
+    for (kind, namespace, name), raw in snapshot.workloads.items():
+        is_owned = controller_of(stored_metadata(raw).owner_references) is not None
+        if namespace != pod.metadata.namespace or (kind, name) in own or is_owned:
+            continue
+        state = state_of(snapshot, msgspec.json.decode(raw), is_stored=True)
+        exceeded = EXCEEDED.search(state.message) if isinstance(state, Refused) else None
+        if exceeded is not None and exceeded["quota"] == quota:
+            yield f"{kind} {name}"
 
 
 def finished_pods(snapshot: Snapshot, namespace: str, match: re.Match[str]) -> Counter[str]:

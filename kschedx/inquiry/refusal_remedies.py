@@ -41,6 +41,7 @@ from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
 from kschedx.fixes.raised_quota import (
     EXCEEDED,
     RolloutQuota,
+    also_refused,
     amounts_within,
     below_defaults,
     finished_pods,
@@ -503,10 +504,13 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         title = f"raise {' and '.join(quota.title for quota in raised.values())}"
         commands = tuple(quota.command for quota in raised.values() if quota.command)
         changes = tuple(change for quota in raised.values() for change in quota.changes)
-        if not last.changes:
-            return Fix.untried(title, changes, commands=commands, of_group=FixGroup.CLUSTER)
-        fix = self._try(title, changes, snapshot=last.snapshot, commands=commands)
-        return fix or Fix.untried(f"{title}; another rule may refuse the pod as well", changes, commands=commands)
+        fix = Fix.untried(title, changes, commands=commands, of_group=FixGroup.CLUSTER)
+        if last.changes:
+            tried = self._try(title, changes, snapshot=last.snapshot, commands=commands)
+            fix = tried or replace(fix, title=f"{title}; another rule may refuse the pod as well")
+        others = [*also_refused(self.snapshot, self.pod, self.maker, match["quota"])]
+        takes = f"unless {list_names(others, 2)}, refused as well, {'takes' if len(others) == 1 else 'take'} the room"
+        return replace(fix, costs=(*fix.costs, takes)) if others else fix
 
     @property
     def _rollout(self) -> RolloutQuota | None:

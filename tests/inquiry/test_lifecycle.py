@@ -1645,6 +1645,10 @@ def test_quotas_of_a_fix_count_the_missing_pods_beside_running_ones(tmp_path: Pa
     result = json.loads(why(tmp_path, "deploy/web", *objects, output="json").out)
     raised = "raise pods from 2 to 4 in ResourceQuota a and pods from 3 to 4 in ResourceQuota b"
     assert result["fixes"][0]["title"] == raised
+    assert "costs" not in result["fixes"][0]
+    other = {**workload("ReplicaSet", "api", replicas=1), "status": {"conditions": [condition]}}
+    result = json.loads(why(tmp_path, "deploy/web", *objects, other, output="json").out)
+    assert result["fixes"][0]["costs"] == ["unless ReplicaSet api, refused as well, takes the room"]
 
 
 @pytest.mark.parametrize(
