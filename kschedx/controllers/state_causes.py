@@ -241,7 +241,8 @@ def _open_pods(
     elif isinstance(lifecycle, states.NotRead):
         yield from filter(None, (lifecycle.because, lifecycle.command, *lifecycle.reports))
     elif isinstance(lifecycle, states.PodsLeftOut):
-        yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
+        held = f", and the dump has {lifecycle.held:,}" if lifecycle.held else ""
+        yield f"its status counts {count(lifecycle.pods, 'pod')}{held}: dump all pods (kubectl get pods -A -o yaml)"
     elif lifecycle.template:
         yield f"its pod template is that of {lifecycle.template} (spec.workloadRef): ask about that workload"
     else:

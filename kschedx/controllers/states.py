@@ -339,8 +339,7 @@ class RolloutStalled(StateFacts, frozen=True, kw_only=True):
     """A Deployment or DaemonSet whose pods all have nodes, and whose rollout waits for some of them."""
 
     message: str  # of the condition Progressing with the reason ProgressDeadlineExceeded; empty before the deadline
-    pods: tuple[str, ...] = ()
-    """The pods that are not ready, each with its kubelet's report: `web-1 on w0: Readiness probe failed`."""
+    pods: tuple[str, ...] = ()  # that are not ready, each with its report: `web-1 on w0: Readiness probe failed`
     seconds: int = 0  # minReadySeconds, if all new pods are ready
     nodes: tuple[str, ...] = ()  # the lost nodes of a DaemonSet's pods
     updated: int = 0
@@ -439,9 +438,10 @@ class UnknownPods(StateFacts, frozen=True, kw_only=True):
 
 
 class PodsLeftOut(StateFacts, frozen=True, kw_only=True):
-    """A workload whose status counts pods, while the dump has none."""
+    """A workload whose status counts pods, while the dump has none, or fewer."""
 
     pods: int
+    held: int = 0  # by the dump
 
 
 class NotObserved(StateFacts, frozen=True, kw_only=True):
@@ -733,7 +733,7 @@ STATES: tuple[StateRow, ...] = (
     _row(_FITS, "not resized", "{s.subject} runs on {s.node}, and its resize is {s.reason}", ResizeHeld),
     _row(_NOT, "without Jobs", "{s.subject} starts no Job: {s.reason}", NoJobStarted),
     _row(_OPEN, "undecided", "{s.subject} is undecided: its manifest does not say which pods it creates", UnknownPods),
-    _row(_OPEN, "undecided", "{s.subject} is undecided: the dump does not hold its pods", PodsLeftOut),
+    _row(_OPEN, "undecided", "{s.subject} is undecided: the dump lacks pods of it", PodsLeftOut),
     _row(_NOT, "without new pods", "{s.subject} gets no new pods: {s.why}", NotObserved),
     _row(_FITS, "without a pending pod", "{s.subject} {s.does}", ObjectState),
     _row(_NOT, "without a node", "{s.subject} {s.does}", WithoutNode),

@@ -118,19 +118,22 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
 
 
 def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.PodsLeftOut | None:
-    """Return the state of a stored workload with pods, if the dump contains none of them and it is to keep some. Pods
-    that a kubelet keeps rejecting are counted by its status for a moment, and show that its pods are in the dump."""
+    """Return the state of a stored workload with pods, if the dump contains none of them and it is to keep some, or if
+    it contains no pending one and fewer than are ready. Pods that a kubelet keeps rejecting are counted by its status
+    for a moment, and show that its pods are in the dump."""
     status, spec = map_at(manifest, "status"), map_at(manifest, "spec")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
     keeps_pods = spec.get("managedBy") in (None, _JOB_CONTROLLER) and spec.get("replicas") != 0
     if not (any(counts) and is_stored and keeps_pods):
         return None
-    if member_rows(snapshot, workload) or kubelet_rejection(snapshot, workload) is not None:
+    rows, ready = member_rows(snapshot, workload), status.get("readyReplicas")
+    are_fewer = isinstance(ready, int) and ready > len(rows) and all(snapshot.pods.node_names[row] for row in rows)
+    if (rows and not are_fewer) or kubelet_rejection(snapshot, workload) is not None:
         return None
     source = snapshot.source
     is_open = source.is_dump and "Pod" not in source.missing and not source.is_complete("Pod", workload.namespace)
-    return states.PodsLeftOut(subject=workload.reference, pods=max(counts)) if is_open else None
+    return states.PodsLeftOut(subject=workload.reference, pods=max(counts), held=len(rows)) if is_open else None
 
 
 def _unobserved_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.NotObserved | None:

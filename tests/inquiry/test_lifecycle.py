@@ -750,8 +750,24 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
     (
         "deploy/web",
         [DUMPED, pod("other", on="d"), {**workload("Deployment", replicas=3), "status": {"replicas": 3}}],
-        "default/deploy/web is undecided: the dump does not hold its pods",
+        "default/deploy/web is undecided: the dump lacks pods of it",
         3,
+    ),
+    *(
+        (
+            "deploy/web",
+            [
+                *(DUMPED, ROLLED_OUT, replica("web-1-a", "ReplicaSet", "web-1", on=on)),
+                {**workload("Deployment", replicas=3), "status": {"replicas": 3, "readyReplicas": ready}},
+            ],
+            headline,
+            code,
+        )
+        for on, ready, headline, code in (
+            ("d", 2, "default/deploy/web is undecided: the dump lacks pods of it", 3),
+            ("d", 1, "default/deploy/web: both missing replicas can be scheduled", 0),
+            (None, 2, "default/deploy/web: all 3 replicas can be scheduled", 0),
+        )
     ),
     (
         "deploy/web",
