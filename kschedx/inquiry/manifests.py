@@ -36,7 +36,7 @@ from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup, Subject, admit, stored_subject
 from kschedx.kube import decoding
-from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
+from kschedx.kube.custom_resources import TemplatePodCount, custom_kind, operator_may_add
 from kschedx.kube.decoding import map_at, maps_at
 from kschedx.kube.documents import Json
 from kschedx.kube.escaping import shell_command
@@ -700,7 +700,7 @@ def _foreign_note(manifest: Json, pod: ForeignPod) -> Note:
         phrase = f"one pod of its template at {pod.path} is explained; replicas are not counted"
     elif not number:
         phrase = f"it has no pods now, and the pod of its template at {pod.path} is explained"
-    elif pod.count.undecided:
+    elif pod.count.undecided == operator_may_add(kind):
         them = "it" if number == 1 else "them"
         phrase = f"{count(number, 'pod')} as {pod.path} describes {them}; its operator may add containers"
     else:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import InputError
-from kschedx.kube.autoscalers import GROUP_LABELS, JOB_SET_NAME, RAY_CLUSTER, TRAINING_JOB
+from kschedx.kube.autoscalers import EXCLUSIVE_TOPOLOGY, GROUP_LABELS, JOB_SET_NAME, RAY_CLUSTER, TRAINING_JOB
 from kschedx.kube.decoding import map_at, value_at
 from kschedx.kube.names import is_overcommit_allowed
 from kschedx.kube.quantity import resource_amount
@@ -208,6 +208,17 @@ def _app_wrapper_built(manifest: _Fields) -> Iterator[_BuiltPods]:
 def operator_may_add(kind: str) -> str:
     """Return why the pods of a kind that its operator builds are not wholly known."""
     return f"the operator of {kind} may add containers and requests"
+
+
+def exclusive_topology(manifest: _Fields) -> str:
+    """Return which rule the controller of a JobSet or LeaderWorkerSet adds to its pods, without which they may fit;
+    empty if it adds none."""
+    parts = (manifest, *(_fields_at(job, "template") for _, job in _items(manifest, "spec.replicatedJobs")))
+    annotations = dict(item for part in parts for item in _fields_at(part, "metadata.annotations").items())
+    for annotation, (_, _, part) in EXCLUSIVE_TOPOLOGY.items():
+        if key := annotations.get(annotation):
+            return f"each {part} needs a {key} of its own (exclusive topology), which is not evaluated"
+    return ""
 
 
 def _own(manifest: _Fields) -> Iterator[tuple[str, int | None]]:

@@ -10,7 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.custom_resources import TemplatePodCount, custom_kind, operator_may_add, stop_of
+from kschedx.kube.custom_resources import (
+    TemplatePodCount,
+    custom_kind,
+    exclusive_topology,
+    operator_may_add,
+    stop_of,
+)
 from kschedx.kube.decoding import list_at, map_at, maps_at
 from kschedx.kube.documents import Json, with_spec
 from kschedx.kube.kinds import KINDS, kind_of
@@ -453,8 +459,9 @@ def _templates_and_counts(
         path: _pod_count(_number_beside(manifest, path) if known is None else None, unknown) for _, path, _ in templates
     }
     counts |= {pods.path: _pod_count(pods.count, pods.undecided) for pods in built}
+    rule = exclusive_topology(manifest)
     return [*templates, *of_built], counts | {
-        path: _pod_count(number) for path, number in numbers.items() if path in counts and number is not None
+        path: _pod_count(number, rule) for path, number in numbers.items() if path in counts and number is not None
     }
 
 

@@ -101,6 +101,16 @@ def test_a_scaled_job_is_answered_for_its_template(tmp_path: Path) -> None:
     assert run_why(tmp_path, "why", "scaledjob/work", objects=[scaled, made]).out.startswith("✓ ml/work-x")
 
 
+@pytest.mark.parametrize("is_of_job", [True, False])
+def test_an_exclusive_topology_leaves_open_whether_all_pods_fit(tmp_path: Path, is_of_job: bool) -> None:
+    exclusive = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}}
+    job = {**(({"metadata": exclusive}) if is_of_job else {}), "spec": {"parallelism": 1, "template": TEMPLATE}}
+    jobs = {"replicatedJobs": [{"name": "w", "replicas": 2, "template": job}]}
+    named = {**at(JOB_SET, "metadata"), **({} if is_of_job else exclusive)}
+    result = run_why(tmp_path, "why", "jobset/llm", objects=[{**JOB_SET, "metadata": named, "spec": jobs}])
+    assert (result.code, "each Job needs a rack of its own (exclusive topology)" in result.out) == (3, True)
+
+
 @pytest.mark.parametrize("target", [["jobset/llm"], ["jobset", "llm"], ["jobsets.jobset.x-k8s.io/llm"], ["js/llm"]])
 def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]) -> None:
     result = run_why(tmp_path, "why", *target, objects=[JOB_SET])
