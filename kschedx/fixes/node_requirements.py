@@ -267,6 +267,7 @@ KEPT = (
     TO_BE_DELETED,
     "components.gke.io/",
     "eks.amazonaws.com/compute-type",
+    "sandbox.gke.io/",
     "kubernetes.io/arch",
     "kubernetes.io/os",
     *OF_ROLES,

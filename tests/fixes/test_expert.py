@@ -154,6 +154,7 @@ def test_karpenter_without_a_node_pool(tmp_path: Path, *, is_ready: bool, others
         CONTROL_PLANE,
         "CriticalAddonsOnly=true:NoSchedule",
         "eks.amazonaws.com/compute-type=fargate:NoSchedule",
+        "sandbox.gke.io/runtime=gvisor:NoSchedule",
         "ToBeDeletedByClusterAutoscaler=1:NoSchedule",
         "karpenter.sh/disrupted:NoSchedule",
         "node.kubernetes.io/out-of-service:NoExecute",
@@ -766,6 +767,7 @@ def test_taints_of_spot_nodes_in_aks_stay() -> None:
     [
         ({"memory": "512Gi"}, "set memory of container main to 512Mi, not 512Gi"),
         ({"memory": "1Ti"}, "set memory of container main to 1Gi, not 1Ti"),
+        ({"memory": "500Ti"}, "set memory of container main to 500Mi, not 500Ti"),
         ({"cpu": "500"}, "set cpu of container main to 500m, not 500"),
         ({"memory": "32Gi"}, "add a node with at least 32Gi memory free"),
         ({"cpu": "64"}, "add a node with at least 64 CPU free"),
