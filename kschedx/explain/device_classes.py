@@ -81,7 +81,8 @@ def failed_selector(cycle: Cycle, failed: DeviceSelectorFailed) -> Iterator[Root
     )
     if missing and missing not in known and not nearest_name(missing, known):
         text = f"devices of {driver} publish no {missing}: they have {list_names(known, 5, conjunction='and')}"
-        yield root_cause(text, f"compare one of these in the selector of {failed.owner}")
+        other = list_names(known, 3, conjunction="or") or "another attribute"
+        yield root_cause(text, f"compare {other} instead of {missing} in the selector of {failed.owner}")
     elif not missing:
         text = "an error in a selector ends the attempt, even if other devices match"
         yield root_cause(text, f"correct the selector of {failed.owner}")

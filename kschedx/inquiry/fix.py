@@ -299,8 +299,9 @@ class Fix(Struct, frozen=True, kw_only=True):
         )
 
 
-def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
-    """Yield the changes after which Kueue admits a Workload, each tried by Kueue's rules."""
+def kueue_fixes(verdict: Verdict, *, is_full: bool) -> Iterator[Fix]:
+    """Yield the changes after which Kueue admits a Workload, each tried by Kueue's rules. `is_full`: its pod then fits
+    no node as long as the same pods run."""
     from kschedx.kueue.verdict import RemedyKind  # needed only for clusters with Kueue
 
     yield from (Fix.untried(repair, of_group=s.FixGroup.CLUSTER) for repair in verdict.repairs)
@@ -308,6 +309,7 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
     for remedy in verdict.remedies:
         changes = () if remedy.target is None else (Change(target=remedy.target, patch=remedy.patch),)
         costs = (f"preempts {list_names(remedy.victims, _MOST_PREEMPTED)}",) if remedy.victims else ()
+        costs = ("then it fits no node",) if is_full and not costs and remedy.kind is RemedyKind.QUOTA else costs
         group = s.FixGroup.CLUSTER if remedy.kind in of_queue else s.FixGroup.WORKLOAD
         yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
 

@@ -104,7 +104,7 @@ class PodFixes:
     def __iter__(self) -> Iterator[Fix]:
         kueue = self.answer.holding.kueue
         if kueue is not None and kueue.verdict is not None:
-            yield from kueue_fixes(kueue.verdict)
+            yield from kueue_fixes(kueue.verdict, is_full=kueue.fits_nowhere and not self._may_be_scaled)
         if kueue is not None and kueue.state is WorkloadState.DEACTIVATED and self.answer.lifecycle is None:
             yield activation(*kueue.workload.split("/"))
         if kueue is not None and (kueue.namespaces_of_queue or kueue.reports_no_queue):

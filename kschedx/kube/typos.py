@@ -213,7 +213,9 @@ def excessive_amounts(spec: PodSpec, resource: str, largest: int) -> Iterator[Un
             meant = _with_smaller_suffix(resource, written)
             if not meant or (container.name, written) in reported:
                 continue
-            while (less := _with_smaller_suffix(resource, meant)) and parse_quantity(meant).milli_value() > 1000 * largest:
+            while (less := _with_smaller_suffix(resource, meant)) and parse_quantity(
+                meant
+            ).milli_value() > 1000 * largest:
                 meant = less
             milli = parse_quantity(written).milli_value()
             if (milli if resource == "cpu" else milli // 1000) >= _FAR_TOO_MUCH * largest > 0:

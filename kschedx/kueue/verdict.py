@@ -743,7 +743,8 @@ class _Trials:
         wanted = {FlavorResource(shortage.flavor, shortage.resource) for shortage in self._verdict.shortages}
         if not wanted or self._verdict.is_preempting:
             return
-        held = [job for jobs in self._run.cache.jobs.values() for job in jobs.values() if job.uses_any(wanted)]
+        jobs = (job for jobs in self._run.cache.jobs.values() for job in jobs.values() if not job.never_finishes)
+        held = [job for job in jobs if job.uses_any(wanted)]
         held.sort(key=lambda job: (-max(job.usage.get(fr, 0) for fr in wanted), job.key))
         groups = [[job] for job in held[:_MOST_FINISHING]]
         groups += [held[:number] for number in range(2, min(len(held), _MOST_FINISHING) + 1)]

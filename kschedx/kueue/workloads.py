@@ -454,6 +454,13 @@ class Job:
         return not self.flavor_resources.isdisjoint(frs)
 
     @property
+    def never_finishes(self) -> bool:
+        """Whether it is of a workload that runs until it is deleted, such as a pod of a Deployment."""
+        kinds = {owner.kind for owner in self.workload.metadata.owner_references}
+        restarts = {pod_set.template.spec.restart_policy for pod_set in self.workload.spec.pod_sets}
+        return bool(kinds & _SERVING) or (kinds == {"Pod"} and "Always" in restarts)
+
+    @property
     def shape(self) -> bytes | None:
         """The equivalence class of equal Workloads; None if they are not grouped."""
         if self._shape is None and self.settings.enabled("SchedulingEquivalenceHashing"):
@@ -486,6 +493,7 @@ class Job:
         return any(pod_set.requests_topology for pod_set in self.workload.spec.pod_sets)
 
 
+_SERVING = frozenset({"Deployment", "StatefulSet", "LeaderWorkerSet", "RayCluster", "RayService"})
 _WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 

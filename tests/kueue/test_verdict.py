@@ -72,6 +72,20 @@ def test_checks_that_a_dump_lacks_are_not_taken_to_be_missing(
     assert ("create AdmissionCheck c, or remove it from ClusterQueue q" in out) is is_missing
 
 
+@pytest.mark.parametrize(("free", "is_enough"), [("8", True), ("2", False)])
+def test_more_quota_is_not_enough_for_a_pod_that_fits_no_node(tmp_path: Path, free: str, *, is_enough: bool) -> None:
+    waiting, container = workload("a", cpu="5"), {"name": "c", "resources": {"requests": {"cpu": "5"}}}
+    spec = {"schedulingGates": GATES, "containers": [container]}
+    gated = pod("a", namespace="ml", labels={"kueue.x-k8s.io/queue-name": "q"}, spec=spec)
+    waiting["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "a", "uid": at(gated, "metadata.uid")}]
+    there = node("n", allocatable={**SMALL, "cpu": free})
+    items = [NAMESPACE, there, flavor(), queue("q"), local("q"), gated, waiting]
+    (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    out = kschedx("why", "a", "-n", "ml", "-s", "cluster.json", cwd=tmp_path, columns=200).out
+    (title,) = (line for line in out.splitlines() if "raise the nominal quota" in line)
+    assert ("then it fits no node" not in title) is is_enough
+
+
 def test_a_workload_that_preempts_waits_for_its_victims() -> None:
     low = workload("z", cpu="3", reserved_flavor="f")
     result = verdict(LOWER, local("q"), flavor(), low, workload("a", cpu="3", priority=5))
@@ -431,6 +445,19 @@ def test_a_training_job_runs_with_fewer_pods() -> None:
     training["metadata"]["ownerReferences"] = [{"kind": "PyTorchJob", "name": "a", "uid": "a"}]
     titles = [item.title for item in verdict(*FULL, training).remedies if item.kind is RemedyKind.LESS]
     assert titles[0] == "lower the pods of pod set main from 2 to 1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "policy", "expected"),
+    [("Pod", "Always", []), ("Pod", "Never", ["wait until ml/z finishes"]), ("RayCluster", "", [])],
+)
+def test_a_workload_that_serves_does_not_finish(kind: str, policy: str, expected: list[str]) -> None:
+    running = workload("z", cpu="3", reserved_flavor="f")
+    running["metadata"]["ownerReferences"] = [{"kind": kind, "name": "z", "uid": "z"}]
+    running["spec"]["podSets"][0]["template"]["spec"]["restartPolicy"] = policy
+    others = [item for item in FULL if at(item, "metadata.name") != "z"]
+    found = verdict(*others, running, workload("a", cpu="2")).remedies
+    assert [item.title for item in found if item.kind is RemedyKind.WAIT] == expected
 
 
 def test_a_workload_without_an_owner_is_explained() -> None:
