@@ -753,22 +753,6 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         "default/deploy/web is undecided: the dump lacks pods of it",
         3,
     ),
-    *(
-        (
-            "deploy/web",
-            [
-                *(DUMPED, ROLLED_OUT, replica("web-1-a", "ReplicaSet", "web-1", on=on)),
-                {**workload("Deployment", replicas=3), "status": {"replicas": 3, "readyReplicas": ready}},
-            ],
-            headline,
-            code,
-        )
-        for on, ready, headline, code in (
-            ("d", 2, "default/deploy/web is undecided: the dump lacks pods of it", 3),
-            ("d", 1, "default/deploy/web: both missing replicas can be scheduled", 0),
-            (None, 2, "default/deploy/web: all 3 replicas can be scheduled", 0),
-        )
-    ),
     (
         "deploy/web",
         [DUMPED, pod("other", on="d"), {**workload("Deployment", replicas=0), "status": {"replicas": 3}}],
@@ -3467,6 +3451,20 @@ def test_the_pod_of_a_cron_job_that_cannot_start_is_its_answer(tmp_path: Path) -
     job = job_of_cron_job("web-1", SINCE, "None")
     out = why(tmp_path, "cj/web", workload("CronJob"), job, FAILS_TO_PULL).out
     assert out.startswith("‖ default/web-1-x is scheduled to n and cannot pull the image of container app")
+
+
+@pytest.mark.parametrize(
+    ("on", "ready", "headline"),
+    [
+        ("d", 2, "? default/deploy/web is undecided: the dump lacks pods of it"),
+        ("d", 1, "✓ default/deploy/web: both missing replicas can be scheduled"),
+        (None, 2, "✓ default/deploy/web: all 3 replicas can be scheduled"),
+    ],
+)
+def test_more_pods_are_ready_than_the_dump_has(tmp_path: Path, on: str | None, ready: int, headline: str) -> None:
+    here = replica("web-1-a", "ReplicaSet", "web-1", on=on)
+    deployment = {**workload("Deployment", replicas=3), "status": {"replicas": 3, "readyReplicas": ready}}
+    assert why(tmp_path, "deploy/web", DUMPED, ROLLED_OUT, here, deployment).out.startswith(headline)
 
 
 @pytest.mark.parametrize(("reason", "is_failing"), [("Error", True), ("", False)])
