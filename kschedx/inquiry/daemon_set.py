@@ -18,7 +18,7 @@ from kschedx.apiserver.resource_quota import create_error_text
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.rollouts import Rollout, RolloutDocument
 from kschedx.controllers.state_causes import causes
-from kschedx.controllers.states import BeingDeleted
+from kschedx.controllers.states import BeingDeleted, Contradicted
 from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.diagnosis import Diagnosis
@@ -32,7 +32,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.pod import explain, no_scheduler, start_failure, with_first_profile
+from kschedx.inquiry.pod import explain, no_scheduler, objection, start_failure, with_first_profile
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.tolerations import NO_SCHEDULE
@@ -56,6 +56,7 @@ class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
     blocked_deletions: Mapping[str, str] = {}
     """Node to the reason why its pod is not gone yet."""
     misscheduled: tuple[str, ...] = ()
+    disputed: tuple[str, ...] = ()
 
 
 class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
@@ -79,6 +80,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         """Return a row for each node."""
         rejected = [("pending", group) for group in self.waits] + [("not eligible", group) for group in self.left_out]
         rows = [(node, "fits", "") for node in self.runs]
+        rows += [(node, "undecided", "") for node in self.disputed]
         rows += [(node, "cannot start", "") for node in self.cannot_start]
         rows += [(node, "being deleted", "") for node in self.blocked_deletions]
         for state, group in rejected:
@@ -162,11 +164,19 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return {name: why for name, why in failures if why}
 
     @cached_property
+    def disputed(self) -> tuple[str, ...]:
+        """The nodes on which its pending pod fits, contrary to what the cluster itself reports."""
+        pending = ((name, self.awaited[name]) for name in self._feasible if name in self.awaited)
+        could_start = ((name, subject) for name, subject in pending if name not in self.cannot_start)
+        nodes = tuple(name for name, it in could_start if objection(it.snapshot, it.pod, self.setup, name))
+        is_open = bool(nodes) and isinstance(explain(self.awaited[nodes[0]], self.setup).lifecycle, Contradicted)
+        return nodes if is_open else ()
+
+    @cached_property
     def runs(self) -> tuple[str, ...]:
         """The nodes on which its pod fits and can start."""
-        return tuple(
-            name for name in self._feasible if name not in self.cannot_start and name not in self.blocked_deletions
-        )
+        others = {*self.cannot_start, *self.blocked_deletions, *self.disputed}
+        return tuple(name for name in self._feasible if name not in others)
 
     @cached_property
     def blocked_deletions(self) -> Mapping[str, str]:
@@ -249,7 +259,8 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         if node in self.blocked_deletions:
             return explain(self.deleted[node], self.setup)
         subject = replace(self.subject, pod=pin_to_node(self.subject.pod, node), first=None)
-        keeps_pod = node in self._start_failures or (node in self.awaited and self._is_on_delete)
+        is_reported = node in self._start_failures or node in self.disputed
+        keeps_pod = is_reported or (node in self.awaited and self._is_on_delete)
         answer = explain(self.awaited[node] if keeps_pod else subject, self.setup)
         answer = self._rejected_by_own.get(node, answer)
         runs = node in self.has_pod  # whatever would keep another pod from starting
@@ -295,8 +306,10 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
             stalls = self.rollout is not None and self.rollout.stalls
             is_blocked = not self.blocked_deletions.keys().isdisjoint(self._feasible)
-            is_whole = self.runs and not (self.waits or self.cannot_start or self.refused or stalls or is_blocked)
-            return Outcome.SCHEDULED if is_whole else Outcome.UNSCHEDULABLE
+            if self.waits or self.cannot_start or self.refused or stalls or is_blocked:
+                return Outcome.UNSCHEDULABLE
+            fits = Outcome.SCHEDULED if self.runs else Outcome.UNSCHEDULABLE
+            return Outcome.UNDECIDED if self.disputed else fits
         return outcome
 
     def _fix_of(self, group: NodeGroup) -> Fix | None:

@@ -508,10 +508,12 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             nodes = answer.names(group)
             waiting = tuple(_Replica(pod=whole.pod) for _ in nodes)
             yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.answer_on, nodes[0]))
-        for stuck in (*answer.unable.values(), *answer.by_blocker.values()):
+        for stuck in (*answer.unable.values(), *answer.by_blocker.values(), answer.disputed):
+            if not stuck:
+                continue
             waiting = tuple(_Replica(pod=whole.pod) for _ in stuck)
             yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.answer_on, stuck[0]))
-        if not (answer.runs or answer.waits or answer.unable or answer.blocked_deletions):
+        if not (answer.runs or answer.waits or answer.unable or answer.blocked_deletions or answer.disputed):
             yield whole
 
     def _explain_queue(self, targets: Sequence[PodInQuestion], queue: Sequence[PodInQuestion]) -> ExplanationList:

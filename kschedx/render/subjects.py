@@ -59,7 +59,9 @@ def _nodes_of(answer: DaemonSetAnswer) -> Sequence[str]:
 
 
 _PENDING, _UNABLE, _FITS, _NOT_ELIGIBLE = "pod pending", "pod cannot start", "pod fits", "not eligible"
-_DELETED = "pod being deleted"
+_DELETED, _DISPUTED = "pod being deleted", "pod undecided"
+_CONTRARY = "the cluster's own event contradicts that it fits"
+_TONES = {Outcome.SCHEDULED: Tone.GOOD, Outcome.UNDECIDED: Tone.OPEN}
 _NO_NODES = {
     Outcome.GATED: "its pods are gated",
     Outcome.UNSCHEDULABLE: "its pods stay pending",
@@ -81,21 +83,24 @@ def daemon_set_view(answer: DaemonSetAnswer) -> View:
         headline = f"{name}: {_NO_NODES[answer.outcome]}"
         return replace(view, headline=headline, details=(view.headline, *view.details, *details))
     eligible, first = answer.eligible, answer.first_pending
+    disputed = None if first or not answer.disputed else explanation_view(answer.answer_on(answer.disputed[0]))
     return View(
         command=view.command,
         subject=f"ds/{answer.name}",
         headline=f"{name} {_nodes_text(answer)}",
-        tone=Tone.GOOD if answer.outcome is Outcome.SCHEDULED else Tone.BAD,
+        tone=_TONES.get(answer.outcome, Tone.BAD),
         details=details,
         because=causes_of(answer.waits) if eligible else because(answer.diagnosis),
+        roots=disputed.roots if disputed else (),
         fixes=tuple(_fix_on(fix, node) for fix, node in answer.fixes_by_node) if eligible else view.fixes,
         no_fix=view.no_fix if not eligible else first.no_fix if first and not answer.fixes_by_node else "",
-        event=first.message if first else "",
+        event=first.message if first else disputed.event if disputed else "",
         lists=(ItemList(title="Nodes", noun="group", items=tuple(_daemon_set_items(answer))),),
         notes=(
             *(note.text for note in answer.explanation.notes if note.id in _ABOUT_MANIFEST),
             *((_misscheduled_text(answer.misscheduled),) if answer.misscheduled else ()),
             *((_AS_IF_NEW,) if answer.has_pod else ()),
+            *(disputed.notes if disputed else ()),
         ),
     )
 
@@ -131,6 +136,7 @@ def _nodes_text(answer: DaemonSetAnswer) -> str:
     share = "" if len(answer.runs) == eligible else f"{len(answer.runs):,} of "
     parts = [f"fits {share}{count(eligible, 'eligible node')}"]
     parts += [f"{count(waiting, 'pod')} {'stays' if waiting == 1 else 'stay'} pending"] if waiting else []
+    parts += [f"{count(len(answer.disputed), 'pod')} undecided"] if answer.disputed else []
     unable = len(answer.cannot_start)
     parts += [f"{count(unable, 'pod')} cannot start"] if unable else []
     blocked = len(answer.blocked_deletions)
@@ -154,6 +160,9 @@ def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
     for why, nodes in answer.by_blocker.items():
         title = f"{count(len(nodes), 'node')}: {_DELETED}, {why}"
         yield ViewItem(title=title, tone=Tone.BAD, kind=_DELETED, members=tuple(nodes))
+    if answer.disputed:
+        title = f"{count(len(answer.disputed), 'node')}: {_DISPUTED}, {_CONTRARY}"
+        yield ViewItem(title=title, tone=Tone.OPEN, kind=_DISPUTED, members=answer.disputed)
     if answer.runs:
         title = f"{count(len(answer.runs), 'node')}: {_FITS}"
         yield ViewItem(title=title, tone=Tone.GOOD, kind=_FITS, members=answer.runs)
@@ -238,6 +247,7 @@ def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
     if explanation.outcome is Outcome.SCHEDULED:
         why = answer.cannot_start.get(node, "")
         outcome = f"its pod fits {node}" + (f", but cannot start there: {why}" if why else "")
+        outcome = f"its pod for {node} is undecided: {_CONTRARY}" if node in answer.disputed else outcome
     elif group in answer.left_out:
         outcome = f"its controller creates no pod for {node}: {text}"
     if node in answer.blocked_deletions:
@@ -247,7 +257,7 @@ def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
         view,
         subject=f"ds/{answer.name}",
         headline=f"DaemonSet {answer.name}: {outcome}",
-        tone=Tone.GOOD if explanation.overall is Outcome.SCHEDULED else Tone.BAD,
+        tone=_TONES.get(explanation.overall, Tone.BAD),
         details=(),
         event="" if group in answer.left_out else view.event,
     )

@@ -14,6 +14,7 @@ from tests.command import kschedx
 from tests.sources.dumps import forms
 from tests.storage_builders import claim, csi_node, storage_class
 
+SPEC: Manifest = {"containers": [{"name": "app", "image": "app"}]}
 LACK = "pods of namespaces that were not gathered"
 
 
@@ -109,6 +110,31 @@ def test_an_event_that_contradicts_a_dump_of_one_namespace(tmp_path: Path) -> No
     waits["metadata"] = {"name": "x", "namespace": "shop", **created}
     result = kschedx("why", "x", "-n", "shop", "-s", write(tmp_path, item, waits, name="dump.yaml"))
     assert (result.code, "the dump has pods of namespace shop only" in result.out) == (3, True)
+
+
+def test_an_event_that_contradicts_that_the_pods_of_a_daemon_set_fit(tmp_path: Path) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes: full"}
+    labels, created = {"app": "x"}, {"creationTimestamp": "2026-01-02T00:00:00Z"}
+    daemon_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "x", "namespace": "shop", **created},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": SPEC}},
+    }
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "x", "uid": "x", "controller": True}
+    metadata = {"namespace": "shop", "labels": labels, "ownerReferences": [owner], **created}
+    field = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
+    pinned = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [field]}}}
+    runs: Manifest = {**pod("x-1"), "metadata": {"name": "x-1", **metadata}, "spec": {**SPEC, "nodeName": "a"}}
+    waits: Manifest = {**runs, "metadata": {"name": "x-2", **metadata}, "spec": {**SPEC, "affinity": pinned}}
+    waits["status"] = {"phase": "Pending", "conditions": [condition]}
+    nodes = [{**node(name), "metadata": {"name": name, **created}} for name in ("a", "b")]
+    dump = write(tmp_path, *nodes, daemon_set, {**runs, "status": {"phase": "Running"}}, waits, name="dump.yaml")
+    whole = kschedx("why", "ds/x", "-n", "shop", "-s", dump)
+    assert (whole.code, "? DaemonSet shop/x fits 1 of 2 eligible nodes; 1 pod undecided" in whole.out) == (3, True)
+    assert "because   the dump has pods of namespace shop only" in whole.out
+    assert kschedx("why", "ds/x", "-n", "shop", "-s", dump, "--node", "b").code == 3
+    assert kschedx("why", "ds/x", "-n", "shop", "-s", dump, "--node", "a").code == 0
 
 
 def test_an_event_about_kinds_that_the_dump_lacks(tmp_path: Path) -> None:
