@@ -401,6 +401,11 @@ def test_messages_about_devices(text: str, reason: str) -> None:
         ),
         ("Back-off restarting failed container app in pod web-0", [(None, "kubelet", "container-fails")]),
         ("ImagePullBackOff", [(None, "kubelet", "image-not-pulled")]),
+        ("exit code 137", [(None, "kubelet", "container-fails")]),
+        ("PostStartHook failed", [(None, "kubelet", "container-fails")]),
+        ('forbidden sysctl: "net.core.somaxconn" not allowlisted', [(None, "kubelet", "rejected-by-kubelet")]),
+        ("Pod sandbox changed, it will be killed and re-created.", [(None, "kubelet", "sandbox-not-created")]),
+        ("JobAlreadyActive", [(None, "kube-controller-manager", "runs-missed")]),
         (
             'ReplicaSet "web-6d9f" has timed out progressing.',
             [(None, "kube-controller-manager", "rollout-deadline-exceeded")],
