@@ -1854,6 +1854,8 @@ PULLED = {
     "manifest unknown": "correct the image app:1",
     "401 Unauthorized": "give the pod an imagePullSecret for app:1",
     "pull access denied, repository does not exist or may require authorization": "correct the image app:1, or give",
+    "Source image rejected: A signature was required": "sign the image app:1, or change the policy of n",
+    "unsupported media type application/v1+prettyjws": "push app:1 again in a format that the container runtime of n",
     "no basic auth credentials": "give the pod an imagePullSecret for app:1",
     "app@sha256:14035: not found": "correct the image app:1",
     "http: server gave HTTP response to HTTPS client": "let the registry of app:1 serve HTTPS, or let n use HTTP",
@@ -1883,6 +1885,18 @@ STARTS: list[tuple[list[Manifest], str]] = [
     ([{**waiting("CrashLoopBackOff")[0], **OOM_KILLED}], "raise limits.memory of container app"),
     ([{**waiting("CrashLoopBackOff")[0], **NO_COMMAND}], "correct the command of the container"),
     ([{**waiting("CrashLoopBackOff")[0], "lastState": NO_MEMORY}], "raise limits.memory of the container"),
+    *(
+        (waiting("CreateContainerError", message), fix)
+        for message, fix in (
+            ('chdir to cwd ("/root/app"): permission denied: unknown', "correct workingDir of the container"),
+            ("unable to find user app: no matching entries in passwd file", "set runAsUser and runAsGroup to numbers"),
+            ('error mounting "/v" to rootfs at "/etc/a.conf": not a directory', "correct mountPath or subPath"),
+            ("nvidia-container-cli: initialization error: nvml error", "repair the GPU driver and its container"),
+            ("unable to apply cgroup configuration: device or resource busy", "repair the container runtime of n"),
+            ('cannot load seccomp profile "/p.json": no such file', "put the seccomp profile on n"),
+            ("apparmor profile not found k8s-x", "load the AppArmor profile on n"),
+        )
+    ),
     (waiting("PostStartHookError", "command exited with 127"), "correct the postStart hook of the container"),
     (waiting("CreateContainerError", 'name "a" is reserved for "b"'), "wait, or restart the container runtime of n"),
     (waiting("CreateContainerConfigError", "failed to prepare subPath"), "create the path of subPath in the volume"),
@@ -1921,6 +1935,10 @@ STARTS: list[tuple[list[Manifest], str]] = [
         ),
         ("FailedMount", "mount failed: access denied by server", "let n access the volume"),
         ("FailedMount", 'object "default"/"c" not registered', "delete the pod and create it again if this lasts"),
+        ("FailedMount", "failed to mount secrets store objects: permission denied", "correct the SecretProviderClass"),
+        ("FailedMount", "mountVolume.NodeExpandVolume failed: could not resize", "find out from the storage driver"),
+        ("FailedMount", 'mount: Failed to resolve "fs-1.efs"', "let n resolve the name of the storage system"),
+        ("FailedCreatePodSandBox", "listen tcp4 :80: bind: address already in use", "stop the process that uses the"),
         ("FailedAttachVolume", "403, UnauthorizedOperation: You are not", "give the storage driver the permission"),
         (
             "FailedCreatePodSandBox",
