@@ -165,7 +165,7 @@ def growth_words(growth: AutoscalerGrowth) -> GrowthWords:
     return GrowthWords(
         added=tuple(map(_sizes, growth.groups)),
         how=f"{loops}; other node groups have the same score, the choice is random" if growth.by_chance else loops,
-        no_help="no node group helps {}",
+        no_help="no node group helps {}" if last.groups else "it has no node groups for {}",
         failed=(f"then it fails: {last.error}",) if last.error else (),
         reasons=reasons,
         refused=refused[0][1] if refused else 0,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.autoscaler import single_group
-from tests.builders import at
+from tests.builders import at, autoscaler_status, node, pod
 from tests.command import ROOT, kschedx
 from tests.simulate.clusters import deployment
 
@@ -95,6 +95,13 @@ def test_a_list_of_pods_ends_with_the_nodes_added_for_all() -> None:
     text = " ".join(kschedx("why", "--all-pending", "-s", MAXIMUM).out.split())
     general = "eks-general-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"
     assert f"adds no node; no node group helps 1 pod. {general}: max node group size reached; eks-memory-" in text
+
+
+def test_an_autoscaler_without_node_groups_says_so(tmp_path: Path) -> None:
+    status = "autoscalerStatus: Running\nclusterWide: {}\nnodeGroups: []\n"
+    cluster = _written(tmp_path, [node("n"), pod("web", nodeSelector={"a": "b"}), autoscaler_status(status)])
+    result = kschedx("simulate", "--autoscale", "-s", cluster)
+    assert "cluster-autoscaler adds no node; it has no node groups for 1 pod." in result.out
 
 
 def test_the_queue_runs_with_the_added_nodes() -> None:
