@@ -25,7 +25,7 @@ from kschedx.controllers.workload_lifecycle import (
     workload_lifecycle,
 )
 from kschedx.controllers.workloads import SCALED, member_rows, wanted_replicas, workload_of
-from kschedx.errors import InputError, NotAdmittedError, NotReadError, UndecidableError
+from kschedx.errors import InputError, NotAdmittedError, NotReadError
 from kschedx.explain.kubelet import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
 from kschedx.explain.setup import Setup, Subject, stored_subject
@@ -34,7 +34,6 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import PodInQuestion, key_of, title
 from kschedx.inquiry.pod import WithoutDecision, explain, objection
 from kschedx.kube.decoding import decode, map_at
-from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
@@ -78,7 +77,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         try:
             stopped = self._without_decision(target).stopped_answer(partial(self.admit, target))
             if stopped is not None:
-                return self._with_cycle(target, stopped)
+                return self._with_cycle(stopped)
             explanation = self.explain(target, queue)
             if target.stored is not None:
                 return explanation
@@ -86,21 +85,20 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         except (NotAdmittedError, NotReadError) as error:
             if target.stored is not None:
                 raise
-            return self._answer_of_pending(target, error) or self._with_cycle(target, self.refused(target, error))
+            return self._answer_of_pending(target, error) or self._with_cycle(self.refused(target, error))
 
-    def _with_cycle(self, target: PodInQuestion, refused: Explanation) -> Explanation:
-        """Add the scheduling cycle of a pod that a quota refuses, if the pod stays pending without the quota."""
-        if type(refused.lifecycle) is not states.Refused:
+    def _with_cycle(self, refused: Explanation) -> Explanation:
+        """Add the scheduling cycle of a pod that the API server refuses, if it stays pending once it is admitted."""
+        fixes = refused.fixes if type(refused.lifecycle) is states.Refused else ()
+        admitted = next((fix.then for fix in fixes if fix.then is not None), None)
+        if admitted is None:
             return refused
-        without_quotas = self.clusters.applied.with_records(ResourceQuota, ()).with_records(ClusterResourceQuota, ())
-        try:
-            subject = self.admit(target, without_quotas)
-            answer = explain(subject, self.setup, self.autoscaling)
-        except (InputError, UndecidableError):
+        subject = Subject(snapshot=admitted.scheduler.snapshot, pod=admitted.pod, is_new=True)
+        then = explain(subject, self.setup, self.autoscaling)
+        if then.outcome is not Outcome.UNSCHEDULABLE or then.lifecycle is not None or then.is_scaled_up:
             return refused
-        if answer.lifecycle is not None or answer.outcome is not Outcome.UNSCHEDULABLE or answer.is_scaled_up:
-            return refused
-        return replace(answer, lifecycle=refused.lifecycle, remedies=refused.remedies)
+        notes = refused.first_notes
+        return replace(then, lifecycle=refused.lifecycle, remedies=lambda: fixes, first_notes=notes)
 
     def _answer_of_pending(self, target: PodInQuestion, error: NotAdmittedError | NotReadError) -> Explanation | None:
         """Return the answer about a pending pod of a workload of which no other pod can be admitted; None without
@@ -130,7 +128,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
     def _with_refusal_fixes(self, written_pod: PodInQuestion, explanation: Explanation) -> Explanation:
         """Add the fixes for replicas that the API server refuses after it admitted others."""
         replicas = explanation.replicas
-        if replicas is None or not replicas.refused or explanation.becomes is not Outcome.SCHEDULED:
+        if replicas is None or not replicas.refused:
             return explanation
         lifecycle = refusal_state(replicas.workload, replicas.refusal, is_workload=True, has_pods=True)
         decision = self._without_decision(written_pod)

@@ -114,7 +114,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     """Why no decision of kube-scheduler answers the question. If a cycle was run, it shows what kube-scheduler would
     decide."""
     remedies: Callable[[], tuple[Fix, ...]] | None = None
-    """Return the fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
+    """Return the fixes of a `lifecycle`, or of replicas that the API server refuses beside others."""
     setup: Setup | None = None  # with a setup, fixes may create pods, and are tried on the whole cluster
     before: Snapshot | None = None  # the cluster without the manifests in question; None if there are none
     drained: frozenset[str] = frozenset()  # nodes that the question drains or cordons, which no fix uncordons

@@ -124,6 +124,8 @@ class PodFixes:
         yield from self._volcano_fixes()
         yield from self._fargate_fixes()
         yield from self._own_fixes()
+        if self.answer.lifecycle is None and self.answer.remedies is not None:
+            yield from self.answer.remedies()
 
     def _flavor_fixes(self, without_nodes: Collection[str]) -> Iterator[Fix]:
         """Yield the labels of nodes that flavors without any node probably misspell."""
@@ -200,8 +202,9 @@ class PodFixes:
         if gang is not None and answer.overall is Outcome.UNSCHEDULABLE:
             yield from self._gang_fixes(gang)
             return
+        if answer.lifecycle is not None and answer.remedies is not None:
+            yield from answer.remedies()
         if answer.lifecycle is not None or answer.becomes is Outcome.SCHEDULED:
-            yield from () if answer.remedies is None else answer.remedies()
             return
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)

@@ -15,7 +15,7 @@ from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.fix import Fix, FixedCluster
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Change, Target
 from kschedx.kube.types import Pod
@@ -90,7 +90,8 @@ class StoppedPod(Struct, frozen=True, kw_only=True):
                 return None
             is_completed = following.is_completed or following.certainty is FixCertainty.VERIFIED
             title = f"{title}; then {following.title}"
-            return replace(fix, title=title, certainty=FixCertainty.PARTIAL, is_completed=is_completed)
+            fix = replace(fix, title=title, then=following.then)
+            return replace(fix, certainty=FixCertainty.PARTIAL, is_completed=is_completed)
         except (InputError, UndecidableError):
             return None
         return fix_with_outcome(fix, self._decide(subject))
@@ -122,4 +123,5 @@ def fix_with_outcome(fix: Fix, then: Explanation | None, *, lost: str = "") -> F
         title = f"{title}; the pod is unschedulable then: {then.message}"
     elif then.alone is not Outcome.UNSCHEDULABLE:
         return fix  # what the dump lacks decides
-    return replace(fix, title=title, certainty=FixCertainty.PARTIAL, is_completed=is_completed)
+    after = FixedCluster(then.scheduler, then.cycle.pod, then.cycle.profile)
+    return replace(fix, title=title, certainty=FixCertainty.PARTIAL, is_completed=is_completed, then=after)

@@ -193,6 +193,15 @@ def test_a_refused_pod_that_would_stay_pending_has_both_causes(tmp_path: Path, c
     assert (document["outcome"], document["state"]["name"]) == ("Unschedulable", "Refused")
 
 
+def test_refused_and_pending_replicas_have_a_fix_each(tmp_path: Path) -> None:
+    cluster(tmp_path, quota({"pods": "1"}, pods="3"))
+    spec: Manifest = {"containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "99"}}}]}
+    written(tmp_path, workload("Deployment", {**spec, "nodeSelector": {"a": "b"}}, replicas=4))
+    titles = [fix["title"] for fix in json.loads(why(tmp_path, "-o", "json").out)["fixes"]]
+    assert titles[-1].startswith("raise pods from 3 to 5 in ResourceQuota q; then ")
+    assert titles[0].startswith("add a node with ")
+
+
 def test_replicas_above_the_quota(tmp_path: Path) -> None:
     cluster(tmp_path, quota({"cpu": "7"}, cpu="10"))
     written(tmp_path, workload("Deployment", POD_SPEC, replicas=5))
