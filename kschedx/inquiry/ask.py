@@ -250,8 +250,8 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         own = replace(self, admission=None, is_written=False)._gather_queue(questions, queue, target)
         if isinstance(own, ReplicaGroup):
             together = questions.place()
-            answer = answer if is_alone else together.daemon_set(own)
-            answer = replace(answer, rollout=together.rollout(own))
+            placed = answer if is_alone else together.daemon_set(own)
+            answer = replace(placed, reported=answer.reported, rollout=together.rollout(own))
         return answer
 
     def _gather_queue(

@@ -68,6 +68,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     setup: Setup
     has_pod: frozenset[str] = frozenset()  # the nodes on which a pod of the DaemonSet runs, which quotas count
     awaited: Mapping[str, Subject] = {}  # the nodes for which a pod of the DaemonSet is pending, with the pod
+    reported: Mapping[str, Subject] = {}  # the same in the cluster's own state, before other pods are placed
     deleted: Mapping[str, Subject] = {}  # the nodes on which a pod of the DaemonSet is being deleted, with the pod
     rollout: Rollout | None = None
     node: str = ""  # the node whose pod is shown; empty if all are
@@ -166,10 +167,10 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def disputed(self) -> tuple[str, ...]:
         """The nodes on which its pending pod fits, contrary to what the cluster itself reports."""
-        pending = ((name, self.awaited[name]) for name in self._feasible if name in self.awaited)
+        pending = ((name, self.reported[name]) for name in self._feasible if name in self.reported)
         could_start = ((name, subject) for name, subject in pending if name not in self.cannot_start)
         nodes = tuple(name for name, it in could_start if objection(it.snapshot, it.pod, self.setup, name))
-        is_open = bool(nodes) and isinstance(explain(self.awaited[nodes[0]], self.setup).lifecycle, Contradicted)
+        is_open = bool(nodes) and isinstance(explain(self.reported[nodes[0]], self.setup).lifecycle, Contradicted)
         return nodes if is_open else ()
 
     @cached_property
@@ -259,8 +260,9 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         if node in self.blocked_deletions:
             return explain(self.deleted[node], self.setup)
         subject = replace(self.subject, pod=pin_to_node(self.subject.pod, node), first=None)
-        is_reported = node in self._start_failures or node in self.disputed
-        keeps_pod = is_reported or (node in self.awaited and self._is_on_delete)
+        if node in self.disputed:
+            return explain(self.reported[node], self.setup)
+        keeps_pod = node in self._start_failures or (node in self.awaited and self._is_on_delete)
         answer = explain(self.awaited[node] if keeps_pod else subject, self.setup)
         answer = self._rejected_by_own.get(node, answer)
         runs = node in self.has_pod  # whatever would keep another pod from starting
@@ -369,6 +371,11 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
     ) & pods.in_namespace(namespace)
     rows = np.flatnonzero(is_own).tolist()
     alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
+    awaited = {
+        pinned_to(pods.specs[row]): stored_subject(subject.snapshot, pods[row])
+        for row in rows
+        if not pods.node_names[row]
+    }
     answer = DaemonSetAnswer(
         name=f"{namespace}/{name}",
         explanation=explain(alone, setup),
@@ -380,11 +387,8 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
             for row in rows
             if pods.node[row] >= 0 and pods.terminating[row]
         },
-        awaited={
-            pinned_to(pods.specs[row]): stored_subject(subject.snapshot, pods[row])
-            for row in rows
-            if not pods.node_names[row]
-        },
+        awaited=awaited,
+        reported=awaited,
     )
     if answer.outcome is not Outcome.UNDECIDED:
         return answer
