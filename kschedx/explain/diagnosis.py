@@ -15,7 +15,13 @@ from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.errors import closest
 from kschedx.explain.hardware import HardwareHint, hardware_hint
 from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
-from kschedx.findings import Finding, InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
+from kschedx.findings import (
+    Finding,
+    InsufficientResource,
+    NodeAffinityMismatch,
+    NodeUnschedulable,
+    UntoleratedTaint,
+)
 from kschedx.findings.constraints import FAULTS
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status
@@ -364,7 +370,10 @@ class Diagnosis(Struct, frozen=True, dict=True, eq=False):
                 return OfferedNowhere(resource=finding.resource, hardware=hint)
         for group in self.groups:
             match group.exemplar.findings:
-                case (UntoleratedTaint(key=key) as fault,) if key in FAULTS:
+                case (UntoleratedTaint(key=key) as fault,) | (
+                    NodeUnschedulable(maintenance=None),
+                    UntoleratedTaint(key=key) as fault,
+                ) if key in FAULTS:
                     return FaultyNodes(nodes=group.count, first=group.exemplar.name, fault=fault)
                 case _:
                     pass

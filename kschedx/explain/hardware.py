@@ -112,7 +112,10 @@ _REGISTERED_BY: Mapping[str, str] = {
     "koordinator.sh/": "Koordinator's koord-manager adds it to nodes whose koordlet reports devices",
 }
 """Extended resources, or their domains, to the component that registers them with the kubelet, and where."""
-
+_ENABLED_BY: Mapping[str, str] = {
+    "vpc.amazonaws.com/pod-eni": "set ENABLE_POD_ENI=true in DaemonSet kube-system/aws-node, for nodes on Nitro",
+    "vpc.amazonaws.com/PrivateIPv4Address": 'set enable-windows-ipam: "true" in ConfigMap kube-system/amazon-vpc-cni',
+}
 
 _UNLIKE_OTHERS = ("devices.kubevirt.io/", "vpc.amazonaws.com/")
 """Prefixes of resources of different kinds, so that none replaces another: devices.kubevirt.io/kvm and tun."""
@@ -301,7 +304,8 @@ def unhealthy(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[Roo
                 text=f"{name}{_more_nodes_text(len(empty))}: 0 {resource} in capacity and allocatable; {why}"
             )
         if not empty and (registration := _registration(resource)):
-            yield RootCause(text=f"no node lists {resource}: {registration}")
+            text, title = f"no node lists {resource}: {registration}", _ENABLED_BY.get(resource, "")
+            yield root_cause(text, title, by_default=FixGroup.CLUSTER)
     for name, amounts in islice(unhealthy.items(), 1):
         yield RootCause(text=f"{name}{_more_nodes_text(len(unhealthy))}: {unhealthy_text(resource, *amounts)}")
 

@@ -111,6 +111,9 @@ class TriedFix(Struct, frozen=True, kw_only=True):
         """Return `tolerate dedicated=gpu:NoSchedule, uncordon node-4`; for a partial fix, also what it leaves."""
         own = [step for step in self.steps if not isinstance(step, s.NextAttempt)]
         steps = sorted(own or self.steps, key=lambda step: isinstance(step, s.AwaitController | s.AwaitTermination))
+        if {s.RepairNode, s.Uncordon} == {type(step) for step in steps}:  # a broken node is repaired first
+            steps.sort(key=lambda step: isinstance(step, s.Uncordon))
+            return self.qualified(", then ".join(step.title for step in steps))
         return self.qualified(", ".join(step.title for step in steps))
 
     def qualified(self, text: str) -> str:

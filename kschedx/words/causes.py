@@ -120,7 +120,8 @@ def _rank(groups: Sequence[NodeGroup], *, selects: bool) -> tuple[bool, bool, bo
     finding = _main(groups[0])
     number = sum(group.count for group in groups)
     is_of_role = isinstance(finding, findings.UntoleratedTaint) and finding.is_of_role
-    is_going = isinstance(finding, findings.NodeUnschedulable) or is_of_leaving_node(finding)
+    is_cordoned = any(isinstance(each, findings.NodeUnschedulable) for each in groups[0].exemplar.findings)
+    is_going = is_cordoned or is_of_leaving_node(finding)
     is_left_out = selects and all(group.is_left_out for group in groups)
     return is_going, is_of_role, is_left_out, not _offered_nowhere(finding), -number
 
@@ -135,11 +136,17 @@ def _main(group: NodeGroup) -> findings.Finding | None:
     blockers = group.exemplar.findings
     first = next((finding for finding in blockers if not only_repeats_cordon(finding)), next(iter(blockers), None))
     if isinstance(first, findings.NodeUnschedulable):  # those who remove a node often cordon it as well
-        return next(filter(is_of_leaving_node, blockers), first)
+        faults = () if first.maintenance else filter(_is_of_condition, blockers)
+        return next(filter(is_of_leaving_node, blockers), next(iter(faults), first))
     if not isinstance(first, findings.InsufficientResource):
         return first
     short = (finding for finding in blockers if isinstance(finding, findings.InsufficientResource))
     return next((finding for finding in short if not finding.allocatable), first)
+
+
+def _is_of_condition(finding: findings.Finding) -> bool:
+    """Whether the node is unhealthy, so that it is no use to uncordon it alone."""
+    return isinstance(finding, findings.UntoleratedTaint) and bool(node_condition(finding, 1))
 
 
 def _key(finding: findings.Finding) -> tuple[str, object]:

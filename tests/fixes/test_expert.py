@@ -12,6 +12,7 @@ import kschedx
 from kschedx.explain.hardware import hosts_of_slice
 from kschedx.explain.root_causes import root_causes
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.words.causes import because
 from tests.builders import Manifest, at, autoscaler_status, disruption_budget, node, pod
 from tests.command import kschedx as command
 from tests.storage_builders import DRIVER, claim, in_term, volume
@@ -1480,6 +1481,19 @@ def test_only_a_node_that_may_be_gone_is_replaced(key: str, titles: list[str]) -
         node("b", labels={"zone": "b"}, taints=[f"node.kubernetes.io/{key}:NoSchedule"]),
     ]
     assert titles_of(*nodes, pod("me", nodeSelector={"zone": "b"})) == titles
+
+
+def test_a_broken_node_is_repaired_before_it_is_uncordoned() -> None:
+    broken = node("n", unschedulable=True, taints=["node.kubernetes.io/not-ready:NoSchedule"])
+    answer = kschedx.explain(kschedx.Snapshot.from_objects([broken, pod("me")]), "default/me")
+    assert answer.fixes[0].title == "repair n: it is NotReady, then uncordon n"
+    assert because(answer.diagnosis) == ("n is not ready",)
+
+
+def test_an_add_on_that_adds_a_resource_is_set_up_first() -> None:
+    wanted = wanting(**{"vpc.amazonaws.com/PrivateIPv4Address": "1"})
+    first = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), wanted]), "default/me").fixes[0]
+    assert first.title == 'set enable-windows-ipam: "true" in ConfigMap kube-system/amazon-vpc-cni'
 
 
 def test_a_repaired_node_confirms_deletions_by_itself() -> None:
