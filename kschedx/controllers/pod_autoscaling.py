@@ -147,7 +147,7 @@ def not_scaled(snapshot: Snapshot, workload: Workload, replicas: int) -> NotScal
     return None
 
 
-NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
+NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io|resource metrics API|did not receive metrics")
 _METRICS_SERVERS = {
     "": ("metrics-server",),
     "custom.": ("prometheus-adapter",),

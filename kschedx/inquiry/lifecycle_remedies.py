@@ -57,6 +57,7 @@ from kschedx.wording import list_names
 _MOST_FIXES = 3
 _MOST_OF_ANOTHER = 2  # fixes of the pending pod for which another waits
 _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
+_NO_METRIC = lazy_pattern(r"could not find the metric (?P<name>\S+)")
 _SEVERAL = lazy_pattern(r"controlled by multiple HPAs: \[(?P<names>[^\]]+)\]")
 _UNDISCOVERED = lazy_pattern(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
 _HELD_CONTENT = lazy_pattern(r"(?P<finalizer>(?!and )\S+) (?:in \d+ resource instances|keeps \d+ pods?:)")
@@ -342,6 +343,10 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
             )
         if down := add_on_down(self.snapshot, state.subject, state.down.partition(" ")[0]) if state.down else None:
             return component_repair(down)
+        if match := _NO_METRIC.search(state.message):
+            return Fix.untried(
+                f"export metric {match['name']} from the pods, with a rule of the metrics adapter for it"
+            )
         if match := NO_METRICS.search(state.message):
             server = "an adapter that serves " + match[0] if match["of"] else "metrics-server"
             return Fix.untried(f"install or repair {server}: {state.autoscaler} gets no metrics")

@@ -2944,6 +2944,25 @@ UNALIGNED = pod(
             ],
             "set requests.cpu of container app",
         ),
+        *(
+            (
+                "deploy/web",
+                [
+                    workload("Deployment"),
+                    ROLLED_OUT,
+                    replica("web-1-a", "ReplicaSet", "web-1"),
+                    scaler("HorizontalPodAutoscaler", status=limits("ScalingActive", "False", "X", message)),
+                ],
+                fix,
+            )
+            for message, fix in (
+                ("did not receive metrics for targeted pods", "install or repair metrics-server: "),
+                (
+                    "could not find the metric rps for pods (get pods.custom.metrics.k8s.io)",
+                    "export metric rps from the pods, with a rule of the metrics adapter for it",
+                ),
+            )
+        ),
         (
             "deploy/web",
             [
