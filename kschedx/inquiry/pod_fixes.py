@@ -107,7 +107,9 @@ class PodFixes:
             yield from kueue_fixes(kueue.verdict, is_full=kueue.fits_nowhere and not self._may_be_scaled)
         if kueue is not None and kueue.state is WorkloadState.DEACTIVATED and self.answer.lifecycle is None:
             yield activation(*kueue.workload.split("/"))
-        if kueue is not None and (kueue.namespaces_of_queue or kueue.reports_no_queue):
+        queues, queue = ((), "") if kueue is None else (kueue.known_queues, kueue.queue)
+        meant = queues[0] if len(queues) == 1 else nearest_name(queue, queues)
+        if kueue is not None and (kueue.namespaces_of_queue or (kueue.reports_no_queue and not meant)):
             create = f"create LocalQueue {kueue.queue} in namespace {self.cycle.pod.metadata.namespace}"
             others = kueue.namespaces_of_queue
             like = (
@@ -115,7 +117,6 @@ class PodFixes:
             )
             yield Fix.untried(f"{create}{like}", of_group=FixGroup.CLUSTER)
         if kueue is not None and kueue.known_queues and self.answer.lifecycle is None:
-            meant = nearest_name(kueue.queue, kueue.known_queues)
             meant = meant or list_names(kueue.known_queues, _MOST_QUEUES, conjunction="or")
             yield Fix.untried(f"recreate the pod with label {QUEUE_LABEL}={meant} instead of {kueue.queue}")
         if kueue is not None and kueue.state is WorkloadState.ADMITTED:

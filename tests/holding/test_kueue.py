@@ -137,6 +137,15 @@ def test_a_queue_of_another_namespace(tmp_path: Path, namespaces: tuple[str, ...
     assert (f"create LocalQueue lq in namespace ml{fix}" in result.out) is bool(fix)
 
 
+def test_a_similar_queue_comes_instead_of_a_new_one() -> None:
+    message = "LocalQueue lqs doesn't exist"
+    waits = workload("w", "p", conditions=[{"type": "QuotaReserved", "status": "False", "message": message}])
+    waits["spec"]["queueName"] = "lqs"
+    texts = holding_of(node("n"), LOCAL, waits, target=pod(labels={f"{KUEUE}/queue-name": "lqs"}))
+    titles = [fix["title"] for fix in texts["fixes"]]
+    assert titles == [f"recreate the pod with label {KUEUE}/queue-name=lq instead of lqs"]
+
+
 def test_quotas_and_their_users() -> None:
     reserving = (
         workload("a", "a", cpu="3", priority=7, **reservation("3")),
