@@ -137,10 +137,8 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def awaits_own_pods(self) -> bool:
-        """Whether pods that its controller has not created yet may reject each other."""
-        return self._concerns_own_pods and any(
-            name not in self.has_pod and name not in self.awaited for name in self._feasible_alone
-        )
+        """Whether pods without a node, or that its controller has not created yet, may reject each other."""
+        return self._concerns_own_pods and not self.has_pod.issuperset(self._feasible_alone)
 
     @cached_property
     def _rejected_by_own(self) -> Mapping[str, Explanation]:
@@ -373,8 +371,7 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
     alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
     awaited = {
         pinned_to(pods.specs[row]): stored_subject(subject.snapshot, pods[row])
-        for row in rows
-        if not pods.node_names[row]
+        for row in sorted({*rows}.intersection(pods.pending))
     }
     answer = DaemonSetAnswer(
         name=f"{namespace}/{name}",

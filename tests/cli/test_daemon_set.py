@@ -252,6 +252,22 @@ def test_its_pods_reject_each_other(state: str, tmp_path: Path) -> None:
     assert "matchFields" not in patch
 
 
+def test_a_smaller_template_replaces_a_pending_pod_that_a_spread_constraint_counts(tmp_path: Path) -> None:
+    """`why FILE` and `simulate --apply FILE` agree."""
+    constraint = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**constraint, "labelSelector": {"matchLabels": {"app": "agent"}}}]
+    agent = changed(AGENT, "spec.template.spec.topologySpreadConstraints", spread)
+    waits = changed(tied_to("small"), "metadata.labels", {"app": "agent"})
+    waits = changed(waits, "spec.topologySpreadConstraints", spread)
+    cluster = write(tmp_path, machine("runs"), machine("small", "1"), waits, changed(agent, "metadata.uid", "1"))
+    assert kschedx("why", "ds/agent", "-n", "infra", "-s", cluster).code == 1
+    request = {"requests": {"cpu": "1"}}
+    smaller = write(tmp_path, changed(agent, "spec.template.spec.containers.0.resources", request), name="agent.yaml")
+    result = kschedx("why", smaller, "-n", "infra", "-s", cluster)
+    assert result.out.startswith("✓ DaemonSet infra/agent fits 2 eligible nodes")
+    assert (result.code, kschedx("simulate", "--apply", smaller, "-n", "infra", "-s", cluster).code) == (0, 0)
+
+
 def test_a_daemon_set_without_matching_nodes(tmp_path: Path) -> None:
     cluster = write(tmp_path, machine("a", disk="hdd"), machine("b", disk="hdd"), AGENT)
     result = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
