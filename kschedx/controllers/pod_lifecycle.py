@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers import states
@@ -96,7 +97,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             node=node,
             finalizers=finalizers,
             down="" if down is None else f"{down.component} does not run: {down.shown}",
-            is_node_lost=bool(node) and is_node_lost(snapshot, node),
+            is_node_lost=is_node_lost(snapshot, node),
             owner=_recreating_owner(snapshot, pod),
             is_replaced=_is_replaced_early(snapshot, pod),
             barrier=_barrier(snapshot, pod),
@@ -404,7 +405,7 @@ def _kept_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
         node = pods.node_names[row]
         for finalizer in snapshot.pods.finalizers.get(pods.key(row), ()):
             kept[f"finalizer {finalizer} keeps"].append(pods.names[row])
-        if node and is_node_lost(snapshot, node):
+        if is_node_lost(snapshot, node):
             kept[f"the kubelet of {node} does not respond and keeps"].append(pods.names[row])
     return tuple(f"{what} {count(len(names), 'pod')}: {list_names(names, 3)}" for what, names in kept.items())
 
@@ -414,7 +415,7 @@ def is_node_lost(snapshot: Snapshot, name: str) -> bool:
     does not show it."""
     row = snapshot.cluster.index.get(name)
     if row is None:
-        return not snapshot.source.may_lack("Node")
+        return bool(name) and not snapshot.source.may_lack("Node")
     return snapshot.cluster.nodes[row].is_lost
 
 
@@ -434,6 +435,20 @@ def unready_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
     rows = pods.in_namespace(namespace).nonzero()[0].tolist()
     ended = ("Succeeded", "Failed")
     return tuple(pods.key(row) for row in rows if pods.phases[row] not in ended and not is_ready(pods[row]))
+
+
+def backend_state(snapshot: Snapshot, namespace: str, service: str) -> str:
+    """Return why a Service may have no endpoint: `policy/v-0 is not ready`, or the workload without replicas whose pods
+    it selects. Empty if nothing is known."""
+    if down := unready_pods(snapshot, namespace):
+        return f"{list_names(down, 2)} {'is' if len(down) == 1 else 'are'} not ready"
+    own = [it.spec.selector for it in snapshot.services if it.key == f"{namespace}/{service}" and it.spec.selector]
+    for (kind, its, name), raw in snapshot.workloads.items() if own else ():
+        if kind in ("Deployment", "StatefulSet") and its == namespace and stored_controller(raw).spec.replicas == 0:
+            labels = map_at(msgspec.json.decode(raw), "spec", "template", "metadata", "labels")
+            if any(selector.items() <= labels.items() for selector in own):
+                return f"{kind} {name} has 0 replicas"
+    return ""
 
 
 def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | None:

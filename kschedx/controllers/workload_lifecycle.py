@@ -278,8 +278,10 @@ def _not_available(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) 
     rows = [row for row in rows if not snapshot.pods.deletion_timestamps[row]]
     match manifest.get("kind"):
         case "StatefulSet":
-            number = status.get("availableReplicas")
+            number = status.get("availableReplicas", status.get("readyReplicas"))  # versions before 1.22 have one
             is_short = isinstance(number, int) and number < len(rows)
+        case "ReplicaSet":
+            is_short = not status.get("availableReplicas")
         case "DaemonSet":
             is_short = bool(status.get("numberUnavailable"))
         case _:
@@ -542,7 +544,7 @@ def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manife
             because=because,
             seconds=seconds if is_ready(pod) else 0,
             node=pod.spec.node_name,
-            is_node_lost=bool(pod.spec.node_name) and is_node_lost(snapshot, pod.spec.node_name),
+            is_node_lost=is_node_lost(snapshot, pod.spec.node_name),
             container=_failing_container(pod) or snapshot.warning_about(pod.key),
         )
     return None

@@ -26,7 +26,7 @@ from kschedx.apiserver.pod_security import (
     kubelet_spec,
     security_view,
 )
-from kschedx.controllers.pod_lifecycle import unready_pods
+from kschedx.controllers.pod_lifecycle import backend_state, unready_pods
 from kschedx.controllers.stateful_set import over_quota
 from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
 from kschedx.errors import InputError, NotAdmittedError, UndecidableError, closest
@@ -673,7 +673,8 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
                 yield Fix.untried(title.rstrip(": ."), commands=(why_command(key),), by_default=FixGroup.CLUSTER)
                 break
         else:
-            behind = f"; {list_names(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
+            cause = backend_state(self.snapshot, match["namespace"], match["service"]) if match["service"] else ""
+            behind = f"; {cause}" if cause else ""
             if "x509: " in match.string:
                 renew = f"renew the certificate of {name}, or its caBundle"
                 title = f"{renew}: the API server does not trust{service.removeprefix(':')}"

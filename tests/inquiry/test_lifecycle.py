@@ -2424,6 +2424,26 @@ def test_the_pods_behind_a_webhook_are_named(tmp_path: Path, conditions: list[Ma
     assert says in result.out
 
 
+@pytest.mark.parametrize(
+    ("replicas", "selector", "says"),
+    [
+        (0, {"app": "hook"}, "service policy/svc; Deployment hook has 0 replicas"),
+        (0, {"app": "other"}, "service policy/svc"),
+        (1, {"app": "hook"}, "service policy/svc"),
+    ],
+)
+def test_the_workload_behind_a_webhook_has_no_replicas(
+    tmp_path: Path, replicas: int, selector: Manifest, says: str
+) -> None:
+    report = 'failed calling webhook "v.x": failed to call webhook: Post "https://svc.policy.svc:443/v": no endpoints'
+    stuck = {**REPLICA_SET, "status": {"conditions": [{**FAILURE, "message": report}]}}
+    hook = workload("Deployment", "hook", metadata={"namespace": "policy"}, replicas=replicas)
+    service: Manifest = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "svc", "namespace": "policy"}}
+    service["spec"] = {"selector": selector}
+    result = why(tmp_path, "deploy/web", workload("Deployment", replicas=2), stuck, hook, service)
+    assert f"repair what answers for webhook v.x: {says} · not tried" in result.out
+
+
 def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> None:
     claim: Manifest = {
         "apiVersion": "v1",
@@ -3502,6 +3522,44 @@ def test_more_pods_are_ready_than_the_dump_has(tmp_path: Path, on: str | None, r
     here = replica("web-1-a", "ReplicaSet", "web-1", on=on)
     deployment = {**workload("Deployment", replicas=3), "status": {"replicas": 3, "readyReplicas": ready}}
     assert why(tmp_path, "deploy/web", DUMPED, ROLLED_OUT, here, deployment).out.startswith(headline)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "headline"),
+    [
+        (
+            "StatefulSet",
+            {"availableReplicas": 1},
+            "‖ default/sts/web is not fully available: 1 of its 2 pods is not ready",
+        ),
+        ("StatefulSet", {"readyReplicas": 1}, "‖ default/sts/web is not fully available: 1 of its 2 pods is not ready"),
+        ("ReplicaSet", {}, "‖ default/rs/web is not available: 1 of its 2 pods is not ready"),
+        ("ReplicaSet", {"availableReplicas": 1}, "✓ default/web-new would be assigned to n"),
+    ],
+)
+def test_a_workload_with_all_its_pods_is_not_available(
+    tmp_path: Path, kind: str, status: Manifest, headline: str
+) -> None:
+    pods = [replica(f"web-{number}", kind, "web", ready=not number) for number in range(2)]
+    own = {**workload(kind, replicas=2), "status": {"replicas": 2, **status}}
+    assert why(tmp_path, f"{kind.lower()}/web", own, *pods).out.startswith(headline)
+
+
+def test_the_pending_pod_of_a_rollout_with_max_surge_is_explained(tmp_path: Path) -> None:
+    """The old pod on its node keeps its room until the new one is ready."""
+    field = {"key": "metadata.name", "operator": "In", "values": ["m"]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
+    container = {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "3"}}}
+    spec = {"containers": [container], "affinity": {"nodeAffinity": required}}
+    old = pod("web-0", on="m", metadata=owned("DaemonSet", "web"), spec=spec)
+    new = pod("web-1", metadata=owned("DaemonSet", "web"), spec=spec)
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    surge = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    agent = {**workload("DaemonSet", template=template, updateStrategy=surge), "status": {"desiredNumberScheduled": 1}}
+    full = node("m", allocatable={"cpu": "4", "pods": "9"})
+    out = why(tmp_path, "ds/web", agent, full, old, new).out
+    assert out.startswith("✗ default/web-1 is unschedulable: 0 of 2 nodes fit")
+    assert "set maxSurge: 0, maxUnavailable: 1 on DaemonSet web" in out
 
 
 @pytest.mark.parametrize(("reason", "is_failing"), [("Error", True), ("", False)])
