@@ -128,7 +128,8 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     if not (any(counts) and is_stored and keeps_pods):
         return None
     rows, ready = member_rows(snapshot, workload), status.get("readyReplicas")
-    are_fewer = isinstance(ready, int) and ready > len(rows) and all(snapshot.pods.node_names[row] for row in rows)
+    are_fewer = isinstance(ready, int) and min(ready, wanted_replicas(manifest)) > len(rows)
+    are_fewer &= all(snapshot.pods.node_names[row] for row in rows)
     if (rows and not are_fewer) or kubelet_rejection(snapshot, workload) is not None:
         return None
     source = snapshot.source

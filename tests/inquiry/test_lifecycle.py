@@ -3519,9 +3519,12 @@ def test_the_pod_of_a_cron_job_that_cannot_start_is_its_answer(tmp_path: Path) -
     ],
 )
 def test_more_pods_are_ready_than_the_dump_has(tmp_path: Path, on: str | None, ready: int, headline: str) -> None:
+    """A pod that a change has removed is still ready by the status."""
     here = replica("web-1-a", "ReplicaSet", "web-1", on=on)
     deployment = {**workload("Deployment", replicas=3), "status": {"replicas": 3, "readyReplicas": ready}}
     assert why(tmp_path, "deploy/web", DUMPED, ROLLED_OUT, here, deployment).out.startswith(headline)
+    scaled = kschedx("simulate", "--scale", "deploy/web=1", "-s", "cluster.json", cwd=tmp_path)
+    assert "the dump lacks pods of it" not in scaled.out
 
 
 @pytest.mark.parametrize(
