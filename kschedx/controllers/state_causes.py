@@ -128,7 +128,7 @@ def _suspension(state: states.Suspended | states.Paused) -> Iterator[str]:
     """Yield what a suspended or paused workload does not do, and who suspended it."""
     if isinstance(state, states.Paused):
         if state.reason:
-            yield f"its controller paused it: {state.reason}"
+            yield f"its controller stopped it: {state.reason}"
         is_under_way = state.updated or state.reason
         does = "replaces no pods of the previous" if is_under_way else "creates no ReplicaSet for its pod"
         yield f"a paused {state.kind} {does} template"

@@ -566,12 +566,12 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
                 return held_by_kueue(snapshot, workload.reference, workload, queue)
             return suspended_state(snapshot, workload, ".".join(path))
     if kind_and_group(manifest) == ("Rollout", "argoproj.io"):
+        has_pods = bool(member_rows(snapshot, workload))
+        paused = states.Paused(subject=workload.reference, kind="Rollout", has_pods=has_pods)
         if map_at(manifest, "spec").get("paused") is True:
-            return states.Paused(
-                subject=workload.reference, kind="Rollout", has_pods=bool(member_rows(snapshot, workload))
-            )
-        if (paused := _paused_at_step(workload, manifest)) is not None:
             return paused
+        if (stopped := _stopped_by_controller(paused, manifest)) is not None:
+            return stopped
     if (ended := _end_state(manifest)) is not None:
         return replace(ended, subject=workload.reference)
     counts = [pod.count.number for pod in foreign_pods(manifest)]
@@ -582,7 +582,11 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
         if (failed := event or _failure(_conditions(manifest))) is not None:
             return refusal_state(workload.reference, failed.message, recorded=snapshot, is_workload=True)
         waits = [message for phase, message in _phases(manifest) if phase.lower() == "pending" and message]
-        waits += [it.message for it in _conditions(manifest) if it.status == "False" and it.message]
+        waits += [
+            it.message
+            for it in _conditions(manifest)
+            if it.message and (it.status == "False" or it.type == "InvalidSpec")
+        ]
         if message := next(iter(waits), ""):
             return states.NotObserved(subject=workload.reference, kind=workload.kind, message=message)
     if custom_kind(*kind_and_group(manifest)) is not None and not counts:
@@ -592,15 +596,16 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
     return None
 
 
-def _paused_at_step(workload: Workload, manifest: Manifest) -> states.Paused | None:
-    """Return the state of a Rollout that its controller has paused at a step, once every pod is available."""
+def _stopped_by_controller(paused: states.Paused, manifest: Manifest) -> states.Paused | None:
+    """Return the state of a Rollout that its controller aborted, or paused at a step with every pod available."""
     status = map_at(manifest, "status")
     causes, wanted, updated = (status.get(key) for key in ("pauseConditions", "replicas", "updatedReplicas"))
-    if not isinstance(causes, list) or not causes or status.get("availableReplicas") != wanted:
+    reason = str(status.get("message") or "RolloutAborted") if status.get("abort") is True else ""
+    if not reason and (not isinstance(causes, list) or not causes or status.get("availableReplicas") != wanted):
         return None
-    reason = str(causes[0].get("reason") or "") if isinstance(causes[0], dict) else ""
-    state = states.Paused(subject=workload.reference, kind="Rollout", has_pods=True, reason=reason)
-    return replace(state, updated=updated or 0, wanted=wanted)
+    cause = causes[0] if isinstance(causes, list) and causes else {}
+    reason = reason or str(map_at(cause).get("reason") or "")
+    return replace(paused, reason=reason, updated=updated or 0, wanted=wanted)
 
 
 def _suspended_by_owner(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Suspended | None:

@@ -151,8 +151,11 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
             case states.Suspended():
                 yield self._queue_fix(lifecycle)
             case states.Paused(reason=reason) if reason:
-                command = shell_command("kubectl argo rollouts promote {} -n {}", self._workload_name, self._namespace)
-                yield Fix.untried("promote the Rollout, so that it goes on with its next step", commands=(command,))
+                title, verb = "promote the Rollout, so that it goes on with its next step", "promote"
+                if "Aborted" in reason:
+                    title, verb = "correct what aborted the update, then retry it", "retry rollout"
+                template = f"kubectl argo rollouts {verb} {{}} -n {{}}"
+                yield Fix.untried(title, commands=(shell_command(template, self._workload_name, self._namespace),))
             case states.Paused(kind="Rollout"):
                 title, spec = "resume the Rollout", {"paused": False}
                 command = self._merge_command("rollouts.argoproj.io {}", self._workload_name, spec=spec)

@@ -161,6 +161,16 @@ AT_PAUSE: Manifest = {
         "pauseConditions": [{"reason": "CanaryPauseStep", "startTime": SINCE}],
     },
 }  # fmt: skip
+ABORTED: Manifest = {
+    **AT_PAUSE,
+    "status": {**at(AT_PAUSE, "status"), "abort": True, "message": "RolloutAborted: metric x failed"},
+}
+INVALID: Manifest = {
+    **workload("Deployment", replicas=2),
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Rollout",
+    "status": {"conditions": [{"type": "InvalidSpec", "status": "True", "message": "missing field"}]},
+}
 OF_ROLLOUT: list[Manifest] = [
     {
         **workload("ReplicaSet", "web-1"),
@@ -500,12 +510,16 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "default/job/web is suspended: JobSet train is suspended",
         1,
     ),
-    (
-        "rollout/web",
-        [AT_PAUSE, *OF_ROLLOUT],
-        "default/rollout/web is paused: its rollout stops with 1 of 2 pods updated",
-        1,
+    *(
+        (
+            "rollout/web",
+            [stopped, *OF_ROLLOUT],
+            "default/rollout/web is paused: its rollout stops with 1 of 2 pods updated",
+            1,
+        )
+        for stopped in (AT_PAUSE, ABORTED)
     ),
+    ("rollout/web", [INVALID], "default/rollout/web gets no new pods: its controller reports a problem", 1),
     ("pod/x", DEVICES_BY_HAND, "default/x is scheduled to n and waits for its devices: claim default/gpu is not al", 0),
     (
         "pod/x",
@@ -2930,6 +2944,7 @@ UNALIGNED = pod(
             "kubectl patch jobset/train -n default",
         ),
         ("rollout/web", [AT_PAUSE, *OF_ROLLOUT], "kubectl argo rollouts promote web -n default"),
+        ("rollout/web", [ABORTED, *OF_ROLLOUT], "kubectl argo rollouts retry rollout web -n default"),
         ("pod/x", DEVICES_BY_HAND, "create the pod with nodeSelector kubernetes.io/hostname=n"),
         ("pod/x", BY_HAND, "create the pod with nodeSelector kubernetes.io/hostname=n instead of spec.nodeName"),
         ("sts/web", [workload("StatefulSet", replicas=2), CRASHES], "kubectl logs web-0 -n default -c app --previous"),
