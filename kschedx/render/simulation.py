@@ -468,9 +468,9 @@ def _other_parts(simulation: Simulation) -> Iterator[str]:
 
 
 def _stalled_rollouts(simulation: Simulation) -> Iterator[str]:
-    """Yield the workloads whose rollouts stall although no pod is pending or refused."""
+    """Yield the workloads whose rollouts stall although no pod is pending or counted as refused."""
     for rollout in simulation.rolled_out:
-        if rollout.stalls and not (rollout.waiting or rollout.refusal):
+        if rollout.stalls and not (rollout.waiting or rollout.workload in simulation.refused):
             yield rollout.reference
 
 

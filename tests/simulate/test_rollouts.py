@@ -312,6 +312,12 @@ def test_recreate_waits_for_pods_of_a_lost_node(stamp: str | None, taint: str, *
     assert str(simulation).startswith("✗ the rollout of shop/deploy/web stalls\n") is is_kept
 
 
+def test_a_rollout_whose_first_pod_is_refused_is_the_headline() -> None:
+    change = {"set": "deploy/web:spec.template.spec.priorityClassName=missing"}
+    simulation = simulated([*nodes(), *web(2, {})], change)
+    assert str(simulation).startswith("✗ the rollout of shop/deploy/web stalls\n")
+
+
 def test_the_screen_has_max_surge_and_where_the_rollout_stalls() -> None:
     stuck = simulated(
         [*nodes(("8",)), *web(4, {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}})],
