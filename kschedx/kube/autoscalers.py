@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
+import msgspec
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from kschedx.kube import descheduling
 from kschedx.kube.conditions import Condition, ObjectStatus, TimedCondition, condition_of
@@ -689,6 +692,14 @@ class _PodAutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 class HorizontalPodAutoscaler(KubernetesObject, frozen=True, kw_only=True):
     spec: _PodAutoscalerSpec = _PodAutoscalerSpec()
     status: ObjectStatus = ObjectStatus()
+
+    def __post_init__(self) -> None:
+        """Read the conditions from the annotation in which version v1 has them."""
+        written = self.metadata.annotations.get("autoscaling.alpha.kubernetes.io/conditions")
+        if written and not self.status.conditions:
+            with suppress(msgspec.MsgspecError):
+                conditions = msgspec.json.decode(written, type=tuple[Condition, ...])
+                force_setattr(self, "status", ObjectStatus(conditions=conditions))
 
 
 class _VerticalPodAutoscalerSpec(Struct, frozen=True, kw_only=True):

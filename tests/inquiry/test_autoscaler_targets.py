@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -23,6 +24,14 @@ def autoscaler(target: tuple[str, str], *conditions: Manifest, kind: str = "Hori
     spec |= {"maxReplicas": 5} if kind == "HorizontalPodAutoscaler" else {}
     metadata = {"name": "web", "namespace": "default"}
     return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec, "status": {"conditions": conditions}}
+
+
+def of_version_1(target: tuple[str, str], written: str) -> Manifest:
+    """Return an autoscaler of v1, which has its conditions in an annotation."""
+    item = autoscaler(target)
+    annotations = {"autoscaling.alpha.kubernetes.io/conditions": written}
+    metadata = {"name": "web", "namespace": "default", "annotations": annotations}
+    return {**item, "apiVersion": "autoscaling/v1", "metadata": metadata}
 
 
 def deployment(name: str, namespace: str) -> Manifest:
@@ -47,6 +56,20 @@ KEDA = condition("Ready", "False", "ScaledObjectCheckFailed", "no scale subresou
             0,
             "does not scale (FailedGetResourceMetric): MyApp web keeps",
             "no metrics",
+        ),
+        (
+            "hpa/web",
+            [of_version_1(CUSTOM, json.dumps([NO_METRICS]))],
+            0,
+            "does not scale (FailedGetResourceMetric): MyApp web keeps",
+            "no metrics",
+        ),
+        (
+            "hpa/web",
+            [of_version_1(CUSTOM, "[{")],
+            3,
+            "is undecided: its target MyApp web is not known",
+            "the dump holds no MyApp",
         ),
         ("hpa/web", [autoscaler(CUSTOM, AT_MOST)], 0, "is at maxReplicas 5: MyApp web keeps", "more than the maximum"),
         ("hpa/web", [autoscaler(CUSTOM, WELL)], 0, "scales MyApp web, of which no pod is known", ""),
