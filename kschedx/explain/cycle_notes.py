@@ -162,7 +162,11 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
                 f"claim {key} names volume {bound}, but the volume names {whose}: kube-scheduler trusts the claim; "
                 "the volume controller will set the claim to Lost",
             )
-    elif claim.storage_class and claim.storage_class not in storage.classes:
+    elif (
+        claim.storage_class
+        and claim.storage_class not in storage.classes
+        and not snapshot.source.may_lack("StorageClass")
+    ):
         hint = nearest(claim.storage_class, tuple(storage.classes))
         yield note(
             "claim-class-missing",

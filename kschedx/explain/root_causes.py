@@ -509,11 +509,12 @@ def _unserved_machine_autoscalers(cycle: Cycle) -> Iterator[RootCause]:
 
 
 def autoscaler_reports(snapshot: Snapshot, pod: str) -> Iterator[str]:
-    """Yield the autoscalers' events about a pod if the snapshot lacks their groups, which would explain more."""
+    """Yield the autoscalers' events about a pod unless the snapshot has nodes and their groups, which explain more."""
     scaling, provisioning = snapshot.autoscaler_events.get(pod), snapshot.karpenter_events.get(pod)
-    if scaling is not None and AUTOSCALER_STATUS not in snapshot.config_maps:
+    lacks_nodes = not snapshot.cluster.nodes
+    if scaling is not None and (lacks_nodes or AUTOSCALER_STATUS not in snapshot.config_maps):
         yield f"cluster-autoscaler reports: {scaling.message}"
-    if provisioning is not None and not snapshot.of(NodePool):
+    if provisioning is not None and (lacks_nodes or not snapshot.of(NodePool)):
         yield f"Karpenter reports: {provisioning.message}"
 
 

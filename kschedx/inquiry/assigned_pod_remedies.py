@@ -145,6 +145,12 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         if state.reason.startswith("OutOf") and len(names := self._schedulers_on(state.node)) > 1:
             both = list_names(names, 3, conjunction="and")
             yield Fix.untried(f"let one scheduler assign pods to {state.node}, on which {both} do: they race for room")
+        if state.reason == "NodeAffinity" and (lost := self._lost_labels(state.node)):
+            labels = [f"{key}={text}" for key, text in lost.items()]
+            title = f"label {state.node} {', '.join(labels)} again, if it lost what the pod selects"
+            words = (word for label in lost.items() for word in label)
+            command = shell_command("kubectl label node {}" + " {}={}" * len(lost), state.node, *words)
+            yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
         if state.container and "OOMKilled" in state.message:
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif state.container:
@@ -189,6 +195,14 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         eviction shows a shortage on the node, which may go on."""
         rows = None if state.reason == "Evicted" else other_replicas(self.snapshot, self.pod)
         return rows is not None and all(is_ready(self.snapshot.pods[row]) for row in rows)
+
+    def _lost_labels(self, node: str) -> dict[str, str]:
+        """Return the labels that the pod selects and that its node lacks, unless another node has all of them."""
+        wanted, nodes = self.pod.spec.node_selector.items(), self.snapshot.cluster.nodes
+        if any(wanted <= other.metadata.labels.items() for other in nodes):
+            return {}
+        own = next((other.metadata.labels for other in nodes if other.name == node), None)
+        return {} if own is None else {key: text for key, text in wanted if key not in own}
 
     def _has_devices(self, node: str) -> bool:
         """Return whether a node has as many devices allocatable as the pod requests, if it requests some."""

@@ -109,6 +109,8 @@ class _PoolAnswer:
         """The number of its nodes, also in a dump without NodeClaims."""
         nodes = self._asked.snapshot.cluster.nodes
         labeled = sum(node.metadata.labels.get(NODE_POOL) == self._pool.name for node in nodes)
+        if not nodes and not self._claims:
+            return value(self._pool.status.resources.get("nodes", "0"))
         return max(len(self._claims) - len(self._unfinished), labeled - len(self._unfinished))
 
     @property

@@ -344,7 +344,9 @@ def _claim_state(snapshot: Snapshot, reference: NamedObject) -> states.Lifecycle
     users = [f"pod {pods.key(row)} on {pods.node_names[row]} uses it" for row in rows[:3]]
     deleted, subject = claim.metadata.deletion_timestamp, f"{namespace}/pvc/{name}"
     storage_class, volumes = snapshot.storage.classes.get(claim.storage_class), snapshot.storage.volumes
-    volume = claim.spec.volume_name
+    volume, report = claim.spec.volume_name, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
+    is_unread = storage_class is None and not snapshot.cluster.nodes and snapshot.source.may_lack("StorageClass")
+    reported = states.NotBound(subject=subject, message="", claim=claim.key)
     lifecycle: states.Lifecycle
     if deleted:
         kept = ("kubernetes.io/pvc-protection",) if rows else ()
@@ -356,21 +358,14 @@ def _claim_state(snapshot: Snapshot, reference: NamedObject) -> states.Lifecycle
         grows = [f"it {text}" for _, text in claim_expansions(claim)]
         facts = (*grows, *(users or ["no pod uses it"]))
         lifecycle = states.ObjectState(subject=subject, does=f"is bound to volume {volume}", facts=facts)
+    elif report is not None and is_unread and not (volume or rows):
+        lifecycle = replace(reported, provisioner=claim.provisioner, report=report.message)
     elif volume or rows or storage_class is None or not storage_class.waits_for_first_consumer:
         return None
     elif any(volume.spec.claim_ref and volume.spec.claim_ref.key == claim.key for volume in volumes.values()):
         return None  # the volume of an earlier claim of this name
-    elif (
-        storage_class.can_provision
-        and (report := snapshot.failed_create("PersistentVolumeClaim", claim.metadata)) is not None
-    ):
-        lifecycle = states.NotBound(
-            subject=subject,
-            message="",
-            claim=claim.key,
-            provisioner=storage_class.provisioner,
-            report=report.message,
-        )
+    elif storage_class.can_provision and report is not None:
+        lifecycle = replace(reported, provisioner=storage_class.provisioner, report=report.message)
     else:
         fact = f"class {claim.storage_class} binds it where its pod is scheduled (WaitForFirstConsumer)"
         wrong_class = wrong_attributes_class(snapshot, claim)

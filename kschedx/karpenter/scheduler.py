@@ -461,8 +461,11 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         for pool in self.pools:
             nodes = [node for node in cluster.staying if node.pool == pool.name] if pool.spec.limits else []
             counted = amounts_of(pool.status.resources)
-            # some dumps lack the capacity of nodes, which the pool's status counts
-            is_counted = counted.get(NODES) == Amount(10**9 * len(nodes)) and all(node.lacks_capacity for node in nodes)
+            # some dumps lack all nodes of a pool, or their capacity, which the pool's status counts
+            is_unread = not any(node.pool == pool.name for node in (*cluster.staying, *cluster.leaving))
+            is_counted = is_unread or (
+                counted.get(NODES) == Amount(10**9 * len(nodes)) and all(node.lacks_capacity for node in nodes)
+            )
             for amounts in [counted] if is_counted else [node.capacity for node in nodes]:
                 left[pool.name] = subtract(left[pool.name], amounts)
         return left

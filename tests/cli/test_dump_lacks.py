@@ -154,6 +154,15 @@ def test_an_event_about_kinds_that_the_dump_lacks(tmp_path: Path) -> None:
     )
 
 
+def test_a_driver_reports_about_a_claim_of_a_dump_without_classes_and_nodes(tmp_path: Path) -> None:
+    named = {"name": "data", "namespace": "default", "creationTimestamp": "2026-01-02T00:00:00Z"}
+    event = reported("x.io/disks", "ProvisioningFailed", "UnauthorizedOperation", pod="default/data")
+    event["involvedObject"] = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
+    result = kschedx("why", "pvc/data", "-s", write(tmp_path, {**claim("data"), "metadata": named}, event))
+    assert (result.code, "ProvisioningFailed: UnauthorizedOperation" in " ".join(result.out.split())) == (1, True)
+    assert "does not exist" not in result.out
+
+
 NOT_TRIGGERED = "pod didn't trigger scale-up: 1 max node group size reached"
 
 

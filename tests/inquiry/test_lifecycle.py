@@ -3443,6 +3443,10 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
             "Pod was rejected: Predicate NodeAffinity failed; m is not labeled role=edge",
         ),
         (
+            {"reason": "NodeAffinity", "message": "Pod was rejected: Predicate NodeAffinity failed"},
+            "fix 1 label m role=edge again, if it lost what the pod selects",
+        ),
+        (
             {"reason": "UnexpectedAdmissionError", "message": NOT_ALLOCATED.format("no healthy devices present")},
             "fix delete the pod and create it again: m has its devices again",
         ),

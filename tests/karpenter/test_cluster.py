@@ -235,6 +235,15 @@ def test_a_reached_limit_rejects_every_type() -> None:
     assert decision_of(pool(limits={"cpu": "6"}), node(), pod())[2] == (LaunchCertainty.UNKNOWN,)
 
 
+@pytest.mark.parametrize(("used", "certainties"), [("6", (LaunchCertainty.REJECTS,)), ("1", ())])
+def test_a_pool_whose_nodes_a_dump_lacks_counts_them(used: str, certainties: tuple[LaunchCertainty, ...]) -> None:
+    limited = pool(limits={"cpu": "6"})
+    full = {**limited, "status": {**limited["status"], "resources": {"cpu": used, "nodes": "1"}}}
+    other = node()
+    other["metadata"]["labels"]["karpenter.sh/nodepool"] = "other"
+    assert decision_of(full, other, pod())[2] == certainties
+
+
 def test_a_pool_counts_nodes_whose_capacity_a_dump_lacks() -> None:
     lean, full = node(), {"resources": {"cpu": "6", "nodes": "1"}}
     lean["status"].pop("capacity", None)
