@@ -232,7 +232,8 @@ class MoveSearch:
         if any(finding.never_fits or finding.resource not in nodes.resources.index for finding in short):
             return
         keys = {finding.holder for finding in place.findings if isinstance(finding, HostPortConflict)}
-        holders = tuple(sorted(pods.rows[key] for key in keys if key in pods.rows))
+        there = pods.on_node(place.node).tolist()
+        holders = tuple(row for row in there if pods.key(row) in keys)  # a deleted pod may have the same name
         number -= len(holders)
         if number < 0 or len(holders) < len(keys) or not all(map(self._is_movable, holders)):
             return
@@ -244,7 +245,7 @@ class MoveSearch:
                 if (missing <= 0).all() and self._is_allowed(holders):
                     yield holders
                 return
-        rows = [row for row in pods.on_node(place.node).tolist() if row not in holders and self._is_movable(row)]
+        rows = [row for row in there if row not in holders and self._is_movable(row)]
         if len(rows) < number:
             return
         freed = nodes.requests.matrix[np.array(rows)][:, columns]

@@ -681,3 +681,46 @@ def test_an_exported_pod_is_answered_as_the_pod_of_the_cluster(
     nodes = write(tmp_path, changed(node("n"), "metadata.creationTimestamp", created), name="nodes.yaml")
     identified = write(tmp_path, changed(stored, "metadata.uid", "u"), name="pod.yaml")
     assert kschedx("why", identified, "-s", nodes).code == 3
+
+
+def test_pods_of_a_rollout_that_are_yet_to_come_do_not_hide_those_that_run(tmp_path: Path) -> None:
+    """The pods that a stalled rollout has yet to replace exist twice, and moves free the host ports of those that
+    run."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "w", "uid": "w", "controller": True}
+    labels = {"app": "w"}
+
+    def spec(cpu: str, memory: str, *, on: str = "", **more: object) -> Manifest:
+        requests = {"requests": {"cpu": cpu, "memory": memory}}
+        return {"containers": [{"name": "c", "image": "x", "resources": requests, **more}], "nodeName": on}
+
+    def stateful_set(template: Manifest) -> Manifest:
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": "w", "namespace": "default", "uid": "w"},
+            "spec": {
+                "replicas": 5,
+                "podManagementPolicy": "Parallel",
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": template},
+            },
+            "status": {"replicas": 5, "currentRevision": "w-1", "updateRevision": "w-2"},
+        }
+
+    port = {"ports": [{"containerPort": 80, "hostPort": 8080}]}
+    pods = []
+    for ordinal, (node_name, revision) in enumerate((("a", 1), ("c", 1), ("", 2), ("c", 2), ("a", 2))):
+        metadata = {"name": f"w-{ordinal}", "namespace": "default", "uid": f"w-{ordinal}", "ownerReferences": [owner]}
+        hashed = {"labels": {**labels, "controller-revision-hash": f"w-{revision}"}}
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]} if node_name else {}
+        own = spec("200m", "3000Mi", on=node_name, **(port if revision == 1 else {}))
+        pods.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata | hashed, "spec": own, "status": status})
+    nodes = [
+        node("a", allocatable={"cpu": "4", "memory": "8Gi", "pods": "110"}),
+        node("b", allocatable={"cpu": "2", "memory": "8Gi", "pods": "110"}, unschedulable=True),
+        node("c", allocatable={"cpu": "4", "memory": "8Gi", "pods": "110"}),
+    ]
+    cluster = write(tmp_path, *nodes, stateful_set(spec("200m", "3000Mi")), *pods)
+    larger = write(tmp_path, stateful_set(spec("2000m", "64Mi")), name="larger.yaml")
+    result = kschedx("why", larger, "-s", cluster)
+    assert (result.code, "2 of 5 replicas can be scheduled" in result.out) == (1, True), result.err
