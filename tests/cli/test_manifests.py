@@ -708,7 +708,7 @@ def test_pods_of_a_rollout_that_are_yet_to_come_do_not_hide_those_that_run(tmp_p
         }
 
     port = {"ports": [{"containerPort": 80, "hostPort": 8080}]}
-    pods = []
+    pods = list[Manifest]()
     for ordinal, (node_name, revision) in enumerate((("a", 1), ("c", 1), ("", 2), ("c", 2), ("a", 2))):
         metadata = {"name": f"w-{ordinal}", "namespace": "default", "uid": f"w-{ordinal}", "ownerReferences": [owner]}
         hashed = {"labels": {**labels, "controller-revision-hash": f"w-{revision}"}}
