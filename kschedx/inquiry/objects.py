@@ -19,11 +19,12 @@ from kschedx.errors import InputError
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.explain.cycle_notes import claim_expansions
+from kschedx.explain.device_classes import unused_claims
 from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion
 from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, explain, remedies_of, workloads_without_pods
-from kschedx.inquiry.target import find_target, selected_pod, selected_rows
+from kschedx.inquiry.target import find_target, rows_with_devices, selected_pod, selected_rows
 from kschedx.kube.autoscalers import POD_AUTOSCALERS, HorizontalPodAutoscaler, PodAutoscaler, ScaleTarget
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.escaping import shell_command
@@ -377,6 +378,28 @@ def _claim_state(snapshot: Snapshot, reference: NamedObject) -> states.Lifecycle
     return lifecycle
 
 
+def _explain_device_claim(asked: ObjectQuestion) -> ObjectAnswer | None:
+    """Return the state of a ResourceClaim that no pod uses; None for any other."""
+    reference, snapshot = asked.reference, asked.snapshot
+    claim = snapshot.devices.claims.get(f"{reference.namespace}/{reference.name}")
+    if claim is None or rows_with_devices(snapshot, reference):
+        return None
+    subject = f"{reference.namespace}/resourceclaim/{reference.name}"
+    if deleted := claim.metadata.deletion_timestamp:
+        return ObjectAnswer(state=states.BeingDeleted(subject=subject, since=deleted, is_workload=True))
+    results = () if claim.status.allocation is None else claim.status.allocation.devices.results
+    does = "keeps devices, and no pod uses it" if results else "is not allocated: no pod uses it"
+    devices = tuple(f"{result.driver}/{result.pool}/{result.device} is allocated" for result in results)
+    causes = unused_claims(snapshot, (claim.key,)) if results else ()
+
+    def fixes() -> Iterator[Fix]:
+        from kschedx.inquiry.fix import Fix  # needed only for a claim that keeps devices
+
+        yield from (Fix.of_advice(advice) for cause in causes for advice in cause.advice)
+
+    return ObjectAnswer(state=states.ObjectState(subject=subject, does=does, facts=devices), fixes=fixes)
+
+
 # Objects behind nodes, which few clusters have and few questions are about.
 
 
@@ -400,6 +423,7 @@ def _explain_scalable(asked: ObjectQuestion) -> ObjectAnswer | None:
 
 ANSWERS: Mapping[str, Callable[[ObjectQuestion], ObjectAnswer | None]] = {
     "PersistentVolumeClaim": _explain_claim,
+    "ResourceClaim": _explain_device_claim,
     "PersistentVolume": _explain_volume,
     "ResourceQuota": _explain_quota,
     "Service": _explain_service,

@@ -581,7 +581,7 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
     kinds."""
     if (selected := selected_pod(snapshot, reference)) is not None:
         return selected
-    if reference.kind.key == "ResourceClaim" and (rows := _rows_with_devices(snapshot, reference)):
+    if reference.kind.key == "ResourceClaim" and (rows := rows_with_devices(snapshot, reference)):
         return next(_pending_or_last(snapshot.pods, rows))
     if reference.kind.name != "PersistentVolumeClaim":
         from kschedx.fixes.phrases import join_phrases  # needed only for an error
@@ -612,7 +612,7 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
     return next(_pending_or_last(snapshot.pods, rows))
 
 
-def _rows_with_devices(snapshot: Snapshot, claim: NamedObject) -> list[int]:
+def rows_with_devices(snapshot: Snapshot, claim: NamedObject) -> list[int]:
     """Return the rows of the pods that use a ResourceClaim."""
     key, pods = f"{claim.namespace}/{claim.name}", snapshot.pods
     rows = pods.rows_in_namespaces(claim.namespace.__eq__).tolist()

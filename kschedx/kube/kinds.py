@@ -261,7 +261,9 @@ _ROWS = (
     _device(
         name="ResourceSlice", is_namespaced=False, record=devices.ResourceSlice, leaves="which devices exist"
     ),
-    _device(name="ResourceClaim", record=devices.ResourceClaim, leaves="which devices are allocated"),
+    _device(
+        name="ResourceClaim", record=devices.ResourceClaim, leaves="which devices are allocated", is_subject=True
+    ),
     _device(
         name="ResourceClaimTemplate", record=devices.ResourceClaimTemplate, leaves="what a new pod's claims request"
     ),
