@@ -228,13 +228,14 @@ def volume_of_other_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> P
 
 def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
     """Yield the claim as the free volume needs it that differs least: with its access modes, its size, or, if no driver
-    provisions volumes of the claim's class, its class. It is bound `at_once`, or with the pod."""
+    provisions volumes of the claim's class, its class. It is bound `at_once`, or with the pod, to the smallest volume
+    that fits (pkg/controller/volume/persistentvolume/index.go)."""
     storage, storage_class = place.snapshot.storage, place.snapshot.storage.classes.get(claim.storage_class)
     is_static = storage_class is None or not storage_class.can_provision
     is_static |= volume_of_other_class(place.snapshot, claim) is not None
     # if the class is missing, a class that provisions is better than another with volumes of its own
     others = storage.classes if storage_class is None and any(c.can_provision for c in storage.classes.values()) else ()
-    recreations: list[tuple[tuple[int, bool], s.RecreateClaim]] = []
+    recreations: list[tuple[tuple[int, bool, int], s.RecreateClaim]] = []
     for volume in storage.volumes.values() if is_static else storage.volumes_of(claim.storage_class):
         if volume.spec.storage_class_name in others or claim.spec.volume_name not in ("", volume.name):
             continue
@@ -268,7 +269,7 @@ def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_on
                 cost=s.Cost.CONSTRAINT if differs else s.Cost.POD,
                 bound_to=volume.name if at_once else "",
             )
-            recreations.append(((len(differs), is_renamed), recreated))
+            recreations.append(((len(differs), is_renamed, volume.size_in_bytes), recreated))
     yield from (step for _, step in sorted(recreations, key=lambda recreation: recreation[0])[:1])
 
 

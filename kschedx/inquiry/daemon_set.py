@@ -40,6 +40,7 @@ from kschedx.kube.workloads import pin_to_node, pinned_to
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.results import Shown
 from kschedx.snapshot.columns import TableRow, each_row
+from kschedx.snapshot.snapshot import Snapshot
 
 _LEAVES_OUT = plugins_with(Trait.DAEMON_SET_CONTROLLER)
 
@@ -65,6 +66,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     name: str  # `namespace/name`
     explanation: Explanation  # the answer about a pod that is not tied to a node
     subject: Subject
+    cluster: Snapshot  # with the pods of the DaemonSet, which the subject's lacks
     setup: Setup
     has_pod: frozenset[str] = frozenset()  # the nodes on which a pod of the DaemonSet runs, which quotas count
     awaited: Mapping[str, Subject] = {}  # the nodes for which a pod of the DaemonSet is pending, with the pod
@@ -258,6 +260,8 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         if node in self.blocked_deletions:
             return explain(self.deleted[node], self.setup)
         subject = replace(self.subject, pod=pin_to_node(self.subject.pod, node), first=None)
+        if self._concerns_own_pods and node not in self.has_pod:
+            subject = replace(subject, snapshot=self.cluster)
         if node in self.disputed:
             return explain(self.reported[node], self.setup)
         keeps_pod = node in self._start_failures or (node in self.awaited and self._is_on_delete)
@@ -377,6 +381,7 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
         name=f"{namespace}/{name}",
         explanation=explain(alone, setup),
         subject=alone,
+        cluster=subject.snapshot,
         setup=setup,
         has_pod=frozenset(pods.node_names[row] for row in rows if pods.node[row] >= 0),
         deleted={

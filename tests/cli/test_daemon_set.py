@@ -132,6 +132,20 @@ def test_only_the_taint_of_a_selected_node_has_a_fix(disk: str, fixes: int, tmp_
     assert titles == all_fixes[:fixes]
 
 
+def test_a_node_without_its_pod_is_tried_beside_its_pods_on_other_nodes(tmp_path: Path) -> None:
+    """Only the first of all pods with an affinity to themselves needs no other."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "agent"}}}
+    rules = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    own = changed(changed(OWN, "metadata.ownerReferences", [OWNER]), "metadata.labels", {"app": "agent"})
+    agent = changed(AGENT, "spec.template.spec.affinity", rules)
+    items = (machine("runs"), own, machine("g", taints=("gpu=a:NoSchedule",)), changed(agent, "metadata.uid", "1"))
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, *items), "-o", "json")
+    preferred = "make podAffinity term 1 (app=agent) preferred instead of required"
+    titles = [fix["title"] for fix in json.loads(result.out)["fixes"]]
+    assert titles
+    assert all(preferred in title for title in titles)
+
+
 @pytest.mark.parametrize("options", [(), ("--node", "small")])
 def test_its_fixes_are_printed_as_patches_of_its_template(options: tuple[str, ...], tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)

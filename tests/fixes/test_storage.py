@@ -96,6 +96,7 @@ def titles(*objects: Manifest) -> list[str]:
             [
                 claim("data", storage_class="now", modes=["ReadWriteMany"]),
                 storage_class("now", waits=False),
+                volume("larger", storage_class="now", size="20Gi"),  # the smallest one is bound
                 volume("free", storage_class="now"),
             ],
             ["delete and recreate claim default/data with ReadWriteOnce, as volume free has it"],
