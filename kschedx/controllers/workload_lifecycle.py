@@ -211,16 +211,19 @@ pkg/controller/controller_utils.go)."""
 def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     """Return a note that a workload has all of its replicas, and that all of them have nodes. It is empty for workloads
     whose pods have names of their own."""
-    rows, pods = member_rows(snapshot, workload_of(manifest)), snapshot.pods
-    rows = [row for row in rows if not pods.deletion_timestamps[row]]
+    workload, pods = workload_of(manifest), snapshot.pods
+    rows = [row for row in member_rows(snapshot, workload) if not pods.deletion_timestamps[row]]
     is_short = len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows)
-    if is_short or not rows or manifest.get("kind") not in _REPLACED_AT_ONCE:
+    if is_short or not rows or workload.kind not in (*_REPLACED_AT_ONCE, "Job"):
         return ()
-    phrase = "its only replica has a node" if len(rows) == 1 else f"all of its {len(rows):,} replicas have nodes"
+    what = "active pod" if workload.kind == "Job" else "replica"
+    phrase = f"its only {what} has a node" if len(rows) == 1 else f"all of its {len(rows):,} {what}s have nodes"
     assigned = [pods.start_times[row] or "" for row in rows]
     last = max(assigned) if all(assigned) else ""
-    unready, kept = unready_count_text(snapshot, rows), kept_by(snapshot, workload_of(manifest))
-    phrase += f"{unready}; {kept}" if kept else unready
+    ended = failures(_failed_pods(snapshot, workload)) if workload.kind == "Job" else ""
+    phrase += unready_count_text(snapshot, rows) + "".join(
+        f"; {it}" for it in (kept_by(snapshot, workload), ended) if it
+    )
     return (RunsAlready(text=f"{phrase}; this shows where one more would go", assigned=last),)
 
 

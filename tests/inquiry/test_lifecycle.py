@@ -3584,6 +3584,15 @@ def test_the_pending_pod_of_a_rollout_with_max_surge_is_explained(tmp_path: Path
     assert "set maxSurge: 0, maxUnavailable: 1 on DaemonSet web" in out
 
 
+@pytest.mark.parametrize(("failed", "says"), [(0, "; this shows"), (2, "; 2 pods failed: container app ended with Er")])
+def test_a_job_with_all_its_pods_tells_how_earlier_ones_failed(tmp_path: Path, failed: int, says: str) -> None:
+    ended = {"containerStatuses": [{"name": "app", "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}]}
+    status = {"phase": "Failed", **ended}
+    earlier = [pod(f"web-{number}", on="n", metadata=owned("Job", "web"), status=status) for number in range(failed)]
+    out = why(tmp_path, "job/web", workload("Job"), *earlier, replica("web-x", "Job", "web")).out
+    assert f"its only active pod has a node{says}" in " ".join(out.split())
+
+
 @pytest.mark.parametrize(("reason", "is_failing"), [("Error", True), ("", False)])
 def test_a_resize_that_fails_is_withdrawn(tmp_path: Path, reason: str, is_failing: bool) -> None:
     message = "attempting to set pod memory limit (64) below current usage (200)"
