@@ -207,6 +207,13 @@ def test_the_victim_has_the_lowest_priority_not_the_best_fit() -> None:
     assert deleted == ["delete default/wasteful (priority -1) on n"], "exact would fit as well, and is more important"
 
 
+@pytest.mark.parametrize(("kind", "waits"), [("Job", "wait until Job train ends, or "), ("ReplicaSet", "")])
+def test_the_end_of_a_job_may_be_awaited(kind: str, waits: str) -> None:
+    holder = of_priority(owned(wanting("old", "1", on="n"), kind, "train"), -1)
+    titles = titles_of(node("n", allocatable=SMALL), holder, of_priority(wanting("me", "1"), 9, "Never"))
+    assert f"{waits}delete default/old (priority -1) on n" in titles
+
+
 def test_no_pod_is_deleted_by_hand_if_preemption_will() -> None:
     low = of_priority(wanting("low", "2", on="n"), -1)
     titles = titles_of(node("n", allocatable=SMALL), low, wanting("me", "1"))

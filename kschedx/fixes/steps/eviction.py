@@ -91,16 +91,22 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """The title: `delete ml/train-5d7b9 (priority 0) on node-4`, with at most three names."""
+        controllers = {victim.controller for victim in self.victims}
+        ends = (
+            f"wait until {min(controllers)} ends, or "
+            if len(controllers) == 1 and min(controllers).startswith("Job ")
+            else ""
+        )
         if not self.node:
             pods = [
                 f"{victim.pod} (priority {victim.priority})" if victim.priority else victim.pod
                 for victim in self.victims
             ]
-            return f"delete {' and '.join(pods)}"
+            return f"{ends}delete {' and '.join(pods)}"
         named = [f"{victim.pod} (priority {victim.priority})" for victim in self.victims]
         joined = join_names(named, _SHOWN_VICTIMS)
         if not self.by_preemption:
-            return f"delete {joined} on {self.node}"
+            return f"{ends}delete {joined} on {self.node}"
         elsewhere = f", or pods on {count(self.or_elsewhere, 'other node')}" if self.or_elsewhere else ""
         return f"wait for preemption to evict {joined} from {self.node}{self._budget_text}{elsewhere}"
 
