@@ -209,8 +209,8 @@ def test_the_victim_has_the_lowest_priority_not_the_best_fit() -> None:
 
 @pytest.mark.parametrize(("kind", "waits"), [("Job", "wait until Job train ends, or "), ("ReplicaSet", "")])
 def test_the_end_of_a_job_may_be_awaited(kind: str, waits: str) -> None:
-    holder = of_priority(owned(wanting("old", "1", on="n"), kind, "train"), -1)
-    titles = titles_of(node("n", allocatable=SMALL), holder, of_priority(wanting("me", "1"), 9, "Never"))
+    holder = of_priority(owned(wanting("old", "2", on="n"), kind, "train"), -1)
+    titles = titles_of(node("n", allocatable=SMALL), holder, of_priority(wanting("me", "2"), 9, "Never"))
     assert f"{waits}delete default/old (priority -1) on n" in titles
 
 
