@@ -493,7 +493,7 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | No
         container=container,
         reason=reason,
         message=message,
-        conditions=_false_conditions(pod),
+        conditions=(*_other_waits(pod, container), *_false_conditions(pod)),
         event=event,
         claim=claim,
         last=termination(pod, container, is_last=True),
@@ -597,6 +597,18 @@ def waiting_container(pod: Pod) -> tuple[states.Waits, str, str, str] | None:
         "",
         "",
     )
+
+
+def _other_waits(pod: Pod, container: str) -> Iterator[str]:
+    """Yield why other containers wait, if one does not start."""
+    for status in pod.status.container_statuses if container else ():
+        waiting = _waiting_reason(status, is_init=False)
+        if (
+            waiting is not None
+            and status.name != container
+            and waiting[2] not in ("ContainerCreating", "PodInitializing")
+        ):
+            yield f"container {status.name} waits as well: {': '.join(filter(None, waiting[2:]))}"
 
 
 def _is_running(status: ContainerStatus) -> bool:

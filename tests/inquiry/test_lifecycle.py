@@ -3593,6 +3593,15 @@ def test_a_job_with_all_its_pods_tells_how_earlier_ones_failed(tmp_path: Path, f
     assert f"its only active pod has a node{says}" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("reason", ["ImagePullBackOff", "ContainerCreating"])
+def test_another_container_that_waits_is_named(tmp_path: Path, reason: str) -> None:
+    other = {**waiting(reason, "Back-off pulling image")[0], "name": "proxy"}
+    out = why(tmp_path, "pod/web-0", kubelet(containerStatuses=[*waiting("CrashLoopBackOff"), other])).out
+    assert out.startswith("‖ default/web-0 is scheduled to n and restarts container app, which fails: CrashLoopBackOff")
+    says = "container proxy waits as well: ImagePullBackOff: Back-off pulling image"
+    assert (says in out) == (reason == "ImagePullBackOff")
+
+
 @pytest.mark.parametrize(("reason", "is_failing"), [("Error", True), ("", False)])
 def test_a_resize_that_fails_is_withdrawn(tmp_path: Path, reason: str, is_failing: bool) -> None:
     message = "attempting to set pod memory limit (64) below current usage (200)"
