@@ -133,7 +133,8 @@ def resource_remedies(
     yield from _misspelled_resource(short, place)
     has_limit = any(isinstance(finding, TooManyPods) and finding.allowed for finding in findings)
     if has_limit and not short and not place.node.spec.provider_id.startswith(_WITH_FIXED_LIMIT):
-        has_prefixes = place.node.spec.provider_id.startswith("aws:")
+        is_of_eks = any(key.startswith("eks.amazonaws.com/") for key in place.node.metadata.labels)
+        has_prefixes = is_of_eks or place.node.spec.provider_id.startswith("aws:")
         yield replace(larger_node(findings, place), is_of_kubelet=True, has_prefixes=has_prefixes)
     if not crowded:
         yield from _withdrawn_resizes(short, place)

@@ -147,6 +147,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
     cohorts = _cohorts(snapshot, cluster_queue) if cluster_queue is not None else ()
     state = _state(workload, local, cluster_queue, run)
     requeue_state = workload.status.requeue_state
+    awaited = _awaited_checks(snapshot, workload)
     kueue = Kueue(
         state=state,
         queue=workload.spec.queue_name or pod.metadata.labels.get(api.QUEUE_LABEL, ""),
@@ -159,7 +160,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         is_dispatched=is_dispatched(snapshot, workload),
         workers=tuple(_unusable_workers(snapshot, workload)),
         priority=workload.priority,
-        said=tuple(_workload_conditions(workload, local, cluster_queue, state)),
+        said=tuple(_workload_conditions(workload, (local, cluster_queue, *awaited), state)),
         checks=tuple(
             Condition(type=check.name, status=check.state, message=check.message)
             for check in workload.status.admission_checks
@@ -323,11 +324,14 @@ def _state(
     return WorkloadState.STOPPED if is_inactive else WorkloadState.WAITING
 
 
+def _awaited_checks(snapshot: Snapshot, workload: Workload) -> list[AdmissionCheck]:
+    names = {check.name for check in workload.status.admission_checks if check.state != "Ready"}
+    return [check for check in snapshot.of(AdmissionCheck) if check.metadata.name in names]
+
+
 def _unusable_workers(snapshot: Snapshot, workload: Workload) -> Iterator[str]:
     """Yield the worker clusters that cannot run a Workload: the one that runs it, or those of its checks."""
-    names = {check.name for check in workload.status.admission_checks if check.state != "Ready"}
-    checks = [check for check in snapshot.of(AdmissionCheck) if check.metadata.name in names]
-    clusters = [name for check in checks for name in workers_of(snapshot, check)]
+    clusters = [name for check in _awaited_checks(snapshot, workload) for name in workers_of(snapshot, check)]
     of_workload = filter(None, (workload.status.cluster_name,))
     for worker in unusable_workers(snapshot, dict.fromkeys((*of_workload, *clusters))):
         yield f"{worker.name} {worker.why}"
@@ -337,7 +341,7 @@ _EXPLAINING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "Po
 
 
 def _workload_conditions(
-    workload: Workload, local: LocalQueue | None, queue: ClusterQueue | None, state: WorkloadState
+    workload: Workload, owners: Sequence[LocalQueue | ClusterQueue | AdmissionCheck | None], state: WorkloadState
 ) -> Iterator[Condition]:
     for kind in _EXPLAINING:
         condition = workload.condition(kind)
@@ -349,7 +353,7 @@ def _workload_conditions(
         is_over = kind in ("Evicted", "DeactivationTarget") and not is_true
         if not is_old and not is_well and not is_over:
             yield condition.brief
-    for owner in (local, queue):
+    for owner in owners:
         inactive = condition_of(owner.status.conditions, "Active", "False") if owner is not None else None
         if inactive is not None:
             yield inactive.brief

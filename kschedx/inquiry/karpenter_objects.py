@@ -15,7 +15,7 @@ from kschedx.fixes.phrases import budgets_by_drain, open_pool_budget, unguard_po
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.inquiry.node import NodeAnswer
-from kschedx.inquiry.node_scaling import NO_CAPACITY, autoscaler_fix, reported_by_karpenter
+from kschedx.inquiry.node_scaling import NO_CAPACITY, autoscaler_fix, launch_repair, reported_by_karpenter
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion, drain_facts, drain_fixes
 from kschedx.inquiry.pool_scaling import PoolScaling, limits_text, requirement_fixes, with_pool
 from kschedx.karpenter.catalogue import node_class_faults, node_class_of, unmet_requirements
@@ -475,7 +475,7 @@ class _ClaimAnswer:
             if NO_CAPACITY.search(text):
                 yield from reported_by_karpenter(text, self._pool)
             elif launched.message and launched.reason != "AwaitingReconciliation":
-                yield autoscaler_fix(f"repair what keeps {named} from launching: {launched.message}", describe)
+                yield autoscaler_fix(launch_repair(named, launched.message), describe)
             elif down is None:
                 title = f"wait until Karpenter launches {named}, or see in its logs why it does not"
                 yield autoscaler_fix(title, describe)

@@ -186,7 +186,7 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
 def other_ways(group: str, error: str) -> str:
     """Return what helps against the cloud's refusal of a node."""
     if _OF_QUOTA.search(error):
-        return "raise the quota of the cloud account, or use instance types or zones with quota left"
+        return _MORE_QUOTA
     if _OF_ADDRESSES.search(error):
         return f"give {group} a larger IP range, or another subnet"
     if _NOT_REGISTERED in error:
@@ -194,6 +194,14 @@ def other_ways(group: str, error: str) -> str:
     if not error:
         return f"look up in cluster-autoscaler's log why {group} did not grow, or {_OTHER_WAYS}"
     return f"let {group} {_OTHER_WAYS}"
+
+
+_MORE_QUOTA = "raise the quota of the cloud account, or use instance types or zones with quota left"
+
+
+def launch_repair(claim: str, error: str) -> str:
+    """Return what lets the cloud launch the machine of a NodeClaim."""
+    return f"{_MORE_QUOTA if _OF_QUOTA.search(error) else f'repair what keeps {claim} from launching'}: {error}"
 
 
 def fixes_of_reports(snapshot: Snapshot, pod: str) -> Iterator[Fix]:

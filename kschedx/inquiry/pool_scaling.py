@@ -32,6 +32,7 @@ from kschedx.inquiry.node_scaling import (
     find_remedies,
     holds,
     is_of_limits,
+    launch_repair,
     refusal_now,
     reported_by_karpenter,
 )
@@ -319,9 +320,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 title = f"let {which} {OTHER_TYPES}: the cloud has no capacity for {named}"
                 yield trial.fix(title, karpenter.node_of(pool, self.pod), group=None)
             elif failing is not None:
-                yield autoscaler_fix(
-                    f"repair what keeps {named} from launching: {failing.message}", command, group=None
-                )
+                yield autoscaler_fix(launch_repair(named, failing.message), command, group=None)
 
     def _repaired_pools(self) -> Iterator[Fix]:
         """Yield repairs of node classes whose NodePools are not ready, replacements of NodePools that are being

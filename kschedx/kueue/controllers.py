@@ -87,7 +87,7 @@ def readiness(
     provisioning = [name for name, check in known.items() if check.spec.controller_name == PROVISIONING]
     per_flavor = [name for name in multikueue if wanted[name] != frozenset(used)]
     causes = []
-    why, repairs = "", tuple(repair for name in inactive for repair in _repairs(snapshot, known[name]))
+    why, repairs = "", tuple(repair for name in inactive for repair in check_repairs(snapshot, known[name]))
     if queue.spec.is_stopped:
         causes.append(("Stopped", "is stopped"))
         why = f"has stopPolicy {queue.spec.stop_policy}"
@@ -129,7 +129,7 @@ def _names_missing(kind: str, names: Sequence[str]) -> str:
     return f"names {kind} {list_names(names, 3, conjunction='and')}, which {does} not exist"
 
 
-def _repairs(snapshot: Snapshot, check: AdmissionCheck) -> Iterator[str]:
+def check_repairs(snapshot: Snapshot, check: AdmissionCheck) -> Iterator[str]:
     """Yield what makes an inactive AdmissionCheck active, as its worker clusters or its condition report it."""
     if workers := tuple(repairs_of_workers(snapshot, check)):
         yield from workers

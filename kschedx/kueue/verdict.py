@@ -19,7 +19,7 @@ from kschedx.kube.documents import Json, Target, pointer, set_field, with_spec
 from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import ObjectMeta, PodTemplateSpec, Toleration
 from kschedx.kube.typos import nearest_name
-from kschedx.kueue.controllers import PREEMPTED
+from kschedx.kueue.controllers import PREEMPTED, check_repairs
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
 from kschedx.kueue.first_decisions import FirstDecisions
 from kschedx.kueue.flavors import Shortage, selector_conflict, untolerated_taint
@@ -294,7 +294,8 @@ def _verdict(decisions: FirstDecisions, key: str) -> Verdict:
 def _unready_checks(run: AdmissionRun, job: Job, checks: Collection[str]) -> Iterator[str]:
     """Yield where to look for what admission checks wait for."""
     for check in (run.cache.checks[name] for name in checks if name in run.cache.checks):
-        yield from repairs_of_workers(run.snapshot, check, job.key)
+        is_down = any(it.type == "Active" and it.status == "False" for it in check.status.conditions)
+        yield from check_repairs(run.snapshot, check) if is_down else repairs_of_workers(run.snapshot, check, job.key)
         if check.spec.controller_name == PROVISIONING:
             yield f"check the ProvisioningRequest of Workload {job.key}, for which cluster-autoscaler adds nodes"
 

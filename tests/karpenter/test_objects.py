@@ -266,6 +266,13 @@ GUARD = {"karpenter.sh/do-not-disrupt": "true"}
     ("objects", "code", "does", "cause", "fix"),
     [
         (
+            [claim(condition("Launched", "Unknown", "LaunchFailed", "VcpuLimitExceeded"))],
+            1,
+            "has no node: its instance is not launched",
+            "Launched=Unknown (LaunchFailed): VcpuLimitExceeded",
+            "raise the quota of the cloud account, or use instance types or zones with quota left: VcpuLimitExceeded",
+        ),
+        (
             [claim(condition("Launched", "Unknown", "LaunchFailed", "not authorized"))],
             1,
             "has no node: its instance is not launched",

@@ -44,6 +44,22 @@ def of_multikueue(*names: str, is_active: bool = True) -> list[Json]:
     return [{**made, "spec": spec}, config, flavor(), queue("q", admissionChecksStrategy=strategy), local("q")]
 
 
+INACTIVE: Json = {
+    **of_multikueue()[0],
+    "status": {
+        "conditions": [
+            {
+                "type": "Active",
+                "status": "False",
+                "reason": "NoUsableClusters",
+                "message": "Inactive clusters: [w1]",
+            }
+        ]
+    },
+}
+"""The check of worker clusters that the dump lacks."""
+
+
 def dispatched(*conditions: Json, check: Json = PENDING, **status: Any) -> Json:
     return workload("train", conditions=list(conditions), admissionChecks=[check], admission=ADMISSION, **status)
 
@@ -86,6 +102,12 @@ def dispatched(*conditions: Json, check: Json = PENDING, **status: Any) -> Json:
             "waits for the admission check mk",
             [],
             ["see in worker cluster w1"],
+        ),
+        (
+            [INACTIVE, *of_multikueue()[2:], dispatched(SEEN)],
+            "waits for the admission check mk",
+            ["Active (NoUsableClusters): Inactive clusters: [w1]"],
+            ["repair AdmissionCheck mk: Inactive clusters: [w1]"],
         ),
     ],
 )
