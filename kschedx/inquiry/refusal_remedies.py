@@ -374,10 +374,12 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
 
     def _secured_by(self, title: str, change: Change, snapshot: Snapshot, manifest: Manifest, *commands: str) -> Fix:
         """Return the fix; untried if something else refuses the pod then."""
+        fix = Fix.untried(title, (change,), commands=commands)
         try:
-            fix = Fix.untried(title, (change,), commands=commands)
             return fix_with_outcome(fix, self.explain(self._admit(snapshot, manifest), self.setup))
-        except (InputError, UndecidableError) as error:
+        except UndecidableError:
+            return fix
+        except InputError as error:
             return Fix.untried(f"{title}; what refuses the pod then: {error}", (change,), commands=commands)
 
     def _missing_amount_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:

@@ -119,6 +119,14 @@ def test_the_next_obstacle_after_the_fix_is_shown(tmp_path: Path) -> None:
     )
 
 
+def test_the_fix_is_untried_in_a_dump_without_nodes(tmp_path: Path) -> None:
+    message = 'pods "ledger-x" is forbidden: violates PodSecurity "restricted:v1.33": runAsNonRoot != true'
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    stuck = {**REPLICA_SET, "status": {"replicas": 0, "conditions": [condition]}}
+    result = run_why(tmp_path, [SPACE, DEPLOYMENT, stuck])
+    assert "set the securityContext that restricted requires in the pod template · not tried" in result.out
+
+
 def test_kubectl_only_warns_about_a_workload(tmp_path: Path) -> None:
     new = {**DEPLOYMENT, "metadata": {"name": "new", "namespace": "payments"}}
     write(tmp_path, *CLUSTER)
