@@ -205,6 +205,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         yield from self._ignored_overlays()
         yield from [*self._other_types()] or chain.from_iterable(map(_without_offering, self._failing_pools))
         yield from self._other_systems()
+        yield from self._missing_pool()
         yield from self._unreserved()
         yield from self._reached_limits(raised)
         for remedy in self.remedies:
@@ -279,6 +280,15 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         if wanted:
             system = list_names(sorted(wanted), 2, conjunction="or")
             yield autoscaler_fix(f"create a NodePool for {system}, with a node class whose image is for it")
+
+    def _missing_pool(self) -> Iterator[Fix]:
+        """Yield the NodePool that the pod requires by name, if there is none."""
+        rejections = (verdict.rejection for verdict in self._failing_pools)
+        conflicts = (conflict for it in rejections if isinstance(it, Incompatible) for conflict in it.conflicts)
+        named = (it.incoming for it in conflicts if isinstance(it, NothingInCommon) and it.key == NODE_POOL)
+        wanted = {name for requirement in named if requirement.operator == "In" for name in requirement.values}
+        if wanted and wanted.isdisjoint(pool.name for pool in self.autoscaler.pools):
+            yield autoscaler_fix(f"create NodePool {list_names(sorted(wanted), 2, conjunction='or')}")
 
     def _unreserved(self) -> Iterator[Fix]:
         """Yield another NodePool if all are reserved for the provider's own pods."""

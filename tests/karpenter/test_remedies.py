@@ -337,6 +337,12 @@ def test_a_zone_that_the_pool_excludes_needs_a_subnet(zones: tuple[str, ...], mo
     assert f"allow {ZONE} eu-1b in NodePool general{more}" in [fix.title for fix in fixes]
 
 
+@pytest.mark.parametrize(("wanted", "first"), [("batch", "create NodePool batch"), ("genaral", "select ")])
+def test_a_pool_that_does_not_exist_is_created_unless_another_is_meant(wanted: str, first: str) -> None:
+    objects = [pool("general"), node(), node_class("eu-1a"), pod(nodeSelector={"karpenter.sh/nodepool": wanted})]
+    assert kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes[0].title.startswith(first)
+
+
 def test_reserved_capacity_that_the_pool_excludes_needs_reservations() -> None:
     own = pool("general", {"key": CAPACITY_TYPE, "operator": "In", "values": ["spot"]})
     objects = [own, node(), node_class("eu-1a"), pod(nodeSelector={CAPACITY_TYPE: "reserved"})]
