@@ -25,7 +25,7 @@ from kschedx.controllers.workloads import Workload, member_rows
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.admission import QuotaLedger, quotas_of
 from kschedx.explain.causes import NodeIfFirst
-from kschedx.explain.notes import AFTER_CHANGES, Note
+from kschedx.explain.notes import AFTER_CHANGES, Note, note
 from kschedx.explain.setup import Setup, Subject, claim_refusal_note
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
@@ -48,6 +48,7 @@ from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import AutoscalingOptions, NodeAutoscaler
@@ -297,13 +298,14 @@ def _state_of(group: ReplicaGroup, simulator: Simulator) -> _GroupState:
         wanted = len(current) + len(missing)
     else:
         wanted = workloads.parallel_replicas(manifest)
-        stays = len(outdated) if rollout is None or isinstance(rollout.strategy, NoRollout) else 0
+        stays = outdated if rollout is None or isinstance(rollout.strategy, NoRollout) else set[int]()
         if workload.kind == "StatefulSet" and rollout is not None and isinstance(rollout.strategy, StatefulSetUpdate):
             first = workloads.first_ordinal(manifest) + rollout.strategy.partition
-            stays = sum(workloads.ordinal_of(pods.names[row]) < first for row in outdated)
-        lacks = max(wanted - len(current) - stays - (0 if refused is None else refused.number), 0)
+            stays = {row for row in outdated if workloads.ordinal_of(pods.names[row]) < first}
+        lacks = max(wanted - len(current) - len(stays) - (0 if refused is None else refused.number), 0)
         missing = _future_names(workload, manifest, {pods.names[row] for row in current}, lacks)
-        running += [-1] * stays
+        rows += sorted(stays & group.waited)
+        running += stays - group.waited
     names = () if refused is None else refused.pods or (f"{workload.key}-new",) * refused.number
     if rollout is not None and rollout.refusal and refused is None:
         names, missing = tuple(missing), []
@@ -464,6 +466,11 @@ class GroupOutcomes(QueueOutcome):
         pod = snapshot.pods[snapshot.pods.rows[key]]
         claims = self._simulation.simulator.manager.refused_claims
         own = (claim_refusal_note(*claims[key]),) if key in claims else ()
+        rollout = self.rollout(group)
+        if pending and group.is_new and rollout is not None and isinstance(rollout.strategy, NoRollout):
+            old = len([*self._simulation.simulator.manager.outdated_rows(rollout.workload)])
+            which = f"{count(old, 'pod')} of {rollout.reference} {'keeps' if old == 1 else 'keep'}"
+            own = (*own, note("template-kept", f"{which} the previous template until deleted", previous=old))
         subject = _subject(group, snapshot, pod)
         subject = replace(
             subject, notes=(*subject.notes, *own), is_new=subject.is_new and key not in self.disputed(group)

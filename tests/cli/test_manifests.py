@@ -724,3 +724,35 @@ def test_pods_of_a_rollout_that_are_yet_to_come_do_not_hide_those_that_run(tmp_p
     larger = write(tmp_path, stateful_set(spec("2000m", "64Mi")), name="larger.yaml")
     result = kschedx("why", larger, "-s", cluster)
     assert (result.code, "2 of 5 replicas can be scheduled" in result.out) == (1, True), result.err
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"), [("ReplicaSet", {}), ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}})]
+)
+def test_pending_pods_keep_the_previous_template(kind: str, more: Manifest, tmp_path: Path) -> None:
+    """A new template that fits helps only pods that are created later."""
+    template: Manifest = {"metadata": {"labels": {"app": "web"}}, "spec": at(small_pod("web", "9"), "spec")}
+    old: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "default", "uid": "1"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template, **more},
+    }
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "1", "controller": True}
+    pods = [
+        {**small_pod(f"web-{number}", "9"), "metadata": {"name": f"web-{number}", "namespace": "default"}}
+        for number in range(2)
+    ]
+    pods = [
+        changed(changed(each, "metadata.ownerReferences", [owner]), "metadata.labels", {"app": "web"}) for each in pods
+    ]
+    cluster = write(tmp_path, NODE, old, *pods)
+    smaller = changed(old, "spec.template.spec", at(small_pod("web", "1"), "spec"))
+    result = kschedx("why", write(tmp_path, smaller, name="web.yaml"), "-s", cluster)
+    text = " ".join(result.out.split())
+    assert result.code == 1
+    assert "is unschedulable" in text
+    assert (
+        f"2 pods of default/{'rs' if kind == 'ReplicaSet' else 'sts'}/web keep the previous template until deleted"
+        in text
+    )
