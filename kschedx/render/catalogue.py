@@ -227,7 +227,8 @@ def _plugin_lines(plugin: str, width: int) -> list[StyledLine]:
 
 
 def _event_lines(event: Event, width: int, explained: set[str]) -> list[StyledLine]:
-    """Return each reason with its count, plugin, and id, then what the ids mean that no earlier event explained."""
+    """Return each reason with its count, plugin, and id, then what the ids mean that no earlier event explained, those
+    of most nodes first."""
     lines: list[StyledLine] = []
     if event.nodes is not None:
         lines += [*title_lines(f"the pod fits none of {count(event.nodes, 'node')}", Tone.BAD, width), BLANK]
@@ -243,7 +244,8 @@ def _event_lines(event: Event, width: int, explained: set[str]) -> list[StyledLi
         if parts:
             lines += [text(title, BOLD), *(line for part in parts for line in _part_lines(part, width)), BLANK]
     lines += _sum(event, width)
-    for name in dict.fromkeys(part.reason for part in event.parts if part.reason):
+    most = sorted(event.parts, key=lambda part: (part.stage is not Stage.FILTER, -(part.count or 0)))
+    for name in dict.fromkeys(part.reason for part in most if part.reason):
         if name not in explained:
             explained.add(name)
             lines += [*_id_lines(name, width), BLANK]

@@ -208,6 +208,12 @@ def test_screens_keep_to_the_width(what: str, width: int) -> None:
     assert all(line.cell_len <= width or line.plain.startswith("https://") for line in lines)
 
 
+def test_the_reason_of_most_nodes_is_explained_first() -> None:
+    text = "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu."
+    headings = [line.plain for line in reason_lines(text, 100) if line.plain.startswith("✗ ")]
+    assert [heading.split()[1] for heading in headings[1:]] == ["insufficient-resource", "node-unschedulable"]
+
+
 def test_an_unknown_id_is_an_error_with_the_nearest() -> None:
     with pytest.raises(InputError, match='did you mean "insufficient-resource"'):
         reason_lines("insuficient-resource", 80)
