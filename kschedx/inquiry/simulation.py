@@ -673,9 +673,10 @@ class Simulation(Shown):
             run.cluster.nominate(step.pod, step.nominated)
 
     def explain_now(self, pod: str) -> Explanation | None:
-        """Return the explanation of a pending pod in the final cluster; None if it is not unschedulable there."""
+        """Return the explanation of a pending pod in the final cluster; None if it is not unschedulable there, and no
+        plugin keeps it from the queue."""
         explanation = self.explain_then(pod)
-        return explanation if explanation.overall is Outcome.UNSCHEDULABLE else None
+        return explanation if explanation.overall in (Outcome.UNSCHEDULABLE, Outcome.GATED) else None
 
     def explain_then(self, pod: str) -> Explanation:
         """Return the explanation of a pending pod in the final cluster. Raises `UndecidableError`."""

@@ -318,3 +318,17 @@ def test_a_stateful_set_deletes_claims_with_its_pods(
     result = command("simulate", "-s", str(tmp_path / "cluster.json"), change, "-o", "json")
     (effect,) = json.loads(result.out)["effects"]
     assert effect.get("deletedClaims", []) == deleted
+
+
+def test_a_pod_that_waits_for_its_device_claim_has_the_cause(tmp_path: Path) -> None:
+    spec = {"spec": {"devices": {"requests": [request()]}}}
+    metadata = {"name": "gpu", "namespace": "default"}
+    template = {
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec
+    }  # fmt: skip
+    me = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
+    items = [node("n"), resource_slice("n", device("d")), device_class(), template, me]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+    result = command("simulate", "-s", str(tmp_path / "cluster.json"))
+    assert "pending: no resource claim has been created for gpu\n" in result.out
+    assert "wait until kube-controller-manager creates a claim from template default/gpu\n" in result.out
