@@ -7,7 +7,7 @@ Also: whether the component that should act is running.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -391,17 +391,18 @@ def namespace_lifecycle(
                 for condition in known.status.conditions
                 if condition.status == "True" and condition.message
             )
-            kept = () if is_pod else _kept_pods(snapshot, namespace)
+            rows = () if is_pod else snapshot.pods.in_namespace(namespace).nonzero()[0].tolist()
+            kept = kept_pods(snapshot, rows)
             return states.NamespaceTerminating(
                 subject=subject, namespace=namespace, since=since, remaining=(*remaining, *kept), is_pod=is_pod
             )
     return None
 
 
-def _kept_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
-    """Return the pods that keep a namespace in deletion, by what keeps them."""
+def kept_pods(snapshot: Snapshot, rows: Iterable[int]) -> tuple[str, ...]:
+    """Return the pods that keep a namespace or workload in deletion, by what keeps them."""
     pods, kept = snapshot.pods, defaultdict[str, list[str]](list)
-    for row in pods.in_namespace(namespace).nonzero()[0].tolist():
+    for row in rows:
         node = pods.node_names[row]
         for finalizer in snapshot.pods.finalizers.get(pods.key(row), ()):
             kept[f"finalizer {finalizer} keeps"].append(pods.names[row])

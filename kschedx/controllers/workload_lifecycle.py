@@ -18,6 +18,7 @@ from kschedx.controllers.pod_lifecycle import (
     failures,
     is_node_lost,
     is_ready,
+    kept_pods,
     namespace_lifecycle,
     pod_lifecycle,
     quota_kinds,
@@ -89,7 +90,11 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
     if deleted := metadata.get("deletionTimestamp"):
         held = metadata.get("finalizers")
         finalizers = tuple(map(str, held)) if isinstance(held, Sequence) and not isinstance(held, str) else ()
-        return states.BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
+        rows = member_rows(snapshot, workload)
+        kept = kept_pods(snapshot, (row for row in rows if snapshot.pods.deletion_timestamps[row]))
+        return states.BeingDeleted(
+            subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True, facts=kept
+        )
     if (terminating := namespace_lifecycle(snapshot, workload.namespace, subject)) is not None:
         return terminating
     if workload.kind in SCALED and len(member_rows(snapshot, workload)) < parallel_replicas(manifest):

@@ -96,8 +96,10 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
             case states.NoJobStarted(reason=reason):
                 yield self._missed_job_fix(reason)
             case states.NamespaceTerminating(remaining=remaining):
-                fixes = filter(None, (_namespace_content_fix(lifecycle.namespace, item) for item in remaining))
+                fixes = filter(None, (_content_fix(lifecycle.namespace, item) for item in remaining))
                 yield from {fix.title: fix for fix in fixes}.values()
+            case states.BeingDeleted(is_workload=True, facts=facts):
+                yield from (_content_fix(self._namespace, item) for item in facts)
             case states.ScaledToZero(owner=owner) if owner:
                 yield self._scaled_by_owner(owner)
             case states.ScaledToZero(field=field):
@@ -403,8 +405,8 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         )
 
 
-def _namespace_content_fix(namespace: str, remaining: str) -> Fix | None:
-    """Return the fix for a message in a namespace's condition, or about its pods."""
+def _content_fix(namespace: str, remaining: str) -> Fix | None:
+    """Return the fix for a message in a namespace's condition, or about pods that keep a deletion from its end."""
     if match := _ON_LOST_NODE.match(remaining):
         title = f"repair {match['node']}, or force the deletion of its pods if it is gone for good"
         command = delete_pod(f"{namespace}/{match['pod']}", force=True)

@@ -3593,6 +3593,17 @@ def test_a_job_with_all_its_pods_tells_how_earlier_ones_failed(tmp_path: Path, f
     assert f"its only active pod has a node{says}" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("is_leaving", [True, False])
+def test_a_pod_keeps_its_workload_in_deletion(tmp_path: Path, is_leaving: bool) -> None:
+    kept = replica("web-a", "ReplicaSet", "web")
+    at(kept, "metadata").update({"finalizers": ["x.io/f"]} | ({"deletionTimestamp": SINCE} if is_leaving else {}))
+    leaving = workload("ReplicaSet", metadata={"deletionTimestamp": SINCE, "finalizers": ["foregroundDeletion"]})
+    out = why(tmp_path, "rs/web", leaving, kept).out
+    assert out.startswith("✗ default/rs/web is being deleted")
+    assert ("finalizer x.io/f keeps 1 pod: web-a" in out) == is_leaving
+    assert ("repair the controller of finalizer x.io/f, or remove the finalizer" in out) == is_leaving
+
+
 @pytest.mark.parametrize("reason", ["ImagePullBackOff", "ContainerCreating"])
 def test_another_container_that_waits_is_named(tmp_path: Path, reason: str) -> None:
     other = {**waiting(reason, "Back-off pulling image")[0], "name": "proxy"}
