@@ -578,9 +578,9 @@ def _create_claim(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.Obje
     """Return the step that creates a claim; with `is_ephemeral`, kube-controller-manager creates it for the pod's
     ephemeral volume."""
     of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
-    by = f" ({CONTROLLER_MANAGER} does this)" if is_ephemeral else ""
+    create = f"wait until {CONTROLLER_MANAGER} creates" if is_ephemeral else "create"
     made = ((claim, CONTROLLER_MANAGER),) if is_ephemeral else ()
-    return s.ObjectStep(title=f"create claim {claim.key}{of_class}{by}", objects=(claim,), made=made)
+    return s.ObjectStep(title=f"{create} claim {claim.key}{of_class}", objects=(claim,), made=made)
 
 
 def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageClass | None:

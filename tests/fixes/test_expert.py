@@ -906,7 +906,7 @@ def test_a_claim_of_an_ephemeral_volume_is_tried_with_the_uid_that_the_pod_gets(
     me = pod("me", volumes=volumes)
     at(me, "metadata").pop("uid", None)
     first, *_ = titles_of(node("a"), {**made, "provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"}, me)
-    assert first == "create claim default/me-data of class fast (kube-controller-manager does this)"
+    assert first == "wait until kube-controller-manager creates claim default/me-data of class fast"
 
 
 def test_a_spread_constraint_that_counts_an_older_revision() -> None:

@@ -341,7 +341,7 @@ def test_the_claim_of_an_ephemeral_volume_equals_its_template() -> None:
     classes = [storage_class("now", provisioner=DRIVER), storage_class("waits", provisioner=DRIVER)]
     me = pod("me", metadata={"uid": "u"}, spec={"volumes": [scratch]})
     fix, *_ = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), me, *classes]), "default/me").fixes
-    assert fix.title == "create claim default/me-scratch of class now (kube-controller-manager does this)"
+    assert fix.title == "wait until kube-controller-manager creates claim default/me-scratch of class now"
     (change,) = fix.changes
     assert change.create is not None
     assert change.create["spec"] == questions
