@@ -50,6 +50,8 @@ def scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Mapping[str
             value = keda.metadata.annotations.get(pausing, "")
             if pausing and (pausing != PAUSED_REPLICAS or value == "0"):
                 why = f"annotation {pausing} is {value}"
+            elif down := _any_down(snapshot, "keda-operator"):
+                why = down
             elif keda.spec.idle_replica_count == 0:
                 why = "no trigger is active, and idleReplicaCount is 0"
             elif keda.spec.min_replica_count:
@@ -159,10 +161,14 @@ _METRICS_SERVERS = {
 def _metrics_server_down(snapshot: Snapshot, message: str) -> str:
     """Return what serves the metrics that an autoscaler does not get, if the cluster has it and it does not run."""
     match = NO_METRICS.search(message)
-    for name in () if match is None else _METRICS_SERVERS[match["of"] or ""]:
-        if (down := add_on_down(snapshot, "", name)) is not None:
-            return f"{name} does not run: {down.shown}"
-    return ""
+    return "" if match is None else _any_down(snapshot, *_METRICS_SERVERS[match["of"] or ""])
+
+
+def _any_down(snapshot: Snapshot, *names: str) -> str:
+    """Return `metrics-server does not run: kube-system/metrics-server-1 has no node` for the first component that the
+    cluster has and that does not run; else empty."""
+    downs = (add_on_down(snapshot, "", name) for name in names)
+    return next((f"{down.component} does not run: {down.shown}" for down in downs if down is not None), "")
 
 
 _KEEPS: Mapping[tuple[str, str], str] = {

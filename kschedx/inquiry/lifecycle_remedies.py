@@ -88,7 +88,7 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
             case states.ScaledToZero(autoscaler=autoscaler, why=why) if autoscaler:
                 if "not ready" in why:
                     yield Fix.untried(f"repair {autoscaler}: {why}")
-                yield self._scaled_by(autoscaler, why)
+                yield self._repaired(why) or self._scaled_by(autoscaler, why)
             case states.UpdateHeld(pods=pods, why=why):
                 yield self._update_fix(pods, why)
             case states.NotScaled(autoscaler=autoscaler, most=most):
@@ -341,13 +341,19 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         command = self._merge_command("hpa {}", name, spec={"maxReplicas": most + 1})
         return self._try(f"raise maxReplicas of {autoscaler} from {most}", (change,), commands=(command,))
 
+    def _repaired(self, report: str) -> Fix | None:
+        """Return the repair of a component, `keda-operator does not run: ...`; None for other reports."""
+        name, does_not_run, _ = report.partition(" does not run: ")
+        down = add_on_down(self.snapshot, self.pod.key, name) if does_not_run else None
+        return None if down is None else component_repair(down)
+
     def _metrics_fix(self, state: states.NotScaled) -> Fix:
         if match := _NO_REQUEST.search(state.message):
             return Fix.untried(
                 f"set requests.{match['resource']} of container {match['container']}: {state.autoscaler} needs it"
             )
-        if down := add_on_down(self.snapshot, state.subject, state.down.partition(" ")[0]) if state.down else None:
-            return component_repair(down)
+        if (repair := self._repaired(state.down)) is not None:
+            return repair
         if match := _NO_METRIC.search(state.message):
             return Fix.untried(
                 f"export metric {match['name']} from the pods, with a rule of the metrics adapter for it"

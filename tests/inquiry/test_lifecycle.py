@@ -2870,6 +2870,16 @@ def test_the_autoscaler_that_keeps_a_workload_at_zero_is_named(
     assert fix in " ".join(screen.replace("\\", "").split())
 
 
+def test_an_operator_that_does_not_run_scales_nothing_up(tmp_path: Path) -> None:
+    operator = pod("keda-operator-1", namespace="keda", labels={"app": "keda-operator"})
+    out = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), scaler("ScaledObject"), operator).out
+    assert "by ScaledObject scaler: keda-operator does not run: keda/keda-operator-1 has no node" in " ".join(
+        out.split()
+    )
+    assert "make room for keda/keda-operator-1 first" in out
+    assert "minReplicaCount" not in out
+
+
 LATE: Manifest = {
     "type": "Progressing",
     "status": "False",
