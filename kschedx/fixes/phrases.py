@@ -226,6 +226,10 @@ REFUSALS = (
         "value of priority|value of PreemptionPolicy|Pod's Overhead",
         "remove the field from the pod template, or from the webhook that sets it",
     ),
+    (
+        r'pods "\S+" already exists',
+        "delete the pod of that name, which has another owner or none, or wait until it is gone",
+    ),
     ("image policy webhook", "use images that the backend of the image policy webhook allows"),
     ("database space exceeded", "compact and defragment etcd, then disarm its alarm (etcdctl alarm disarm)"),
     (

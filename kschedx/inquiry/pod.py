@@ -70,7 +70,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import NOT_APPLIED, PodInQuestion, has_unknown_pods, pod_manifest, title, written_from
 from kschedx.inquiry.scheduler_pods import component_of, known_schedulers, scheduler_rows
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.controllers import stored_controller, stored_metadata
+from kschedx.kube.controllers import Controller, convert, stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
 from kschedx.kube.documents import Json
 from kschedx.kube.names import DEFAULT_SCHEDULER
@@ -344,10 +344,10 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     @property
     def _missing_count(self) -> int:
         maker = self.written.workload
-        if maker is None or self.written.is_daemon:
+        if maker is None:
             return 1
-        members = member_rows(self.before, workload_of(maker))
-        return max(wanted_replicas(maker) - len(members), 1)
+        wanted = convert(maker, Controller).wanted_pods if self.written.is_daemon else wanted_replicas(maker)
+        return max(wanted - len(member_rows(self.before, workload_of(maker))), 1)
 
 
 def _explain(

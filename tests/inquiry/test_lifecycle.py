@@ -1487,6 +1487,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "wait until kube-controller-manager has counted the quota's usage, or see whether it runs · not tried",
     ),
     (
+        'create Pod web-1- failed error: pods "web-1-" already exists',
+        {},
+        "delete the pod of that name, which has another owner or none, or wait until it is gone · not tried",
+    ),
+    (
         "pod node label selector conflicts with its namespace node label selector",
         {},
         "keep nodeSelector within what annotation scheduler.alpha.kubernetes.io/node-selector of the · not tried",
@@ -3601,6 +3606,21 @@ def test_a_job_with_all_its_pods_tells_how_earlier_ones_failed(tmp_path: Path, f
     earlier = [pod(f"web-{number}", on="n", metadata=owned("Job", "web"), status=status) for number in range(failed)]
     out = why(tmp_path, "job/web", workload("Job"), *earlier, replica("web-x", "Job", "web")).out
     assert f"its only active pod has a node{says}" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(("desired", "raised"), [(3, 3), (2, 2)])
+def test_a_quota_is_raised_for_every_node_that_lacks_a_daemon(tmp_path: Path, desired: int, raised: int) -> None:
+    hard = {"pods": "1"}
+    quota: Manifest = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}}
+    quota |= {"spec": {"hard": hard}, "status": {"hard": hard, "used": hard}}
+    report = 'Error creating: pods "web-x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: '
+    agent = {**workload("DaemonSet"), "status": {"desiredNumberScheduled": desired, "currentNumberScheduled": 1}}
+    nodes = [node(name) for name in ("a", "b")]
+    here = replica("web-a", "DaemonSet", "web", on="a")
+    out = why(
+        tmp_path, "ds/web", *nodes, agent, here, quota, reports("DaemonSet", "web", "FailedCreate", f"{report}pods=1")
+    ).out
+    assert f"raise pods from 1 to {raised} in ResourceQuota q" in out
 
 
 @pytest.mark.parametrize("is_leaving", [True, False])
