@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import assert_never
 
@@ -210,6 +210,7 @@ class _UndeliveredCause(Enum):
     PARTITION = "partition"  # a StatefulSet updates only ordinals from its partition on
     ON_DELETE = "OnDelete"
     NO_ROLLOUT = "NoRollout"  # a ReplicaSet or ReplicationController uses its template only for new pods
+    KEPT_APART = "kept apart"  # other pods of a StatefulSet still repel the pod, and are updated after it
     PAUSED = "paused"  # a paused Deployment creates no pods from a new template
 
 
@@ -233,15 +234,18 @@ class _Delivery(Struct, frozen=True, kw_only=True):
                 return f"delete {pods} (the update strategy of {workload} is OnDelete)"
             case _UndeliveredCause.NO_ROLLOUT:
                 return f"delete {pods} ({workload} uses its template for new pods only)"
+            case _UndeliveredCause.KEPT_APART:
+                return f"delete all pods of {workload}, which keep the earlier rule until then"
             case _UndeliveredCause.PAUSED:
                 return f"resume {workload}, which is paused"
             case _:
                 assert_never(self.why)
 
 
-def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> _Delivery | None:
+def delivery(owner: Owner, pod: Pod, snapshot: Snapshot, *, was_apart: bool = False) -> _Delivery | None:
     """Return what else has to be done; None if the owner's controller replaces the pod by itself. Where pods keep an
-    old template until they are deleted, all pending ones are.
+    old template until they are deleted, all pending ones are. `was_apart`: the change lets go of a required
+    anti-affinity, which holds as long as one of the pods has it.
 
     Upstream: pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go.
     """
@@ -251,6 +255,9 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> _Delivery | None:
     target, gone = owner.target(namespace), Target("v1", "Pod", pod.metadata.name, namespace).deletion
     pending = tuple(Target.pod(key).deletion for key in _pending(pod, snapshot)) or (gone,)
     match owner.kind:
+        case "StatefulSet" if was_apart:
+            every = tuple(Target.pod(key).deletion for key in _siblings(pod, snapshot))
+            return _Delivery(why=_UndeliveredCause.KEPT_APART, changes=every)
         case "StatefulSet" if strategy.get("type") == "OnDelete":
             return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
         case "StatefulSet":
@@ -274,13 +281,18 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> _Delivery | None:
 
 
 def _pending(pod: Pod, snapshot: Snapshot) -> list[str]:
-    """Return the pending pods of the same controller: of pods that an API server has stored, only those."""
+    """Return the pending pods of the same controller."""
+    return _siblings(pod, snapshot, snapshot.pods.pending)
+
+
+def _siblings(pod: Pod, snapshot: Snapshot, among: Iterable[int] | None = None) -> list[str]:
+    """Return the pods of the same controller: of pods that an API server has stored, only those."""
     pods, controller = snapshot.pods, pod.metadata.controller
     if controller is None:
         return []
     rows = [
         row
-        for row in pods.pending
+        for row in (pods.in_namespace(pod.metadata.namespace).nonzero()[0].tolist() if among is None else among)
         if pods.namespaces[row] == pod.metadata.namespace
         and not pods.deletion_timestamps[row]
         and any(it.controller and (it.kind, it.name) == (controller.kind, controller.name) for it in pods.owners[row])

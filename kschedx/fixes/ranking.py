@@ -103,6 +103,7 @@ class TriedFix(Struct, frozen=True, kw_only=True):
     """The number of nodes that each plugin still rejects after a partial fix, even if another rejects them first."""
     deciding: tuple[str, ...] = ()  # plugins that kschedx does not have and that could still reject the feasible nodes
     extender_decides: bool = False  # whether an extender could still reject the feasible nodes; no trial asks extenders
+    recreates_all: bool = False  # whether all pods of a StatefulSet are deleted, because the others repel the pod
     architecture: str = ""  # the architecture of all feasible nodes, if most nodes of the cluster have another one
     trial: TrialOutcome = TrialOutcome()  # with a shortfall, the fix is partial
 

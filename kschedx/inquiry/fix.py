@@ -161,7 +161,9 @@ class Fix(Struct, frozen=True, kw_only=True):
         of_owner = owner is not None and any(change.target == owner.target(pod.metadata.namespace) for change in apply)
         title = title or fix.title
         reaches = fix.trial.is_delivered or apply == sent
-        left = None if reaches or owner is None or stored_in is None else delivery(owner, pod, stored_in)
+        left = None
+        if not reaches and owner is not None and stored_in is not None:
+            left = delivery(owner, pod, stored_in, was_apart=fix.recreates_all)
         if owner is not None and left is not None:
             title += f", then {left.text(owner)}"
             apply = (*apply, *(change for change in left.changes if change not in apply))

@@ -45,7 +45,7 @@ from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.owners import Owner, template_owner
 from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, adding_nodes
-from kschedx.fixes.steps import AddNode
+from kschedx.fixes.steps import AddNode, PreferTerm
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.holding.model import GangStatus, WorkloadState
@@ -253,6 +253,7 @@ class PodFixes:
         before = self.answer.before or (None if self.answer.setup is None else self.answer.setup.snapshot)
         for found_fix in find_fixes(self.scheduler, self.cycle, self._cluster_test(owner), self.answer.drained):
             if self.answer.gang is None or not any(map(self._deletes_member, found_fix.changes)):
+                found_fix = self._for_all_pods(found_fix, owner)
                 trial = found_fix.trial
                 if self.answer.covering is not None:  # reported for all pods then
                     found_fix = replace(found_fix, trial=replace(trial, left=0))
@@ -264,6 +265,17 @@ class PodFixes:
                     most = len(replicas.pending)
                     fix = uncordoning_more(fix, self.cycle.snapshot, self.answer.drained, self._helped_count, most)
                 yield fix.with_claims_of(owner, pod, before, self.cycle.snapshot)
+
+    def _for_all_pods(self, fix: TriedFix, owner: Owner | None) -> TriedFix:
+        """Return the fix. If it lets go of a required anti-affinity that running pods of the StatefulSet keep, and it
+        fails only by them, all pods are deleted."""
+        is_apart = any(isinstance(step, PreferTerm) and step.anti for step in fix.steps)
+        if fix.trial.shortfall is None or not is_apart or owner is None or owner.kind != "StatefulSet":
+            return fix
+        whole = replace(fix, recreates_all=True)
+        outcome = self._cluster_test(owner)(whole)
+        is_enough = outcome.is_tried and outcome.shortfall is None
+        return replace(whole, certainty=FixCertainty.VERIFIED, trial=outcome) if is_enough else fix
 
     def _helped_count(self, fix: Fix) -> int:
         """Return the number of pending replicas that a fix helps; 1 if that is not tried."""

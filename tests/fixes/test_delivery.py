@@ -10,6 +10,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.kube.types import OwnerReference
 from kschedx.render.manifests import kubectl_commands
 from tests.builders import Manifest, at, node, pod
+from tests.storage_builders import ZONE, claim, in_term, volume
 
 ASKS = [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "2"}}}]
 HELD = pod("other", on="n", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
@@ -41,6 +42,35 @@ def script(kind: str, spec: Manifest, name: str = "x-0") -> tuple[str, list[str]
     """Return the title and the kubectl commands of a fix."""
     lower = lowered(kind, spec, name)
     return lower.title, kubectl_commands(lower.apply).splitlines()
+
+
+def test_pods_that_keep_the_rule_of_a_stateful_set_are_deleted_together() -> None:
+    """Both volumes are in one zone, where the pods may not run together. The one that runs keeps the other away."""
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": ZONE}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": ASKS, "affinity": apart}}
+    made = {"name": "data"}
+    spec: Manifest = {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}, "template": template}
+    spec["volumeClaimTemplates"] = [{"metadata": made, "spec": at(claim("data"), "spec")}]
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "x", "uid": "u", "controller": True}
+    owner: Manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": METADATA, "spec": spec}
+    objects: list[Manifest] = [owner, *(node(name, labels={ZONE: "1"}, allocatable=ROOM) for name in "ab")]
+    for number, on in enumerate(("a", "")):
+        name, own = f"x-{number}", f"data-x-{number}"
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": own}}]
+        uses = {"containers": ASKS, "volumes": volumes, "affinity": apart, **({"nodeName": on} if on else {})}
+        meta = {"ownerReferences": [reference]}
+        objects.append(pod(name, labels={"app": "x"}, metadata=meta, spec=uses))
+        objects += [
+            claim(own, volume=f"v{number}"),
+            volume(f"v{number}", claim_ref=own, node_affinity=in_term(ZONE, "1")),
+        ]
+    first, *_ = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/x-1").fixes
+    assert (first.certainty, "then delete all pods of StatefulSet x" in first.title) == ("verified", True)
+    assert kubectl_commands(first.apply).splitlines()[1:] == [
+        "kubectl delete pod x-0 -n default",
+        "kubectl delete pod x-1 -n default",
+    ]
 
 
 DELETED = "kubectl delete pod x-0 -n default"
