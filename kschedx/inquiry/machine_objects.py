@@ -15,6 +15,7 @@ from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion, drain_fa
 from kschedx.kube.autoscalers import (
     CLUSTER_API_GROUP,
     OPENSHIFT_GROUP,
+    PAUSED_MACHINES,
     Machine,
     OpenShiftMachine,
     OpenShiftMachineSet,
@@ -125,7 +126,7 @@ def explain_scalable(asked: ObjectQuestion) -> ObjectAnswer | None:
     facts = [f"machine {each.text}" for each in lacking[:_MOST]]
     facts += [count(len(lacking) - _MOST, "more machine")] if len(lacking) > _MOST else []
     facts += scalable.faults
-    if scalable.spec.paused:
+    if scalable.is_paused:
         facts.append("it is paused: its controller creates and deletes no machine")
     if scalable.limit is not None:
         facts.append(f"an autoscaler scales it up to {count(scalable.limit[1], 'node')}")
@@ -150,13 +151,16 @@ def _machines(asked: ObjectQuestion, scalable: Scalable) -> Iterator[_MachineAns
 
 
 def _scalable_fixes(asked: ObjectQuestion, scalable: Scalable, lacking: Sequence[_MachineAnswer]) -> Iterator[Fix]:
-    if scalable.spec.paused:
+    if scalable.is_paused:
         resource, metadata = asked.reference.kind.resource, scalable.metadata
         command = merge_patch(resource, metadata.namespace, metadata.name, {"spec": {"paused": False}})
+        if not scalable.spec.paused:
+            template = f"kubectl annotate {resource} {{}} -n {{}} {PAUSED_MACHINES}-"
+            command = shell_command(template, metadata.name, metadata.namespace)
         yield autoscaler_fix(f"resume the {asked.reference.kind.name}", command)
     for machine in lacking[:_MOST]:
         yield from machine.answer.fixes()
-    if not (lacking or scalable.spec.paused):
+    if not (lacking or scalable.is_paused):
         named = scalable.name, scalable.metadata.namespace
         command = shell_command(f"kubectl describe {asked.reference.kind.resource} {{}} -n {{}}", *named)
         what = scalable.faults[0] if scalable.faults else "its conditions and events say what it waits for"

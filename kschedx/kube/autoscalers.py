@@ -176,7 +176,10 @@ MAX_SIZES = tuple(
     f"{group}/cluster-api-autoscaler-node-group-max-size" for group in (CLUSTER_API_GROUP, OPENSHIFT_GROUP)
 )
 """Annotations of the objects that an autoscaler scales."""
-ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS, *MAX_SIZES, *_OF_MACHINES)
+PAUSED_MACHINES = f"{CLUSTER_API_GROUP}/paused"
+ANNOTATIONS = (
+    *(CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS, *MAX_SIZES, *_OF_MACHINES, PAUSED_MACHINES),
+)
 _COPIED_DOMAINS = (".node-role.kubernetes.io", ".node-restriction.kubernetes.io", ".node.cluster.x-k8s.io")
 
 
@@ -226,6 +229,10 @@ class Scalable(KubernetesObject, frozen=True, kw_only=True):
         """The annotation with the maximum up to which an autoscaler scales it, and that; None without a valid one."""
         values = ((key, parse_int64(self.metadata.annotations.get(key, ""))) for key in MAX_SIZES)
         return next(((key, most) for key, most in values if most is not None), None)
+
+    @property
+    def is_paused(self) -> bool:
+        return self.spec.paused or PAUSED_MACHINES in self.metadata.annotations
 
     @property
     def faults(self) -> tuple[str, ...]:

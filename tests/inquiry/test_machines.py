@@ -10,7 +10,7 @@ from kschedx.inquiry.objects import ANSWERS
 from kschedx.kube.autoscalers import Machine
 from kschedx.kube.kinds import KINDS
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, node
+from tests.builders import Manifest, at, node
 from tests.inquiry.objects import answer_of
 
 API, OPENSHIFT = "cluster.x-k8s.io/v1beta2", "machine.openshift.io/v1beta1"
@@ -35,6 +35,8 @@ def scalable(ready: int | None = 1, kind: str = "MachineDeployment", api: str = 
     return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {"replicas": 2, **spec}, "status": status}
 
 
+BY_ANNOTATION = scalable()
+BY_ANNOTATION["metadata"] = {**at(BY_ANNOTATION, "metadata"), "annotations": {"cluster.x-k8s.io/paused": "true"}}
 READY = machine(name="md-a", nodeRef={"name": "a"}, phase="Running")
 FAILED = machine(condition("InfrastructureReady", "False", "InstanceProvisionFailed", QUOTA), phase="Provisioning")
 BEGUN = machine(condition("InfrastructureReady", "False", "NotReady", WAITS), phase="Provisioning")
@@ -73,13 +75,16 @@ LEAVES = machine(condition("Deleting", "True", "DrainingNode", "Drain not comple
             f"machine md-b has no node: {QUOTA}",
             f"repair machine md-b: {QUOTA}",
         ),
-        (
-            "md/md",
-            [scalable(paused=True)],
-            1,
-            "lacks 1 of 2 ready nodes",
-            "it is paused: its controller creates and deletes no machine",
-            "resume the MachineDeployment",
+        *(
+            (
+                "md/md",
+                [paused],
+                1,
+                "lacks 1 of 2 ready nodes",
+                "it is paused: its controller creates and deletes no machine",
+                "resume the MachineDeployment",
+            )
+            for paused in (scalable(paused=True), BY_ANNOTATION)
         ),
         (
             "machinepool/md",

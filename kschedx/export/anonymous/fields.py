@@ -291,7 +291,10 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     autoscalers.DELETION_COST: _number,
     **dict.fromkeys(autoscalers.MAX_SIZES, _number),
     autoscalers.PAUSED_REPLICAS: _number,
-    autoscalers.PAUSED: values.text(lambda text, _: text if text in ("true", "false") else ""),
+    **dict.fromkeys(
+        (autoscalers.PAUSED, autoscalers.PAUSED_MACHINES),
+        values.text(lambda text, _: text if text in ("true", "false") else ""),
+    ),
     **dict.fromkeys((autoscalers.LIMIT_RANGER, autoscalers.VERTICAL_UPDATES), _message),
     other_schedulers.QUOTA_NAMESPACES: values.json_text(values.list_of(values.name())),
     **dict.fromkeys((other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), values.json_text(values.amounts)),
