@@ -94,7 +94,7 @@ kubernetes.io/no-provisioner kubernetes.io/gce-pd kubernetes.io/aws-ebs kubernet
 kubernetes.io/azure-file kubernetes.io/portworx-volume kubernetes.io/vsphere-volume
 pd.csi.storage.gke.io ebs.csi.aws.com cinder.csi.openstack.org disk.csi.azure.com file.csi.azure.com pxd.portworx.com
 csi.vsphere.vmware.com efs.csi.aws.com filestore.csi.storage.gke.io rbd.csi.ceph.com cephfs.csi.ceph.com
-topology.gke.io/zone topology.ebs.csi.aws.com/zone topology.cinder.csi.openstack.org/zone
+topology.gke.io/zone sandbox.gke.io topology.ebs.csi.aws.com/zone topology.cinder.csi.openstack.org/zone
 topology.disk.csi.azure.com/zone
 projects/UNSPECIFIED/zones/regions/disks aws://vol
 Managed managed Dedicated dedicated Shared shared
