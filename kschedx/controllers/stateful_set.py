@@ -225,7 +225,7 @@ def over_quota(before: Snapshot, admitted: Snapshot, pod: Pod, release: Release,
 
 def deleted_claims(before: Snapshot, after: Snapshot) -> Iterator[PersistentVolumeClaim]:
     """Yield the claims of StatefulSets that were scaled down or deleted since, and delete them with their pods."""
-    for key, raw in before.workloads.items():
+    for key, raw in before.workloads.items() if before.workloads is not after.workloads else ():
         left = after.workloads.get(key)
         if key[0] != "StatefulSet" or left == raw:
             continue
