@@ -356,6 +356,7 @@ NOTES = (
     "claim_causes",
     "device_classes",
     "creators",
+    "elastic_quotas",
     "cycle_notes",
     "events",
     "hardware",

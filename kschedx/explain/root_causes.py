@@ -15,6 +15,7 @@ from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
 from kschedx.explain.creators import not_passed_on, piled_up_jobs
 from kschedx.explain.device_classes import failed_selector, unmapped_classes, unused_claims
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.elastic_quotas import elastic_quota
 from kschedx.explain.hardware import (
     container_state,
     counted_by_extender,
@@ -555,6 +556,8 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
             yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
         case f.VolumeLimitExceeded():
             yield from _unused_attachments(diagnosis)
+        case f.ElasticQuotaExceeded():
+            yield from elastic_quota(cycle.snapshot, finding)
         case f.GangTooSmall() | f.PodGroupIncomplete():
             owner = cycle.pod.metadata.controller
             controller = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)

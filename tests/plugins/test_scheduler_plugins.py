@@ -18,7 +18,7 @@ from kschedx.plugins.node_resource_topology_match import NodeResourceTopologyMat
 from kschedx.plugins.qos_sort import QOSSort
 from kschedx.releases import resolve
 from kschedx.snapshot.columns import TableRow
-from tests.builders import Manifest, evaluate, framework, node, pod
+from tests.builders import Manifest, at, evaluate, framework, node, pod
 
 GROUP = {"scheduling.x-k8s.io/pod-group": "train"}
 
@@ -322,6 +322,25 @@ def test_an_elastic_quota_limits_its_namespace(quotas: list[Manifest], running: 
     assert (cycle.outcome is Outcome.SCHEDULED) == (not reason)
     assert text in cycle.message
     assert not cycle.unevaluated
+
+
+@pytest.mark.parametrize(
+    ("minimum", "maximum", "running", "bounds", "cpu"),
+    [("4", "6", "5", ("min", "max"), "7"), ("8", "6", "5", ("max",), "7"), ("4", "9", "3", ("min",), "5")],
+)
+def test_the_bounds_of_an_elastic_quota_are_raised(
+    minimum: str, maximum: str, running: str, bounds: tuple[str, ...], cpu: str
+) -> None:
+    mine, config = pod("web", namespace="shop", spec=containers(cpu="2")), config_with("CapacityScheduling")
+    objects = [node("a"), pod("r", namespace="shop", on="a", spec=containers(cpu=running)), mine]
+    limited = quota("shop", minimum, maximum)
+    answer = kschedx.explain(kschedx.Snapshot.from_objects([*objects, limited]), "shop/web", config=config)
+    expected = f"raise {' and '.join(bounds)} of ElasticQuota shop/quota: cpu to {cpu}"
+    assert [fix.title for fix in answer.fixes] == [expected]
+    for name in bounds:
+        at(limited, f"spec.{name}")["cpu"] = cpu
+    raised = kschedx.explain(kschedx.Snapshot.from_objects([*objects, limited]), "shop/web", config=config)
+    assert raised.outcome is Outcome.SCHEDULED
 
 
 def test_quotas_count_sidecars_as_init_containers_and_no_pod_level_requests() -> None:
