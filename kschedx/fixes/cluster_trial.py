@@ -312,6 +312,8 @@ class ClusterTrial:
         placed = [row for row in members if simulator.pods.node_names[row]]
         new = sum(row >= len(before) or bool(before.node[row] < 0) for row in placed)
         left = len(members) - len(placed)
+        if manifest is not None and self._workload.kind == "Deployment":
+            left = min(left, max(workloads.wanted_replicas(manifest) - len(placed), 0))
         if manifest is not None and self._workload.kind == "StatefulSet":
             left += max(workloads.wanted_replicas(manifest) - len(members), 0)
         waited = sum(bool(self._snapshot.pods.node[row] < 0) for row in self._own)
@@ -377,7 +379,9 @@ class ClusterTrial:
         is_placed = row is not None and not self._patches(sent) and bool(pods.node[row] >= 0)
         if not is_placed and members:  # another pod of the workload may come first
             waited = sum(bool(before.node[row] < 0) for row in its_own)
-            has_more = len(its_own) < len(self._own) and len(members) - pending > len(its_own) - waited
+            ran, runs = len(its_own) - waited, len(members) - pending
+            is_new = not ran and workload.kind == "Deployment"  # whose rollout adds pending pods
+            has_more = runs > ran and (is_new or len(its_own) < len(self._own))
             is_placed = pending < waited + (self._pod.key not in before.rows) or has_more
         if any(isinstance(step, TakeOldFirst) for step in steps):
             is_placed = is_placed and (rollout is None or not rollout.stalls)

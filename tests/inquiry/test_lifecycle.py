@@ -3608,6 +3608,24 @@ def test_a_job_with_all_its_pods_tells_how_earlier_ones_failed(tmp_path: Path, f
     assert f"its only active pod has a node{says}" in " ".join(out.split())
 
 
+def test_a_correction_that_helps_some_replicas_is_first(tmp_path: Path) -> None:
+    """The rollout of the changed template adds pods that stay pending beside the old ones."""
+    room = {"cpu": "1", "memory": "1Gi", "pods": "9"}
+    labels, taints = {"pool": "web"}, ["pool=web:NoSchedule"]
+    reserved = [node(name, labels=labels, taints=taints, allocatable=room) for name in ("a", "b")]
+    container = {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}
+    tolerations = [{"key": "pool", "operator": "Equal", "value": "wbe", "effect": "NoSchedule"}]
+    spec = {"containers": [container], "nodeSelector": {"pool": "web"}, "tolerations": tolerations}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    controllers = [
+        workload("Deployment", replicas=5, template=template),
+        workload("ReplicaSet", "web-1", metadata=owned("Deployment", "web"), replicas=5, template=template),
+    ]
+    pods = [pod(f"web-1-{number}", metadata=owned("ReplicaSet", "web-1"), spec=spec) for number in range(5)]
+    out = why(tmp_path, "deploy/web", *reserved, *controllers, *pods).out
+    assert "fix 1     tolerate pool=web:NoSchedule instead of pool=wbe:NoSchedule · for 2 of 5" in out
+
+
 @pytest.mark.parametrize(("desired", "raised"), [(3, 3), (2, 2)])
 def test_a_quota_is_raised_for_every_node_that_lacks_a_daemon(tmp_path: Path, desired: int, raised: int) -> None:
     hard = {"pods": "1"}
