@@ -74,7 +74,8 @@ def _with_own_claims(snapshot: Snapshot, original: Pod, pod: Pod) -> tuple[Snaps
                 claims[claim.key] = claim
     if claims:
         snapshot = snapshot.with_new_claims(claims)
-    snapshot, pod, _ = with_claims_of_templates(snapshot, pod)
+    if len(original.device_claims) == len(original.spec.resource_claims):  # otherwise, the API server refuses one
+        snapshot, pod, _ = with_claims_of_templates(snapshot, pod)
     return snapshot, pod
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from kschedx.explain.advice import FixGroup, RootCause, root_cause
-from kschedx.explain.hardware import driver_of
-from kschedx.findings import DeviceSelectorFailed, InsufficientResource
+from kschedx.explain.admission import QuotaLedger
+from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
+from kschedx.explain.hardware import admin_access, driver_of
+from kschedx.findings import DeviceClaimNotCreated, DeviceSelectorFailed, InsufficientResource
 from kschedx.framework.cycle import Cycle
+from kschedx.kube.devices import ADMIN_ACCESS_LABEL, ResourceClaim
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.types import PodSpec
+from kschedx.kube.types import ObjectMeta, Pod, PodSpec
 from kschedx.kube.typos import nearest_name
+from kschedx.patterns import lazy_pattern
+from kschedx.releases.release import Release
+from kschedx.snapshot.events import CLAIM_REFUSED
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
@@ -69,6 +75,47 @@ def unused_claims(snapshot: Snapshot, claims: Iterable[str]) -> Iterator[RootCau
 
 def _uses_claim(spec: PodSpec, name: str) -> bool:
     return any(claim.resource_claim_name == name for claim in spec.resource_claims)
+
+
+_TEMPLATE_MISSING = lazy_pattern(r"resource ?claim ?template\S* \"[^\"]+\" not found")
+
+
+def device_claim_refusal(
+    snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCreated, release: Release
+) -> Iterator[RootCause]:
+    """Yield why kube-controller-manager cannot create a claim of a pod: as its event says, or by the rules of the API
+    server."""
+    namespace, template = pod.metadata.namespace, snapshot.devices.templates.get(finding.template)
+    event = snapshot.failed_create("Pod", pod.metadata)
+    message = "" if event is None else event.message
+    if not message.startswith(CLAIM_REFUSED) and template is not None:
+        metadata = ObjectMeta(name=f"{pod.metadata.name}-{finding.pod_claim}", namespace=namespace)
+        refusal = QuotaLedger(snapshot, release).take(ResourceClaim(metadata=metadata, spec=template))
+        message = f"{CLAIM_REFUSED}: {refusal}" if refusal else ""
+    if message.startswith(CLAIM_REFUSED):
+        why = message.removeprefix(f"{CLAIM_REFUSED}: ").partition("failed to create ResourceClaim: ")
+        text = f"kube-controller-manager cannot create the claim: {why[2] or why[0]}"
+        name = finding.template.rpartition("/")[2]
+        if _TEMPLATE_MISSING.search(message) and f'"{name}"' in message:
+            own = (key.partition("/") for key in snapshot.devices.templates)
+            meant = nearest_name(name, [own_name for space, _, own_name in own if space == namespace])
+            create = f"create ResourceClaimTemplate {name} in namespace {namespace}"
+            instead = f"use ResourceClaimTemplate {meant} instead of {name}, and recreate the pod"
+            yield root_cause(text, instead if meant else create)
+            return
+        quota = re.search(r"exceeded quota: ([^\s,]+)", message)
+        larger = f"raise ResourceQuota {quota[1]}, or delete claims that it counts" if quota else ""
+        correction = Advice(title=larger or "correct the ResourceClaimTemplate")
+        advice = admin_access(namespace) if ADMIN_ACCESS_LABEL in message else correction
+        yield RootCause(text=text, advice=(advice,))
+        return
+    labels = snapshot.namespaces.get(namespace)
+    is_admin = template is not None and any(
+        request.exactly is not None and request.exactly.admin_access for request in template.devices.requests
+    )
+    if is_admin and labels is not None and labels.get(ADMIN_ACCESS_LABEL) != "true":
+        text = f"template {finding.template} requests admin access, for which namespace {namespace} lacks the label"
+        yield RootCause(text=f"{text} {ADMIN_ACCESS_LABEL}=true", advice=(admin_access(namespace),))
 
 
 def failed_selector(cycle: Cycle, failed: DeviceSelectorFailed) -> Iterator[RootCause]:

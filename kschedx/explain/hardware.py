@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
-from kschedx.findings import DeviceClaimNotCreated, DeviceShortage, Finding, InsufficientResource
+from kschedx.findings import DeviceShortage, Finding, InsufficientResource
 from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
@@ -38,7 +38,6 @@ from kschedx.kube.workloads import pinned_to, selects_node
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, Memo
 from kschedx.snapshot.daemon_sets import daemon_pods
-from kschedx.snapshot.events import CLAIM_REFUSED
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -680,39 +679,6 @@ def _uses(spec: PodSpec, resource: str) -> bool:
 def _user_text(pods: PodTable, row: int) -> str:
     owner = next((owner for owner in pods.owners[row] if owner.controller), None)
     return f"{owner.kind} {pods.namespaces[row]}/{owner.name}" if owner is not None else f"pod {pods.key(row)}"
-
-
-_TEMPLATE_MISSING = lazy_pattern(r"resource ?claim ?template\S* \"[^\"]+\" not found")
-
-
-def device_claim_refusal(snapshot: Snapshot, pod: Pod, finding: DeviceClaimNotCreated) -> Iterator[RootCause]:
-    namespace = pod.metadata.namespace
-    event = snapshot.failed_create("Pod", pod.metadata)
-    message = "" if event is None else event.message
-    if message.startswith(CLAIM_REFUSED):
-        why = message.removeprefix(f"{CLAIM_REFUSED}: ").partition("failed to create ResourceClaim: ")
-        text = f"kube-controller-manager cannot create the claim: {why[2] or why[0]}"
-        name = finding.template.rpartition("/")[2]
-        if _TEMPLATE_MISSING.search(message) and f'"{name}"' in message:
-            own = (key.partition("/") for key in snapshot.devices.templates)
-            meant = nearest_name(name, [own_name for space, _, own_name in own if space == namespace])
-            create = f"create ResourceClaimTemplate {name} in namespace {namespace}"
-            instead = f"use ResourceClaimTemplate {meant} instead of {name}, and recreate the pod"
-            yield root_cause(text, instead if meant else create)
-            return
-        quota = re.search(r"exceeded quota: ([^\s,]+)", message)
-        larger = f"raise ResourceQuota {quota[1]}, or delete claims that it counts" if quota else ""
-        correction = Advice(title=larger or "correct the ResourceClaimTemplate")
-        advice = admin_access(namespace) if ADMIN_ACCESS_LABEL in message else correction
-        yield RootCause(text=text, advice=(advice,))
-        return
-    template, labels = snapshot.devices.templates.get(finding.template), snapshot.namespaces.get(namespace)
-    is_admin = template is not None and any(
-        request.exactly is not None and request.exactly.admin_access for request in template.devices.requests
-    )
-    if is_admin and labels is not None and labels.get(ADMIN_ACCESS_LABEL) != "true":
-        text = f"template {finding.template} requests admin access, for which namespace {namespace} lacks the label"
-        yield RootCause(text=f"{text} {ADMIN_ACCESS_LABEL}=true", advice=(admin_access(namespace),))
 
 
 def taint_rules(snapshot: Snapshot, shortage: DeviceShortage) -> Iterator[RootCause]:

@@ -13,13 +13,12 @@ from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
 from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
 from kschedx.explain.creators import not_passed_on, piled_up_jobs
-from kschedx.explain.device_classes import failed_selector, unmapped_classes, unused_claims
+from kschedx.explain.device_classes import device_claim_refusal, failed_selector, unmapped_classes, unused_claims
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.elastic_quotas import elastic_quota
 from kschedx.explain.hardware import (
     container_state,
     counted_by_extender,
-    device_claim_refusal,
     idle_plugins,
     idle_profiles,
     incomplete_pool,
@@ -553,7 +552,7 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
         case f.DeviceClassNotFound(device_class=device_class):
             yield from missing_driver(cycle.snapshot, device_class)
         case f.DeviceClaimNotCreated():
-            yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
+            yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding, cycle.release)
         case f.VolumeLimitExceeded():
             yield from _unused_attachments(diagnosis)
         case f.ElasticQuotaExceeded():

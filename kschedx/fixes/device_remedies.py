@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from kschedx import findings as f
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.pod_lifecycle import controller_manager_down
-from kschedx.explain.hardware import device_claim_refusal, driver_named, driver_of, hardware_label, unpublished_devices
+from kschedx.explain.device_classes import device_claim_refusal
+from kschedx.explain.hardware import driver_named, driver_of, hardware_label, unpublished_devices
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.new_node import described_devices, intended_values, slices_with
@@ -236,7 +237,8 @@ def _guesses(place: RemedyCandidate) -> Iterator[ResourceClaimSpec]:
 
 def _create_from_template(finding: f.DeviceClaimNotCreated, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield nothing for a claim that the API server refuses, or while no controller creates it."""
-    if any(device_claim_refusal(place.snapshot, place.pod, finding)) or controller_manager_down(place.snapshot, ""):
+    refusals = device_claim_refusal(place.snapshot, place.pod, finding, place.situation.scheduler.release)
+    if any(refusals) or controller_manager_down(place.snapshot, ""):
         return
     templates = place.snapshot.devices.templates
     meant = finding.template if finding.template in templates else _nearly_called(finding.template, templates)

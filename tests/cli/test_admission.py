@@ -324,3 +324,26 @@ def test_a_refused_device_claim_of_a_file(
     assert result.code == code
     refused = "stays pending: the API server refuses its ResourceClaim"
     assert (refused in result.out.splitlines()[0], fix in result.out) == (bool(fix), True)
+
+
+@pytest.mark.parametrize(("labels", "code"), [({}, 1), ({"resource.kubernetes.io/admin-access": "true"}, 0)])
+@pytest.mark.parametrize("used", ["0", "1"])
+def test_a_refused_device_claim_of_a_template(tmp_path: Path, labels: dict[str, str], code: int, used: str) -> None:
+    """kube-controller-manager creates the claim, so that `why` and `fit` count no room for the pod."""
+    metadata, hard = {"name": "gpu", "namespace": "shop"}, {"count/resourceclaims.resource.k8s.io": "1"}
+    wanted = {"devices": {"requests": [request(adminAccess=True)]}}
+    template = {"kind": "ResourceClaimTemplate", "metadata": metadata, "spec": {"spec": wanted}}
+    counted = {"hard": hard, "used": {"count/resourceclaims.resource.k8s.io": used}}
+    quota = {"kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}, "status": counted}
+    space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}}
+    objects = [
+        *(resource_slice("n", device("gpu-0")), device_class(), space, {"apiVersion": "v1", **quota}),
+        *({**NODE, "metadata": {"name": "n"}}, {"apiVersion": "resource.k8s.io/v1", **template}),
+    ]
+    write(tmp_path, *objects, name="dump.yaml")
+    web = changed(POD, "spec.resourceClaims", [{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
+    write(tmp_path, web, name="web.yaml")
+    for command in ("why", "fit"):
+        result = kschedx(command, "web.yaml", "-s", "dump.yaml", "--kube-version", "1.35", cwd=tmp_path, columns=200)
+        assert result.code == (1 if used == "1" else code)
+        assert ("raise ResourceQuota gpu, or delete claims that it counts" in result.out) is (used == "1")
