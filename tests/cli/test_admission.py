@@ -336,7 +336,7 @@ def test_a_refused_device_claim_of_a_template(tmp_path: Path, labels: dict[str, 
     counted = {"hard": hard, "used": {"count/resourceclaims.resource.k8s.io": used}}
     quota = {"kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}, "status": counted}
     space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}}
-    objects = [
+    objects: list[Manifest] = [
         *(resource_slice("n", device("gpu-0")), device_class(), space, {"apiVersion": "v1", **quota}),
         *({**NODE, "metadata": {"name": "n"}}, {"apiVersion": "resource.k8s.io/v1", **template}),
     ]
