@@ -92,6 +92,7 @@ _APPLIED = "Apply manifests, with all replicas of their workloads."
 CHANGES: Mapping[str, ParameterInfo] = {
     "apply": values("FILE", _APPLIED, "--apply", "--filename", "-f"),
     "scale": values("KIND/NAME=N", "Set the number of replicas: deploy/web=10.", complete=completion.targets),
+    "restart": values("KIND/NAME", "Replace its pods, as `kubectl rollout restart` does.", complete=completion.targets),
     "drain": values("NODE", "Evict the pods that `kubectl drain` evicts, within budgets.", complete=completion.nodes),
     "cordon": values("NODE", "Make a node unschedulable.", complete=completion.nodes),
     "uncordon": values("NODE", "Make a node schedulable.", complete=completion.nodes),

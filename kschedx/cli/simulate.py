@@ -27,6 +27,7 @@ Examples:
   kschedx simulate                               # the pending pods
   kschedx simulate --scale deploy/web=40 -n shop # does every pod fit
   kschedx simulate --scale deploy/web=40 --add-nodes 3=node-1
+  kschedx simulate --restart deploy/web          # is there room to restart it
   kschedx simulate --remove-node node-7 --cordon node-8
   kschedx simulate -f app.yaml --steps           # every decision
   kschedx simulate --autoscale                   # with new nodes

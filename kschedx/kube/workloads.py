@@ -75,6 +75,9 @@ ALWAYS_STORED = "dnsPolicy"
 """A field that an API server always sets: a template without it is reduced to what scheduling reads."""
 
 RETENTION_POLICY = "persistentVolumeClaimRetentionPolicy"
+RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+"""The annotation of a template that `kubectl rollout restart` sets to the time."""
+SIMULATED_RESTART = "simulated"  # its value if the restart is simulated
 REVISION_HASH = "controller-revision-hash"
 LONGEST_STATEFUL_SET_NAME = 52
 """The value of that label is the StatefulSet's name, a dash, and a hash of up to 10 characters: at most 63."""
@@ -230,9 +233,16 @@ def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -
     before, after = map_at(stored, "spec"), map_at(template, "spec")
     return (
         _own_labels(stored) == _own_labels(template)
+        and _has_annotations(stored, template, is_cut=is_cut)
         and _contains(before, after, is_cut=is_cut)
         and _host_ports(before) <= _host_ports(after)
     )
+
+
+def _has_annotations(stored: Mapping[str, object], template: Mapping[str, object], *, is_cut: bool) -> bool:
+    """Return whether a stored template has all annotations of another one. A reduced template keeps hardly any."""
+    before, after = (map_at(each, "metadata", "annotations") for each in (stored, template))
+    return all(before.get(key) == value for key, value in after.items() if not is_cut or value == SIMULATED_RESTART)
 
 
 def _own_labels(template: Mapping[str, object]) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import count, groupby
+from itertools import groupby
 from typing import assert_never
 
 import msgspec
@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
 from kschedx.controllers.adoption import with_adopted_pods
@@ -29,20 +28,29 @@ from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document, with_spec
 from kschedx.kube.tolerations import NO_EXECUTE, stay_seconds
-from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint, controller_of
-from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
+from kschedx.kube.types import Node, Pod, controller_of
+from kschedx.kube.workloads import (
+    RESTARTED_AT,
+    SHORT_NAMES,
+    SIMULATED_RESTART,
+    foreign_pods,
+    is_foreign,
+    kind_and_group,
+)
 from kschedx.simulate import object_changes as other_objects
 from kschedx.simulate.changes import (
     MOST_COUNT,
     MOST_NODES,
     ChangeVerb,
     SimulatedChange,
-    another_like,
     bare_name,
     names_node,
     node_of_file,
+    nodes_like,
     set_cordon,
     split_at_sign,
+    with_label,
+    with_taint,
 )
 from kschedx.simulate.object_changes import (
     Fields,
@@ -240,6 +248,8 @@ class ClusterChanges:
                     self._apply_custom(_with_replicas(resource, _parse_count(number)))
                 else:
                     self._scale(self._workload(target), _parse_count(number))
+            case ChangeVerb.RESTART:
+                self._restart(text)
             case ChangeVerb.CORDON | ChangeVerb.UNCORDON:
                 node = self._node(text)
                 self._put(set_cordon(node, unschedulable=change.verb is ChangeVerb.CORDON))
@@ -251,10 +261,10 @@ class ClusterChanges:
                 self._remove_node(text)
             case ChangeVerb.TAINT:
                 name, taint = split_at_sign(text, ":", "NODE:KEY=VALUE:EFFECT, or NODE:KEY- to remove")
-                self._put(_with_taint(self._node(name), taint))
+                self._put(with_taint(self._node(name), taint))
             case ChangeVerb.LABEL:
                 name, label = split_at_sign(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
-                self._put(_with_label(self._node(name), label))
+                self._put(with_label(self._node(name), label))
             case ChangeVerb.SET:
                 self._set(change.target_and_path[0], [_field(each) for each in (*fields, change)])
             case ChangeVerb.DRAIN:
@@ -288,7 +298,7 @@ class ClusterChanges:
         template = (
             node_of_file(change.objects, model) if change.objects else self._removed_node(model) or self._node(model)
         )
-        added = list(_nodes_like(self.snapshot, template, count))
+        added = list(nodes_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
         self.added_nodes += [node.name for node in added]
         self._add_daemons_on(added)
@@ -361,6 +371,17 @@ class ClusterChanges:
             self._manager.scale(workload, replicas)
         else:
             self._manager.apply(workloads.with_replicas(known, replicas))
+
+    def _restart(self, target: str) -> None:
+        """Change an annotation of the template, as `kubectl rollout restart` does."""
+        kind = (workload := self._workload(target)).kind
+        if kind not in ("Deployment", "StatefulSet", "DaemonSet"):
+            raise InputError(
+                f"kubectl restarts no {kind}", hint="it restarts Deployments, StatefulSets, and DaemonSets"
+            )
+        if map_at(workloads.manifest_of(self.snapshot, workload), "spec").get("paused") is True:
+            raise InputError(f"{workload.reference} is paused", hint="kubectl restarts it only once it is resumed")
+        self._set(target, [(f"spec.template.metadata.annotations[{RESTARTED_AT}]", SIMULATED_RESTART)])
 
     def _custom_resource(self, target: str) -> Manifest | None:
         """Return the custom resource `cloneset/web` or `rollouts.argoproj.io/web`, with a namespace or without."""
@@ -709,51 +730,6 @@ class ClusterChanges:
 
 def _field(change: SimulatedChange) -> tuple[str, object]:
     return change.target_and_path[1], scalar(change.text.partition("=")[2])
-
-
-def _nodes_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
-    """Yield so many new nodes like the template, under unused names of the same domain."""
-    host, dot, domain = template.name.partition(".")
-    every = (f"{host}-new{number}{dot}{domain}" for number in count(1))
-    names = (name for name in every if name not in snapshot.cluster.index)
-    for _ in range(number):
-        yield another_like(template, next(names))
-
-
-def _with_label(node: Node, text: str) -> Node:
-    """Return the node with the label `KEY=VALUE`, or without the label of `KEY-`. Raises `InputError`."""
-    labels = dict(node.metadata.labels)
-    if text.endswith("-"):
-        if labels.pop(text[:-1], None) is None:
-            raise InputError(f'"{text[:-1]}" is not a label of {node.name}', hint=nearest(text[:-1], labels))
-    else:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise InputError(f'found "{text}", allowed is KEY=VALUE')
-        labels[key] = value
-    return replace(node, metadata=replace(node.metadata, labels=labels))
-
-
-def _with_taint(node: Node, text: str) -> Node:
-    """Return the node with the taint `KEY=VALUE:EFFECT`, or without the taints of `KEY-`. Raises `InputError`."""
-    taints = node.spec.taints
-    if text.endswith("-"):
-        key, _, effect = text[:-1].partition(":")
-        left = tuple(taint for taint in taints if taint.key != key or (effect and taint.effect != effect))
-        if left == taints:
-            raise InputError(
-                f'"{key}" is not a taint of {node.name}', hint=nearest(key, (taint.key for taint in taints))
-            )
-    else:
-        rest, colon, effect = text.rpartition(":")
-        if not colon or effect not in EFFECTS:
-            hint = nearest(effect, EFFECTS) or f"one of {', '.join(EFFECTS)}"
-            raise InputError(f'"{effect}" is not a taint effect', hint=hint)
-        key, _, value = rest.partition("=")
-        effects = (effect, "NoSchedule") if key in LOST_TAINTS and effect == "NoExecute" else (effect,)
-        others = tuple(taint for taint in taints if taint.key != key or taint.effect not in effects)
-        left = (*others, *(Taint(key=key, value=value, effect=effect) for effect in effects))
-    return with_spec(node, taints=left)
 
 
 def _node_of(snapshot: Snapshot, name: str) -> Node:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import groupby
+from itertools import count, groupby
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.validation import validate_written_node
 from kschedx.errors import InputError, Place, nearest
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.kube.decoding import Manifest
+from kschedx.kube.documents import with_spec
 from kschedx.kube.selectors import required_node_affinity
-from kschedx.kube.types import Node, Pod, Taint
+from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint
 from kschedx.snapshot.snapshot import Snapshot
 
 Read = Callable[[str], list[tuple[dict[str, object], Place]]]
@@ -32,6 +34,7 @@ class ChangeVerb(StrEnum):
 
     APPLY = "apply"
     SCALE = "scale"
+    RESTART = "restart"
     DRAIN = "drain"
     CORDON = "cordon"
     UNCORDON = "uncordon"
@@ -211,6 +214,51 @@ def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: st
         if not node.status.allocatable:
             raise InputError("status.allocatable: Required value", hint="cpu, memory, and pods of the new node")
     return node
+
+
+def nodes_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
+    """Yield so many new nodes like the template, under unused names of the same domain."""
+    host, dot, domain = template.name.partition(".")
+    every = (f"{host}-new{number}{dot}{domain}" for number in count(1))
+    names = (name for name in every if name not in snapshot.cluster.index)
+    for _ in range(number):
+        yield another_like(template, next(names))
+
+
+def with_label(node: Node, text: str) -> Node:
+    """Return the node with the label `KEY=VALUE`, or without the label of `KEY-`. Raises `InputError`."""
+    labels = dict(node.metadata.labels)
+    if text.endswith("-"):
+        if labels.pop(text[:-1], None) is None:
+            raise InputError(f'"{text[:-1]}" is not a label of {node.name}', hint=nearest(text[:-1], labels))
+    else:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise InputError(f'found "{text}", allowed is KEY=VALUE')
+        labels[key] = value
+    return replace(node, metadata=replace(node.metadata, labels=labels))
+
+
+def with_taint(node: Node, text: str) -> Node:
+    """Return the node with the taint `KEY=VALUE:EFFECT`, or without the taints of `KEY-`. Raises `InputError`."""
+    taints = node.spec.taints
+    if text.endswith("-"):
+        key, _, effect = text[:-1].partition(":")
+        left = tuple(taint for taint in taints if taint.key != key or (effect and taint.effect != effect))
+        if left == taints:
+            raise InputError(
+                f'"{key}" is not a taint of {node.name}', hint=nearest(key, (taint.key for taint in taints))
+            )
+    else:
+        rest, colon, effect = text.rpartition(":")
+        if not colon or effect not in EFFECTS:
+            hint = nearest(effect, EFFECTS) or f"one of {', '.join(EFFECTS)}"
+            raise InputError(f'"{effect}" is not a taint effect', hint=hint)
+        key, _, value = rest.partition("=")
+        effects = (effect, "NoSchedule") if key in LOST_TAINTS and effect == "NoExecute" else (effect,)
+        others = tuple(taint for taint in taints if taint.key != key or taint.effect not in effects)
+        left = (*others, *(Taint(key=key, value=value, effect=effect) for effect in effects))
+    return with_spec(node, taints=left)
 
 
 SHAPES = 8

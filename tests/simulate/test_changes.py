@@ -236,6 +236,7 @@ def test_changes_are_applied_in_their_order() -> None:
         ({"scale": "deploy/web=many"}, 'scale deploy/web=many: found "many", expected a number of at least 0'),
         ({"scale": "deploy/web"}, 'scale deploy/web: found "deploy/web", allowed is KIND/NAME=REPLICAS'),
         ({"scale": "web=3"}, 'scale web=3: "web" is not KIND/NAME (did you mean "shop/deploy/web"?)'),
+        ({"restart": "pod/web-0"}, "restart pod/web-0: kubectl restarts no Pod (it restarts Deployments, StatefulSets"),
         ({"drain": "node-9"}, 'drain node-9: no node "node-9" in the snapshot (did you mean "node-5"?)'),
         ({"delete": "pod/web-77"}, 'delete pod/web-77: no pod "web-77" in namespace "shop" (did you mean "web-5"?)'),
         ({"taint": "node-1:a=b:NoShedule"}, '"NoShedule" is not a taint effect (did you mean "NoSchedule"?)'),

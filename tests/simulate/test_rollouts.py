@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from kschedx.controllers.states import NotChanged
+from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.simulation import Simulation
@@ -202,6 +203,29 @@ def test_a_daemon_set_that_selects_other_nodes() -> None:
     result = simulated(objects, {"set": f"ds/agent:spec.template.spec.nodeSelector={selector}"})
     assert [*left(result, "agent").values()] == ["node-3"]
     assert [effect.gone for effect in result.effects] == [("shop/agent-node-1", "shop/agent-node-2")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "target", "replaced", "waiting"),
+    [
+        (web(3, {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}), "deploy/web", 3, 0),
+        (web(8, {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}), "deploy/web", 0, 1),
+        (web(8, {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}), "deploy/web", 8, 0),
+        (stateful(["node-1", "node-1"]), "sts/db", 2, 0),
+        (daemons(["node-1"]), "ds/agent", 1, 0),
+    ],
+    ids=["room for the surge", "no room for it", "one fewer", "StatefulSet", "DaemonSet"],
+)
+def test_a_restart_replaces_every_pod(objects: list[Manifest], target: str, replaced: int, waiting: int) -> None:
+    """As `kubectl rollout restart` does, on a node of 8 cpu; each pod has 1."""
+    result = simulated([*nodes(("8",)), *objects], {"restart": target})
+    [rolled] = result.rolled_out
+    assert (rolled.replaced, rolled.waiting) == (replaced, waiting)
+
+
+def test_a_paused_deployment_is_not_restarted() -> None:
+    with pytest.raises(InputError, match="deploy/web is paused"):
+        simulated([*nodes(("8",)), *web(2, {"paused": True})], {"restart": "deploy/web"})
 
 
 @pytest.mark.parametrize(

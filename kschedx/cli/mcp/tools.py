@@ -277,6 +277,7 @@ _ONE_LABEL = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
 _NODE = _Change(_ONE_NAME, "a node's name")
 _CHANGES = {
     "scale": _Change(rf"[A-Za-z.]+/{_ONE_NAME}=\d{{1,6}}", "KIND/NAME=REPLICAS"),
+    "restart": _Change(rf"[A-Za-z.]+/{_ONE_NAME}", "KIND/NAME"),
     "drain": _NODE,
     "cordon": _NODE,
     "uncordon": _NODE,
