@@ -331,14 +331,15 @@ def test_a_refused_device_claim_of_a_file(
 def test_a_refused_device_claim_of_a_template(tmp_path: Path, labels: dict[str, str], code: int, used: str) -> None:
     """kube-controller-manager creates the claim, so that `why` and `fit` count no room for the pod."""
     metadata, hard = {"name": "gpu", "namespace": "shop"}, {"count/resourceclaims.resource.k8s.io": "1"}
-    wanted = {"devices": {"requests": [request(adminAccess=True)]}}
-    template = {"kind": "ResourceClaimTemplate", "metadata": metadata, "spec": {"spec": wanted}}
+    wanted = {"spec": {"devices": {"requests": [request(adminAccess=True)]}}}
     counted = {"hard": hard, "used": {"count/resourceclaims.resource.k8s.io": used}}
-    quota = {"kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}, "status": counted}
-    space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}}
     objects: list[Manifest] = [
-        *(resource_slice("n", device("gpu-0")), device_class(), space, {"apiVersion": "v1", **quota}),
-        *({**NODE, "metadata": {"name": "n"}}, {"apiVersion": "resource.k8s.io/v1", **template}),
+        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": wanted},
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}, "status": counted},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}},
+        {**NODE, "metadata": {"name": "n"}},
+        resource_slice("n", device("gpu-0")),
+        device_class(),
     ]
     write(tmp_path, *objects, name="dump.yaml")
     web = changed(POD, "spec.resourceClaims", [{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
