@@ -17,6 +17,7 @@ import kschedx
 from kschedx.controllers.states import STATES
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.simulation import Simulation
+from kschedx.simulate.changes import ChangeVerb
 from kschedx.wording import DOCUMENTATION
 from kschedx.words.reasons import reasons
 from tests.command import ROOT
@@ -47,6 +48,11 @@ def test_every_state_has_an_example_without_placeholders() -> None:
 def public(kind: object) -> set[str]:
     """Return the names of attributes, also of those that only instances have."""
     return {*dir(kind), *getattr(kind, "__annotations__", ())}
+
+
+def test_the_reference_has_every_change() -> None:
+    text = (ROOT / "docs/pages/reference/changes.md").read_text(encoding="utf-8")
+    assert not [verb for verb in ChangeVerb if f"`{verb}`" not in text]
 
 
 def test_the_python_guide_names_attributes_that_exist() -> None:
