@@ -65,12 +65,13 @@ def unused_claims(snapshot: Snapshot, claims: Iterable[str]) -> Iterator[RootCau
         gone = list_names([it.name for it in consumers], 2, conjunction="and")
         if not users.any():
             command = shell_command("kubectl delete resourceclaim {} -n {}", name, namespace)
-            yield root_cause(f"no pod uses claim {key}", f"delete claim {key}, which keeps its devices", command)
+            title = f"delete claim {key} if nothing uses it: it keeps its devices"
+            yield root_cause(f"no known pod uses claim {key}", title, command)
         elif gone:
             title = f"remove the reservation of claim {key}, if kube-controller-manager does not"
             template = "kubectl patch resourceclaim {} -n {} --subresource status --type merge -p {}"
             command = shell_command(template, name, namespace, {"status": {"reservedFor": None}})
-            yield root_cause(f"claim {key} is reserved for {gone}, and no such pod exists", title, command)
+            yield root_cause(f"claim {key} is reserved for {gone}, and no such pod is known", title, command)
 
 
 def _uses_claim(spec: PodSpec, name: str) -> bool:

@@ -248,7 +248,7 @@ def test_a_selector_that_is_no_expression_is_to_be_corrected() -> None:
             [claiming("old", name="other")],
             "remove the reservation of claim default/old, if kube-controller-manager does not",
         ),
-        ([], "delete claim default/old, which keeps its devices"),
+        ([], "delete claim default/old if nothing uses it: it keeps its devices"),
     ],
     ids=["its pod", "another pod", "no pod"],
 )
