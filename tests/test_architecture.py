@@ -353,6 +353,7 @@ FIX_TEXTS = (
 )
 NOTES = (
     "admission",
+    "agent_labels",
     "claim_causes",
     "device_classes",
     "creators",

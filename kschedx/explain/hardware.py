@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from itertools import islice
 from operator import ge
 
@@ -21,7 +20,6 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.names import (
-    ARCH_LABELS,
     INSTANCE_TYPE,
     INSTANCE_TYPE_LABELS,
     first_label,
@@ -80,7 +78,7 @@ _ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator",
 _OF_MACHINES = ("cloud.google.com/gke-tpu-", "cloud.google.com/compute-class", "cloud.google.com/machine-family")
 """Labels of GKE for machines with a property that a pod selects."""
 
-_INSTANCE_TYPES: Mapping[str, re.Pattern[str]] = {
+INSTANCE_TYPES: Mapping[str, re.Pattern[str]] = {
     "nvidia.com": re.compile(r"(?:g4dn|g5g?|g6e?|gr6|p[2-6]\w*)\.\w+|Standard_N[CD]\w+|a[23]-\w+gpu-\w+"),
     "amd.com": re.compile(r"g4ad\.\w+"),
     "habana.ai": re.compile(r"dl1\.\w+"),
@@ -131,82 +129,6 @@ def names_hardware(key: str) -> bool:
     return key.startswith(prefixes)
 
 
-class LostLabel(Struct, frozen=True):
-    """A label that a node lacks and that an agent on it sets."""
-
-    value: str
-    agent: str = ""  # the name of the agent; empty for the kubelet
-    pods: tuple[str, ...] = ()  # parts of the names of the agent's pods
-
-
-_LABELS_OF_KUBELET = ("kubernetes.io/os", ARCH_LABELS[0])
-_NFD = "node-feature-discovery", ("node-feature-discovery", "nfd-worker")
-_GFD = "gpu-feature-discovery", ("gpu-feature-discovery", *_NFD[1])
-_LABELED_BY: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "nvidia.com/gpu.present": ("", ()),
-    "nvidia.com/gpu.deploy.": ("", ()),
-    "nvidia.com/gpu.workload.": ("", ()),
-    "nvidia.com/gpu.": _GFD,
-    "nvidia.com/cuda.": _GFD,
-    "nvidia.com/mig.capable": _GFD,
-    "amd.com/gpu.": ("AMD's node labeller", ("node-labeller",)),
-    "gpu.intel.com/": _NFD,
-    "intel.feature.node.kubernetes.io/": _NFD,
-    "feature.node.kubernetes.io/": _NFD,
-}
-"""Prefixes of labels to the agent that sets them on each node with the hardware, and to parts of its pods' names. The
-first one counts; without a name, no agent on the node sets the label."""
-
-
-@cache
-def _labeler(key: str) -> tuple[str, tuple[str, ...]]:
-    """Return the agent that sets a label of hardware, and parts of its pods' names."""
-    return next((by for prefix, by in _LABELED_BY.items() if key.startswith(prefix)), ("", ()))
-
-
-_LOST = Memo[Mapping[str, LostLabel]]()
-
-
-def lost_labels(cluster: ClusterNodes, key: str) -> Mapping[str, LostLabel]:
-    """Return the nodes that lack a label which an agent sets on them, computed once for a cluster."""
-    lost = _lost_of_kubelet if key in _LABELS_OF_KUBELET else _lost_of_hardware
-    return _LOST.of(cluster.derived, lambda: dict(lost(cluster, key)), key)
-
-
-def _lost_of_kubelet(cluster: ClusterNodes, key: str) -> Iterator[tuple[str, LostLabel]]:
-    """Yield the nodes without a label that the kubelet sets when it starts (updateDefaultLabels in
-    pkg/kubelet/kubelet_node_status.go)."""
-    for node in cluster.nodes:
-        info = node.status.node_info
-        value = info.architecture if key == ARCH_LABELS[0] else info.operating_system or "linux"
-        if value and key not in node.metadata.labels:
-            yield node.name, LostLabel(value)
-
-
-def _lost_of_hardware(cluster: ClusterNodes, key: str) -> Iterator[tuple[str, LostLabel]]:
-    """Yield the nodes without a label of hardware that has one value on the other nodes of the same instance type. A
-    node with other labels of the agent lacks only the feature, such as a setting."""
-    agent, pods = _labeler(key)
-    if not agent:
-        return
-    by_type = group_pairs((first_label(node.metadata.labels, INSTANCE_TYPE_LABELS), node) for node in cluster.nodes)
-    for name, nodes in by_type.items():
-        known = {value for node in nodes if (value := node.metadata.labels.get(key)) is not None}
-        if name and len(known) == 1:
-            label = LostLabel(known.pop(), agent, pods)
-            unlabeled = (node for node in nodes if all(_labeler(its)[0] != agent for its in node.metadata.labels))
-            yield from ((node.name, label) for node in unlabeled)
-
-
-def unlabeled_hardware(cluster: ClusterNodes, key: str) -> list[str]:
-    """Return the nodes whose instance type has the hardware of a label that agents set, if no node has the label."""
-    vendor = next((domain for domain, prefixes in VENDOR_LABELS.items() if key.startswith(prefixes)), "")
-    is_set = key.startswith((*_LABELED_BY,)) and key not in cluster.label_keys
-    types = _INSTANCE_TYPES.get(vendor) if is_set else None
-    by_type = ((node.name, first_label(node.metadata.labels, INSTANCE_TYPE_LABELS)) for node in cluster.nodes)
-    return [] if types is None else [name for name, kind in by_type if types.fullmatch(kind)]
-
-
 class HardwareHint(Struct, frozen=True, kw_only=True):
     resource: str
     nodes: tuple[tuple[str, str], ...]  # node and its hardware label, `key=value`
@@ -225,7 +147,7 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
     wanted = (finding.resource, *of_vendor, *(_ANY_GPU if "gpu" in finding.resource else ()))
     keys = [key for prefix in wanted for key in sorted(cluster.label_keys) if key.startswith(prefix)]
     hints: dict[str, str] = {}
-    if (types := _INSTANCE_TYPES.get(domain)) is not None:
+    if (types := INSTANCE_TYPES.get(domain)) is not None:
         for node in cluster.nodes:
             kind = first_label(node.metadata.labels, INSTANCE_TYPE_LABELS)
             if types.fullmatch(kind) and not _offers_of(node, domain):
@@ -272,7 +194,9 @@ def _offers_parts(node: Node, resource: str) -> bool:
 
 def lacked_feature(node: Node, resource: str) -> str:
     """Return the setting of the machine without which a node offers 0 of a resource, or an empty string."""
-    return NODE_FEATURES.get(resource, "") if str(node.status.allocatable.get(resource)) == "0" else ""
+    amounts = {str(of.get(resource, "0")) for of in (node.status.capacity, node.status.allocatable)}
+    is_listed = resource in node.status.allocatable
+    return NODE_FEATURES.get(resource, "") if is_listed and amounts == {"0"} else ""
 
 
 def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from kschedx import findings as f
 from kschedx.apiserver.admission import PROJECT_NODE_SELECTOR, SELECTOR_ANNOTATIONS
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
+from kschedx.explain.agent_labels import lacks_feature_labels, lost_labels, unlabeled_hardware
 from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
 from kschedx.explain.creators import not_passed_on, piled_up_jobs
 from kschedx.explain.device_classes import device_claim_refusal, failed_selector, unmapped_classes, unused_claims
@@ -23,7 +24,6 @@ from kschedx.explain.hardware import (
     idle_profiles,
     incomplete_pool,
     is_of_hami,
-    lost_labels,
     missing_driver,
     other_vendor_causes,
     partitioned_resources,
@@ -31,7 +31,6 @@ from kschedx.explain.hardware import (
     reserved_memory,
     taint_rules,
     unhealthy,
-    unlabeled_hardware,
     unpublished_devices,
     used_slices,
 )
@@ -454,9 +453,10 @@ def _unset_labels(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[Roo
     for key, values in ((it.key, {*it.values}) for it in requirements if it.operator in (Operator.IN, Operator.EQUALS)):
         lost = lost_labels(cycle.snapshot.cluster, key)
         if names := [name for name, label in lost.items() if label.value in values]:
-            lacks = f"{list_names(names, 2)} {'lacks' if len(names) == 1 else 'lack'} label {key}"
-            agent = lost[names[0]].agent
-            by = f"{agent} sets on nodes of its instance type" if agent else "the kubelet sets when it starts"
+            label = lost[names[0]]
+            written = f"{key}={label.value}" if key in cycle.snapshot.cluster.label_keys else key
+            lacks = f"{list_names(names, 2)} {'lacks' if len(names) == 1 else 'lack'} label {written}"
+            by = f"{label.agent} sets {label.where}" if label.agent else "the kubelet sets when it starts"
             yield RootCause(text=f"{lacks}, which {by}")
         elif values == {"true"} and (nodes := unlabeled_hardware(cycle.snapshot.cluster, key)):
             has = f"{list_names(nodes, 2, conjunction='and')} {'has' if len(nodes) == 1 else 'have'} the hardware"
@@ -464,6 +464,8 @@ def _unset_labels(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[Roo
             text = f"{has}, by instance type, and no node has label {key}: {agents} set it"
             title = f"install or repair {agents}, which label {list_names(nodes, 2, conjunction='and')}"
             yield root_cause(text, title, by_default=FixGroup.CLUSTER)
+        elif lacks_feature_labels(cycle.snapshot.cluster, key):
+            yield RootCause(text=f"node-feature-discovery sets label {key}, and no node has any of its labels")
 
 
 def _not_integers(cycle: Cycle, finding: f.NodeAffinityMismatch) -> Iterator[RootCause]:

@@ -17,7 +17,8 @@ from kschedx.apiserver.admission import NODE_SELECTOR, project_selector
 from kschedx.controllers.daemon_set import is_running
 from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.errors import differs_by_one_letter
-from kschedx.explain.hardware import LostLabel, lost_labels, names_hardware
+from kschedx.explain.agent_labels import LostLabel, is_of_kubevirt, lost_labels
+from kschedx.explain.hardware import names_hardware
 from kschedx.explain.setup import minor_version
 from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.constraints import CORDON_TAINT, TermMatch
@@ -105,7 +106,7 @@ def _states_fact(key: str, snapshot: Snapshot) -> bool:
         return True
     if domain in SET_BY_ADMINISTRATORS:
         return False
-    if is_of_provider(key) or (slash and "csi" in domain.split(".")):
+    if is_of_provider(key) or is_of_kubevirt(key) or (slash and "csi" in domain.split(".")):
         return True
     return _WORDS_OF_COMPONENTS.search(name) is not None or key in set(_keys_of_cluster(snapshot))
 
@@ -182,6 +183,8 @@ def _is_readded(requirement: RequirementMatch, source: str, place: RemedyCandida
         return source == "nodeSelector"
     if requirement.key in _flavor_labels(snapshot) and _is_admitted_by_kueue(place):
         return True
+    if is_of_kubevirt(requirement.key) and any(it.kind == _MACHINE for it in pod.metadata.owner_references):
+        return True
     owner = template_owner(snapshot, pod)
     return owner is not None and json.encode(requirement.key) not in json.encode(owner.manifest.get("spec"))
 
@@ -191,6 +194,8 @@ def _is_readded(requirement: RequirementMatch, source: str, place: RemedyCandida
 
 _MADE_FOR = (*ARCH_LABELS, "kubernetes.io/os", "beta.kubernetes.io/os", "node.kubernetes.io/windows-build")
 """Labels for which the image was built: a pod that requires one runs on no other node."""
+
+_MACHINE = "VirtualMachineInstance"
 
 _MARKS = frozenset({"", "true", "yes"})
 """Values of labels that only mark a node; `node-role.kubernetes.io/worker` has the first one."""
@@ -209,8 +214,9 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
     lost = {r.key: label for r in unmatched if (label := lost_labels(cluster, r.key).get(node.name)) is not None}
     if lost and len(lost) == len(unmatched):
         restored = tuple((key, label.value) for key, label in lost.items())
-        again = f"which sets label {', '.join(f'{key}={value}' for key, value in restored)} again"
-        title = f"{_agent_repair(place, next(iter(lost.values())))}, {again}"
+        first, names = next(iter(lost.values())), ", ".join(f"{key}={value}" for key, value in restored)
+        again = f"so that {first.agent} sets label {names}" if first.setting else f"which sets label {names} again"
+        title = f"{_agent_repair(place, first)}, {again}"
         yield s.RepairLabels(row=place.node_row, node=node.name, labels=restored, title=title)
     if any(r.key in _MADE_FOR and not [*_renamed_label(r, cluster), *_same_value(r, cluster)] for r in unmatched):
         return
@@ -260,6 +266,8 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
 
 def _agent_repair(place: RemedyCandidate, label: LostLabel) -> str:
     """Return what lets the agent run that sets a label of the node: its pod there, or the kubelet."""
+    if label.setting:
+        return f"set {label.setting} in the kubelet's configuration of {place.node.name}"
     if not label.agent:
         return f"restart the kubelet of {place.node.name}"
     pods = place.snapshot.pods

@@ -51,7 +51,17 @@ def test_instance_types_with_the_hardware(kind: str, resource: str, names: list[
     assert [name for hint in hints for name, _ in hint.nodes] == names
 
 
-def test_a_node_without_virtualization_is_not_copied() -> None:
+@pytest.mark.parametrize(
+    ("capacity", "title"),
+    [
+        ("0", "enable hardware virtualization (/dev/kvm) in the machine or hypervisor of a"),
+        (
+            "1k",
+            "repair the device plugin for devices.kubevirt.io/kvm on a, or the devices that it reports unhealthy",
+        ),
+    ],
+)
+def test_a_node_without_virtualization_is_not_copied(capacity: str, title: str) -> None:
     resource = "devices.kubevirt.io/kvm"
     asks = [{"name": "main", "resources": {"requests": {resource: "1"}, "limits": {resource: "1"}}}]
     objects = [
@@ -59,8 +69,9 @@ def test_a_node_without_virtualization_is_not_copied() -> None:
         node("b", allocatable=OFFERS),
         pod("me", containers=asks),
     ]
+    objects[0]["status"]["capacity"] = {**OFFERS, resource: capacity}
     explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
-    assert explanation.fixes[0].title == ("enable hardware virtualization (/dev/kvm) in the machine or hypervisor of a")
+    assert explanation.fixes[0].title == title
 
 
 def test_a_device_of_another_kind_does_not_replace_the_requested_one() -> None:

@@ -264,6 +264,27 @@ def test_a_label_that_an_agent_sets(key: str, kind: str, agents: list[str], firs
     assert titles[: len(expected)] == expected
 
 
+@pytest.mark.parametrize(
+    ("key", "only"),
+    [
+        ("kubevirt.io/schedulable", "run virt-handler on a, which sets label kubevirt.io/schedulable=true again"),
+        (
+            "cpumanager",
+            (
+                "set cpuManagerPolicy: static in the kubelet's configuration of a, so that virt-handler sets label "
+                "cpumanager=true"
+            ),
+        ),
+        ("cpu-feature.node.kubevirt.io/avx512f", "add a node with label cpu-feature.node.kubevirt.io/avx512f=true"),
+    ],
+)
+def test_a_label_that_a_virtual_machine_selects_is_neither_set_by_hand_nor_dropped(key: str, only: str) -> None:
+    machine = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "m", "uid": "u"}
+    metadata = {"ownerReferences": [{**machine, "controller": True}]}
+    titles = titles_of(node("a", labels={key: "false"}), pod("me", nodeSelector={key: "true"}, metadata=metadata))
+    assert titles == [only]
+
+
 @pytest.mark.parametrize(("hosts", "is_shared"), [(("ubuntu", "ubuntu"), True), (("a", "b"), False)])
 @pytest.mark.parametrize("rule", ["podAntiAffinity", "topologySpreadConstraints"])
 def test_a_host_name_that_two_nodes_share(hosts: tuple[str, str], rule: str, *, is_shared: bool) -> None:

@@ -1367,6 +1367,20 @@ ROLE = "node-role.kubernetes.io/control-plane"
             id="a label that the kubelet sets",
         ),
         pytest.param(
+            [
+                node("a", labels={"kubevirt.io/schedulable": "false"}),
+                pod("me", nodeSelector={"kubevirt.io/schedulable": "true"}),
+            ],
+            "a lacks label kubevirt.io/schedulable=true, which virt-handler sets while it runs on a node",
+            id="a label that KubeVirt's agent sets to another value",
+        ),
+        pytest.param(
+            [node("a"), pod("me", nodeSelector={"feature.node.kubernetes.io/pci-10de.present": "true"})],
+            "node-feature-discovery sets label feature.node.kubernetes.io/pci-10de.present, and no node has any of its "
+            "labels",
+            id="a label of an agent that has labeled no node",
+        ),
+        pytest.param(
             [node("a"), asking("me", **{"smarter-devices/video0": "1"})],
             "no node lists smarter-devices/video0: smarter-device-manager registers it on nodes with a device that its "
             "ConfigMap names",
