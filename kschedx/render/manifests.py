@@ -269,8 +269,7 @@ def _command(change: Change) -> str:
         flags = f"{' --cascade=orphan' if change.orphan else ''}{FORCE if change.force else ''}"
         return shell_command(f"kubectl delete {name}{flags}", *data)
     if change.create is not None and (maker := _creation_hint(change.create)):
-        is_node = change.target.kind == "Node"  # its resources are in its status, and a comment cannot be applied
-        lines = to_yaml(change.create if is_node else _sendable_manifest(change.create)).splitlines()
+        lines = to_yaml(_created_manifest(change.create)).splitlines()
         return "\n".join([f"# {maker}", *(f"#   {line}" for line in lines)])
     if change.create is not None:
         return f"kubectl apply --server-side {_here(_sendable_manifest(change.create))}"
@@ -320,6 +319,11 @@ def _creation_hint(manifest: Manifest) -> str:
     return ""
 
 
+def _created_manifest(manifest: Manifest) -> Manifest:
+    """Return the manifest of a new object; the resources of a node are in its status."""
+    return manifest if manifest.get("kind") == "Node" else _sendable_manifest(manifest)
+
+
 def _sendable_manifest(manifest: Manifest) -> Manifest:
     """Return the manifest without fields that an API server sets itself, and refuses or drops if a client sets them,
     and without what `kubectl apply` last sent."""
@@ -341,7 +345,7 @@ def patched_manifests(changes: Sequence[Change], find: Find) -> str:
             documents.append(to_yaml(_patched_manifest(change, find)))
         else:
             comment = f"# {maker}\n" if (maker := _creation_hint(change.create)) else ""
-            documents.append(comment + to_yaml(_sendable_manifest(change.create)))
+            documents.append(comment + to_yaml(_created_manifest(change.create)))
     if not documents:
         raise InputError("the fix changes no manifest", hint="-o patch prints it")
     return "---\n".join(documents)

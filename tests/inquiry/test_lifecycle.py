@@ -3608,6 +3608,16 @@ def test_a_job_with_all_its_pods_tells_how_earlier_ones_failed(tmp_path: Path, f
     assert f"its only active pod has a node{says}" in " ".join(out.split())
 
 
+def test_the_manifest_of_a_new_node_has_its_room(tmp_path: Path) -> None:
+    spec = {**SMALL, "nodeSelector": {"kubernetes.io/arch": "arm64"}}
+    amd = node("amd", labels={"kubernetes.io/arch": "amd64"})
+    assert "add a node with label kubernetes.io/arch=arm64" in why(tmp_path, "pod/x", amd, pod("x", spec=spec)).out
+    command = ("-s", "cluster.json", "--fix", "1", "-o", "yaml")
+    (tmp_path / "node.yaml").write_text(kschedx("why", "pod/x", *command, cwd=tmp_path).out)
+    result = kschedx("why", "pod/x", "-s", "cluster.json", "--add-nodes", "1=node.yaml", cwd=tmp_path)
+    assert result.out.startswith("✓ default/x would be assigned to new-node-new1")
+
+
 def test_a_correction_that_helps_some_replicas_is_first(tmp_path: Path) -> None:
     """The rollout of the changed template adds pods that stay pending beside the old ones."""
     room = {"cpu": "1", "memory": "1Gi", "pods": "9"}
