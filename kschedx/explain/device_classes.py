@@ -68,7 +68,9 @@ def unused_claims(snapshot: Snapshot, claims: Iterable[str]) -> Iterator[RootCau
             title = f"delete claim {key} if nothing uses it: it keeps its devices"
             yield root_cause(f"no known pod uses claim {key}", title, command)
         elif gone:
-            title = f"remove the reservation of claim {key}, if kube-controller-manager does not"
+            title = (
+                f"if {gone} no longer {'exists' if len(consumers) == 1 else 'exist'}, clear reservedFor of claim {key}"
+            )
             template = "kubectl patch resourceclaim {} -n {} --subresource status --type merge -p {}"
             command = shell_command(template, name, namespace, {"status": {"reservedFor": None}})
             yield root_cause(f"claim {key} is reserved for {gone}, and no such pod is known", title, command)

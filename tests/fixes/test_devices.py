@@ -246,7 +246,7 @@ def test_a_selector_that_is_no_expression_is_to_be_corrected() -> None:
         ([claiming("old", name="somebody", nodeName="a")], ""),
         (
             [claiming("old", name="other")],
-            "remove the reservation of claim default/old, if kube-controller-manager does not",
+            "if somebody no longer exists, clear reservedFor of claim default/old",
         ),
         ([], "delete claim default/old if nothing uses it: it keeps its devices"),
     ],
