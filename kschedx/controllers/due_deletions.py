@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from kschedx.controllers import states
 from kschedx.controllers.workloads import JOB_ENDS
 from kschedx.kube.controllers import stored_metadata
+from kschedx.kube.decoding import list_at
 from kschedx.kube.types import Namespace, OwnerReference, Pod, controller_of
 from kschedx.snapshot.snapshot import Snapshot
+
+_ORPHAN = "orphan"  # the finalizer of a workload that is deleted without its pods
 
 
 def ended_job(snapshot: Snapshot, pod: Pod) -> states.OfEndedJob | None:
@@ -38,7 +43,7 @@ def _deleted_owner(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerRef
         if owner is None or raw is None:
             break
         metadata = stored_metadata(raw)
-        if metadata.deletion_timestamp and b'"orphan"' not in raw:
+        if metadata.deletion_timestamp and _ORPHAN not in list_at(msgspec.json.decode(raw), "metadata", "finalizers"):
             return f"{owner.kind} {owner.name}", metadata.deletion_timestamp
         owners = metadata.owner_references
     return "", ""
