@@ -192,8 +192,9 @@ def also_refused(snapshot: Snapshot, pod: Pod, maker: Manifest | None, quota: st
         metadata = stored_metadata(msgspec.json.encode(maker))
         own |= {(str(maker.get("kind")), metadata.name), *((it.kind, it.name) for it in metadata.owner_references)}
     for (kind, namespace, name), raw in snapshot.workloads.items():
-        is_owned = controller_of(stored_metadata(raw).owner_references) is not None
-        if namespace != pod.metadata.namespace or (kind, name) in own or is_owned:
+        if namespace != pod.metadata.namespace or (kind, name) in own:
+            continue
+        if controller_of(stored_metadata(raw).owner_references) is not None:
             continue
         state = state_of(snapshot, msgspec.json.decode(raw), is_stored=True)
         exceeded = EXCEEDED.search(state.message) if isinstance(state, Refused) else None
