@@ -9,7 +9,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.root_causes import root_causes
 from kschedx.words import headline
 from kschedx.words.resources import hardware_text
-from tests.builders import Manifest, evaluate, node, pod
+from tests.builders import Manifest, at, evaluate, node, pod
 
 OFFERS = {"cpu": "8", "memory": "8Gi", "pods": "110"}
 
@@ -69,7 +69,7 @@ def test_a_node_without_virtualization_is_not_copied(capacity: str, title: str) 
         node("b", allocatable=OFFERS),
         pod("me", containers=asks),
     ]
-    objects[0]["status"]["capacity"] = {**OFFERS, resource: capacity}
+    at(objects[0], "status")["capacity"] = {**OFFERS, resource: capacity}
     explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert explanation.fixes[0].title == title
 
