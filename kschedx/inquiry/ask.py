@@ -178,14 +178,13 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         is_alone = self.is_alone or len(queue) == 1
         if self.is_alone or (is_alone and workload is None):
             return explain(self.admit(target, clusters.applied), setup, self.autoscaling)
-        from kschedx.controllers.workloads import has_new_spec, has_replicas
+        from kschedx.controllers.workloads import has_replicas
         from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a single pod needs no queue
 
         if is_alone and workload is not None and not has_replicas(workload) and target.count is None:
             return explain(self.admit(target, clusters.applied), setup, self.autoscaling)
         stored = workload if target.document is None else None
-        is_changed = stored is not None and has_new_spec(clusters.read, stored)
-        questions = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
+        questions = ManifestQuestions(self._before(target), clusters.applied, setup)
         if not is_alone:
             own = self._gather_queue(questions, queue, target)
             return own.explanation if isinstance(own, BoundPods) else questions.place().explain(own, self.autoscaling)
@@ -213,6 +212,15 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if state.pods or explanation.becomes is Outcome.SCHEDULED or own.workload is None:
             return explanation
         return replace(explanation, replicas=state.replicas(own.workload))
+
+    def _before(self, target: PodInQuestion) -> Snapshot:
+        """Return the cluster before a rollout of the workload in question, which a change that comes first may
+        begin."""
+        from kschedx.controllers.workloads import has_new_spec
+
+        stored = target.workload if target.document is None else None
+        is_changed = stored is not None and has_new_spec(self.clusters.read, stored)
+        return self.clusters.read if is_changed else self.clusters.before
 
     def explain_edited(
         self, target: PodInQuestion, queue: Sequence[PodInQuestion], edits: Sequence[Edit]
@@ -246,7 +254,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         is_alone = len(queue) == 1 and not answer.awaits_own_pods
         if is_alone and not is_stored:
             return answer
-        questions = ManifestQuestions(clusters.before, clusters.applied, setup)
+        questions = ManifestQuestions(self._before(target), clusters.applied, setup)
         own = replace(self, admission=None, is_written=False)._gather_queue(questions, queue, target)
         if isinstance(own, ReplicaGroup):
             together = questions.place()

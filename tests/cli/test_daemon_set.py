@@ -282,6 +282,16 @@ def test_a_smaller_template_replaces_a_pending_pod_that_a_spread_constraint_coun
     assert (result.code, kschedx("simulate", "--apply", smaller, "-n", "infra", "-s", cluster).code) == (0, 0)
 
 
+def test_a_restart_that_has_no_room_for_its_surge(tmp_path: Path) -> None:
+    surge = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    own = changed(changed(OWN, "metadata.ownerReferences", [OWNER]), "metadata.labels", {"app": "agent"})
+    agent = changed(changed(AGENT, "spec.updateStrategy", surge), "metadata.uid", "1")
+    cluster = write(tmp_path, machine("runs"), own, agent)
+    result = kschedx("why", "ds/agent", "--restart", "ds/agent", "-n", "infra", "-s", cluster)
+    assert (result.code, "its rollout stalls" in result.out) == (1, True)
+    assert kschedx("simulate", "--restart", "ds/agent", "-n", "infra", "-s", cluster).code == 1
+
+
 def test_a_daemon_set_without_matching_nodes(tmp_path: Path) -> None:
     cluster = write(tmp_path, machine("a", disk="hdd"), machine("b", disk="hdd"), AGENT)
     result = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
