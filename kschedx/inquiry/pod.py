@@ -68,6 +68,7 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import NOT_APPLIED, PodInQuestion, has_unknown_pods, pod_manifest, title, written_from
+from kschedx.inquiry.scheduled_first import scheduled_first
 from kschedx.inquiry.scheduler_pods import component_of, known_schedulers, scheduler_rows
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import Controller, convert, stored_controller, stored_metadata
@@ -379,6 +380,8 @@ def _explain(
     )
     chosen = [cycle.all_nodes.cluster.names[row] for row in cycle.choice]
     notes = (*notes, *failed_before(snapshot, pod, chosen), *(() if chosen else job_deadline(snapshot, pod)))
+    if chosen and not node:
+        notes = (*notes, *scheduled_first(subject.snapshot, setup, pod))
     autoscalers: tuple[NodeAutoscaler, ...] = ()
     if cycle.outcome is Outcome.UNSCHEDULABLE:
         autoscalers, unread = autoscalers_of(subject.snapshot, autoscaling, scheduler)
