@@ -300,9 +300,20 @@ def idle_plugins(
         yield RootCause(text=text, advice=(advice,))
 
 
+_PLUGIN_NAMES: Mapping[str, str] = {
+    "devices.kubevirt.io/": "virt-handler",
+    "rdma/": "rdma-shared-dp",
+    "smarter-devices/": "smarter-device-m",
+}
+"""Prefixes of resources to a part of their plugin's name, if that does not tell that it is one."""
+
+
 def _is_plugin(name: str, resource: str) -> bool:
     """Return whether a pod or DaemonSet of this name is a device plugin of the resource's vendor."""
-    return "device-plugin" in name and any(word in name for word in {*re.split(r"[./-]", resource)} - _NO_VENDOR)
+    if any(resource.startswith(prefix) and part in name for prefix, part in _PLUGIN_NAMES.items()):
+        return True
+    is_named = "-plugin" in name and "kubelet-plugin" not in name  # a DRA driver's
+    return is_named and any(word in name for word in {*re.split(r"[./-]", resource)} - _NO_VENDOR)
 
 
 def _plugin_rows(snapshot: Snapshot, resource: str) -> Iterator[int]:

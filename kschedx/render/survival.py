@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -34,6 +35,7 @@ from kschedx.render.terminal import (
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.wording import Fact, count, list_names, visible
+from kschedx.words import headline
 from kschedx.words.causes import because
 
 _MOST_FAILURES = 12  # rows of the table on the first screen
@@ -220,7 +222,12 @@ def _cause(survival: Survival, result: FailureResult, pod: LostPod) -> str:
     gone = count(len(result.failure.nodes), "node")
     phrases = because(explanation.diagnosis, None)
     others = [phrase for phrase in phrases if not phrase.startswith(gone) or not phrase.endswith(_GONE)]
-    return "; ".join((others or list(phrases))[:2]) or pod.message
+    told = (others or list(phrases))[:2]
+    if result.needed is not None and pod.pod in result.needed.not_helped:  # more than the first cause is in the way
+        blockers = (blocker for group in explanation.diagnosis.groups for blocker in group.exemplar.blockers)
+        hidden = (finding for blocker in blockers if not blocker.is_verdict for finding in blocker.findings)
+        told += [f"also {text}" for text in islice(dict.fromkeys(map(headline, hidden)), 1)]
+    return "; ".join(told) or pod.message
 
 
 def _eviction_facts(result: FailureResult) -> Iterator[Fact]:

@@ -145,6 +145,28 @@ def test_a_device_plugin_without_its_driver() -> None:
 
 
 @pytest.mark.parametrize(
+    ("resource", "name", "is_plugin"),
+    [
+        ("gpu.intel.com/i915", "intel-gpu-plugin", True),
+        ("devices.kubevirt.io/kvm", "virt-handler", True),
+        ("rdma/hca_a", "rdma-shared-dp-ds", True),
+        ("nvidia.com/gpu", "nvidia-dra-driver-gpu-kubelet-plugin", False),
+        ("nvidia.com/gpu", "virt-handler", False),
+    ],
+)
+def test_names_of_device_plugins(resource: str, name: str, *, is_plugin: bool) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": "d", "controller": True}
+    status = {"phase": "Running", "containerStatuses": [CRASHES]}
+    machine = node("a", allocatable={**OFFERS, resource: "0"})
+    at(machine, "status")["capacity"] = {**OFFERS, resource: "1"}
+    me = pod("me", containers=[{"name": "main", "resources": {"limits": {resource: "1"}}}])
+    objects = [machine, pod(f"{name}-x", metadata={"ownerReferences": [owner]}, status=status, on="a"), me]
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
+    repair = f"repair device plugin default/{name}-x on a"
+    assert (repair in [fix.title for fix in explanation.fixes]) is is_plugin
+
+
+@pytest.mark.parametrize(
     ("taints", "plugin", "expected", "fix"),
     [
         (

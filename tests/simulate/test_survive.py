@@ -387,3 +387,25 @@ def test_a_drain_never_breaks_a_budget(seed: int) -> None:
 def test_nodes_without_the_label_do_not_fail() -> None:
     objects = [*nodes(), node("other"), *deployment("web", "1", ["node-1", "other"])]
     assert set(tried(objects, "zone")) == {"zone a", "zone b", "zone c"}
+
+
+def test_what_keeps_an_added_node_from_helping() -> None:
+    """The lost zone counts as a domain without pods, so a node elsewhere does not help either."""
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    rule = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "w", "controller": True}
+    metadata = {"labels": {"app": "web"}, "ownerReferences": [owner]}
+    full = {"cpu": "1", "memory": "1Gi", "pods": "1"}
+    objects = [
+        it
+        for zone in "abc"
+        for it in (
+            node(f"n{zone}", labels={ZONE: zone}, allocatable=full),
+            pod(f"web-{zone}", metadata=metadata, on=f"n{zone}", topologySpreadConstraints=[rule]),
+        )
+    ]
+    snapshot = kschedx.Snapshot.from_objects(objects)
+    survival = survive(snapshot, Setup.of_cluster(snapshot), each_failure(snapshot, "zone"))
+    text = markdown(survival_page(survival))
+    assert r"; also skew 2 \> maxSkew 1" in text
+    assert "no added node helps default/web-a" in text
