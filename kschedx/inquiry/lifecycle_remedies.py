@@ -169,6 +169,9 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
                 patch = [set_field("/spec/paused", False)]
                 yield self._try("resume the Deployment", (self._workload_change(patch),), commands=(command,))
 
+    def _next_fixes(self, message: str) -> Iterator[Fix]:
+        return self.to(Refusal).fixes(message)
+
     def _untried_resume(self, kind: str, spec: Mapping[str, object]) -> Fix | None:
         """Return the resumption of a custom resource whose pods only its controller knows, as a TrainJob's."""
         if self.maker is None or self.pod.spec.containers:

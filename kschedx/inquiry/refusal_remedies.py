@@ -139,7 +139,11 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
 
     def _next_fixes(self, message: str) -> Iterator[Fix]:
         known = (pattern.search(message) for pattern, _ in _FIXES if any(map(pattern.search, self.refusals)))
-        return iter(()) if any(known) else replace(self, refusals=(*self.refusals, message)).fixes(message)
+        return (
+            iter(())
+            if not self.refusals or any(known)
+            else replace(self, refusals=(*self.refusals, message)).fixes(message)
+        )
 
     def _manual_fixes(self, message: str) -> Iterator[Fix]:
         """Yield what to correct if the pod template does not have what the message names: the dump lacks the rule, a

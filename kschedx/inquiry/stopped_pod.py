@@ -85,7 +85,7 @@ class StoppedPod(Struct, frozen=True, kw_only=True):
         try:
             subject = self._admit(changed.snapshot, changed.manifest)
         except NotAdmittedError as error:
-            following = next(changed._next_fixes(str(error)), None) if self.refusals else None
+            following = next(changed._next_fixes(str(error)), None)
             if following is None:
                 return None
             is_completed = following.is_completed or following.certainty is FixCertainty.VERIFIED
@@ -97,7 +97,7 @@ class StoppedPod(Struct, frozen=True, kw_only=True):
         return fix_with_outcome(fix, self._decide(subject))
 
     def _next_fixes(self, message: str) -> Iterator[Fix]:
-        """Return the fixes for a refusal after one of `refusals` is fixed; none if it has the same reason."""
+        """Return the fixes for a refusal of the changed pod; none if it has the reason that the change is about."""
         return iter(())
 
     def _admit(self, snapshot: Snapshot, manifest: Manifest) -> Subject:

@@ -13,6 +13,7 @@ import pytest
 from kschedx.controllers.kubelet_rejections import overuse_text
 from kschedx.controllers.states import Refused
 from tests.builders import Manifest, at, autoscaler_status, config_map, disruption_budget, node, pod
+from tests.cli.manifests import changed
 from tests.command import CommandResult, kschedx
 from tests.storage_builders import HOSTNAME, claim, csi_node, in_term, storage_class, using
 
@@ -4285,3 +4286,15 @@ def test_a_scheduler_whose_pods_lack_the_release_in_their_names(tmp_path: Path, 
     headline = f"default/x is not scheduled: {scheduler} does not run"
     assert (headline in result.out) is is_down
     assert not is_down or "default/user-scheduler-x is not ready" in result.out
+
+
+def test_a_workload_whose_pods_are_refused_once_it_is_resumed(tmp_path: Path) -> None:
+    paused = workload("Deployment", paused=True)
+    limits = {"limits": [{"type": "Container", "min": {"cpu": "1"}}]}
+    metadata = {"name": "l", "namespace": "default"}
+    limit_range: Manifest = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": limits}
+    requests = {"requests": {"cpu": "500m"}}
+    small = changed(paused, "spec.template.spec.containers", [{"name": "main", "image": "x", "resources": requests}])
+    document = json.loads(why(tmp_path, "deploy/web", node("n"), small, limit_range, output="json").out)
+    [fix] = document["fixes"]
+    assert fix["title"].startswith("resume the Deployment; then raise requests.cpu of container main to 1")
