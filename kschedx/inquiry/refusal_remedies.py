@@ -93,8 +93,6 @@ _OF_CLASS = {
 
 _VIOLATED = lazy_pattern(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[^"]+)"')
 _SHOWN_NAMES = 3
-
-
 _MOST_ADMITTED = 1_000  # the maximum number of missing pods that are tried
 
 
@@ -139,11 +137,8 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
 
     def _next_fixes(self, message: str) -> Iterator[Fix]:
         known = (pattern.search(message) for pattern, _ in _FIXES if any(map(pattern.search, self.refusals)))
-        return (
-            iter(())
-            if not self.refusals or any(known)
-            else replace(self, refusals=(*self.refusals, message)).fixes(message)
-        )
+        if self.refusals and not any(known):
+            yield from replace(self, refusals=(*self.refusals, message)).fixes(message)
 
     def _manual_fixes(self, message: str) -> Iterator[Fix]:
         """Yield what to correct if the pod template does not have what the message names: the dump lacks the rule, a
