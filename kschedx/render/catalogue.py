@@ -154,7 +154,7 @@ def reason_lines(what: str, width: int) -> list[StyledLine]:
         return _plugin_lines(what, width)
     if theirs := _their_lines(what, width):
         return theirs
-    events = events_in(what)
+    events = events_in(what) or events_in(f"node(s) {what}")  # readers leave out with the count what it counts
     if not events and len(what.splitlines()) > 1:
         raise InputError("no line of the text is an event that kschedx knows")
     if not events:

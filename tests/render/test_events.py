@@ -659,3 +659,15 @@ def test_a_reason_of_several_events_is_explained_once() -> None:
     lines = [line.plain for line in reason_lines(events, 80)]
     assert lines.count("reasons") > 1
     assert sum(line.startswith("  means   cluster-autoscaler") for line in lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        ("exceed max volume count", "volume-limit-exceeded"),
+        ("didn't match pod anti-affinity rules", "pod-anti-affinity-conflict"),
+        ("Multi-Attach error", "volume-attached-elsewhere"),
+    ],
+)
+def test_a_part_of_a_message_that_readers_search_for(part: str, reason: str) -> None:
+    assert reason in reason_lines(part, 100)[0].plain
