@@ -218,6 +218,20 @@ def test_a_required_term_becomes_a_preference_of_the_highest_weight(kind: str) -
     assert changed(before, step) == Snapshot.from_objects([pod("p", spec=after)]).pods[0].spec
 
 
+HAS_RULE = Snapshot.from_objects([pod("p", spec={"topologySpreadConstraints": [HONOR]})]).pods[0]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [spread(0, min_domains=2)(HAS_RULE), replace(DROP_ARM, term=1)],
+    ids=["spread constraint", "node affinity term"],
+)
+def test_a_pod_of_an_earlier_template_lacks_the_rule_and_stays_the_same(step: s.FixStep) -> None:
+    arm: Manifest = {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}
+    spec: Manifest = {"affinity": {"nodeAffinity": required(arm)}}
+    assert changed(spec, step) == Snapshot.from_objects([pod("p", spec=spec)]).pods[0].spec
+
+
 def changed(spec: Any, step: s.FixStep | Callable[[Pod], s.FixStep | None]) -> object:
     snapshot = Snapshot.from_objects([pod("p", spec=spec)])
     before = snapshot.pods[0]

@@ -145,8 +145,8 @@ def _with_term(pod: Pod, index: int, requirements: tuple[SelectorRequirement, ..
     """Return the pod with other expressions in a required node affinity term; without expressions, the whole
     requirement is removed."""
     required = pod.spec.required_node_affinity
-    if required is None:
-        return pod
+    if required is None or index >= len(required.node_selector_terms):
+        return pod  # of an earlier template
     terms = list(required.node_selector_terms)
     terms[index] = NodeSelectorTerm(match_expressions=requirements, match_fields=terms[index].match_fields)
     return with_required_terms(pod, None if terms[index].is_empty else tuple(terms))
@@ -319,9 +319,9 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         names = (info.name for info in fields(self.before))
         changed = {name: new for name in names if (new := getattr(self.after, name)) != getattr(self.before, name)}
         if self.kind is RuleKind.SPREAD:
-            constraints = list(pod.spec.topology_spread_constraints)
-            constraints[self.index] = replace(constraints[self.index], **changed)
-            return with_spec(pod, topology_spread_constraints=tuple(constraints))
+            constraints = pod.spec.topology_spread_constraints  # those of an earlier template may be others
+            changed_constraints = tuple(replace(it, **changed) if it == self.before else it for it in constraints)
+            return with_spec(pod, topology_spread_constraints=changed_constraints)
         anti = self.kind is RuleKind.ANTI_AFFINITY
         rules = edit.rules(pod, anti=anti)
         required = rules.required_during_scheduling_ignored_during_execution
