@@ -91,7 +91,7 @@ def _foreign_template(content: bytes) -> tuple[str, str, int] | None:
 Refuse: TypeAlias = Callable[[InputError], None]
 HEAD = 64 << 10
 """Bytes by which a file is recognized."""
-_LOG_LINES = lazy_pattern(rb"\A(?:\xef\xbb\xbf)?(?:(?:[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: ).*+\n)++")
+_LOG_LINES = lazy_pattern(rb"\A(?:\xef\xbb\xbf)?(?>(?:(?:[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: ).*+\n)+)")
 """kubectl's own log and warnings, if its standard error was redirected into the file."""
 _MAX_TEXT = 512 << 20
 """Bytes of a text that is read as a whole: YAML, and text that only begins like JSON."""

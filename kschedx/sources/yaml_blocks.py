@@ -35,12 +35,13 @@ unknown there."""
 
 _WORD = rb"[\w.,/@+=()%$~;<>^&*!-]"
 _BEGIN = rb"(?:-{1,2}(?=[A-Za-z0-9])|\./|[A-Za-z0-9/])"
-_PLAIN = rb"%b(?:%b|:(?=%b)| +(?=%b))*+" % (_BEGIN, _WORD, _WORD, _WORD)
+# `(?>(?:...)*)` where a repetition may fail in the middle: before Python 3.11.5, `(?:...)*+` then ends in the middle
+_PLAIN = rb"%b(?>(?:%b++|:(?=%b)| +(?=%b))*)" % (_BEGIN, _WORD, _WORD, _WORD)
 _DOUBLE_QUOTED = rb'"(?:[ !#-\[\]-~]|\\["\\/bfnrt])*+"'
 _SINGLE_QUOTED = rb"'(?:[ -&(-~]|'')*+'"
 _SCALAR = lazy_pattern(rb"(%b)|(%b)|(%b)" % (_DOUBLE_QUOTED, _PLAIN, _SINGLE_QUOTED))
 _FLOW_SCALAR = lazy_pattern(
-    rb"%b|%b|%b(?:[\w./@+=()%%$~;<>^&*!-]| +(?=[\w./@+=()%%$~;<>^]))*+" % (_DOUBLE_QUOTED, _SINGLE_QUOTED, _BEGIN)
+    rb"%b|%b|%b(?>(?:[\w./@+=()%%$~;<>^&*!-]++| +(?=[\w./@+=()%%$~;<>^]))*)" % (_DOUBLE_QUOTED, _SINGLE_QUOTED, _BEGIN)
 )
 _FLOW_KEY = lazy_pattern(rb'"([A-Za-z][\w./-]*+)": *+|([A-Za-z][\w./-]*+): ++')
 _FLOW_COMMA = lazy_pattern(rb" *+, *+(?![\]}])| *+(?=[\]}])")
@@ -57,11 +58,11 @@ _fields = msgspec.json.Decoder(dict[str, Raw])
 _BEGIN_KEYS = frozenset(b"%c" % character for character in b"\"'0123456789")
 _BEYOND = lazy_pattern(rb"[&*]|<<|(?:^|\s)#")
 """Syntax that may affect other lines: anchors, aliases, merges, and comments, which can have any indentation."""
-_COMMENTS = lazy_pattern(rb"(?:[ \t]*+(?:#.*+)?\n)*+")
-_LINE = lazy_pattern(rb"""((?:[^"'#]|"(?:[^"\\]|\\.)*+"|'[^']*+'|(?<=[^ ])#)*+)(?:(?<![^ ])#.*+)?""")
+_COMMENTS = lazy_pattern(rb"(?>(?:[ \t]*+(?:#.*+)?\n)*)")
+_LINE = lazy_pattern(rb"""((?>(?:[^"'#]|"(?>(?:[^"\\]|\\.)*)"|'[^']*+'|(?<=[^ ])#)*))(?:(?<![^ ])#.*+)?""")
 """A line on which all quotes are closed, and its comment."""
 _LITERAL_MARK = lazy_pattern(rb"[|>][-+0-9]*+ *+$")
-_BEFORE_VALUE = lazy_pattern(rb" *+(?:- ++)*+(?:[A-Za-z][\w./-]*+: |(?<=- ))(?! )")
+_BEFORE_VALUE = lazy_pattern(rb" *+(?>(?:- ++)*)(?:[A-Za-z][\w./-]*+: |(?<=- ))(?! )")
 """The text of a line before its value."""
 _PLACEHOLDER = lazy_pattern(rb'"<[0-9]++>"')
 
