@@ -134,11 +134,12 @@ _STATUS_ROWS = (
     lazy_pattern(r"\S+ (?P<reason>[A-Z]\S+) \S+ \w+ v\d\S*(?: .*)?"),
 )
 """A row of `kubectl get pods` or `kubectl get nodes`, whose status is a reason."""
-_LABELED_STATUS = lazy_pattern(
-    r"\s*(?:status|reason|phase):\s+(?:Pending|Unschedulable|ContainerCreating|PodInitializing|Terminating)\b",
+_VAGUE_STATUS = lazy_pattern(
+    r"\s*(?:status|reason|phase):\s+(?:Pending|Unschedulable|ContainerCreating|PodInitializing|Terminating)\b|"
+    r"(?:\S+\s+){1,2}\d+/\d+\s+(?:Pending|ContainerCreating|PodInitializing)\b",
     re.IGNORECASE,
 )
-"""A line of `kubectl describe` or YAML that says less than the events of the same pod."""
+"""A line of `kubectl describe`, YAML, or `kubectl get pods` that says less than the events in the same text."""
 _LOG_HEAD = lazy_pattern(
     r"^.*?(?:(?<![^\s:])|(?<=[AP]M))[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] "
     r"(?:Event\(\w+\.ObjectReference\{[^}]*\}\): type: '\w+' reason: '\w+' )?"
@@ -180,7 +181,7 @@ def events_in(text: str) -> list[Event]:
     known."""
     text = _FOLD.sub(" ", text[:_LONGEST_OUTPUT])
     lines = text.splitlines() if _OLDEST.search(text) is None else []
-    events = [line for line in lines if not _LABELED_STATUS.match(line)]
+    events = [line for line in lines if not _VAGUE_STATUS.match(line)]
     known = [*_events_in_lines(events)] or [*_events_in_lines(lines)] if len(lines) > 1 else []
     if not known and (event := _read(text)).is_known:
         known = [event]

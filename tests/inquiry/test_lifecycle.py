@@ -1908,7 +1908,7 @@ STARTS: list[tuple[list[Manifest], str]] = [
     *(
         (waiting("CreateContainerError", message), fix)
         for message, fix in (
-            ('chdir to cwd ("/root/app"): permission denied: unknown', "correct workingDir of the container"),
+            ('chdir to cwd ("/srv/app"): permission denied: unknown', "correct workingDir of the container"),
             ("unable to find user app: no matching entries in passwd file", "set runAsUser and runAsGroup to numbers"),
             ('error mounting "/v" to rootfs at "/etc/a.conf": not a directory', "correct mountPath or subPath"),
             ("nvidia-container-cli: initialization error: nvml error", "repair the GPU driver and its container"),

@@ -581,6 +581,8 @@ Events:
 def test_each_event_in_the_output_of_a_command_is_explained_once() -> None:
     events = events_in(DESCRIBED)
     assert [event.nodes for event in events] == [5, None]
+    listed = "NAMESPACE  NAME   READY  STATUS   RESTARTS  AGE\nshop       web-0  0/1    Pending  0         5h\n\n"
+    assert events_in(listed + DESCRIBED) == events
     lines = [line.plain for line in reason_lines(DESCRIBED, 100)]
     assert sum(line.startswith("✗ insufficient-resource") for line in lines) == 1
     assert any(line.startswith("✗ no-scale-up") for line in lines)
