@@ -28,15 +28,11 @@ class KschedxError(Exception):
 class Place(Struct, frozen=True, kw_only=True):
     """A place in the input; every part may be unknown. As a context, it completes the place of an error."""
 
-    source: str = ""
-    """A file, a folder member, or "-" for standard input."""
-    document: int | None = None
-    """In the source, counted from 1."""
+    source: str = ""  # a file, a folder member, or "-" for standard input
+    document: int | None = None  # in the source, counted from 1
     line: int | None = None
-    object: str = ""
-    """"Kind namespace/name"."""
-    field: str = ""
-    """In the API server's form: `spec.containers[0].resources.requests[cpu]`."""
+    object: str = ""  # "Kind namespace/name"
+    field: str = ""  # in the API server's form: `spec.containers[0].resources.requests[cpu]`
 
     def __str__(self) -> str:
         where = "standard input" if self.source == "-" else self.source
@@ -59,10 +55,8 @@ class Place(Struct, frozen=True, kw_only=True):
 class InputError(KschedxError):
     """Input that cannot be used: exit code 2. The message names the place, what was found, and what is allowed."""
 
-    others: tuple[InputError, ...] = ()
-    """In the same input, one line each."""
-    parts: tuple[InputError, ...] = ()
-    """The errors that a message in brackets combines."""
+    others: tuple[InputError, ...] = ()  # in the same input, one line each
+    parts: tuple[InputError, ...] = ()  # the errors that a message in brackets combines
 
     def __init__(self, message: str, *, place: Place | None = None, hint: str = "") -> None:
         self.message = message
@@ -135,8 +129,7 @@ class NotReadError(UndecidableError):
         super().__init__(f"{about}{unknown} is not known: {because}" + (f" ({command})" if command else ""))
 
 
-FIELD_PART = lazy_pattern(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
-"""A part of a field's path: a name, or what is in brackets."""
+FIELD_PART = lazy_pattern(r"\.?([^.\[\]]+)|\[([^\]]*)\]")  # a part of a field's path: a name, or what is in brackets
 
 
 def join_fields(parent: str, child: str) -> str:

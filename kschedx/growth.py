@@ -17,14 +17,10 @@ READY = (NodeCondition(type="Ready", status="True"),)
 class NodeGrowth(Struct, frozen=True, kw_only=True):
     """All nodes that an autoscaler adds."""
 
-    snapshot: Snapshot
-    """The cluster with the new nodes and the pods on them."""
-    helped: int
-    """The number of pods for which nodes are added."""
-    left: int
-    """The number of pods that no node group or NodePool helps."""
-    by_chance: bool
-    """Whether several choices were equally good somewhere; the first was taken."""
+    snapshot: Snapshot  # the cluster with the new nodes and the pods on them
+    helped: int  # the number of pods for which nodes are added
+    left: int  # the number of pods that no node group or NodePool helps
+    by_chance: bool  # whether several choices were equally good somewhere; the first was taken
 
 
 def with_new_nodes(snapshot: Snapshot, nodes: Sequence[tuple[Node, Sequence[Pod]]]) -> Snapshot:

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-FEW = 64
-"""Fewer items than this are not worth a process."""
+FEW = 64  # fewer items than this are not worth a process
 _CHUNK = 16
 
-_WATCHED = 0.5
-"""Seconds between checks that the parent still runs."""
+_WATCHED = 0.5  # seconds between checks that the parent still runs
 
 _work: Callable[[int], object] | None = None
 """The work of a forked process, which inherits it, so that only results have to be pickled."""

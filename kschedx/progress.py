@@ -43,10 +43,8 @@ class ProgressStep(Struct, frozen=True):
     done: int = 0
     total: int | None = None
     noun: str = ""
-    of: str = ""
-    """The object of the phase, such as the file that is read."""
-    begun: float = 0
-    """The completed share of the next items: 0.5 is half of one."""
+    of: str = ""  # the object of the phase, such as the file that is read
+    begun: float = 0  # the completed share of the next items: 0.5 is half of one
 
     @property
     def share(self) -> float:

@@ -12,8 +12,7 @@ from importlib import import_module
 
 from kschedx.errors import UndecidableError
 
-DEVICE_EXPRESSIONS = "device expressions"
-"""`kube.devices.ExpressionLanguage`: the Common Expression Language."""
+DEVICE_EXPRESSIONS = "device expressions"  # `kube.devices.ExpressionLanguage`: the Common Expression Language
 ANONYMOUS_EXPRESSIONS = "anonymous device expressions"
 """A function that replaces the names in an expression, given `export.anonymous.values.Names`."""
 EARLIER_SCHEDULER = "schedulers before the framework"

@@ -16,8 +16,7 @@ DOCUMENTATION = "https://kschedx.github.io/kschedx/"
 # Numbers for readers: quantities in one unit, separated thousands, singular and plural.
 
 _MEBI, _GIBI = 2**20, 2**30
-_LONGEST = 5
-"""The number of digits that a number may have in its exact unit; 15075324Ki is hard to read."""
+_LONGEST = 5  # the number of digits that a number may have in its exact unit; 15075324Ki is hard to read
 
 
 class _Scale(Struct, frozen=True, kw_only=True):
@@ -150,14 +149,10 @@ class Fact(Struct, frozen=True, kw_only=True):
     """A labeled line: `offers     350m = ...`."""
 
     label: str
-    items: tuple[str, ...]
-    """Separated by ` · `."""
-    rest: tuple[str, ...] = ()
-    """`rest[n]` replaces all items after the first n if there is no room for all of them."""
-    whole: bool = False
-    """Whether it is never shortened, because part of an inequality has no use."""
-    command: str = ""
-    """The command with which the text ends, to be copied."""
+    items: tuple[str, ...]  # separated by ` · `
+    rest: tuple[str, ...] = ()  # `rest[n]` replaces all items after the first n if there is no room for all of them
+    whole: bool = False  # whether it is never shortened, because part of an inequality has no use
+    command: str = ""  # the command with which the text ends, to be copied
 
 
 def list_facts(label: str, texts: Iterable[str]) -> Iterator[Fact]:
@@ -176,8 +171,7 @@ class Brief(Struct, frozen=True, kw_only=True):
 
 
 class Words(Struct, frozen=True, kw_only=True):
-    headline: str
-    """Complete in a log: lower case, with the number, without advice."""
+    headline: str  # complete in a log: lower case, with the number, without advice
     shared: str = ""
     """The part of the headline that is true of all findings that are `same_as` this one; empty if that is the whole
     headline. `brief` has the rest."""
@@ -185,8 +179,7 @@ class Words(Struct, frozen=True, kw_only=True):
     """The headline for several pods with the same cause, which names what its context shows otherwise; empty if it is
     `headline`."""
     facts: tuple[Fact, ...] = ()
-    brief: Brief | None = None
-    """What differs between nodes with the same headline; None if nothing does."""
+    brief: Brief | None = None  # what differs between nodes with the same headline; None if nothing does
 
 
 @singledispatch

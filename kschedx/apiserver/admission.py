@@ -62,8 +62,7 @@ _CONTAINER = "Container"
 _POD = "Pod"
 _CLAIM = "PersistentVolumeClaim"
 _MAX_MILLI_VALUE = MAX_INT64 // 1000
-_OF_POD_LEVEL = (CPU, MEMORY)
-"""LimitRanger does not support pod-level hugepages."""
+_OF_POD_LEVEL = (CPU, MEMORY)  # LimitRanger does not support pod-level hugepages
 
 _ResourceAmounts = Mapping[str, Quantity]
 
@@ -184,8 +183,7 @@ class _Usage(Struct, frozen=True, kw_only=True):
     item: LimitRangeItem
     requests: _ResourceAmounts
     limits: _ResourceAmounts
-    field: str
-    """The path of requests and limits; empty for a pod, which is the sum of its containers."""
+    field: str  # the path of requests and limits; empty for a pod, which is the sum of its containers
 
     def violations(self) -> Iterator[_Violation]:
         return self._violations(
@@ -427,40 +425,32 @@ class AdmissionContext(Struct, frozen=True, kw_only=True):
     """By namespace, with defaults (`limit_range.default_limit_range`)."""
     runtime_classes: Mapping[str, RuntimeClass] | None = {}
     """By name; None if unknown: then none is applied and a missing one is not an error."""
-    priority_classes: Mapping[str, PriorityClass] = {}
-    """By name, with defaults; the built-in classes may be absent."""
-    namespace_annotations: Mapping[str, Labels] = {}
-    """For optional plugins."""
-    default_node_selector: str = ""
-    """OpenShift's default for projects without their own."""
+    priority_classes: Mapping[str, PriorityClass] = {}  # by name, with defaults; the built-in classes may be absent
+    namespace_annotations: Mapping[str, Labels] = {}  # for optional plugins
+    default_node_selector: str = ""  # OpenShift's default for projects without their own
     enabled_plugins: Sequence[str] = ()
     """Names from `optional_admission.OPTIONAL_PLUGINS`, as in --enable-admission-plugins."""
     pod_security: PodSecurity | None = None
     """The Pod Security levels of the pod's namespace; None if every pod is admitted or it is not evaluated."""
     validation: ValidationOptions = DEFAULT_OPTIONS
-    merges_spread_label_keys: bool = True
-    """MatchLabelKeysInPodTopologySpreadSelectorMerge."""
+    merges_spread_label_keys: bool = True  # MatchLabelKeysInPodTopologySpreadSelectorMerge
 
 
 class AdmissionChange(Struct, frozen=True, kw_only=True):
     """A change of a pod by an admission plugin."""
 
     plugin: str
-    source: str
-    """The object that causes it, such as `LimitRange shop/defaults`; empty without one."""
-    container: str
-    """Empty for the whole pod."""
+    source: str  # the object that causes it, such as `LimitRange shop/defaults`; empty without one
+    container: str  # empty for the whole pod
     item: str
     """`requests.cpu`, `limits.memory`, `overhead.cpu`, `nodeSelector.disk`, `toleration`, `priority`, and others."""
-    before: str
-    """Empty if it was absent."""
+    before: str  # empty if it was absent
     after: str
 
 
 class AdmittedPod(Struct, frozen=True, kw_only=True):
     pod: Pod
-    changes: tuple[AdmissionChange, ...] = ()
-    """In order. Defaults that every API server sets are not included."""
+    changes: tuple[AdmissionChange, ...] = ()  # in order. Defaults that every API server sets are not included
 
 
 def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = None) -> AdmittedPod:
@@ -520,8 +510,7 @@ def check_plugins(names: Sequence[str]) -> None:
 class _Step(Struct, frozen=True, kw_only=True):
     plugin: str
     source: str
-    change: Callable[[PodSpec], PodSpec]
-    """Raises InputError to refuse the pod."""
+    change: Callable[[PodSpec], PodSpec]  # raises InputError to refuse the pod
 
 
 def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:

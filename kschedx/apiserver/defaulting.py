@@ -35,8 +35,7 @@ from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import LabelSelector, SelectorRequirement
 
 DEFAULT_NAMESPACE = "default"
-GRACE_PERIOD = 30
-"""Seconds."""
+GRACE_PERIOD = 30  # seconds
 _METADATA_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -329,8 +328,7 @@ def _add_match_label_keys(
 # Objects of resource.k8s.io as the API server returns them in v1, with defaults; an invalid quantity is an error.
 # Upstream: pkg/apis/resource (defaults, conversion).
 
-_FLAT = "resource.k8s.io/v1beta1"
-"""The version with a different structure of devices and requests."""
+_FLAT = "resource.k8s.io/v1beta1"  # the version with a different structure of devices and requests
 
 _Request = TypeVar("_Request", ExactDeviceRequest, DeviceSubRequest)
 

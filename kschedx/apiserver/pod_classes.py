@@ -17,8 +17,7 @@ from kschedx.kube.types import ObjectMeta, PodSpec, PriorityClass, RuntimeClass
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 PREEMPT_NEVER = "Never"
 
-SYSTEM_CRITICAL = 2_000_000_000
-"""The lowest priority of pods that kubelets and controllers treat as critical."""
+SYSTEM_CRITICAL = 2_000_000_000  # the lowest priority of pods that kubelets and controllers treat as critical
 BUILT_IN_CLASSES: Mapping[str, PriorityClass] = {
     name: PriorityClass(metadata=ObjectMeta(name=name), value=value, preemption_policy=PREEMPT_LOWER_PRIORITY)
     for name, value in (("system-cluster-critical", SYSTEM_CRITICAL), ("system-node-critical", 2_000_001_000))

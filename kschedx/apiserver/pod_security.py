@@ -137,8 +137,7 @@ class _Rights(Struct, frozen=True, kw_only=True, rename="camel"):
 
 # Other fields for the kubelet. They are decoded from manifests in questions, never from the pods of a cluster.
 
-VolumeSource = Mapping[str, object]
-"""A volume in a manifest: its name, and a source under each of its other keys."""
+VolumeSource = Mapping[str, object]  # a volume in a manifest: its name, and a source under each of its other keys
 
 
 class KubeletSpec(_Rights, frozen=True, kw_only=True, rename="camel"):
@@ -162,8 +161,7 @@ def kubelet_spec(manifest: Mapping[str, object]) -> KubeletSpec:
 
 # What Pod Security evaluates of a pod or template.
 
-_APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
-"""Followed by the container's name."""
+_APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"  # followed by the container's name
 
 _PROFILES: Mapping[str, _SecurityProfile] = {
     "unconfined": _SecurityProfile(type="Unconfined"),
@@ -185,12 +183,10 @@ class _PodSecurityView(Struct, frozen=True, kw_only=True):
     host_network: bool
     host_pid: bool
     host_ipc: bool
-    has_own_users: bool
-    """Whether it has its own user namespace: hostUsers is false."""
+    has_own_users: bool  # whether it has its own user namespace: hostUsers is false
     context: _PodSecurityContext
     volumes: tuple[VolumeSource, ...]
-    containers: tuple[_JudgedContainer, ...]
-    """Init containers, containers, and ephemeral containers."""
+    containers: tuple[_JudgedContainer, ...]  # init containers, containers, and ephemeral containers
 
 
 def security_view(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> _PodSecurityView:
@@ -272,8 +268,7 @@ _LEVELS: Mapping[str, PodSecurityLevel] = {str(level): level for level in PodSec
 
 class LevelVersion(Struct, frozen=True):
     level: PodSecurityLevel = PodSecurityLevel.PRIVILEGED
-    minor: int | None = None
-    """The minor version of Kubernetes 1; None is the API server's newest."""
+    minor: int | None = None  # the minor version of Kubernetes 1; None is the API server's newest
 
     def __str__(self) -> str:
         return f"{self.level}:{_LATEST if self.minor is None else f'v1.{self.minor}'}"
@@ -310,8 +305,7 @@ class _Edition(Struct, frozen=True, kw_only=True):
     """The version of the standards that applies."""
 
     minor: int
-    relaxes_own_users: bool = False
-    """Behind UserNamespacesPodSecurityStandards before 1.35, then always."""
+    relaxes_own_users: bool = False  # behind UserNamespacesPodSecurityStandards before 1.35, then always
 
     def lets_pass(self, pod: _PodSecurityView) -> bool:
         """Root in the pod's own user namespace has no rights on the node."""
@@ -319,10 +313,8 @@ class _Edition(Struct, frozen=True, kw_only=True):
 
 
 class Violation(Struct, frozen=True, kw_only=True):
-    reason: str
-    """What a check forbids: `hostPath volumes`."""
-    detail: str
-    """The part of the pod that violates it: `volume "logs"`."""
+    reason: str  # what a check forbids: `hostPath volumes`
+    detail: str  # the part of the pod that violates it: `volume "logs"`
 
     def __str__(self) -> str:
         return f"{self.reason} ({self.detail})"
@@ -331,19 +323,16 @@ class Violation(Struct, frozen=True, kw_only=True):
 _PodSecurityRule = Callable[[_PodSecurityView, _Edition], Violation | None]
 
 _OWN_USERS = 35
-_WINDOWS = 25
-"""The version since which Windows pods are exempt from checks of Linux fields."""
+_WINDOWS = 25  # the version since which Windows pods are exempt from checks of Linux fields
 
 _ALLOWED_CAPABILITIES = frozenset({
     "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
     "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 })  # fmt: skip
 """Allowed by baseline."""
-_NET_BIND_SERVICE = "NET_BIND_SERVICE"
-"""The only capability that restricted allows."""
+_NET_BIND_SERVICE = "NET_BIND_SERVICE"  # the only capability that restricted allows
 ALL = "ALL"
-_PROFILE_TYPES = ("RuntimeDefault", "Localhost")
-"""The allowed types of seccomp and AppArmor profiles."""
+_PROFILE_TYPES = ("RuntimeDefault", "Localhost")  # the allowed types of seccomp and AppArmor profiles
 
 _SYSCTLS: Mapping[str, int] = {
     "kernel.shm_rmid_forced": 0,
@@ -667,10 +656,8 @@ class _PodSecurityCheck(Struct, frozen=True, kw_only=True):
     name: str
     rule: _PodSecurityRule
     level: PodSecurityLevel = PodSecurityLevel.BASELINE
-    since: int = 0
-    """The first minor version of Kubernetes 1 with it."""
-    overrides: str = ""
-    """The baseline check that it replaces."""
+    since: int = 0  # the first minor version of Kubernetes 1 with it
+    overrides: str = ""  # the baseline check that it replaces
 
 
 _restricted = partial(_PodSecurityCheck, level=PodSecurityLevel.RESTRICTED)
@@ -707,8 +694,7 @@ class Standards(Struct, frozen=True, kw_only=True):
     """The API server's version of the standards."""
 
     minor: int
-    relaxes_own_users: bool = False
-    """UserNamespacesPodSecurityStandards."""
+    relaxes_own_users: bool = False  # UserNamespacesPodSecurityStandards
 
     def edition(self, wanted: LevelVersion) -> _Edition:
         """A version newer than the API server counts as the API server's."""

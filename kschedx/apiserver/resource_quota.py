@@ -49,8 +49,7 @@ _OF_CLAIMS = ("persistentvolumeclaims", "requests.storage")
 _OF_CLASS = ".storageclass.storage.k8s.io/"
 _OF_DEVICES = "count/resourceclaims.resource.k8s.io"
 _OF_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
-_MOST_DEVICES = 32
-"""The number that a claim for all devices counts as."""
+_MOST_DEVICES = 32  # the number that a claim for all devices counts as
 _ONE = parse_quantity("1")
 _ZERO = parse_quantity("0")
 
@@ -61,8 +60,7 @@ class ChargedObject(Struct, frozen=True, kw_only=True):
     """An object of which a quota counts only the number."""
 
     metadata: ObjectMeta
-    resource: str
-    """`deployments.apps`, or `replicationcontrollers` in the core group."""
+    resource: str  # `deployments.apps`, or `replicationcontrollers` in the core group
 
 
 New = Pod | PersistentVolumeClaim | ResourceClaim | ChargedObject

@@ -35,12 +35,9 @@ _WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
 """The value types in fields.json: Python's types, and their name in an error."""
 _BITS: Mapping[str, int] = {"integer": 64, "intOrString": 32}
 """The size of an integer: many fields have 32 bits, which fields.json does not show."""
-_NEAR = 0.8
-"""The ratio from which two names differ by a typo."""
-_ALIKE = 0.7
-"""The ratio from which a name may be the intended one."""
-_FEW = 4
-"""The number of fields that an error lists if none is near."""
+_NEAR = 0.8  # the ratio from which two names differ by a typo
+_ALIKE = 0.7  # the ratio from which a name may be the intended one
+_FEW = 4  # the number of fields that an error lists if none is near
 
 
 def unknown_fields(manifest: Mapping[str, object]) -> list[InputError]:
@@ -108,10 +105,8 @@ def _mistyped(expected: str, value: object, steps: _Steps) -> InputError:
 class _ApiFields(Struct):
     """The content of fields.json."""
 
-    kinds: dict[str, str]
-    """`apps/v1 Deployment` to the name of its type."""
-    types: dict[str, dict[str, Any]]
-    """The fields of each type."""
+    kinds: dict[str, str]  # `apps/v1 Deployment` to the name of its type
+    types: dict[str, dict[str, Any]]  # the fields of each type
 
 
 @cache

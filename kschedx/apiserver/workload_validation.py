@@ -68,10 +68,8 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
         yield _selector_error(spec)
 
 
-_ENDING = ("Job", "CronJob")
-"""Kinds whose pods end."""
-_NAME_OF_CRON_JOB = 52
-"""The maximum length, so that the names of its Jobs, with 11 more characters, are valid labels."""
+_ENDING = ("Job", "CronJob")  # kinds whose pods end
+_NAME_OF_CRON_JOB = 52  # the maximum length, so that the names of its Jobs, with 11 more characters, are valid labels
 
 
 def _restarts(kind: str, manifest: Mapping[str, object]) -> Iterator[InputError]:
@@ -109,8 +107,7 @@ def _cron_job(name: str, spec: Mapping[str, object]) -> Iterator[InputError]:
         yield invalid("spec.schedule", quote_go(schedule), f"expected exactly 5 fields, found {len(fields)}: [{shown}]")
 
 
-_FIELDS = 5
-"""Of a schedule: minute, hour, day of the month, month, and day of the week."""
+_FIELDS = 5  # of a schedule: minute, hour, day of the month, month, and day of the week
 
 
 def _rolling_update(kind: str, spec: Mapping[str, object]) -> Iterator[InputError]:
@@ -233,8 +230,7 @@ _FORBIDDEN: Mapping[tuple[str, str], str] = {
     ("StorageClass", "provisioner"): "provisioner: Forbidden: updates to provisioner are forbidden.",
 }
 """The API server's messages for some fields; others have "field is immutable"."""
-_LONG = 200
-"""The maximum number of a value's characters in a refusal."""
+_LONG = 200  # the maximum number of a value's characters in a refusal
 
 
 def fixed_fields(before: Struct, kind: ResourceKind) -> Iterator[str]:

@@ -44,8 +44,7 @@ class AutoscalerOptions(Struct, frozen=True, kw_only=True):
     file: GroupsFile = GroupsFile()
     config: Mapping[str, object] | None = None
     """The KubeSchedulerConfiguration of `--scheduler-config-file`; None for the default."""
-    sizes: Mapping[str, int] = {}
-    """The sizes of node groups that have got nodes since the status was written."""
+    sizes: Mapping[str, int] = {}  # the sizes of node groups that have got nodes since the status was written
 
 
 _REGISTRATION_FAILURES = ("timeout", "NodeRegistrationTimeout")
@@ -57,19 +56,15 @@ class GroupVerdict(Struct, frozen=True, kw_only=True):
     target: int
     min_size: int
     max_size: int
-    fits: bool
-    """Whether the pod fits on the group's template."""
+    fits: bool  # whether the pod fits on the group's template
     rejections: tuple[Status, ...] = ()
     """Every plugin that rejects the pod there, with its findings; the first one counts."""
-    skipped: tuple[str, ...] = ()
-    """Why the group is skipped for every pod."""
-    detail: str = ""
-    """Details of a skip: sizes, or the cloud's error."""
+    skipped: tuple[str, ...] = ()  # why the group is skipped for every pod
+    detail: str = ""  # details of a skip: sizes, or the cloud's error
     template: Template | None = None
     is_unknown: bool = False
     """Whether only the missing template keeps the pod from being evaluated: the autoscaler gets it from the cloud."""
-    unregistered: int = 0
-    """Instances that did not become nodes."""
+    unregistered: int = 0  # instances that did not become nodes
 
     @property
     def title(self) -> str:
@@ -86,12 +81,9 @@ class PodScaling(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     error: str
     judge_groups: Callable[[], tuple[GroupVerdict, ...]]
     """Filters the pod on each group's template: most answers need only the choice."""
-    choice: GroupChoice | None
-    """The first remaining choice, if it includes the pod."""
-    alternatives: tuple[str, ...]
-    """The groups among which the autoscaler chooses at random, if there are several."""
-    is_waiting: bool
-    """Whether it fits a group, but the group of another pod is chosen first."""
+    choice: GroupChoice | None  # the first remaining choice, if it includes the pod
+    alternatives: tuple[str, ...]  # the groups among which the autoscaler chooses at random, if there are several
+    is_waiting: bool  # whether it fits a group, but the group of another pod is chosen first
 
     @cached_property
     def groups(self) -> tuple[GroupVerdict, ...]:
@@ -119,12 +111,9 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     options: AutoscalerOptions
     release: Release
     membership: Membership
-    changed_flags: Flags | None = None
-    """Other flags than those of the options and the Deployment."""
-    templates: Mapping[str, CloudTemplate] = {}
-    """The cloud's templates of groups that do not exist yet."""
-    memory: LoopMemory = field(default_factory=LoopMemory)
-    """Shared by all changed copies of this autoscaler."""
+    changed_flags: Flags | None = None  # other flags than those of the options and the Deployment
+    templates: Mapping[str, CloudTemplate] = {}  # the cloud's templates of groups that do not exist yet
+    memory: LoopMemory = field(default_factory=LoopMemory)  # shared by all changed copies of this autoscaler
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> Autoscaler | None:
@@ -353,13 +342,10 @@ _MOST_LOOPS = 50
 class AutoscalerGrowth(NodeGrowth, frozen=True, kw_only=True):
     autoscaler: ClassVar[Literal["cluster-autoscaler"]] = "cluster-autoscaler"
 
-    passed_over: Mapping[PodOutcome, int]
-    """The outcomes of pods that are not considered, with their numbers."""
+    passed_over: Mapping[PodOutcome, int]  # the outcomes of pods that are not considered, with their numbers
     groups: tuple[Resize, ...]
-    loops: int
-    """The number of loops that added nodes."""
-    last: LoopResult
-    """The loop that added no node."""
+    loops: int  # the number of loops that added nodes
+    last: LoopResult  # the loop that added no node
 
     @property
     def document(self) -> AutoscalerGrowthDocument:

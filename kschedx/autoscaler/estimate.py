@@ -61,15 +61,11 @@ def _names_nodes(spec: PodSpec) -> bool:
 class _Sum(Struct, kw_only=True):
     """The weights of pods in the domain of a new node, for one topology key."""
 
-    is_host: bool
-    """Whether each new node is its own domain."""
+    is_host: bool  # whether each new node is its own domain
     has_label: bool
-    base: int
-    """The weight in the new nodes' domain without any new node."""
-    per_new_node: int
-    """The weight that a new node adds."""
-    weights: IntArray
-    """(class,) the weight of a pod."""
+    base: int  # the weight in the new nodes' domain without any new node
+    per_new_node: int  # the weight that a new node adds
+    weights: IntArray  # (class,) the weight of a pod
 
     def on_node(self, filled: IntArray | None) -> int:
         """Return the weight in a new node's domain. `filled` is (class,) the pods on it; None for an empty node."""
@@ -87,10 +83,8 @@ class _SpreadCount(Struct, kw_only=True):
     min_domains: int
     self_match: int
     is_counted: bool
-    counts: dict[str | None, int]
-    """Domain to matching pods without new nodes, for domains that count."""
-    uncounted: int
-    """Matching pods in the new nodes' domain if it does not count."""
+    counts: dict[str | None, int]  # domain to matching pods without new nodes, for domains that count
+    uncounted: int  # matching pods in the new nodes' domain if it does not count
     domain: str | None
     per_new_node: int
     weights: IntArray
@@ -163,8 +157,7 @@ class _SpreadDomains(Struct, kw_only=True):
 class _ClassCounts(Struct, frozen=True, kw_only=True):
     limit: IntArray
     base: IntArray
-    weights: IntArray
-    """(class, dimension) what a pod of each class uses, in this class's dimensions."""
+    weights: IntArray  # (class, dimension) what a pod of each class uses, in this class's dimensions
     domains: _SpreadDomains
 
 
@@ -334,8 +327,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     """The result of packing."""
 
     nodes: int
-    pods: tuple[int, ...]
-    """The placed pods, in the order of packing."""
+    pods: tuple[int, ...]  # the placed pods, in the order of packing
 
 
 NOTHING = Estimate(nodes=0, pods=())
@@ -407,19 +399,15 @@ class SandboxBins:
         return None if node is None else node - self._first
 
 
-_Bins = CountingBins | SandboxBins
-"""New nodes of a group, numbered from 0. A pod is given with the number of its class."""
+_Bins = CountingBins | SandboxBins  # new nodes of a group, numbered from 0. A pod is given with the number of its class
 
 
 class Estimator(Struct):
     bins: _Bins
-    limit: int
-    """As returned by `node_limit`."""
+    limit: int  # as returned by `node_limit`
     added: int = 0
-    last: int | None = None
-    """The newest node."""
-    used: set[int] = set()
-    """The nodes that got a pod; existing nodes may be among them."""
+    last: int | None = None  # the newest node
+    used: set[int] = set()  # the nodes that got a pod; existing nodes may be among them
     pods: list[int] = []
 
     def estimate(self, classes: Sequence[_PackingClass], fast: int = -1) -> Estimate:

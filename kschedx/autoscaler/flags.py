@@ -90,8 +90,7 @@ class Flags(Struct, frozen=True, kw_only=True):
     check_skipped_groups: bool = False
     bypassed_schedulers: tuple[str, ...] = ()
     allowed_schedulers: tuple[str, ...] = ()
-    provisioning_requests: bool = False
-    """Whether pods that consume a ProvisioningRequest are left to it."""
+    provisioning_requests: bool = False  # whether pods that consume a ProvisioningRequest are left to it
 
     @classmethod
     def read(cls, written: Mapping[str, FlagValue], behaviour: AutoscalerBehaviour) -> Flags:
@@ -214,17 +213,14 @@ class ScaleDownFlags(Struct, frozen=True, kw_only=True):
     unready_nodes_too: bool = True
     unneeded_time: Duration = Duration.seconds(10 * _MINUTE)
     unready_time: Duration = Duration.seconds(20 * _MINUTE)
-    threshold: float = 0.5
-    """The requested fraction of allocatable above which a node stays."""
+    threshold: float = 0.5  # the requested fraction of allocatable above which a node stays
     gpu_threshold: float = 0.5
-    ignores_daemon_sets: bool = False
-    """Whether pods of DaemonSets count neither as requested nor as allocatable."""
+    ignores_daemon_sets: bool = False  # whether pods of DaemonSets count neither as requested nor as allocatable
     ignores_mirror_pods: bool = False
     skips_local_storage: bool = True
     skips_system_pods: bool = True
     skips_custom_controllers: bool = True
-    counts_devices: bool = False
-    """`--enable-dynamic-resource-allocation`, in versions that have it."""
+    counts_devices: bool = False  # `--enable-dynamic-resource-allocation`, in versions that have it
     min_replica_count: int = 0
     system_pod_timeout: Duration = Duration.seconds(60 * _MINUTE)
     minimums: Mapping[str, int] = {}

@@ -114,8 +114,7 @@ class _Packing(Struct, frozen=True, dict=True):
     state: LoopState
     sandbox: Sandbox
     new_nodes: Mapping[str, AddedNode]
-    seen: Mapping[int, Mapping[str, NewNodeResult]]
-    """The results for each pod on the template of each group."""
+    seen: Mapping[int, Mapping[str, NewNodeResult]]  # the results for each pod on the template of each group
 
     @cached_property
     def _similarity(self) -> Similarity:
@@ -282,8 +281,7 @@ class Loop:
             self.state.expendable,
         )
         self._rows_of = rows_of
-        self._real = len(rows_of)
-        """Lower rows of the sandbox are nodes of the snapshot, the others are upcoming nodes."""
+        self._real = len(rows_of)  # lower rows of the sandbox are nodes of the snapshot, the others are upcoming nodes
         self._group_of_row = [self.state.states[row].group for row in kept] + [name for name, _ in upcoming]
         return sandbox
 

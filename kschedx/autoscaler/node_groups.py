@@ -119,19 +119,15 @@ _POOL_LABELS: Mapping[str, str] = {
 """A label with the name of a node's pool, and the pattern of the pool's group names."""
 
 
-_Found = tuple[str, str]
-"""A group's name and its source."""
+_Found = tuple[str, str]  # a group's name and its source
 
 
 class Membership(Struct, frozen=True, kw_only=True):
     """The groups of the nodes, and their sources."""
 
-    groups: Mapping[str, str]
-    """Node to group; nodes without a group are absent."""
-    sources: tuple[str, ...]
-    """The sources (such as labels), most frequent first."""
-    ambiguous: tuple[str, ...] = ()
-    """Nodes that match several groups; they count for none."""
+    groups: Mapping[str, str]  # node to group; nodes without a group are absent
+    sources: tuple[str, ...]  # the sources (such as labels), most frequent first
+    ambiguous: tuple[str, ...] = ()  # nodes that match several groups; they count for none
 
 
 def membership(
@@ -314,13 +310,10 @@ class NodeState(Struct, frozen=True, kw_only=True):
     row: ClusterRow
     group: str | None
     readiness: _NodeReadiness
-    is_ready: bool
-    """Whether its conditions, taints, startup taints, and GPUs are all ready."""
-    lacks: str = ""
-    """Its startup taint, or its GPU label without GPUs; empty if neither prevents readiness."""
+    is_ready: bool  # whether its conditions, taints, startup taints, and GPUs are all ready
+    lacks: str = ""  # its startup taint, or its GPU label without GPUs; empty if neither prevents readiness
     is_cordoned: bool = False
-    stable_since: int = 0
-    """Nanoseconds since 1970 of the last transition of a relevant condition."""
+    stable_since: int = 0  # nanoseconds since 1970 of the last transition of a relevant condition
 
     @property
     def is_usable(self) -> bool:

@@ -112,8 +112,7 @@ class _RejectedClasses:
 # core/static_autoscaler.go.
 
 _ALL_NEW = Duration.seconds(2)
-_ALL_NEW_WITH_GPU = Duration.seconds(30)
-"""The minimum age of the oldest pod."""
+_ALL_NEW_WITH_GPU = Duration.seconds(30)  # the minimum age of the oldest pod
 
 
 class PodOutcome(StrEnum):
@@ -136,8 +135,7 @@ class PendingOrder(Struct, frozen=True, kw_only=True):
     """The pending pods before any node is evaluated; rows of the PodTable in list order."""
 
     passed_over: dict[int, PodOutcome]
-    nominated: tuple[int, ...]
-    """Pods that count on the nodes they are nominated for."""
+    nominated: tuple[int, ...]  # pods that count on the nodes they are nominated for
     unschedulable: tuple[int, ...]
 
 
@@ -204,8 +202,7 @@ class Placements(Struct, frozen=True, kw_only=True):
 
     nodes: Mapping[int, ClusterRow | None]
     """Pods to their nodes, in the order in which they were tried; None for those without room."""
-    skipped: Set[int] = frozenset()
-    """Pods that were not tried because an equal one of their controller had no room."""
+    skipped: Set[int] = frozenset()  # pods that were not tried because an equal one of their controller had no room
 
     @property
     def left(self) -> tuple[int, ...]:
@@ -242,11 +239,9 @@ def place_pods(
     skipped: set[int] = set()
     earlier = earlier or Placements(nodes={})
     before, is_alike = earlier.decided(changed), True
-    repeated: dict[int, ClusterRow] = {}
-    """Placed like before, and not yet in the sandbox."""
+    repeated: dict[int, ClusterRow] = {}  # placed like before, and not yet in the sandbox
     failed = _RejectedClasses(equivalence)
-    failed_since: set[Hashable] = set()
-    """Identities of pods without room since the last pod was placed."""
+    failed_since: set[Hashable] = set()  # identities of pods without room since the last pod was placed
 
     def place_repeated() -> None:
         if repeated:

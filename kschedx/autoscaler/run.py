@@ -28,8 +28,7 @@ from kschedx.snapshot.snapshot import Snapshot
 class _LoopEntry(Struct, frozen=True, kw_only=True):
     """Pending pods that differ only in their names. The loop may choose among them at random."""
 
-    name: str
-    """`namespace/name` of the first pod."""
+    name: str  # `namespace/name` of the first pod
     pods: tuple[PodResult, ...]
 
 

@@ -30,8 +30,7 @@ from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-OF_OTHERS = plugins_with(Trait.ABOUT_OTHER_NODES)
-"""Filter plugins that read other nodes."""
+OF_OTHERS = plugins_with(Trait.ABOUT_OTHER_NODES)  # Filter plugins that read other nodes
 
 _PRE_FILTER_FAILED = "PreFilter failed"
 _PRE_FILTER_LEFT_OUT = "PreFilter filtered the Node out"
@@ -43,8 +42,7 @@ class TemplateVerdict(Struct, frozen=True, kw_only=True):
     fits: bool
     plugin: str = ""
     reasons: tuple[str, ...] = ()
-    error: str = ""
-    """The error, if it is not a Filter plugin's rejection."""
+    error: str = ""  # the error, if it is not a Filter plugin's rejection
 
 
 FITS = TemplateVerdict(fits=True)
@@ -52,10 +50,8 @@ FITS = TemplateVerdict(fits=True)
 
 class AddedNode(Struct, frozen=True, kw_only=True):
     node: Node
-    pods: tuple[int, ...] = ()
-    """Rows of pods without a node; copies of them run on the new node."""
-    slices: tuple[ResourceSlice, ...] = ()
-    """Of another node; copies of them describe the new node's devices."""
+    pods: tuple[int, ...] = ()  # rows of pods without a node; copies of them run on the new node
+    slices: tuple[ResourceSlice, ...] = ()  # of another node; copies of them describe the new node's devices
 
     def own_slices(self) -> tuple[ResourceSlice, ...]:
         return slices_on(self.node.name, self.slices)
@@ -71,21 +67,15 @@ class _Brought(Struct, frozen=True, kw_only=True):
 class NewNodeResult(Struct, frozen=True, kw_only=True):
     """The PreFilter and Filter results for a pod on one new node, among other new nodes that must not count."""
 
-    stopped: TemplateVerdict | None
-    """PreFilter's rejection, if any."""
-    rejections: tuple[TemplateVerdict, ...]
-    """The rejections of plugins that read only the node, in order."""
-    statuses: Callable[[], tuple[Status, ...]]
-    """Return them with their findings."""
-    index: int
-    """The node's index among the new ones."""
+    stopped: TemplateVerdict | None  # PreFilter's rejection, if any
+    rejections: tuple[TemplateVerdict, ...]  # the rejections of plugins that read only the node, in order
+    statuses: Callable[[], tuple[Status, ...]]  # return them with their findings
+    index: int  # the node's index among the new ones
     new: tuple[_Brought, ...]
     labels_of_new: tuple[Mapping[str, str], ...]
     state: CycleState
-    filters: tuple[str, ...]
-    """The profile's Filter plugins, in order."""
-    room: Room | None
-    """NodeResourcesFit's inequality on the new nodes, if it consists of sums only."""
+    filters: tuple[str, ...]  # the profile's Filter plugins, in order
+    room: Room | None  # NodeResourcesFit's inequality on the new nodes, if it consists of sums only
     pods: PodTable
     empty_selector_counts: bool
 
@@ -107,8 +97,7 @@ class Sandbox:
         self._framework = framework
         self._names_count = names_count
         self._pods: dict[int, Pod] = {}
-        self.last = ClusterRow(0)
-        """The result of the last search; the next one starts after it."""
+        self.last = ClusterRow(0)  # the result of the last search; the next one starts after it
 
     @property
     def snapshot(self) -> Snapshot:

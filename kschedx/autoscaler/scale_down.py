@@ -64,8 +64,7 @@ from kschedx.snapshot.snapshot import Snapshot
 # simulator/drainability/rules, utils/drain/drain.go, core/scaledown/pdb.
 
 _SECOND = 1_000_000_000
-_LONG_TERMINATING_AFTER = 30
-"""Seconds for which a pod still counts after its deletion time and grace period."""
+_LONG_TERMINATING_AFTER = 30  # seconds for which a pod still counts after its deletion time and grace period
 _KUBE_SYSTEM = "kube-system"
 _MEMORY = "Memory"
 _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
@@ -76,12 +75,9 @@ _WITH_REPLICAS = ("ReplicationController", "ReplicaSet")
 
 class RemovalFate(StrEnum):
     MOVES = "moves"
-    DAEMON_SET = "daemonset"
-    """It is deleted with the node."""
-    SKIPPED = "skipped"
-    """A mirror pod, or one that should have terminated long ago."""
-    COMPLETES = "completes"
-    """The node waits for its completion."""
+    DAEMON_SET = "daemonset"  # it is deleted with the node
+    SKIPPED = "skipped"  # a mirror pod, or one that should have terminated long ago
+    COMPLETES = "completes"  # the node waits for its completion
     BLOCKS = "blocks"
 
 
@@ -251,8 +247,7 @@ def _local_volumes(spec: PodSpec, safe: str) -> tuple[str, ...]:
 # The allocated fraction of a node's own devices, as cluster-autoscaler counts it. Upstream:
 # simulator/dynamicresources/utils/utilization.go.
 
-_DevicePool = tuple[str, str]
-"""Driver and name."""
+_DevicePool = tuple[str, str]  # driver and name
 
 
 class UtilizationResult(Struct, frozen=True, kw_only=True):
@@ -287,8 +282,7 @@ class UtilizationResult(Struct, frozen=True, kw_only=True):
 class _NodeDevices(Struct, frozen=True, kw_only=True):
     """The devices of a cluster that a single node reaches; others do not count."""
 
-    slices: Mapping[str, Sequence[ResourceSlice]]
-    """By node."""
+    slices: Mapping[str, Sequence[ResourceSlice]]  # by node
     allocations: Mapping[str, list[DeviceRequestAllocationResult]]
     """What is allocated to a pod (`namespace/name`), without admin access."""
 
@@ -440,25 +434,20 @@ def _resource_utilization(
 # reason; all are reported here, in its order. Upstream: core/scaledown/planner, core/scaledown/eligibility,
 # core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
 
-_DELETION_TAKES = 5 * 60 * _SECOND
-"""After this time, a node that is marked for deletion is evaluated again."""
+_DELETION_TAKES = 5 * 60 * _SECOND  # after this time, a node that is marked for deletion is evaluated again
 
 
 class Unremovable(StrEnum):
     """Why a node stays, with the autoscaler's names, in its order."""
 
-    SCALE_DOWN_DISABLED = "ScaleDownDisabled"
-    """The flag disables scale-down for all nodes."""
-    CLUSTER_UNHEALTHY = "ClusterUnhealthy"
-    """Too many nodes are unready, so that it does nothing."""
+    SCALE_DOWN_DISABLED = "ScaleDownDisabled"  # the flag disables scale-down for all nodes
+    CLUSTER_UNHEALTHY = "ClusterUnhealthy"  # too many nodes are unready, so that it does nothing
     NOT_AUTOSCALED = "NotAutoscaled"
     NODE_GROUP_MIN_SIZE_REACHED = "NodeGroupMinSizeReached"
-    STARTING = "Starting"
-    """It counts as an upcoming node and is not evaluated."""
+    STARTING = "Starting"  # it counts as an upcoming node and is not evaluated
     CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted"
     SCALE_DOWN_DISABLED_ANNOTATION = "ScaleDownDisabledAnnotation"
-    UNEXPECTED_ERROR = "UnexpectedError"
-    """It has no allocatable cpu or memory, or its devices cannot be counted."""
+    UNEXPECTED_ERROR = "UnexpectedError"  # it has no allocatable cpu or memory, or its devices cannot be counted
     SCALE_DOWN_UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
     NOT_UNDERUTILIZED = "NotUnderutilized"
     BLOCKED_BY_POD = "BlockedByPod"

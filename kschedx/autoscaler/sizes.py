@@ -52,8 +52,7 @@ class Machines(Struct, frozen=True, kw_only=True):
     cloud_provider: str
     cloud: Mapping[str, CloudTemplate]
     gpu_resources: tuple[str, ...]
-    counts_gpus: bool = True
-    """Whether GPUs are counted: always with quotas, before only if a limit names them."""
+    counts_gpus: bool = True  # whether GPUs are counted: always with quotas, before only if a limit names them
 
     def of(self, node: Node, group: str | None) -> dict[str, int]:
         """Raises `LoopError` if a node has the GPU label but its GPUs are unknown."""
@@ -394,8 +393,7 @@ def is_same_autoscaler_event(theirs: str, ours: str) -> bool:
 # The choice among options. Upstream: expander/ (factory, waste, mostpods, leastnodes, priority).
 
 _KEY = "priorities"
-_NUMBER = lazy_pattern(r"[+-]?[0-9]{1,18}")
-"""Numbers with few enough digits to fit an int64."""
+_NUMBER = lazy_pattern(r"[+-]?[0-9]{1,18}")  # numbers with few enough digits to fit an int64
 
 
 class Option(Struct, frozen=True, kw_only=True):
@@ -405,8 +403,7 @@ class Option(Struct, frozen=True, kw_only=True):
     nodes: int
     pods: tuple[int, ...]
     similar: tuple[str, ...] = ()
-    milli_cpu: int = 0
-    """Requests of the pods."""
+    milli_cpu: int = 0  # requests of the pods
     memory: int = 0
 
 
@@ -415,8 +412,7 @@ class _ExpanderChoice(Struct, frozen=True, kw_only=True):
 
     options: tuple[Option, ...]
     events: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
-    """Expanders that kschedx does not support; they are skipped."""
+    unknown: tuple[str, ...] = ()  # expanders that kschedx does not support; they are skipped
 
 
 _Filter = Callable[[Sequence[Option]], tuple[Sequence[Option], Sequence[str]]]

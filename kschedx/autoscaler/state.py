@@ -78,18 +78,15 @@ def _is_same(before: Struct, now: Struct, *, apart: Set[str]) -> bool:
 class LoopState(Struct, frozen=True, kw_only=True, dict=True):
     """Everything that a loop reads; nothing changes."""
 
-    framework: Framework
-    """The scheduler's only profile on the cluster's snapshot."""
+    framework: Framework  # the scheduler's only profile on the cluster's snapshot
     group_of: GroupOfNode
     status: AutoscalerStatus
     cloud: Mapping[str, CloudTemplate]
     flags: Flags
     behaviour: AutoscalerBehaviour
-    now: int
-    """Nanoseconds since 1970."""
+    now: int  # nanoseconds since 1970
     memory: LoopMemory
-    counts: bool = True
-    """Whether estimates are made by counting if the result is the same."""
+    counts: bool = True  # whether estimates are made by counting if the result is the same
     cloud_is_known: bool = False
     """Whether the cloud has no other templates than `cloud`: a group without one then fails the autoscaler."""
 
@@ -216,17 +213,12 @@ class PodResult(Struct, frozen=True, kw_only=True):
 
     row: int
     outcome: PodOutcome
-    node: str = ""
-    """The node that fits a schedulable pod."""
+    node: str = ""  # the node that fits a schedulable pod
     is_on_upcoming: bool = False
-    verdicts: Mapping[str, TemplateVerdict] = {}
-    """For a considered pod, the verdict of each group with a template."""
-    remains: bool = False
-    """Whether the autoscaler counts it as not helped."""
-    parts: tuple[str, ...] = ()
-    """The parts after `pod didn't trigger scale-up: `."""
-    is_event_sent: bool = False
-    """Whether the event NotTriggerScaleUp is really sent."""
+    verdicts: Mapping[str, TemplateVerdict] = {}  # for a considered pod, the verdict of each group with a template
+    remains: bool = False  # whether the autoscaler counts it as not helped
+    parts: tuple[str, ...] = ()  # the parts after `pod didn't trigger scale-up: `
+    is_event_sent: bool = False  # whether the event NotTriggerScaleUp is really sent
 
 
 class GroupChoice(Struct, frozen=True, kw_only=True):
@@ -235,10 +227,8 @@ class GroupChoice(Struct, frozen=True, kw_only=True):
     option: Option
     result: LoopOutcome
     resizes: tuple[Resize, ...] = ()
-    triggered: tuple[int, ...] = ()
-    """Rows of the option's pods, which get the event TriggeredScaleUp."""
-    awaiting: tuple[int, ...] = ()
-    """Pods that fit only other groups; the next loop evaluates them."""
+    triggered: tuple[int, ...] = ()  # rows of the option's pods, which get the event TriggeredScaleUp
+    awaiting: tuple[int, ...] = ()  # pods that fit only other groups; the next loop evaluates them
     event: str = ""
     error: str = ""
 
@@ -246,12 +236,10 @@ class GroupChoice(Struct, frozen=True, kw_only=True):
 class LoopResult(Struct, frozen=True, kw_only=True):
     result: LoopOutcome
     groups: tuple[GroupResult, ...]
-    pods: tuple[PodResult, ...]
-    """All pending pods in list order."""
+    pods: tuple[PodResult, ...]  # all pending pods in list order
     error: str = ""
     options: tuple[Option, ...] = ()
     choices: tuple[GroupChoice, ...] = ()
     """One for each option that the expanders keep; of several, one is chosen at random."""
-    events: tuple[str, ...] = ()
-    """Events about the autoscaler itself."""
+    events: tuple[str, ...] = ()  # events about the autoscaler itself
     unknown_expanders: tuple[str, ...] = ()

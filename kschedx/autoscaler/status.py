@@ -41,8 +41,7 @@ _INITIALIZING = "Initializing"
 
 class NodeGroupStatus(Struct, frozen=True, kw_only=True):
     name: str
-    target: int
-    """The size requested from the cloud."""
+    target: int  # the size requested from the cloud
     min_size: int = 0
     max_size: int = 0
     health: Health = Health.UNKNOWN
@@ -55,14 +54,10 @@ class NodeGroupStatus(Struct, frozen=True, kw_only=True):
 class AutoscalerStatus(Struct, frozen=True, kw_only=True):
     """The content of the ConfigMap."""
 
-    groups: tuple[NodeGroupStatus, ...]
-    """In the cloud's order."""
-    state: str = ""
-    """`Running` or `Initializing`."""
-    health: Health = Health.UNKNOWN
-    """The health of the whole cluster."""
-    unknown: tuple[str, ...] = ()
-    """Unknown states of groups, as another version may write."""
+    groups: tuple[NodeGroupStatus, ...]  # in the cloud's order
+    state: str = ""  # `Running` or `Initializing`
+    health: Health = Health.UNKNOWN  # the health of the whole cluster
+    unknown: tuple[str, ...] = ()  # unknown states of groups, as another version may write
 
     @property
     def is_initializing(self) -> bool:
@@ -91,8 +86,7 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
         return next((group for group in self.groups if group.name == name), None)
 
 
-_MOST_NODES = 100_000
-"""The maximum size of a group: twenty times Kubernetes' limit, and what a loop holds in memory."""
+_MOST_NODES = 100_000  # the maximum size of a group: twenty times Kubernetes' limit, and what a loop holds in memory
 
 
 def read_status(text: str) -> AutoscalerStatus:

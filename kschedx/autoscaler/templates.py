@@ -49,12 +49,9 @@ _KEYS = ("nodes", "template", "capacity", "labels", "taints", "tags")
 
 
 class GroupsFile(Struct, frozen=True, kw_only=True):
-    nodes: Mapping[str, str] = {}
-    """Node to group."""
-    templates: Mapping[str, object] = {}
-    """Group to `{"Node": manifest, "Pods": [manifest]}`."""
-    names: tuple[str, ...] = ()
-    """The groups that the user names."""
+    nodes: Mapping[str, str] = {}  # node to group
+    templates: Mapping[str, object] = {}  # group to `{"Node": manifest, "Pods": [manifest]}`
+    names: tuple[str, ...] = ()  # the groups that the user names
 
     def with_other(self, other: GroupsFile) -> GroupsFile:
         """Merge two files; the other one wins for groups and nodes in both."""
@@ -228,8 +225,7 @@ def _kube_proxy(group: str) -> Json:
 _TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
 _CRITICAL = "system-node-critical"
 
-_SETTLED = Duration.seconds(60)
-"""How long a node has to be ready before it serves as a template."""
+_SETTLED = Duration.seconds(60)  # how long a node has to be ready before it serves as a template
 _BETA_LABELS: Mapping[str, str] = dict((INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE_LABELS))
 
 
@@ -241,27 +237,22 @@ class CloudTemplate(Struct, frozen=True, kw_only=True):
 
 
 class _DaemonSet(Struct, frozen=True, kw_only=True):
-    name: str
-    """`namespace/name`."""
+    name: str  # `namespace/name`
     uid: str
     pod: Pod
-    is_critical: bool
-    """Whether its pods are system-node-critical and may preempt."""
+    is_critical: bool  # whether its pods are system-node-critical and may preempt
 
 
 class Template(Struct, frozen=True, kw_only=True):
     """A sanitized node of a group with its pods."""
 
     group: str
-    source: str
-    """`node/NAME` of a real node, or `template` for the cloud's."""
+    source: str  # `node/NAME` of a real node, or `template` for the cloud's
     node: Node
     pods: tuple[Pod, ...]
-    milli_cpu: int
-    """Requests of the pods."""
+    milli_cpu: int  # requests of the pods
     memory: int
-    slices: tuple[ResourceSlice, ...] = ()
-    """Those of the real node."""
+    slices: tuple[ResourceSlice, ...] = ()  # those of the real node
 
 
 def cloud_templates(written: Mapping[str, object] | None) -> dict[str, CloudTemplate]:
@@ -324,10 +315,8 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
     behaviour: AutoscalerBehaviour
     daemon_sets: tuple[_DaemonSet, ...]
     options: RequestOptions
-    compares_taints: bool
-    """Behind the gate TaintTolerationComparisonOperators."""
-    slices: Mapping[str, Sequence[ResourceSlice]]
-    """Those of each node, if the autoscaler reads them."""
+    compares_taints: bool  # behind the gate TaintTolerationComparisonOperators
+    slices: Mapping[str, Sequence[ResourceSlice]]  # those of each node, if the autoscaler reads them
 
     def make_from_node(self, group: str, node: Node, pods: Sequence[Pod], source: str, *, force: bool) -> Template:
         """`force`: DaemonSets without a pod among `pods` are added whatever their priority."""

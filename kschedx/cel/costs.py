@@ -25,14 +25,11 @@ from kschedx.cel.values import (
 )
 from kschedx.kube.devices import EvaluationError
 
-LIMIT = 1_000_000
-"""Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)."""
+LIMIT = 1_000_000  # Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)
 LIST, MAP = 10, 30
 
-_TRAVERSAL = 0.1
-"""Per character of a text."""
-_PATTERN = 0.25
-"""Per character of a regular expression, multiplied with the text's."""
+_TRAVERSAL = 0.1  # per character of a text
+_PATTERN = 0.25  # per character of a regular expression, multiplied with the text's
 
 CallCost = Callable[[Sequence[Value], Value], int]
 """Takes the arguments, including the receiver of a member, and the result."""

@@ -47,8 +47,7 @@ class DeviceProgram:
         self._features = features
         self._program = compile_program(expression, features)
         names, reads_all = _reads(self._program.root)
-        self._reads = None if reads_all else names
-        """Without domains; None if it may read any."""
+        self._reads = None if reads_all else names  # without domains; None if it may read any
         self._reads_device = self._program.reads_device
         self._answers: dict[object, bool | str] = {}
 
@@ -97,8 +96,7 @@ class DeviceProgram:
 
 _INDEXES = ("_[_]", "_[?_]", "_?._")
 _OWN_FIELDS = ("driver", "allowMultipleAllocations")
-_ATTRIBUTE = 3
-"""The steps from the device to an attribute: the map, the domain, the name."""
+_ATTRIBUTE = 3  # the steps from the device to an attribute: the map, the domain, the name
 _NO_DOMAIN = MapValue({})
 
 
@@ -106,8 +104,7 @@ def _reads(root: Expr) -> tuple[frozenset[str], bool]:
     """Return the names that are read, and whether a part of the device is also read in another way."""
     names = set()
     reads_all = False
-    explained: set[Expr] = set()
-    """Operands of steps with a known name; they come after the step."""
+    explained: set[Expr] = set()  # operands of steps with a known name; they come after the step
     for descendant in descendants(root):
         depth = _depth(descendant)
         if depth is None:

@@ -34,8 +34,7 @@ from kschedx.cel.types import (
 from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, equal, is_list
 from kschedx.kube.devices import Features
 
-_LONGEST_LIST = 48
-"""Values in all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)."""
+_LONGEST_LIST = 48  # values in all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)
 
 
 def _includes(budget: Budget, target: Value, item: Value) -> Value:

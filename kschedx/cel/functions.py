@@ -9,8 +9,7 @@ from msgspec import Struct
 from kschedx.cel.types import Type, TypeKind, is_dyn, read_types
 from kschedx.cel.values import Budget, Fault, MapValue, Value, is_list, type_value
 
-Run = Callable[..., Value]
-"""Takes the budget, then the arguments; an invalid argument or result is a `Fault`."""
+Run = Callable[..., Value]  # takes the budget, then the arguments; an invalid argument or result is a `Fault`
 
 
 class _Overload(Struct, frozen=True, kw_only=True):
@@ -29,12 +28,9 @@ class _Overload(Struct, frozen=True, kw_only=True):
 class Function(Struct, frozen=True, kw_only=True):
     name: str
     overloads: tuple[_Overload, ...]
-    run: Run | None = None
-    """The implementation of all overloads."""
-    takes: tuple[type, ...] = ()
-    """Types of the first argument of `run`; any if empty."""
-    checks_its_arguments: bool = False
-    """Whether an overload gets any arguments and refuses them with its own message."""
+    run: Run | None = None  # the implementation of all overloads
+    takes: tuple[type, ...] = ()  # types of the first argument of `run`; any if empty
+    checks_its_arguments: bool = False  # whether an overload gets any arguments and refuses them with its own message
 
 
 def _holds(declared: Type, value: Value) -> bool:

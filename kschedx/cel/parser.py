@@ -19,8 +19,7 @@ class NoExpressionError(Exception):
 
 
 class Token(NamedTuple):
-    kind: str
-    """`ident`, `int`, `uint`, `double`, `string`, `bytes`, `end`, or the operator or keyword itself."""
+    kind: str  # `ident`, `int`, `uint`, `double`, `string`, `bytes`, `end`, or the operator or keyword itself
     text: str
     position: int
 
@@ -355,8 +354,7 @@ MACROS = frozenset(name for name, _, _ in _MACROS)
 # From text to a syntax tree with expanded macros. Upstream: cel-go's parser. Invalid syntax is only detected here; the
 # error message comes from the generated parser of the grammar (program.py).
 
-_DEEPEST = 250
-"""cel-go's maxRecursionDepth."""
+_DEEPEST = 250  # cel-go's maxRecursionDepth
 
 _RESERVED_WORDS = frozenset(
     {

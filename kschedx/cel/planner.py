@@ -39,8 +39,7 @@ class CostExceededError(Exception):
     """The evaluation exceeds Kubernetes' cost limit."""
 
 
-_MOST_WORK = 5_000_000
-"""The maximum number of steps without a cost in one evaluation."""
+_MOST_WORK = 5_000_000  # the maximum number of steps without a cost in one evaluation
 
 
 class _Evaluation:
@@ -63,8 +62,7 @@ _Evaluate = Callable[[_Evaluation], Value]
 
 _Qualify = Callable[[_Evaluation, Value], Value]
 
-_ABSENT = Optional()
-"""The result of an optional step without a value; used only within a chain of steps."""
+_ABSENT = Optional()  # the result of an optional step without a value; used only within a chain of steps
 
 
 class _Constant(Struct):
@@ -78,8 +76,7 @@ class _AttributePath(Struct):
 
     base: _Evaluate
     cost: int = 1
-    steps: list[tuple[_Qualify, bool]] = []
-    """Each with whether it is optional."""
+    steps: list[tuple[_Qualify, bool]] = []  # each with whether it is optional
 
     def add(self, step: _Qualify, *, is_optional: bool) -> None:
         self.steps.append((step, is_optional))
@@ -231,8 +228,7 @@ def _presence_of(field: str) -> _Qualify:
 # Calls and their costs: operators, then all other functions. Upstream: cel-go's interpreter/interpretable.go and
 # decorators.go.
 
-_RECEIVERS = (str, Timestamp, CelDuration)
-"""Types with their own functions and their own error for an unknown one."""
+_RECEIVERS = (str, Timestamp, CelDuration)  # types with their own functions and their own error for an unknown one
 
 
 def _logical(terms: list[_Evaluate], *, stops_at: bool) -> _Evaluate:

@@ -388,8 +388,7 @@ def _type_mismatch(expected: Type, actual: Type) -> str:
     return f"expected type '{shown(expected)}' but found '{shown(actual)}'"
 
 
-_LONGEST = 10 * 1024
-"""In bytes (CELSelectorExpressionMaxLength)."""
+_LONGEST = 10 * 1024  # in bytes (CELSelectorExpressionMaxLength)
 COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
 

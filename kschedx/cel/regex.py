@@ -9,8 +9,7 @@ from typing import Any
 from kschedx.cel.values import Fault
 from kschedx.patterns import lazy_pattern
 
-_MEMORY = 8 << 20
-"""Bytes for one pattern's automaton; RE2 works with less."""
+_MEMORY = 8 << 20  # bytes for one pattern's automaton; RE2 works with less
 
 _WORDS = {
     "missing ]": "missing closing ]",

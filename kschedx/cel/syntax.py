@@ -12,13 +12,11 @@ from kschedx.cel.types import DYN, Type
 
 
 class _Part(Struct, eq=False):
-    position: int
-    """Code points before it, as in errors."""
+    position: int  # code points before it, as in errors
 
 
 class _Node(_Part, kw_only=True):
-    type: Type = DYN
-    """Set by the checker."""
+    type: Type = DYN  # set by the checker
 
     def children(self) -> Iterator[Expr]:
         return iter(())
@@ -47,8 +45,7 @@ class Call(_Node):
     function: str
     arguments: list[Expr]
     target: Expr | None = None
-    overloads: tuple[str, ...] = ()
-    """Possible ones, set by the checker."""
+    overloads: tuple[str, ...] = ()  # possible ones, set by the checker
 
     def children(self) -> Iterator[Expr]:
         if self.target is not None:
@@ -65,8 +62,7 @@ class ListNode(_Node):
 
 
 class MapNode(_Node):
-    entries: list[tuple[Expr, Expr, bool]]
-    """Key, value, and whether the value is optional."""
+    entries: list[tuple[Expr, Expr, bool]]  # key, value, and whether the value is optional
 
     def children(self) -> Iterator[Expr]:
         for key, value, _ in self.entries:
@@ -86,8 +82,7 @@ class StructNode(_Node):
 class Comprehension(_Node, kw_only=True):
     over: Expr
     variable: str
-    variable2: str = ""
-    """Empty in a comprehension with one variable."""
+    variable2: str = ""  # empty in a comprehension with one variable
     accumulator: str
     initial: Expr
     condition: Expr

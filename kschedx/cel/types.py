@@ -149,8 +149,7 @@ def signature(arguments: tuple[Type, ...], *, is_member: bool) -> str:
     return f"{target}({', '.join(map(shown, arguments))})"
 
 
-Mapping = dict[str, Type]
-"""Names of type parameters to their types."""
+Mapping = dict[str, Type]  # names of type parameters to their types
 
 _NULLABLE = (TypeKind.OPAQUE, TypeKind.STRUCT, TypeKind.ANY, TypeKind.DURATION, TypeKind.TIMESTAMP)
 

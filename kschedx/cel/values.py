@@ -109,10 +109,8 @@ class ConcatenatedList:
 
 
 ListValue = list[Value] | ConcatenatedList
-_SHORT = 256
-"""The number of items up to which a copy is cheaper than a `ConcatenatedList`."""
-_LONGEST = 2**40
-"""The maximum number of items in a list that is repeatedly joined with itself."""
+_SHORT = 256  # the number of items up to which a copy is cheaper than a `ConcatenatedList`
+_LONGEST = 2**40  # the maximum number of items in a list that is repeatedly joined with itself
 
 
 def concatenate(first: ListValue, second: ListValue) -> ListValue:
@@ -222,12 +220,9 @@ class CelUrl(Struct, eq=False, kw_only=True):
 
 
 class CelFormat(Struct, eq=False):
-    name: str
-    """What is printed."""
-    longest_pattern: int
-    """The length of its pattern, on which the cost is based."""
-    errors: Callable[[str], Iterable[str]]
-    """Yields what is wrong with a text."""
+    name: str  # what is printed
+    longest_pattern: int  # the length of its pattern, on which the cost is based
+    errors: Callable[[str], Iterable[str]]  # yields what is wrong with a text
 
 
 _TYPES: dict[type, Type] = {

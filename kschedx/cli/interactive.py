@@ -373,12 +373,9 @@ class Browser(App[None]):
         self._first: TablePage | Start = first or Start()
         self._step = ProgressStep(Phase.STARTING)
         self._since = time.monotonic()
-        self.short_names: dict[str, str] = {}
-        """The short names of nodes, which all pages show."""
-        self.begin: Callable[[], None] = lambda: None
-        """Starts the work that makes the pages."""
-        self.notes: list[str] = []
-        """What the work printed on stderr, to be printed when the terminal is free."""
+        self.short_names: dict[str, str] = {}  # the short names of nodes, which all pages show
+        self.begin: Callable[[], None] = lambda: None  # starts the work that makes the pages
+        self.notes: list[str] = []  # what the work printed on stderr, to be printed when the terminal is free
         self.error: Exception | None = None
 
     def on_mount(self) -> None:

@@ -44,8 +44,7 @@ class WhyArguments(Arguments, frozen=True, kw_only=True):
         "-f",
     )
     names: Sequence[str] = ()  # names of objects that the cluster has, or will have with `files` applied
-    files: Sequence[str] = ()
-    """Manifests. Without `names`, the question is about everything in them."""
+    files: Sequence[str] = ()  # manifests. Without `names`, the question is about everything in them
     all_pending: bool = flag("Explain all pending pods by cause.", "--all-pending")
     selector: str | None = SELECTOR
     all_namespaces: bool = ALL_NAMESPACES

@@ -42,8 +42,7 @@ class PodState(Enum):
 class NodePods(Struct, frozen=True, kw_only=True):
     old: PodState | None = None
     new: PodState | None = None
-    is_terminating: bool = False
-    """Whether another pod stays terminating, for which no pod is created until it is gone."""
+    is_terminating: bool = False  # whether another pod stays terminating, for which no pod is created until it is gone
 
     @property
     def is_missing(self) -> bool:
@@ -132,12 +131,9 @@ def home_node(pods: PodTable, row: int) -> str:
 class _DaemonSetReaction(Struct, frozen=True, kw_only=True):
     """The reaction of DaemonSets to changed nodes."""
 
-    snapshot: Snapshot
-    """The cluster with the objects that are created for the new pods, but without these pods."""
-    created: tuple[Pod, ...]
-    """Pending pods for nodes that the template allows only now."""
-    gone: tuple[int, ...]
-    """Rows of pods on nodes that the template no longer allows."""
+    snapshot: Snapshot  # the cluster with the objects that are created for the new pods, but without these pods
+    created: tuple[Pod, ...]  # pending pods for nodes that the template allows only now
+    gone: tuple[int, ...]  # rows of pods on nodes that the template no longer allows
 
 
 def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Node, Node]]) -> _DaemonSetReaction:

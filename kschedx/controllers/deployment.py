@@ -16,16 +16,14 @@ from msgspec import Struct
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.scalars import scale_percent
 
-Sizes = Mapping[str, int]
-"""New number of pods by the name of the ReplicaSet; only ReplicaSets that change."""
+Sizes = Mapping[str, int]  # new number of pods by the name of the ReplicaSet; only ReplicaSets that change
 
 
 class ReplicaSetSize(Struct, frozen=True, kw_only=True):
     name: str
     replicas: int
     available: int
-    created: str = ""
-    """creationTimestamp; empty for a ReplicaSet that is created now, which is the newest."""
+    created: str = ""  # creationTimestamp; empty for a ReplicaSet that is created now, which is the newest
 
     @property
     def age_key(self) -> tuple[bool, str, str]:
@@ -184,11 +182,9 @@ class StatefulSetUpdate(Struct, frozen=True, kw_only=True):
     """The strategy of a StatefulSet: from the highest ordinal down, each pod under its old name once the one before has
     a node."""
 
-    partition: int
-    """Pods with a lower ordinal keep their template."""
+    partition: int  # pods with a lower ordinal keep their template
     unavailable: int
-    is_ordered: bool
-    """Whether nothing is replaced while a pod has no node (OrderedReady)."""
+    is_ordered: bool  # whether nothing is replaced while a pod has no node (OrderedReady)
 
 
 class DaemonSetUpdate(Struct, frozen=True, kw_only=True):
@@ -203,8 +199,7 @@ class NoRolloutReason(StrEnum):
 
     ON_DELETE = "OnDelete"
     PAUSED = "paused"
-    NO_CONTROLLER = "none"
-    """No controller replaces the pods of this kind."""
+    NO_CONTROLLER = "none"  # no controller replaces the pods of this kind
 
 
 class NoRollout(Struct, frozen=True, kw_only=True):

@@ -26,8 +26,7 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-ALWAYS = "AlwaysAllow"
-"""The spec.unhealthyPodEvictionPolicy that always allows the eviction of a pod that is not ready."""
+ALWAYS = "AlwaysAllow"  # the spec.unhealthyPodEvictionPolicy that always allows the eviction of a pod that is not ready
 _STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
 """The reasons of a waiting container that the kubelet starts next."""
 _SYNC_FAILED = "SyncFailed"
@@ -42,16 +41,11 @@ class BudgetStatus(Struct, frozen=True, kw_only=True):
 
     healthy: int
     needed: int
-    allowed: int
-    """The number of further evictions that are allowed; negative if that many healthy pods are missing."""
-    unready: tuple[str, ...] = ()
-    """Pods, `namespace/name`, that do not count as healthy."""
-    pending: tuple[str, ...] = ()
-    """The unready pods without a node."""
-    failure: str = ""
-    """Why the controller cannot count the expected pods, so that it allows no disruption."""
-    rule: str = ""
-    """`maxUnavailable 0` or `minAvailable 90%`; empty if the budget states the number of needed pods."""
+    allowed: int  # the number of further evictions that are allowed; negative if that many healthy pods are missing
+    unready: tuple[str, ...] = ()  # pods, `namespace/name`, that do not count as healthy
+    pending: tuple[str, ...] = ()  # the unready pods without a node
+    failure: str = ""  # why the controller cannot count the expected pods, so that it allows no disruption
+    rule: str = ""  # `maxUnavailable 0` or `minAvailable 90%`; empty if the budget states the number of needed pods
 
     @property
     def text(self) -> str:

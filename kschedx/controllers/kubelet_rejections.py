@@ -27,8 +27,7 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-EVICTED = "Evicted"
-"""The reason in the status of a pod that its kubelet evicted."""
+EVICTED = "Evicted"  # the reason in the status of a pod that its kubelet evicted
 _REJECTED = lazy_pattern(
     r"Pod was rejected|The node had condition|(?:TopologyAffinity|SMTAlignment|UnexpectedAdmission)Error|OutOf"
 )
@@ -126,8 +125,7 @@ def _rejection(snapshot: Snapshot, rows: Sequence[int], subject: str, owner: str
     )
 
 
-_RECENT = 3600 * 10**9
-"""Nanoseconds within which a controller has replaced a pod that failed, whatever its back-off."""
+_RECENT = 3600 * 10**9  # nanoseconds within which a controller has replaced a pod that failed, whatever its back-off
 
 
 def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.RejectedByKubelet | None:
@@ -154,8 +152,7 @@ def next_rejected(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.
 
 REJECTED_THERE = "rejected-there"
 """The id of the note about a node of the choice whose kubelet failed earlier pods of the same controller."""
-_KEEPS_FAILED = ("ReplicaSet", "ReplicationController")
-"""Controllers that replace failed pods, whose objects stay."""
+_KEEPS_FAILED = ("ReplicaSet", "ReplicationController")  # controllers that replace failed pods, whose objects stay
 
 
 def failed_before(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> Iterator[Note]:

@@ -49,8 +49,7 @@ from kschedx.kube.workloads import (
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-_FEW_PODS = 10_000
-"""The number of pods that may be created even if the nodes do not allow them."""
+_FEW_PODS = 10_000  # the number of pods that may be created even if the nodes do not allow them
 OF_CONTROLLERS = ("StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
 """The kinds of workloads whose evicted pods `Manager.recreate` may take over."""
 
@@ -108,8 +107,7 @@ class _ManagedWorkload(Struct, kw_only=True):
     terminating: set[int] = field(default_factory=set)
     """Rows of pods that its controller has deleted, and whose deletion no kubelet confirms."""
     created: list[int] = field(default_factory=list)
-    refused: int = 0
-    """Pods of a Deployment's new ReplicaSet that the API server refuses; the Deployment counts them."""
+    refused: int = 0  # pods of a Deployment's new ReplicaSet that the API server refuses; the Deployment counts them
 
 
 class State(Struct, kw_only=True):
@@ -146,10 +144,8 @@ class Manager:
         """Workloads whose pods cannot be created without a kind that was not read."""
         self.refused_claims: dict[str, tuple[str, str]] = {}
         """Pods that are pending because the API server refuses a claim; the value is the claim and the reason."""
-        self.choices: dict[str, None] = {}
-        """Choices that controllers make at random, or by times that are unknown here."""
-        self.left_nodes: list[int] = []
-        """Rows of pods on nodes that their DaemonSets no longer allow."""
+        self.choices: dict[str, None] = {}  # choices that controllers make at random, or by times that are unknown here
+        self.left_nodes: list[int] = []  # rows of pods on nodes that their DaemonSets no longer allow
 
     # --- state
 

@@ -20,18 +20,12 @@ from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.tolerations import NO_EXECUTE
 from kschedx.kube.types import LOST_TAINTS, UNREACHABLE, Node
 
-_EVICTION_RATE = 0.1
-"""--node-eviction-rate: nodes per second."""
-_SECONDARY_RATE = 0.01
-"""--secondary-node-eviction-rate."""
-LARGE_ZONE = 50
-"""--large-cluster-size-threshold: a partly disrupted zone with up to this many nodes has no evictions."""
-_UNHEALTHY_SHARE = 0.55
-"""--unhealthy-zone-threshold."""
-_FEWEST_UNHEALTHY = 3
-"""A zone with fewer nodes that are not ready is in no partial disruption."""
-GRACE, GRACE_BEFORE = 50, 40
-"""--node-monitor-grace-period, in seconds: from Kubernetes 1.32 on, and before."""
+_EVICTION_RATE = 0.1  # --node-eviction-rate: nodes per second
+_SECONDARY_RATE = 0.01  # --secondary-node-eviction-rate
+LARGE_ZONE = 50  # --large-cluster-size-threshold: a partly disrupted zone with up to this many nodes has no evictions
+_UNHEALTHY_SHARE = 0.55  # --unhealthy-zone-threshold
+_FEWEST_UNHEALTHY = 3  # a zone with fewer nodes that are not ready is in no partial disruption
+GRACE, GRACE_BEFORE = 50, 40  # --node-monitor-grace-period, in seconds: from Kubernetes 1.32 on, and before
 _EXCLUDED = "node.kubernetes.io/exclude-disruption"
 
 
@@ -52,14 +46,11 @@ class ZoneEvictionsDocument(Document, frozen=True):
 
 
 class ZoneEvictions(Struct, frozen=True, kw_only=True):
-    zone: str
-    """Empty for nodes without a zone."""
+    zone: str  # empty for nodes without a zone
     nodes: int
-    lost: tuple[str, ...]
-    """Nodes that stop reporting, by name; the controller taints them in random order."""
+    lost: tuple[str, ...]  # nodes that stop reporting, by name; the controller taints them in random order
     state: ZoneState
-    rate: float
-    """Nodes tainted per second; 0 if the controller stops."""
+    rate: float  # nodes tainted per second; 0 if the controller stops
     grace: int = GRACE
 
     def tainted_after(self, place: int) -> int | None:

@@ -30,8 +30,7 @@ class Rollout(Struct, kw_only=True):
     waiting: int = 0
     refusal: str = ""
     kept: tuple[str, ...] = ()
-    unready: str = ""
-    """The pod, `namespace/name`, that has to be ready before the controller of a StatefulSet goes on."""
+    unready: str = ""  # the pod, `namespace/name`, that has to be ready before the controller of a StatefulSet goes on
     lost_node: str = ""  # the node of `unready`, if it is lost
 
     @property

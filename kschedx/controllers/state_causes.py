@@ -14,8 +14,7 @@ from kschedx.kube.workloads import MAKING_PODS
 from kschedx.snapshot.events import REPORTERS_OF_CLAIMS
 from kschedx.wording import count, list_names
 
-_MOST_PODS = 3
-"""Pods of a rollout that stalls, each with what it lacks."""
+_MOST_PODS = 3  # pods of a rollout that stalls, each with what it lacks
 _HELD = {
     "OnDelete": "a pod gets the new template only when it is deleted",
     "partition": "a pod gets the new template only if its ordinal is the partition or higher",

@@ -24,12 +24,9 @@ class ExitCode(IntEnum):
 
     SCHEDULABLE = 0
     UNSCHEDULABLE = 1
-    USAGE = 2
-    """Usage or input error."""
-    UNDECIDED = 3
-    """kschedx cannot decide, and names what it needs."""
-    INTERNAL = 70
-    """A defect of kschedx, without any answer (EX_SOFTWARE of sysexits.h)."""
+    USAGE = 2  # usage or input error
+    UNDECIDED = 3  # kschedx cannot decide, and names what it needs
+    INTERNAL = 70  # a defect of kschedx, without any answer (EX_SOFTWARE of sysexits.h)
 
 
 class StateFacts(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -741,11 +741,9 @@ _REPLACED_BY_ITS_CONTROLLER = "only its controller knows how it replaces the pod
 class StandingPods(Struct, frozen=True, kw_only=True):
     """The existing pods of a custom resource of which a manifest is applied; numbers are rows."""
 
-    stay: Mapping[str, Sequence[int]] = {}
-    """The pods that stay, by the path of their template."""
+    stay: Mapping[str, Sequence[int]] = {}  # the pods that stay, by the path of their template
     surplus: Sequence[int] = ()
-    is_replaced: bool = False
-    """Whether they are all surplus, because the applied template differs from theirs."""
+    is_replaced: bool = False  # whether they are all surplus, because the applied template differs from theirs
 
     @property
     def undecided_reason(self) -> str:

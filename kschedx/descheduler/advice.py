@@ -33,15 +33,12 @@ _Written = Mapping[str, object]
 
 
 class PolicyGoal(StrEnum):
-    BALANCE = "balance"
-    """The fullest and the emptiest node are as close as possible."""
-    COMPACTION = "compaction"
-    """As many nodes as possible run nothing but DaemonSets."""
+    BALANCE = "balance"  # the fullest and the emptiest node are as close as possible
+    COMPACTION = "compaction"  # as many nodes as possible run nothing but DaemonSets
 
 
 _ROUNDS = 3
-_MANY_PODS = 20_000
-"""Above it, only few thresholds, and no limits, are tried."""
+_MANY_PODS = 20_000  # above it, only few thresholds, and no limits, are tried
 _MOST_PLACED = 5_000
 """The maximum number of pods, or of a plugin's own evictions, up to which a survey also places the evicted pods."""
 _SURVEYED: tuple[tuple[str, Mapping[str, object]], ...] = (
@@ -65,24 +62,17 @@ class PolicyTrial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
     plugin: str
     args: Mapping[str, object] = {}
-    max_evictions: int | None = None
-    """maxNoOfPodsToEvictTotal of each round, where one was tried."""
-    evictions: int = 0
-    """Of all rounds."""
-    refused: int = 0
-    """By a limit or a PodDisruptionBudget."""
+    max_evictions: int | None = None  # maxNoOfPodsToEvictTotal of each round, where one was tried
+    evictions: int = 0  # of all rounds
+    refused: int = 0  # by a limit or a PodDisruptionBudget
     placed: bool = True
     """Where the pods land was tried; if false, only the first round ran and what is below is unknown."""
-    bounces: int = 0
-    """Evictions of a pod that an earlier round had evicted."""
-    returned: int = 0
-    """Evicted pods that went back to the same node."""
+    bounces: int = 0  # evictions of a pod that an earlier round had evicted
+    returned: int = 0  # evicted pods that went back to the same node
     pending: int = 0
-    settled: bool = False
-    """The last round evicts nothing."""
+    settled: bool = False  # the last round evicts nothing
     undecided: bool = False
-    measure: int = 0
-    """The goal's measure, afterwards."""
+    measure: int = 0  # the goal's measure, afterwards
     error: str = ""
 
     @property
@@ -97,14 +87,11 @@ class PolicyTrial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
 class PolicyAdvice(Struct, frozen=True, kw_only=True):
     goal: PolicyGoal
-    target: int | None
-    """None for the best that a policy reaches."""
+    target: int | None  # None for the best that a policy reaches
     before: int
-    plugins: tuple[PolicyTrial, ...]
-    """Each plugin by itself."""
+    plugins: tuple[PolicyTrial, ...]  # each plugin by itself
     tried: tuple[PolicyTrial, ...]
-    chosen: PolicyTrial | None
-    """None if no policy improves anything."""
+    chosen: PolicyTrial | None  # None if no policy improves anything
     first: Descheduling | None = None
     """The first round of the chosen policy, also in other orders; None in a large cluster."""
 
@@ -316,8 +303,7 @@ class DeschedulerAdviceDocument(Document, frozen=True, kw_only=True, omit_defaul
     evictions: int = 0
     chance: str = ""
     """How far the first round of the policy depends on the order of nodes and pods, as in a Descheduling."""
-    policy: dict[str, object] = field(default_factory=dict)
-    """Absent where none improves anything."""
+    policy: dict[str, object] = field(default_factory=dict)  # absent where none improves anything
     plugins: tuple[PolicyTrial, ...] = ()
     tried: tuple[PolicyTrial, ...] = ()
 

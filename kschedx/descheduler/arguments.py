@@ -15,8 +15,7 @@ from kschedx.kube.scalars import Duration, Int32, Int64
 from kschedx.kube.selectors import LabelSelector
 
 Uint = Annotated[int, Meta(ge=0)]
-Thresholds = dict[str, float]
-"""Resource to percentage."""
+Thresholds = dict[str, float]  # resource to percentage
 
 
 class NameFilter(Struct, frozen=True, kw_only=True):
@@ -212,8 +211,7 @@ class RemovePodsViolatingNodeAffinityArgs(PodArgs, frozen=True, kw_only=True, re
 class NodeTaintsArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
     include_prefer_no_schedule: bool = False
     excluded_taints: tuple[str, ...] = ()
-    included_taints: tuple[str, ...] | None = None
-    """None includes every taint; an empty list includes none."""
+    included_taints: tuple[str, ...] | None = None  # None includes every taint; an empty list includes none
 
 
 class TopologySpreadArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):

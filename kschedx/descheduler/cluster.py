@@ -37,8 +37,7 @@ from kschedx.kube.types import (
 from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 
 _T = TypeVar("_T")
-NANO, MILLI = 10**9, 10**6
-"""Nano-units in a unit and in a thousandth."""
+NANO, MILLI = 10**9, 10**6  # nano-units in a unit and in a thousandth
 
 
 # --- facts about pods that scheduling does not read
@@ -59,23 +58,19 @@ class _PodDetails(ManifestHead, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodFacts(Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    key: str
-    """`namespace/name`."""
+    key: str  # `namespace/name`
     name: str
     namespace: str
     uid: str
-    node: str
-    """May not exist; empty without a node."""
+    node: str  # may not exist; empty without a node
     labels: Labels
     annotations: Labels
     owners: tuple[OwnerReference, ...]
     spec: PodSpec
-    template: int
-    """A number that pods with equal specs share."""
+    template: int  # a number that pods with equal specs share
     priority: int | None
     phase: str
-    created: int | None
-    """Nanoseconds since 1970."""
+    created: int | None  # nanoseconds since 1970
     started: int | None
     is_terminating: bool
     status: PodStatusFacts
@@ -219,8 +214,7 @@ class PodIndex:
     def __init__(self, pods: Sequence[PodFacts]) -> None:
         self.pods = pods
         self._on_node: dict[str, dict[str, PodFacts]] = defaultdict(dict)
-        self.replicas: Counter[str] = Counter()
-        """By uid of the owner."""
+        self.replicas: Counter[str] = Counter()  # by uid of the owner
         for pod in pods:
             if pod.node:
                 self._on_node[pod.node][pod.key] = pod
@@ -253,8 +247,7 @@ class Cluster:
         self.pods = pods.pods
         self.namespaces: Mapping[str, Labels] = snapshot.namespaces
         self.claims: Mapping[str, PersistentVolumeClaim] = snapshot.storage.claims
-        self.freed: list[str] = []
-        """The nodes of the evicted pods, in order."""
+        self.freed: list[str] = []  # the nodes of the evicted pods, in order
         self._on_node = pods.pods_by_node()
         self._replicas = pods.replicas.copy()
         compiled = compile_budgets(snapshot.disruption_budgets if budgets is None else budgets)
@@ -347,8 +340,7 @@ class FitCheck:
     def __init__(self, cluster: Cluster, nodes: Sequence[Node]) -> None:
         self._cluster = cluster
         self._nodes = {node.name: node for node in nodes}
-        self._fitting: dict[int, list[str]] = {}
-        """Template to nodes that fit, at most two."""
+        self._fitting: dict[int, list[str]] = {}  # template to nodes that fit, at most two
         self._left: dict[int, tuple[int, list[str]]] = {}
         """Template to a number of evictions, and the nodes that were not yet evaluated after them."""
 

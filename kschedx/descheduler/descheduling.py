@@ -123,8 +123,7 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, omit_defaults=True)
     chance: str = ""
     """How far the first round depends on the random order in which the descheduler lists nodes and pods: `none`,
     `which` (the number for each plugin is certain), `count` (even that is not), `unknown` (not tried)."""
-    rounds: tuple[Round, ...] = ()
-    """The rounds after the first. The evictions of the last one are not carried out."""
+    rounds: tuple[Round, ...] = ()  # the rounds after the first. The evictions of the last one are not carried out
     settled: bool = False  # the last round evicts nothing
     again: tuple[RepeatedEviction, ...] = ()
     newly_placed: tuple[str, ...] = ()  # pending before
@@ -231,8 +230,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
     newly_placed: tuple[str, ...] = ()  # pending before
     preempted: tuple[str, ...] = ()
     is_undecided: bool = False
-    shares: tuple[Shares, Shares] | None = None
-    """The requested share of the nodes' allocatable, before and after."""
+    shares: tuple[Shares, Shares] | None = None  # the requested share of the nodes' allocatable, before and after
     pods: tuple[PodFacts, ...] = ()  # after the last loop that was carried out
 
     def __repr__(self) -> str:

@@ -39,8 +39,7 @@ class EvictorVerdict(Struct, frozen=True, kw_only=True):
     """The evictor's verdict about a pod before anything is evicted."""
 
     filter: bool
-    failed: tuple[str, ...]
-    """Failed checks, in the descheduler's words; empty if the descheduler has no text."""
+    failed: tuple[str, ...]  # failed checks, in the descheduler's words; empty if the descheduler has no text
     pre_eviction: bool
     message: str
 
@@ -68,14 +67,11 @@ class DefaultEvictor:
         self._labels = compile_selector(self.args.label_selector) if self.args.label_selector else EVERYTHING
         namespace_selector = self.args.namespace_label_selector
         self._namespaces = compile_selector(namespace_selector) if namespace_selector else EVERYTHING
-        self._before: dict[str, tuple[str, ...]] = {}
-        """Pod to the failed checks that no eviction changes."""
-        self._known: dict[str, tuple[bool, tuple[str, ...]]] = {}
-        """Pod to its result, if no eviction changes that."""
+        self._before: dict[str, tuple[str, ...]] = {}  # pod to the failed checks that no eviction changes
+        self._known: dict[str, tuple[bool, tuple[str, ...]]] = {}  # pod to its result, if no eviction changes that
         self._fits: set[str] = set()
         """Pods that passed `pre_eviction`: evictions only free resources, so they pass it again."""
-        self._fit: FitCheck | None = None
-        """None if the args' nodeSelector is invalid."""
+        self._fit: FitCheck | None = None  # None if the args' nodeSelector is invalid
         with suppress(InputError):
             self._fit = FitCheck(cluster, nodes_for(cluster, parse_label_query(self.args.node_selector)))
 
@@ -230,8 +226,7 @@ class EvictionOutcome(StrEnum):
     TOTAL_LIMIT = "maximum number of evicted pods per a descheduling cycle reached"
     NODE_LIMIT = "maximum number of evicted pods per node reached"
     NAMESPACE_LIMIT = "maximum number of evicted pods per namespace reached"
-    REFUSED = "refused"
-    """By the API server."""
+    REFUSED = "refused"  # by the API server
 
 
 class RequestedEviction(Struct, frozen=True, kw_only=True):
@@ -240,11 +235,9 @@ class RequestedEviction(Struct, frozen=True, kw_only=True):
     pod: PodFacts
     profile: str
     plugin: str
-    because: str
-    """In kschedx's words."""
+    because: str  # in kschedx's words
     outcome: EvictionOutcome
-    error: str = ""
-    """The descheduler's text if the pod was not evicted."""
+    error: str = ""  # the descheduler's text if the pod was not evicted
 
 
 class Evictions:
@@ -301,13 +294,10 @@ class EvictorHandle(Struct, kw_only=True):
     cluster: Cluster
     evictor: DefaultEvictor
     evictions: Evictions
-    nodes: Sequence[Node]
-    """In the order of the run."""
-    now: int
-    """Nanoseconds since 1970."""
+    nodes: Sequence[Node]  # in the order of the run
+    now: int  # nanoseconds since 1970
     say: _Say
-    see: Callable[[float], None]
-    """Called with the completed share of the plugin's work."""
+    see: Callable[[float], None]  # called with the completed share of the plugin's work
 
     def each(self, items: Collection[_T]) -> Iterator[_T]:
         """Yield the items of the plugin's longest loop, and report its progress."""

@@ -24,8 +24,7 @@ from kschedx.kube.types import PriorityClass
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
-METRIC_RESOURCE = "MetricResource"
-"""The only resource of thresholds if Prometheus is the source."""
+METRIC_RESOURCE = "MetricResource"  # the only resource of thresholds if Prometheus is the source
 KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
@@ -127,13 +126,10 @@ class Policy(Struct, frozen=True, kw_only=True):
     node_selector: Selector = EVERYTHING
     most_per_node: int | None = None
     most_per_namespace: int | None = None
-    most: int | None = None
-    """maxNoOfPodsToEvictTotal."""
+    most: int | None = None  # maxNoOfPodsToEvictTotal
     grace_period_seconds: int | None = None
-    has_metrics: bool = False
-    """Of `metrics.k8s.io`."""
-    ignored: tuple[str, ...] = ()
-    """Fields that the descheduler does not know, with a hint."""
+    has_metrics: bool = False  # of `metrics.k8s.io`
+    ignored: tuple[str, ...] = ()  # fields that the descheduler does not know, with a hint
 
 
 def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityClass], *, source: str = "") -> Policy:

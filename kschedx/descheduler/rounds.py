@@ -31,12 +31,10 @@ class Fate(StrEnum):
     """The outcome of an evicted pod."""
 
     MOVED = "moved"
-    RETURNED = "returned"
-    """On the same node."""
+    RETURNED = "returned"  # on the same node
     PENDING = "pending"
     UNDECIDED = "undecided"
-    GONE = "gone"
-    """No controller recreates it, or it had finished."""
+    GONE = "gone"  # no controller recreates it, or it had finished
 
 
 class Landing(Struct, frozen=True, kw_only=True):
@@ -44,10 +42,8 @@ class Landing(Struct, frozen=True, kw_only=True):
 
     eviction: RequestedEviction
     fate: Fate
-    node: str = ""
-    """Of its successor."""
-    message: str = ""
-    """kube-scheduler's, for a successor that stays pending."""
+    node: str = ""  # of its successor
+    message: str = ""  # kube-scheduler's, for a successor that stays pending
 
     @property
     def is_pending(self) -> bool:
@@ -57,8 +53,7 @@ class Landing(Struct, frozen=True, kw_only=True):
 class Repeat(Struct, frozen=True, kw_only=True):
     """A pod that a loop evicts and a later loop evicts again."""
 
-    round: int
-    """Of the first eviction, counted from 1."""
+    round: int  # of the first eviction, counted from 1
     first: RequestedEviction
     landing: Landing
     then_round: int
@@ -229,23 +224,18 @@ class Chance(StrEnum):
     """How far the outcome of a loop depends on the random order in which the descheduler lists nodes and pods."""
 
     NONE = "none"
-    WHICH = "which"
-    """The number of pods that each plugin evicts is certain; which pods it evicts depends on the order."""
-    COUNT = "count"
-    """Even the number depends on the order."""
-    UNKNOWN = "unknown"
-    """Not tried, because the cluster is large."""
+    WHICH = "which"  # the number of pods that each plugin evicts is certain; which pods it evicts depends on the order
+    COUNT = "count"  # even the number depends on the order
+    UNKNOWN = "unknown"  # not tried, because the cluster is large
 
 
 _ORDERS = 8
-_MOST_PODS = 20_000
-"""For more, no other orders are tried."""
+_MOST_PODS = 20_000  # for more, no other orders are tried
 
 
 class Likelihood(Struct, frozen=True, kw_only=True):
     chance: Chance
-    certain: frozenset[str] = frozenset()
-    """Pods that are evicted in every order that was tried."""
+    certain: frozenset[str] = frozenset()  # pods that are evicted in every order that was tried
 
 
 def likelihood(loop: DescheduleLoop, run: Callable[[int], DescheduleLoop], pods: int) -> Likelihood:

@@ -35,8 +35,7 @@ class FailedPlugin(Struct, frozen=True, kw_only=True):
 
 
 class DescheduleLoop(Struct, frozen=True, kw_only=True):
-    evictions: tuple[RequestedEviction, ...] = ()
-    """In the order of the requests, including refused ones."""
+    evictions: tuple[RequestedEviction, ...] = ()  # in the order of the requests, including refused ones
     per_node: Mapping[str, int] = {}
     total: int = 0
     verdicts: Mapping[str, Mapping[str, EvictorVerdict]] = {}
@@ -55,8 +54,7 @@ class DescheduleLoop(Struct, frozen=True, kw_only=True):
         return tuple(eviction for eviction in self.evictions if eviction.error)
 
 
-_SHARES = 1000
-"""Units of progress for each part of a loop."""
+_SHARES = 1000  # units of progress for each part of a loop
 
 
 def run_loop(

@@ -104,8 +104,7 @@ class _Constraint(Struct, frozen=True, kw_only=True):
     selector: Selector
     honors_affinity: bool
     honors_taints: bool
-    pod: PodFacts
-    """The first pod with the constraint; its affinity and tolerations count if the constraint honors them."""
+    pod: PodFacts  # the first pod with the constraint; its affinity and tolerations count if the constraint honors them
     identity: tuple[object, ...]
 
 

@@ -34,8 +34,7 @@ _BASIC = (CPU, MEMORY, PODS)
 
 class Category(StrEnum):
     UNDERUTILIZED = "underutilized"
-    OVERUTILIZED = "overutilized"
-    """With HighNodeUtilization, a node that can accept pods."""
+    OVERUTILIZED = "overutilized"  # with HighNodeUtilization, a node that can accept pods
     APPROPRIATE = "appropriate"
 
 
@@ -45,8 +44,7 @@ class _ClassifiedNode(Struct, frozen=True, kw_only=True):
     node: Node
     category: Category
     usage: Exact
-    percent: Mapping[str, float]
-    """Of allocatable, for the compared resources."""
+    percent: Mapping[str, float]  # of allocatable, for the compared resources
 
 
 class Classification(Struct, frozen=True, kw_only=True):
@@ -55,10 +53,8 @@ class Classification(Struct, frozen=True, kw_only=True):
     profile: str
     plugin: str
     nodes: tuple[_ClassifiedNode, ...] = ()
-    thresholds: Mapping[Category, Thresholds] | None = None
-    """Computed for `useDeviationThresholds`."""
-    verdict: str = ""
-    """Why nothing is evicted; empty if the run continued with evictions."""
+    thresholds: Mapping[Category, Thresholds] | None = None  # computed for `useDeviationThresholds`
+    verdict: str = ""  # why nothing is evicted; empty if the run continued with evictions
 
 
 _NONE_UNDERUTILIZED = "No node is underutilized, nothing to do here, you might tune your thresholds further"
@@ -180,8 +176,7 @@ def round_percent(percent: float) -> int:
     return math.floor(percent + 0.5) if percent >= 0 else -math.floor(-percent + 0.5)
 
 
-Shares = Mapping[str, Mapping[str, float]]
-"""Node to CPU, memory, and pods to percentage of allocatable."""
+Shares = Mapping[str, Mapping[str, float]]  # node to CPU, memory, and pods to percentage of allocatable
 
 
 def shares(cluster: Cluster) -> Shares:

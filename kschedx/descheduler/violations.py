@@ -39,8 +39,7 @@ from kschedx.kube.types import Node, PodAffinityTerm, Taint
 # Plugins that evict pods because of their age, state, or restarts.
 # Upstream: pkg/framework/plugins/podlifetime, removefailedpods, and removepodshavingtoomanyrestarts.
 
-_LONGEST_AGE = 2**63 - 1
-"""Go's longest duration in nanoseconds: the age of a pod without a creation timestamp."""
+_LONGEST_AGE = 2**63 - 1  # Go's longest duration in nanoseconds: the age of a pod without a creation timestamp
 
 
 def pod_filter(args: PodArgs) -> Callable[[PodFacts], bool]:
@@ -307,8 +306,7 @@ class _Others:
         self._pods = group_by_namespace(pods)
         self._gone: set[str] = set()
         self._known: dict[tuple[int, str], _Domains] = {}
-        self._terms: list[PodAffinityTerm] = []
-        """Kept alive, because a term's identity is a key."""
+        self._terms: list[PodAffinityTerm] = []  # kept alive, because a term's identity is a key
 
     def violating_pod(self, pod: PodFacts, node: Node) -> PodFacts | None:
         """Return a pod that violates this pod's anti-affinity."""

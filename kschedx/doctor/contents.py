@@ -130,8 +130,7 @@ class _RawStatus(Struct, kw_only=True, rename="camel", gc=False):
     node_info: _RawNodeInfo | None = None
     replicas: int | None = 0
     current_number_scheduled: int | None = 0
-    active: int | list[Raw] | None = 0
-    """The number of a Job's active pods; for a CronJob, the list of its Jobs."""
+    active: int | list[Raw] | None = 0  # the number of a Job's active pods; for a CronJob, the list of its Jobs
 
 
 class _RawItem(_RawHead, kw_only=True, rename="camel", gc=False):
@@ -156,8 +155,7 @@ class DumpObject(Struct, gc=False):
     """An object that scheduling reads."""
 
     kind: str
-    namespace: str
-    """Empty for cluster-scoped objects."""
+    namespace: str  # empty for cluster-scoped objects
     metadata: _RawMetadata
     origin: Origin
     index: int
@@ -203,10 +201,8 @@ class DumpPod(DumpObject, gc=False):
     node: str
     phase: str
     started: str
-    seen: str
-    """The newest time in the pod."""
-    claims: tuple[str, ...]
-    """PersistentVolumeClaims."""
+    seen: str  # the newest time in the pod
+    claims: tuple[str, ...]  # PersistentVolumeClaims
     priority_class: str
     runtime_class: str
     has_device_claims: bool
@@ -226,13 +222,10 @@ class DumpPod(DumpObject, gc=False):
 
 
 class DumpNode(DumpObject, gc=False):
-    cloud: str
-    """The prefix of its providerID: `aws`, `gce`."""
-    kubelet: str
-    """`v1.36.2`."""
+    cloud: str  # the prefix of its providerID: `aws`, `gce`
+    kubelet: str  # `v1.36.2`
     is_ready: bool
-    heartbeat: str
-    """The last heartbeat of the condition Ready."""
+    heartbeat: str  # the last heartbeat of the condition Ready
 
 
 class _DumpClaim(DumpObject, gc=False):
@@ -243,8 +236,7 @@ class _DumpClaim(DumpObject, gc=False):
 
 
 class DumpWorkload(DumpObject, gc=False):
-    pods: int
-    """The number of pods in its status."""
+    pods: int  # the number of pods in its status
 
 
 def _remember(item: _RawItem, kind: str, origin: Origin, index: int) -> DumpObject:
@@ -328,8 +320,7 @@ def _addon(spec: _RawSpec) -> str:
     return _SCHEDULERS.get(spec.scheduler_name or "", "")
 
 
-_MOST_PROBLEMS = 20
-"""Further ones are only counted."""
+_MOST_PROBLEMS = 20  # further ones are only counted
 _CLUSTER_IDENTITY = "Namespace kube-system"
 
 
@@ -338,8 +329,7 @@ class Copy(Struct, kw_only=True):
 
     difference: ObjectDifference
     first: DumpObject
-    second: DumpObject
-    """`first` and `second` are the first such object in both places."""
+    second: DumpObject  # `first` and `second` are the first such object in both places
     kinds: Counter[str]
 
 
@@ -355,24 +345,18 @@ class DumpContents:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, DumpObject]] = {kind: {} for kind in KINDS}
         """The objects by kind, then by `namespace/name` (or name)."""
-        self.not_read: Counter[str] = Counter()
-        """The number of objects of each kind that scheduling does not read."""
+        self.not_read: Counter[str] = Counter()  # the number of objects of each kind that scheduling does not read
         self.copies: dict[tuple[str, str, ObjectDifference], Copy] = {}
         """The copies by the two sources and the difference."""
         self.kube_systems: list[tuple[DumpObject, DumpObject]] = []
         """Namespaces kube-system with two uids: this namespace exists as long as its cluster."""
-        self.secrets: Counter[str] = Counter()
-        """The number of Secrets in each source."""
-        self.problems: list[InputError] = []
-        """The first MOST_PROBLEMS."""
+        self.secrets: Counter[str] = Counter()  # the number of Secrets in each source
+        self.problems: list[InputError] = []  # the first MOST_PROBLEMS
         self.problem_count = 0
-        self.files: dict[str, None] = {}
-        """Sources with at least one object, in order."""
-        self.headers: list[SnapshotHeader] = []
-        """The headers of snapshots among the files, or that of the live cluster."""
+        self.files: dict[str, None] = {}  # sources with at least one object, in order
+        self.headers: list[SnapshotHeader] = []  # the headers of snapshots among the files, or that of the live cluster
         self.dumps: list[Dump] = []
-        self.left_out: list[str] = []
-        """Files in folders and archives that hold no Kubernetes objects."""
+        self.left_out: list[str] = []  # files in folders and archives that hold no Kubernetes objects
         self._snapshots: set[str] = set()
         self._builder = SnapshotBuilder(refuse=self.refuse)
 

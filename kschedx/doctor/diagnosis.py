@@ -24,14 +24,10 @@ from kschedx.results import Shown
 _MINUTE = 60 * 1_000_000_000
 _APART = 10 * _MINUTE
 """A kubelet reports every five minutes if nothing changes (nodeStatusReportFrequency), and may be late."""
-_MOST_PAIRS = 2
-"""The number of pairs of files that are listed one by one."""
-_SOONER = _MINUTE
-"""A pod may start this long before its node was created, since clocks differ."""
-_WIDER_SKEW = (1, 28)
-"""The version from which a kubelet may be three minor versions older than the API server, not two."""
-_ALIASES = {"eks-hybrid": "aws"}
-"""Clouds that count as another one, since both occur in the same cluster."""
+_MOST_PAIRS = 2  # the number of pairs of files that are listed one by one
+_SOONER = _MINUTE  # a pod may start this long before its node was created, since clocks differ
+_WIDER_SKEW = (1, 28)  # the version from which a kubelet may be three minor versions older than the API server, not two
+_ALIASES = {"eks-hybrid": "aws"}  # clouds that count as another one, since both occur in the same cluster
 
 _EVERYTHING = (f.Weakness(plugins=(), effect="every verdict: nodes and pods are not of one cluster"),)
 _MOMENTS = (f.Weakness(plugins=("NodeResourcesFit",), effect="pods created or deleted in between are counted wrong"),)
@@ -281,30 +277,21 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
 
     source: str
     files: int
-    kinds: Mapping[str, int]
-    """The number of objects of each kind that scheduling reads."""
-    not_read: Mapping[str, int]
-    """The number of objects of each other kind."""
+    kinds: Mapping[str, int]  # the number of objects of each kind that scheduling reads
+    not_read: Mapping[str, int]  # the number of objects of each other kind
     running: int
     pending: int
     finished: int
-    namespaces: int
-    """The number of namespaces with pods."""
-    server_version: str
-    """Empty if unknown."""
+    namespaces: int  # the number of namespaces with pods
+    server_version: str  # empty if unknown
     oldest_kubelet: str
     newest_kubelet: str
-    taken: str
-    """RFC 3339; empty if unknown."""
-    formats: tuple[str, ...]
-    """The recognized dumps of other tools."""
-    not_applied: tuple[str, ...]
-    """What these dumps hold besides objects."""
-    origin: str
-    """The source of a snapshot, from its header."""
+    taken: str  # RFC 3339; empty if unknown
+    formats: tuple[str, ...]  # the recognized dumps of other tools
+    not_applied: tuple[str, ...]  # what these dumps hold besides objects
+    origin: str  # the source of a snapshot, from its header
     is_anonymized: bool
-    newest: str
-    """The newest time in a node or pod: the dump was taken at that time or later."""
+    newest: str  # the newest time in a node or pod: the dump was taken at that time or later
 
     @property
     def time(self) -> str:
@@ -315,12 +302,9 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
 class Way(StrEnum):
     """A command that gets what is missing."""
 
-    ADD = "add"
-    """Add files to the present ones."""
-    ANEW = "anew"
-    """Replace the present files."""
-    ALLOW = "allow"
-    """Grant permission to list kinds in a live cluster."""
+    ADD = "add"  # add files to the present ones
+    ANEW = "anew"  # replace the present files
+    ALLOW = "allow"  # grant permission to list kinds in a live cluster
 
 
 class Completion(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -328,8 +312,7 @@ class Completion(Struct, frozen=True, kw_only=True, rename="camel"):
 
     way: Way
     command: str
-    snapshots: tuple[str, ...] = ()
-    """The values of --snapshot afterwards."""
+    snapshots: tuple[str, ...] = ()  # the values of --snapshot afterwards
 
 
 class DumpDiagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):

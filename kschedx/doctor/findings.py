@@ -17,20 +17,16 @@ from kschedx.kube.kinds import KINDS
 
 class Certainty(StrEnum):
     CERTAIN = "certain"
-    LIKELY = "likely"
-    """There are other explanations, but they are rarer."""
+    LIKELY = "likely"  # there are other explanations, but they are rarer
     POSSIBLE = "possible"
 
 
 class Reaction(StrEnum):
     """How `kschedx why` treats it."""
 
-    REFUSES = "refuses"
-    """`kschedx why` reads nothing of the dump and exits with code 2."""
-    SHOWS = "shows"
-    """An answer that depends on the finding names it."""
-    SILENT = "silent"
-    """`kschedx why` answers as if nothing were wrong."""
+    REFUSES = "refuses"  # `kschedx why` reads nothing of the dump and exits with code 2
+    SHOWS = "shows"  # an answer that depends on the finding names it
+    SILENT = "silent"  # `kschedx why` answers as if nothing were wrong
 
 
 class Weakness(Struct, frozen=True, kw_only=True):
@@ -62,20 +58,16 @@ class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
 class Unreadable(_Finding, frozen=True, kw_only=True, tag="unreadable"):
     problems: tuple[Problem, ...]  # the first problems
     number: int  # the number of all problems
-    is_all: bool = True
-    """Always true, since the search never ends early. The document keeps its keys."""
+    is_all: bool = True  # Always true, since the search never ends early. The document keeps its keys
 
 
 class ObjectDifference(StrEnum):
     """The difference between two objects of one name."""
 
     NONE = "none"
-    UNKNOWN = "unknown"
-    """The objects have no identity: they are manifests, or fields were removed."""
-    STATE = "state"
-    """The same object at two times: its resourceVersion differs."""
-    OBJECT = "object"
-    """Two objects: their uid differs."""
+    UNKNOWN = "unknown"  # the objects have no identity: they are manifests, or fields were removed
+    STATE = "state"  # the same object at two times: its resourceVersion differs
+    OBJECT = "object"  # two objects: their uid differs
 
 
 class Copies(_Finding, frozen=True, kw_only=True, tag="copies"):
@@ -97,8 +89,7 @@ class Copies(_Finding, frozen=True, kw_only=True, tag="copies"):
 class IncompleteDump(_Finding, frozen=True, kw_only=True, tag="lacking"):
     """A dump of another tool, which does not hold everything."""
 
-    format: str
-    """"must-gather"."""
+    format: str  # "must-gather"
     place: str
     what: tuple[str, ...]
     """What is missing of the kinds that it holds in part: "pods of namespaces that were not gathered"."""

@@ -20,8 +20,7 @@ from kschedx.sources.dumps import Dump
 _IN_EVERY_CLUSTER = frozenset({"Node", "Pod", "Namespace", "Service", "PriorityClass"})
 """The API server itself creates the namespace kube-system, the service kubernetes, and two classes."""
 _OBJECTS_SHOWN = 5
-_FIRST_CSI_NODE = (1, 18)
-"""The version from which a kubelet becomes ready only after its CSINode exists."""
+_FIRST_CSI_NODE = (1, 18)  # the version from which a kubelet becomes ready only after its CSINode exists
 _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
 _GROUP = "PodGroup"
 _FEW_HAVE = (
@@ -181,8 +180,7 @@ def _missing_kind(
 # Pods that must exist but are missing, and pods whose status is missing.
 
 _PODS_SHOWN = 10
-_TOLERATED = 50
-"""One pod in this many may be created or deleted between the list of pods and that of workloads."""
+_TOLERATED = 50  # one pod in this many may be created or deleted between the list of pods and that of workloads
 
 
 def pod_findings(contents: DumpContents) -> Iterator[f.Finding]:

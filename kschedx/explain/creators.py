@@ -26,8 +26,7 @@ _CONFIGURED_IN: Mapping[str, str] = {
 }
 """Custom resources that another controller creates for a time, to the place that decides about their pods."""
 
-_MANY_JOBS = 3
-"""The number of active Jobs from which those of a CronJob pile up."""
+_MANY_JOBS = 3  # the number of active Jobs from which those of a CronJob pile up
 
 
 def configured_in(snapshot: Snapshot, namespace: str, owner: OwnerReference, labels: Mapping[str, str]) -> str:

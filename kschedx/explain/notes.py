@@ -20,8 +20,7 @@ AFTER_CHANGES, TRIED = "after-changes", "tried"
 
 class Note(Struct, frozen=True, kw_only=True):
     id: str  # stable; notes about the same matter share it
-    text: str
-    """One line, in lower case, without a full stop. The renderer escapes it."""
+    text: str  # one line, in lower case, without a full stop. The renderer escapes it
     facts: Mapping[str, object] = {}  # the content of the text for programs: JSON types, keys in camelCase
 
     @property

@@ -245,8 +245,7 @@ class _GangKind(Struct, frozen=True, kw_only=True):
     leader: tuple[str, str] | None = None
     """The label of the pod that holds room for nothing as long as no other pod runs."""
     alone: str = "none has all its pods"
-    ends: bool = True
-    """Whether a group with all of its pods completes and then frees its room."""
+    ends: bool = True  # whether a group with all of its pods completes and then frees its room
 
 
 _GANG_KINDS = (
@@ -275,8 +274,7 @@ def _gang_kind(labels: Mapping[str, str]) -> _GangKind | None:
     return next((kind for kind in _GANG_KINDS if all(labels.get(key) for key in kind.keys)), None)
 
 
-_MOST_ENDING = 20
-"""Groups with all of their pods for which it is computed whether their end frees enough room."""
+_MOST_ENDING = 20  # groups with all of their pods for which it is computed whether their end frees enough room
 
 
 def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[RootCause]:

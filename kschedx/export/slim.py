@@ -152,8 +152,7 @@ def _shapes() -> dict[str, _Shape]:
     return shapes
 
 
-SHAPES: Mapping[str, _Shape] = _shapes()
-"""The shape of each kind except Pod, which `PodItem` reduces."""
+SHAPES: Mapping[str, _Shape] = _shapes()  # the shape of each kind except Pod, which `PodItem` reduces
 _POD_SPEC, _POD_STATUS = _shape(types.PodSpec), _shape(types.PodStatus)
 _METADATA = _shape(types.ObjectMeta)
 _LABELS, _OWNERS = _shape(types.Labels), _shape(tuple[types.OwnerReference, ...])
@@ -438,8 +437,7 @@ _CONDITIONS = frozenset(
         *("Ready", "Initialized", "PodReadyToStartContainers"),
     }
 )
-_ORDER = {"Node": 1, "Pod": 2}
-"""The kinds that are written after all others."""
+_ORDER = {"Node": 1, "Pod": 2}  # the kinds that are written after all others
 
 
 # A snapshot as objects, which load as the same cluster. Only what was read of each object is written, no more than by

@@ -157,8 +157,7 @@ class _Shape(Struct, frozen=True):
     """A type of extender/v1: its name in Go, and its contents."""
 
     name: str
-    item: _Shape | None = None
-    """Of a list or map."""
+    item: _Shape | None = None  # of a list or map
     fields: Mapping[str, _Shape] = {}
     kind: type = dict
     null: object = None

@@ -52,11 +52,9 @@ class _RecordedCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     pod: str
     about: tuple[str, ...] = ()
     status: int = 0
-    body: str = ""
-    """A byte that is not UTF-8 is read as U+FFFD anyway."""
+    body: str = ""  # a byte that is not UTF-8 is read as U+FFFD anyway
     ended: str = "EOF"
-    error: str = ""
-    """If there is no answer."""
+    error: str = ""  # if there is no answer
 
     @classmethod
     def of(cls, question: ExtenderRequest, reply: Reply) -> Self:
@@ -145,14 +143,11 @@ def _recording_of(manifest: object) -> _Recording:
 
 
 CALL = "call"
-_DEFAULT_TIMEOUT = 5.0
-"""Seconds, for an extender without an httpTimeout."""
-MAX_ANSWER = 64 << 20
-"""Bytes; kube-scheduler has no limit."""
+_DEFAULT_TIMEOUT = 5.0  # seconds, for an extender without an httpTimeout
+MAX_ANSWER = 64 << 20  # bytes; kube-scheduler has no limit
 _MAX_REDIRECTS = 10
 _OK = 200
-_GRACE = 0.5
-"""Seconds that a request may need to notice its timeout."""
+_GRACE = 0.5  # seconds that a request may need to notice its timeout
 _FOLLOWED = (301, 302, 303, 307, 308)
 _WITH_BODY = (307, 308)
 _READ = 1 << 20
@@ -197,10 +192,8 @@ class _Exchange(threading.Thread):
         self._request = request
         self._deadline = time.monotonic() + (request.extender.http_timeout / NANOSECONDS["s"] or _DEFAULT_TIMEOUT)
         self._url = request.url
-        self._body: list[bytes] | None = None
-        """The part that was read; None before the headers arrive."""
-        self._login = ""
-        """What was sent as `Authorization`, which a server may repeat."""
+        self._body: list[bytes] | None = None  # the part that was read; None before the headers arrive
+        self._login = ""  # what was sent as `Authorization`, which a server may repeat
         self._outcome: Reply | BaseException | None = None
 
     def run(self) -> None:

@@ -77,11 +77,9 @@ class _Feasible(Struct, frozen=True, kw_only=True):
 class _FilteredByExtenders(Struct, frozen=True, kw_only=True):
     calls: tuple[FilterCall, ...] = ()
     left: tuple[_Feasible, ...] = ()
-    statuses: Mapping[str, Status] = {}
-    """Name to status; a name that is not a node's is possible."""
+    statuses: Mapping[str, Status] = {}  # name to status; a name that is not a node's is possible
     whole: int | None = None
-    error: str = ""
-    """The error that ended the cycle."""
+    error: str = ""  # the error that ended the cycle
 
 
 class HTTPExtenders:
@@ -336,8 +334,7 @@ def _candidate(extender: Extender, name: str, answered: AnsweredVictims, nodes: 
 
 # Extenders' rejections as the verdicts of an additional plugin, so readers of verdicts include them.
 
-_EXTENDER = "Extender"
-"""kube-scheduler's name for all extenders together (framework.ExtenderName)."""
+_EXTENDER = "Extender"  # kube-scheduler's name for all extenders together (framework.ExtenderName)
 
 
 def _with_refusals(outcome: FilterOutcome, nodes: NodeTable, trace: Trace) -> FilterOutcome:

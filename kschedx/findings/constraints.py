@@ -26,8 +26,7 @@ FAULTS = frozenset(
     }
 )
 """Taints of nodes that are unhealthy or not initialized yet."""
-_CONTROL_PLANE = "node-role.kubernetes.io/"
-"""The prefix of taints that reserve nodes for the control plane."""
+_CONTROL_PLANE = "node-role.kubernetes.io/"  # the prefix of taints that reserve nodes for the control plane
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
@@ -81,12 +80,10 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     value: str
     effect: str
     nearest_toleration: int | None = None  # the index in spec.tolerations
-    nearest_text: str = ""
-    """The toleration as kubectl prints it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
+    nearest_text: str = ""  # the toleration as kubectl prints it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`
     nearest_differs: tuple[str, ...] = ()  # the fields that differ: `key`, `value`, `effect`, or `operator`
     condition: str = ""  # if the taint stands for a node condition, the condition's message or reason
-    left_over_since: str = ""
-    """When it was set, if what sets it should have removed it or the node long ago."""
+    left_over_since: str = ""  # when it was set, if what sets it should have removed it or the node long ago
     contradicted_by: str = ""
     """What the node reports instead of the condition for which the taint stands: `Ready is True`."""
 
@@ -378,8 +375,7 @@ class PluginFinding(Facts, frozen=True, kw_only=True):
     headline: str
     lines: tuple[tuple[str, str], ...] = ()  # label and text of each line below the headline
     facts: tuple[tuple[str, Value], ...] = ()  # names, in camelCase, and values for the document
-    shortfall: float = 1.0
-    """How far the node is from passing, compared with other nodes rejected for this reason."""
+    shortfall: float = 1.0  # how far the node is from passing, compared with other nodes rejected for this reason
 
     @property
     def distance(self) -> float:

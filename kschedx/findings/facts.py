@@ -17,8 +17,7 @@ FindingDocument = Annotated[
 
 
 class Facts(Document, frozen=True, kw_only=True):
-    reason: ClassVar[str]
-    """The name of the class in kebab case: `insufficient-resource`."""
+    reason: ClassVar[str]  # the name of the class in kebab case: `insufficient-resource`
     shared: ClassVar[tuple[str, ...]] = ()
     """The facts that findings of this reason must share to share a headline: by default, all of them. Facts that the
     finding's text states for each node (`Words.shared`, `Words.brief`) may differ."""

@@ -70,8 +70,7 @@ ClaimFinding = ClaimNotFound | ClaimLost | ClaimBeingDeleted | ClaimNotOwned | C
 
 # Volumes that a node or other pods rule out, and what would be done for the chosen node.
 
-_NEVER_MOVES = 2.0
-"""The distance if neither evicting pods nor a smaller request would help."""
+_NEVER_MOVES = 2.0  # the distance if neither evicting pods nor a smaller request would help
 
 
 class VolumeNodeAffinityMismatch(Facts, frozen=True, kw_only=True):
@@ -149,8 +148,7 @@ class StorageCapacity(Document, frozen=True, kw_only=True):
     """A CSIStorageCapacity of the claim's class."""
 
     name: str  # `namespace/name`
-    limit: int | None
-    """The size of the largest volume that can be provisioned, in bytes; None if it is not published."""
+    limit: int | None  # the size of the largest volume that can be provisioned, in bytes; None if it is not published
     reachable: bool  # whether its topology includes the node
     topology: str  # its node selector, `zone=a`
 
@@ -197,8 +195,7 @@ class ClaimInUse(Facts, frozen=True, kw_only=True):
 class AttachedVolume(Document, frozen=True, kw_only=True):
     """A volume that counts against a limit."""
 
-    volume: str
-    """The claim `namespace/name`, the disk in a pod's spec, or the PersistentVolume of an attachment."""
+    volume: str  # the claim `namespace/name`, the disk in a pod's spec, or the PersistentVolume of an attachment
     pods: tuple[str, ...]
     """The pods on the node that use it; empty if only a VolumeAttachment shows that it is attached."""
 
@@ -277,8 +274,7 @@ class DeviceClaimNotCreated(Facts, frozen=True, kw_only=True):
 
     pod_claim: str
     template: str
-    template_exists: bool | None
-    """None if it is unknown: the snapshot lacks the template, but may not list all of them."""
+    template_exists: bool | None  # None if it is unknown: the snapshot lacks the template, but may not list all of them
 
 
 class DeviceClaimBeingDeleted(Facts, frozen=True, kw_only=True):
@@ -414,10 +410,8 @@ class DevicesToAllocate(Facts, frozen=True, kw_only=True):
 
     claim: str
     devices: tuple[str, ...]  # `driver/pool/device`
-    requests: tuple[str, ...]
-    """The request that each device satisfies: `request`, or `request/alternative`."""
-    binding_conditions: tuple[str, ...] = ()
-    """The conditions that their drivers have to report before the pod is bound."""
+    requests: tuple[str, ...]  # the request that each device satisfies: `request`, or `request/alternative`
+    binding_conditions: tuple[str, ...] = ()  # the conditions that their drivers have to report before the pod is bound
     binding_timeout: int = 0  # how long the pod waits for them, in seconds
 
 

@@ -104,8 +104,7 @@ class _Search:
         self._most = _MOST_TRIALS if len(scheduler.nodes) < 1000 else _FEWER_TRIALS
         self._left = self._most
         self._daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
-        self._share = 0.0
-        """How far the search is, as far as that is known."""
+        self._share = 0.0  # how far the search is, as far as that is known
         self._seen: set[str] = set()
         """The steps of all tried proposals, sorted, as text: some steps hold maps, which cannot be hashed."""
 

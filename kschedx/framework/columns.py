@@ -129,8 +129,7 @@ class _ScoreColumn:
         """Whether a node's part is its raw score times the weight, independent of other nodes."""
         self.raw: IntArray = np.zeros(0, dtype=np.int64)
         """(node,) for the nodes that PreFilter returns; (feasible node,) for a plugin that every move affects."""
-        self.weighted: IntArray | None = None
-        """(feasible node,); None if it has to be computed."""
+        self.weighted: IntArray | None = None  # (feasible node,); None if it has to be computed
 
     def copy(self) -> _ScoreColumn:
         """Return an independent copy; `weighted` is shared, since it never changes in place."""
@@ -158,17 +157,13 @@ class Filtering:
             _FilterColumn(p, touch(p), explains=explains) for p in framework.plugins("filter", FilterPlugin)
         ]
         self.pre_filter = PreFilterOutcome()
-        self._left: ClusterRows | None = None
-        """The nodes that PreFilter returns, ascending; None for all."""
-        self.rejections = np.zeros(0, dtype=np.int16)
-        """The number of plugins that reject a node."""
+        self._left: ClusterRows | None = None  # the nodes that PreFilter returns, ascending; None for all
+        self.rejections = np.zeros(0, dtype=np.int16)  # the number of plugins that reject a node
         self._outcome: FilterOutcome | None = None
         self._refused: dict[ClusterRow, Status] = {}
         """Nodes that pass only without the pods nominated for them, with the status."""
-        self._may_fail = False
-        """Whether a plugin fails on some node, or failed before it was evaluated again."""
-        self.feasible = cluster_rows([])
-        """(feasible node,)"""
+        self._may_fail = False  # whether a plugin fails on some node, or failed before it was evaluated again
+        self.feasible = cluster_rows([])  # (feasible node,)
 
     def copy(self) -> Filtering:
         other = copy(self)
@@ -372,10 +367,8 @@ class Scoring:
         self._touched: list[tuple[TableRows, ClusterRows, bool]] = []
         """Nodes with pods that were added or removed since scores were last computed, and whether the nodes changed."""
         self._feasible = TableRows(np.zeros(0, dtype=np.int64))
-        self._nodes: NodeTable | None = None
-        """The feasible nodes, possibly with outdated requests of their pods."""
-        self._skipped: frozenset[str] = frozenset()
-        """Plugins that do not score, independent of moves."""
+        self._nodes: NodeTable | None = None  # the feasible nodes, possibly with outdated requests of their pods
+        self._skipped: frozenset[str] = frozenset()  # plugins that do not score, independent of moves
         self._skipped_now: frozenset[str] | None = None
         """Plugins that every move affects and that did not score the last time; None if the feasible nodes have
         changed."""

@@ -29,23 +29,17 @@ _MAY_PREFER = frozenset({"preScore", "score"})
 class Stake(IntEnum):
     """What a participant that did not run could change, the least important first."""
 
-    NOTHING = 0
-    """It changes nothing that kschedx reports."""
-    NODE = 1
-    """It may change which of the feasible nodes is chosen."""
-    FIT = 2
-    """It may change whether the pod fits at all, if everything else passes it."""
+    NOTHING = 0  # it changes nothing that kschedx reports
+    NODE = 1  # it may change which of the feasible nodes is chosen
+    FIT = 2  # it may change whether the pod fits at all, if everything else passes it
 
 
 class UnevaluatedKind(StrEnum):
     PLUGIN = "plugin"
     EXTENDER = "extender"
-    OBJECTS = "kind"
-    """Objects of a kind that a dump lacks."""
-    SCHEDULER = "scheduler"
-    """The pod belongs to another scheduler."""
-    VOLUME = "volume"
-    """The volume of a new claim, which a driver provisions before the pod is scheduled."""
+    OBJECTS = "kind"  # objects of a kind that a dump lacks
+    SCHEDULER = "scheduler"  # the pod belongs to another scheduler
+    VOLUME = "volume"  # the volume of a new claim, which a driver provisions before the pod is scheduled
 
 
 class UnevaluatedDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,15 +65,13 @@ class Unevaluated(Struct, frozen=True, kw_only=True):
     """Its extension points or verbs, as the configuration spells them; for a kind, the plugins that read it; for a
     volume, its driver."""
     stake: Stake
-    is_waived: bool = False
-    """Whether the caller asserts that the decision is the same without it."""
+    is_waived: bool = False  # whether the caller asserts that the decision is the same without it
     objects: tuple[str, ...] = ()
     """The objects of a kind to which the pod refers; for a volume, the places that decide, as `zone eu-west-1a`."""
     lacking: str | None = ""
     """What a dump lacks of the kind, None if that is unknown; empty if it has no object of it. For a volume, the kind
     that does not list its driver."""
-    completed_by: str = ""
-    """A command that writes what the dump lacks to a file."""
+    completed_by: str = ""  # a command that writes what the dump lacks to a file
 
     @property
     def document(self) -> UnevaluatedDocument:
@@ -90,8 +82,7 @@ class Unevaluated(Struct, frozen=True, kw_only=True):
         return part_of(UnevaluatedDocument, self, leaves_open=_LEAVES_OPEN[self.stake], waived=self.is_waived, **names)
 
 
-_LEAVES_OPEN = {Stake.NOTHING: None, Stake.NODE: "node", Stake.FIT: "fit"}
-"""The stakes as the document spells them."""
+_LEAVES_OPEN = {Stake.NOTHING: None, Stake.NODE: "node", Stake.FIT: "fit"}  # the stakes as the document spells them
 
 
 def unknown_plugins(profile: Profile, config: SchedulerConfig) -> Iterator[Unevaluated]:
@@ -143,13 +134,10 @@ class PreFilterStep(Struct, frozen=True, kw_only=True):
 class PreFilterOutcome(Struct, frozen=True, kw_only=True):
     """The result of the PreFilter phase."""
 
-    steps: tuple[PreFilterStep, ...] = ()
-    """In the order in which they ran."""
+    steps: tuple[PreFilterStep, ...] = ()  # in the order in which they ran
     status: Status = SUCCESS
-    nodes: frozenset[str] | None = None
-    """None for all."""
-    naming: tuple[str, ...] = ()
-    """The plugins that returned node names."""
+    nodes: frozenset[str] | None = None  # None for all
+    naming: tuple[str, ...] = ()  # the plugins that returned node names
 
 
 class Scores(Struct, frozen=True, kw_only=True):
@@ -157,14 +145,11 @@ class Scores(Struct, frozen=True, kw_only=True):
 
     nodes: NodeTable
     skipped: tuple[str, ...]
-    weights: Mapping[str, int]
-    """The plugins that scored, in order."""
+    weights: Mapping[str, int]  # the plugins that scored, in order
     raw: Mapping[str, IntArray]
     normalized: Mapping[str, IntArray]
-    totals: IntArray
-    """The sum of the plugins' weighted scores and the extenders' scores."""
-    added: Mapping[str, IntArray] = field(default_factory=dict)
-    """`extender URL` to the scores that it adds."""
+    totals: IntArray  # the sum of the plugins' weighted scores and the extenders' scores
+    added: Mapping[str, IntArray] = field(default_factory=dict)  # `extender URL` to the scores that it adds
 
     def weighted_scores(self, plugin: str) -> IntArray:
         return self.normalized[plugin] * self.weights[plugin]
@@ -179,23 +164,19 @@ class Cycle(Struct, frozen=True, kw_only=True):
     release: Release
     all_nodes: NodeTable
     outcome: Outcome
-    message: str = ""
-    """The text of the FailedScheduling event, or the internal error."""
+    message: str = ""  # the text of the FailedScheduling event, or the internal error
     pre_enqueue: tuple[Status, ...] = ()
     pre_filter: tuple[PreFilterStep, ...] = ()
     pre_filter_status: Status = field(default_factory=Status)
-    nodes: NodeTable | None = None
-    """Those that PreFilter returned; None if it rejected the pod."""
+    nodes: NodeTable | None = None  # those that PreFilter returned; None if it rejected the pod
     filter_skipped: tuple[str, ...] = ()
     filter: FilterOutcome | None = None
     """The verdicts on `nodes`. Nodes that extenders refused have the verdict of a last plugin, `Extender`."""
-    filter_plugins: FilterOutcome | None = None
-    """The verdicts of the plugins alone, if extenders refused nodes."""
+    filter_plugins: FilterOutcome | None = None  # the verdicts of the plugins alone, if extenders refused nodes
     nominated: ClusterRow | None = None
     """The pod's nominated node, if the pod fits it: kube-scheduler tries it first and then evaluates no other node."""
     scores: Scores | None = None
-    best: tuple[ClusterRow, ...] = ()
-    """The nodes that share the highest total."""
+    best: tuple[ClusterRow, ...] = ()  # the nodes that share the highest total
     post_filter: PostFilterResult | None = None
     extenders: Trace | None = None
     """What HTTP extenders answered, or which ones would be called; None if none is configured."""

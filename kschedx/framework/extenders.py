@@ -42,16 +42,13 @@ def path_of(extender: Extender, verb: ExtenderVerb) -> str:
 
 class ExtenderRequest(Struct, frozen=True, kw_only=True):
     extender: Extender
-    index: int
-    """In the configuration."""
+    index: int  # in the configuration
     verb: ExtenderVerb
     url: Url
-    pod: str
-    """`namespace/name`."""
+    pod: str  # `namespace/name`
     about: tuple[str, ...]
     """What distinguishes it from other requests about this pod: the nodes, and for preemption the victims."""
-    body: Callable[[], bytes]
-    """Built when the request is sent."""
+    body: Callable[[], bytes]  # built when the request is sent
 
 
 class ExtenderAnswer(Struct, frozen=True, kw_only=True):
@@ -59,15 +56,13 @@ class ExtenderAnswer(Struct, frozen=True, kw_only=True):
 
     status: int
     body: bytes = b""
-    ended: str = "EOF"
-    """The error with which the body ended, in Go's words; anything other than EOF cut it off."""
+    ended: str = "EOF"  # the error with which the body ended, in Go's words; anything other than EOF cut it off
 
 
 class ExtenderFailure(Struct, frozen=True, kw_only=True):
     """A request without a response."""
 
-    text: str
-    """In the words of Go's HTTP client."""
+    text: str  # in the words of Go's HTTP client
 
 
 Reply = ExtenderAnswer | ExtenderFailure
@@ -83,8 +78,7 @@ class FilterCall(Document, frozen=True, kw_only=True, omit_defaults=True):
     extender: int
     asked: tuple[str, ...] = field(name="in")
     left: tuple[str, ...] = field(name="out")
-    failed: Mapping[str, str]
-    """Node to message, as in the response."""
+    failed: Mapping[str, str]  # node to message, as in the response
     failed_and_unresolvable: Mapping[str, str]
     error: str = ""
     ignored: bool = False
@@ -98,27 +92,23 @@ class HostScore(Document, frozen=True):
 
 class ScoreCall(Document, frozen=True, kw_only=True, omit_defaults=True):
     extender: int
-    raw: tuple[HostScore, ...]
-    """In the order of the response."""
+    raw: tuple[HostScore, ...]  # in the order of the response
     weight: int
-    added: Mapping[str, int]
-    """Node to the score that it adds: score x weight x 10."""
+    added: Mapping[str, int]  # node to the score that it adds: score x weight x 10
     error: str = ""
 
 
 class Victims(Document, frozen=True, kw_only=True):
     """The pods that would be evicted from one node."""
 
-    pods: tuple[str, ...]
-    """`namespace/name`, the most important first."""
+    pods: tuple[str, ...]  # `namespace/name`, the most important first
     pdb_violations: int = field(name="numPDBViolations")
 
 
 class PreemptCall(Document, frozen=True, kw_only=True, omit_defaults=True):
     extender: int
     asked: Mapping[str, Victims] = field(name="in")
-    left: Mapping[str, Victims] | None = field(name="out")
-    """None if the call failed."""
+    left: Mapping[str, Victims] | None = field(name="out")  # None if the call failed
     error: str = ""
     ignored: bool = False
 
@@ -126,24 +116,17 @@ class PreemptCall(Document, frozen=True, kw_only=True, omit_defaults=True):
 class Trace(Struct, frozen=True, kw_only=True):
     """All that extenders contributed to one cycle."""
 
-    order: tuple[int, ...] = ()
-    """The configured extenders in the order of the calls: the `ignorable` ones come last."""
-    urls: tuple[str, ...] = ()
-    """By index, as they may be printed."""
-    interested: tuple[bool, ...] = ()
-    """By index: whether the pod is sent to the extender at all."""
-    called: bool = False
-    """Whether they were called, or their recorded answers were read."""
+    order: tuple[int, ...] = ()  # the configured extenders in the order of the calls: the `ignorable` ones come last
+    urls: tuple[str, ...] = ()  # by index, as they may be printed
+    interested: tuple[bool, ...] = ()  # by index: whether the pod is sent to the extender at all
+    called: bool = False  # whether they were called, or their recorded answers were read
     passed_plugins: tuple[str, ...] = ()
     filter: tuple[FilterCall, ...] = ()
-    whole: int | None = None
-    """The last extender whose response has whole nodes: these have no pods and no images."""
+    whole: int | None = None  # the last extender whose response has whole nodes: these have no pods and no images
     left: tuple[str, ...] | None = None
     """The nodes that also passed the extenders; None if an extender ended the cycle, or none was called."""
-    statuses: Mapping[str, Status] = field(default_factory=dict)
-    """The final status of each refused node."""
-    silent: tuple[str, ...] = ()
-    """Nodes that passed the plugins, did not pass the extenders, and have no status."""
+    statuses: Mapping[str, Status] = field(default_factory=dict)  # the final status of each refused node
+    silent: tuple[str, ...] = ()  # nodes that passed the plugins, did not pass the extenders, and have no status
     scores: tuple[ScoreCall, ...] = ()
     preempt: tuple[PreemptCall, ...] = ()
     candidates: Mapping[str, Victims] = field(default_factory=dict)

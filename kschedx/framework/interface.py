@@ -52,10 +52,8 @@ class CycleState:
 
     def __init__(self) -> None:
         self._values: dict[StateKey[object], object] = {}
-        self.skip_filter: frozenset[str] = frozenset()
-        """Plugins whose PreFilter returned Skip."""
-        self.skip_score: frozenset[str] = frozenset()
-        """Plugins whose PreScore returned Skip."""
+        self.skip_filter: frozenset[str] = frozenset()  # plugins whose PreFilter returned Skip
+        self.skip_score: frozenset[str] = frozenset()  # plugins whose PreScore returned Skip
 
     def __getitem__(self, key: StateKey[_T]) -> _T:
         """Return the stored value. Raises `NotPreparedError` if there is none."""
@@ -144,25 +142,19 @@ class Handle(Protocol):
 class Room(Struct, frozen=True, kw_only=True):
     """A Filter rule that only bounds sums over the pods of a node: it passes if each sum is at most its limit."""
 
-    limit: IntArray
-    """(node, sum)"""
-    used: IntArray
-    """(node, sum)"""
-    sums: Callable[[NodeTable], IntArray]
-    """Return `used` of other tables of the cluster."""
-    weights: Callable[[IntArray], IntArray]
-    """Return (pod, sum) what each pod adds, for rows of the PodTable."""
+    limit: IntArray  # (node, sum)
+    used: IntArray  # (node, sum)
+    sums: Callable[[NodeTable], IntArray]  # return `used` of other tables of the cluster
+    weights: Callable[[IntArray], IntArray]  # return (pod, sum) what each pod adds, for rows of the PodTable
 
 
 class Touch(Enum):
     """Which results of a plugin for a pod may change if another pod is added to a node or removed from it."""
 
-    NOTHING = auto()
-    """None: the plugin does not read existing pods."""
+    NOTHING = auto()  # None: the plugin does not read existing pods
     NODE = auto()
     """Those of that node: Filter and Score of a node read only the pods on it; PreFilter and PreScore read none."""
-    CLUSTER = auto()
-    """Any."""
+    CLUSTER = auto()  # any
 
 
 class Following(ABC):
@@ -171,10 +163,8 @@ class Following(ABC):
     Arrays are (node,) over the whole cluster, and change in place.
     """
 
-    rejected: BoolArray | None = None
-    """Whether Filter rejects a node; None if it never rejects any."""
-    raw: IntArray | None = None
-    """Raw scores, valid for nodes that the pod fits; None if the plugin never scores."""
+    rejected: BoolArray | None = None  # whether Filter rejects a node; None if it never rejects any
+    raw: IntArray | None = None  # raw scores, valid for nodes that the pod fits; None if the plugin never scores
 
     @abstractmethod
     def place(self, node: ClusterRow) -> bool:
@@ -213,8 +203,7 @@ class Plugin(ABC):
     reads_sums: ClassVar[bool] = False
     """Whether a plugin that `touches` a node reads only the sums in the table of nodes, and nothing else of the
     pods."""
-    touch: ClassVar[Touch] = Touch.CLUSTER
-    """What `touches` returns for every pod."""
+    touch: ClassVar[Touch] = Touch.CLUSTER  # what `touches` returns for every pod
 
     def __init__(self, args: object, handle: Handle) -> None:
         self.args = args
@@ -268,8 +257,7 @@ class PreEnqueuePlugin(Plugin):
 
 
 class QueueSortPlugin(Plugin):
-    is_by_priority: ClassVar[bool] = False
-    """Whether `sort_key` is (-priority, since)."""
+    is_by_priority: ClassVar[bool] = False  # whether `sort_key` is (-priority, since)
 
     @abstractmethod
     def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
@@ -335,20 +323,16 @@ class PostFilterPlugin(Plugin):
 
 class PostFilterResult(Struct, frozen=True, kw_only=True):
     status: Status
-    candidates: tuple[Candidate, ...] = ()
-    """All nodes where preemption would help, in node order."""
-    best: tuple[ClusterRow, ...] = ()
-    """The nodes that tie for the best candidate after all of upstream's criteria."""
-    nominated_node: ClusterRow | None = None
-    """The node that is nominated, if that is not random."""
+    candidates: tuple[Candidate, ...] = ()  # all nodes where preemption would help, in node order
+    best: tuple[ClusterRow, ...] = ()  # the nodes that tie for the best candidate after all of upstream's criteria
+    nominated_node: ClusterRow | None = None  # the node that is nominated, if that is not random
     dry_run: Verdicts | None = None
     """For every node of the cluster: Success for a candidate, otherwise why evicting pods does not help there. None if
     there was no dry run."""
     candidate_limit: int | None = None
     """The number of candidates after which kube-scheduler stops. If there are more, it tries the nodes from a random
     one on until it has found so many."""
-    preempted: PreemptResult | None = None
-    """The extenders' result for the candidates, if any extender was called."""
+    preempted: PreemptResult | None = None  # the extenders' result for the candidates, if any extender was called
     released: Mapping[str, ResourceClaim | None] = {}
     """Device claims, by `namespace/name`, that are deallocated so that a later try can succeed, in their new state;
     None for a deleted claim."""
@@ -392,8 +376,7 @@ class BindingEffect(Struct, frozen=True, kw_only=True):
     """The changes in a cluster, besides the pod itself, when a pod is bound to a node."""
 
     storage: StorageChange = StorageChange()
-    devices: Mapping[str, ResourceClaim] = {}
-    """`namespace/name` to the changed claims."""
+    devices: Mapping[str, ResourceClaim] = {}  # `namespace/name` to the changed claims
 
 
 NOTHING_BOUND = BindingEffect()

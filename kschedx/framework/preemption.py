@@ -57,12 +57,10 @@ from kschedx.snapshot.pods import PodTable
 #
 # Upstream: pickOneNodeForPreemption in pkg/scheduler/framework/preemption/preemption.go.
 
-_NO_NEGATIVE = 2**31
-"""Added to each priority, an int32, before the sum: more victims never have a smaller sum."""
+_NO_NEGATIVE = 2**31  # added to each priority, an int32, before the sum: more victims never have a smaller sum
 
 
-_RULES = 5
-"""The number of rules of selection."""
+_RULES = 5  # the number of rules of selection
 
 
 def ranks(candidates: Sequence[Candidate], pods: PodTable, *, by_start: bool = True) -> IntArray:
@@ -102,8 +100,7 @@ def best_candidates(candidates: Sequence[Candidate], ranked: IntArray) -> tuple[
 # Results of dry runs for one equivalence class of pods, node by node, kept as long as the nodes do not change.
 
 
-_MOST_AHEAD = 512
-"""Nodes that are tried ahead at a time."""
+_MOST_AHEAD = 512  # nodes that are tried ahead at a time
 
 
 class KeptDryRuns:
@@ -119,18 +116,14 @@ class KeptDryRuns:
     def __init__(self, count: int, plugins: Iterable[str]) -> None:
         """`plugins` are the Filter plugins in order."""
         self._place_of = {name: place for place, name in enumerate(plugins)}
-        self.holds = True
-        """Whether no plugin that reads the pods of other nodes has read a potential victim so far."""
+        self.holds = True  # whether no plugin that reads the pods of other nodes has read a potential victim so far
         self._ahead: dict[ClusterRow, tuple[Candidate | None, Status]] = {}
         """Node to its dry run with a pod identical to `_preemptor` in place of its victims."""
-        self._width = 16
-        """The number of nodes to try ahead; 0 after that was of no use."""
+        self._width = 16  # the number of nodes to try ahead; 0 after that was of no use
         self._tried = self._used = 0
         """How many nodes were last tried ahead, and how many of these results have been used."""
-        self._preemptor = -1
-        """The row of the pod that replaces the victims there."""
-        self._goes_on = False
-        """Whether the only move since a dry run is that a pod replaced its victims."""
+        self._preemptor = -1  # the row of the pod that replaces the victims there
+        self._goes_on = False  # whether the only move since a dry run is that a pod replaced its victims
         self._is_known = np.zeros(count, dtype=np.bool_)
         self._codes: IntArray = np.zeros(count, dtype=np.int64)
         self._place: IntArray = np.zeros(count, dtype=np.int64)
@@ -138,8 +131,7 @@ class KeptDryRuns:
         others if no plugin rejects it."""
         self._reason: IntArray = np.zeros(count, dtype=np.int64)
         self._reasons: dict[tuple[str, ...], int] = {}
-        self._candidates = np.full(count, None, dtype=np.object_)
-        """A `Candidate` if the code is Success."""
+        self._candidates = np.full(count, None, dtype=np.object_)  # a `Candidate` if the code is Success
         self._ranks: IntArray = np.zeros((_RULES, count), dtype=np.int64)
 
     def copy(self) -> KeptDryRuns:
@@ -275,12 +267,9 @@ NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 class DryRun(Struct, frozen=True, kw_only=True):
     """The result of the dry run on each node."""
 
-    candidates: tuple[Candidate, ...]
-    """In node order."""
-    verdicts: Verdicts
-    """(node,) for the whole cluster: Success for a candidate, otherwise why the node is none."""
-    ranks: IntArray | None = None
-    """(rule, candidate) results of the rules of selection, if known already."""
+    candidates: tuple[Candidate, ...]  # in node order
+    verdicts: Verdicts  # (node,) for the whole cluster: Success for a candidate, otherwise why the node is none
+    ranks: IntArray | None = None  # (rule, candidate) results of the rules of selection, if known already
 
 
 class _Bounds(Protocol):
@@ -378,8 +367,7 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
     """A trial in which pods are removed from the nodes of a table, and added back as long as `pod` fits beside them."""
 
     handle: Handle
-    state: CycleState
-    """Its own, which changes with the pods."""
+    state: CycleState  # its own, which changes with the pods
     pod: Pod
     nodes: NodeTable
     potential: PotentialVictims

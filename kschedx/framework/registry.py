@@ -34,8 +34,7 @@ _ROWS: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}
 IN_TREE: Mapping[str, str] = {row.name: _module(row) for row in PLUGINS if row.module != "none"}
 """Names of the plugins in kschedx, each with the module that has the class of the same name."""
 
-_ENTRY_POINTS = "kschedx.plugins"
-"""The entry point group in which another package registers `Name = module:Class`."""
+_ENTRY_POINTS = "kschedx.plugins"  # the entry point group in which another package registers `Name = module:Class`
 
 _POINTS: Mapping[str, type[Plugin]] = {
     "preEnqueue": interface.PreEnqueuePlugin,
@@ -145,13 +144,10 @@ class KnownPlugin(Document, frozen=True, kw_only=True, omit_defaults=True):
     """A plugin that kschedx has."""
 
     name: str
-    origin: str
-    """Kubernetes, another project, or a package, with the version."""
+    origin: str  # Kubernetes, another project, or a package, with the version
     points: tuple[str, ...]
-    by_default: bool = field(name="default")
-    """In the version's default profile."""
-    defect: str = ""
-    """Why it cannot be used; empty if it can."""
+    by_default: bool = field(name="default")  # in the version's default profile
+    defect: str = ""  # why it cannot be used; empty if it can
 
 
 def known_plugins(release: Release) -> Iterator[KnownPlugin]:

@@ -35,19 +35,13 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArra
 from kschedx.snapshot.moving_cluster import Steps
 from kschedx.snapshot.nodes import NodeTable
 
-Pick = Callable[[ClusterRows], ClusterRow]
-"""Picks one of several equally good nodes."""
-_DEPTH = 32
-"""The maximum number of additional replicas with which a node is evaluated ahead."""
-_FEW_MOVES = 500
-"""Up to this number of moves, sorting their nodes costs less than counting over all nodes."""
-_FEW_CHANGES = 10
-"""If more than this fraction of the nodes has changed, a decision from the start costs less."""
-_EACH = 1_000
-"""The number of replicas between two updates of the progress."""
+Pick = Callable[[ClusterRows], ClusterRow]  # picks one of several equally good nodes
+_DEPTH = 32  # the maximum number of additional replicas with which a node is evaluated ahead
+_FEW_MOVES = 500  # up to this number of moves, sorting their nodes costs less than counting over all nodes
+_FEW_CHANGES = 10  # if more than this fraction of the nodes has changed, a decision from the start costs less
+_EACH = 1_000  # the number of replicas between two updates of the progress
 _ERROR = Code.ERROR  # looking up an enum member is slow
-_INFEASIBLE = np.int64(-(2**40))
-"""Below every total."""
+_INFEASIBLE = np.int64(-(2**40))  # below every total
 
 
 class NotFollowedError(Exception):
@@ -61,8 +55,7 @@ class _NormalizedScores(Struct):
     weight: int
     raw: IntArray
     weighted: IntArray
-    extremes: tuple[int, int] | None = None
-    """The lowest and the highest raw score of the feasible nodes."""
+    extremes: tuple[int, int] | None = None  # the lowest and the highest raw score of the feasible nodes
 
 
 class _FixedScores(Struct):
@@ -70,10 +63,8 @@ class _FixedScores(Struct):
 
     passes: BoolArray
     feasible: ClusterRows
-    total: IntArray
-    """The sum of the normalized scores; `INFEASIBLE` for nodes that are not feasible."""
-    extremes: tuple[tuple[IntArray, tuple[int, int] | None], ...]
-    """`raw` and `extremes` of each `_NormalizedScores`."""
+    total: IntArray  # the sum of the normalized scores; `INFEASIBLE` for nodes that are not feasible
+    extremes: tuple[tuple[IntArray, tuple[int, int] | None], ...]  # `raw` and `extremes` of each `_NormalizedScores`
 
     def is_independent_of(self, rows: IntArray) -> bool:
         """Return whether the scores stay the same if these nodes are not feasible any more, but others still are."""
@@ -133,27 +124,21 @@ class SharedResults:
         self.framework, self._pod, self._row, self.state = framework, pod, row, state.clone()
         self._rows = filtering.nodes.rows
         self._filters: list[tuple[FilterPlugin, Room | None]] = []
-        self._scores: list[_SumScore] = []
-        """Score plugins that read sums; `_filters` are the Filter plugins that do."""
+        self._scores: list[_SumScore] = []  # Score plugins that read sums; `_filters` are the Filter plugins that do
         self._node_filters: list[FilterPlugin] = []
         self._node_scores: list[tuple[ScorePlugin, int]] = []
         """Score plugins that read only the node and do not normalize, with their weights; `_node_filters` are the
         Filter plugins that read only the node."""
         self.fixed: list[_NormalizedScores] = []
-        self.is_refused = np.ones(count, dtype=np.bool_)
-        """Whether a plugin rejects the node regardless of moves."""
-        self.is_full = np.zeros(count, dtype=np.bool_)
-        """Whether a plugin that reads sums rejects the node."""
-        self._score = np.zeros(count, dtype=np.int64)
-        """The weighted scores of plugins that read sums."""
+        self.is_refused = np.ones(count, dtype=np.bool_)  # whether a plugin rejects the node regardless of moves
+        self.is_full = np.zeros(count, dtype=np.bool_)  # whether a plugin that reads sums rejects the node
+        self._score = np.zeros(count, dtype=np.int64)  # the weighted scores of plugins that read sums
         self.sum = np.zeros(count, dtype=np.int64)
         """These scores and those of other plugins that do not depend on other nodes."""
-        self.seen = seen
-        """The number of moves that are included."""
+        self.seen = seen  # the number of moves that are included
         self.taken = np.zeros(count, dtype=np.int64)
         """(node,) replicas that are counted and not yet in the table of nodes."""
-        self._ranked: _FixedScores | None = None
-        """The last result of `rank`."""
+        self._ranked: _FixedScores | None = None  # the last result of `rank`
         self._ahead = _Ahead(count)
         self._resized = framework.nodes.cluster.resized
         self._read_filters(filtering)
@@ -365,8 +350,7 @@ class ReplicaSeries:
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
         self._base = standing.sum
         self._ranked: _FixedScores | None = None
-        self._ties: ClusterRows | None = None
-        """None if unknown."""
+        self._ties: ClusterRows | None = None  # None if unknown
         if concerned:
             self._follow(pod, row, [plugin.name for plugin in concerned if type(plugin).follow is not Plugin.follow])
             if len(self._following) < len(concerned):

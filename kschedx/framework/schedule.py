@@ -70,8 +70,7 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 
 NO_NODES = "no nodes available to schedule pods"
 
-_Counted = tuple[tuple[int, ...], tuple[int, ...]]
-"""The nominated pods that count, and their nodes."""
+_Counted = tuple[tuple[int, ...], tuple[int, ...]]  # the nominated pods that count, and their nodes
 
 READING_POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
 
@@ -81,8 +80,7 @@ class Decision(Struct, frozen=True, kw_only=True, gc=False):
 
     outcome: Outcome
     message: str = ""
-    best: ClusterRows = field(default_factory=lambda: cluster_rows([]))
-    """(tie,) the nodes that share the highest total."""
+    best: ClusterRows = field(default_factory=lambda: cluster_rows([]))  # (tie,) the nodes that share the highest total
     nominated: ClusterRow | None = None
     """The pod's nominated node, if the pod fits it: kube-scheduler then evaluates no other."""
     post_filter: PostFilterResult | None = None
@@ -160,8 +158,7 @@ class EquivalenceClass:
         self._placement = placement
         self._preempts = preempts
         self._seen = -1
-        self.is_shared = False
-        """Whether others of the class get the last pod's decision, as long as nothing moves."""
+        self.is_shared = False  # whether others of the class get the last pod's decision, as long as nothing moves
         self._gates = framework.plugins("preEnqueue", PreEnqueuePlugin)
         """The PreEnqueue plugins that run for every pod, after all of them have run for one."""
         self._entered: tuple[Status, ...] = ()
@@ -171,8 +168,7 @@ class EquivalenceClass:
         self._scoring = Scoring(framework, touch)
         self._counted: _Counted = ((), ())
         self._decision: Decision | None = None
-        self._decided_for = ""
-        """The nominated node of the pod of `_decision`."""
+        self._decided_for = ""  # the nominated node of the pod of `_decision`
         self._scored: ClusterRows | Scores | None = None
         """The nodes whose scores led to `_decision`, or the scores with extenders; None if nothing was scored."""
         self._extended: _ExtendedCycle | None = None

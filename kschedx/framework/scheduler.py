@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 class FilteredNodes(Struct, frozen=True, kw_only=True):
     """The nodes that a pod fits, without the later phases."""
 
-    status: Status
-    """Of the whole PreFilter phase."""
-    nodes: NodeTable
-    """Those that PreFilter returned; none if it rejected the pod."""
+    status: Status  # of the whole PreFilter phase
+    nodes: NodeTable  # those that PreFilter returned; none if it rejected the pod
     outcome: FilterOutcome
 
 

@@ -52,8 +52,7 @@ class Status(Struct, frozen=True, kw_only=True):
     """A plugin's result for the pod as a whole, or for one node."""
 
     code: Code = Code.SUCCESS
-    reasons: tuple[str, ...] = ()
-    """kube-scheduler's own strings."""
+    reasons: tuple[str, ...] = ()  # kube-scheduler's own strings
     plugin: str = ""
     findings: tuple[Finding, ...] = ()
 
@@ -204,8 +203,7 @@ class ByExtenders(Struct, frozen=True, kw_only=True):
     """The extenders' changes to the plugins' verdicts."""
 
     statuses: Mapping[ClusterRow, Status]
-    silent: tuple[ClusterRow, ...]
-    """Nodes that passed the plugins, did not pass the extenders, and have no status."""
+    silent: tuple[ClusterRow, ...]  # nodes that passed the plugins, did not pass the extenders, and have no status
 
 
 class FirstRejection(Struct, frozen=True):
@@ -223,14 +221,12 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
     """
 
     plugins: tuple[str, ...]
-    verdicts: tuple[Verdicts, ...]
-    """One per entry of `plugins`, evaluated on every node, without nominated pods."""
+    verdicts: tuple[Verdicts, ...]  # one per entry of `plugins`, evaluated on every node, without nominated pods
     codes: IntArray
     plugin: IntArray
     with_nominated: Mapping[TableRow, Status] = field(default_factory=dict)
     """Rows whose verdict comes from the first pass, which counts nominated pods, with the status of that pass."""
-    by_extenders: ByExtenders | None = None
-    """The extenders' changes, which PostFilter sees as well."""
+    by_extenders: ByExtenders | None = None  # the extenders' changes, which PostFilter sees as well
 
     @classmethod
     def of(cls, verdicts: Mapping[str, Verdicts], count: int) -> Self:
@@ -315,6 +311,5 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """A node on which preemption would make room for the pod."""
 
     node: ClusterRow
-    victims: tuple[int, ...]
-    """Rows of the PodTable, most important first."""
+    victims: tuple[int, ...]  # rows of the PodTable, most important first
     pdb_violations: int

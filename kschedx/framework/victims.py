@@ -46,14 +46,11 @@ class PotentialVictims(Struct, frozen=True, kw_only=True):
     pod is the first of its part.
     """
 
-    pods: IntArray
-    """(victim,) rows of the PodTable."""
-    index: IntArray
-    """(victim,) the node, as a row of the table."""
+    pods: IntArray  # (victim,) rows of the PodTable
+    index: IntArray  # (victim,) the node, as a row of the table
     violating: BoolArray
     """(victim,) whether evicting the pod, and every more important one on its node, exceeds a disruption budget."""
-    start: IntArray
-    """(node + 1,)"""
+    start: IntArray  # (node + 1,)
 
     @property
     def count(self) -> IntArray:
@@ -148,8 +145,7 @@ class _Ranking(Struct):
     """Pods of a lower priority on all nodes, by node, and on each the most important first."""
 
     table: PodTable
-    seen: int
-    """The number of moves that are included."""
+    seen: int  # the number of moves that are included
     pods: IntArray
     nodes: IntArray
 
@@ -235,12 +231,9 @@ def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArr
 class _BudgetCoverage(Struct, frozen=True, kw_only=True):
     """The disruption budgets that cover each pod, without those whose status has counted the pod's disruption."""
 
-    allowed: IntArray
-    """(budget,) the disruptions that are allowed now."""
-    budgets: IntArray
-    """The budgets of one pod after the other: those of pod i are `start[i]` to `start[i + 1]`."""
-    start: IntArray
-    """(pod + 1,)"""
+    allowed: IntArray  # (budget,) the disruptions that are allowed now
+    budgets: IntArray  # the budgets of one pod after the other: those of pod i are `start[i]` to `start[i + 1]`
+    start: IntArray  # (pod + 1,)
 
     def of(self, row: int) -> list[int]:
         """Return the budgets of a pod, in their order."""

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 # Upstream: scheduling.k8s.io, behind the gate GenericWorkload since 1.35; the group's own cycle is
 # pkg/scheduler/schedule_one_podgroup.go of 1.36.
 
-_MOST_MEMBERS = 2_000
-"""The maximum number of a group's pods that are each evaluated."""
+_MOST_MEMBERS = 2_000  # the maximum number of a group's pods that are each evaluated
 
 
 class _GangKey(Struct, frozen=True, kw_only=True):
@@ -40,8 +39,7 @@ class _GangKey(Struct, frozen=True, kw_only=True):
 
     namespace: str
     name: str
-    min_count: int
-    """0 for a group whose pods can start separately."""
+    min_count: int  # 0 for a group whose pods can start separately
     group: PodGroup | None = None
     """The PodGroup of Kubernetes itself; None for one of Coscheduling, which its members name in a label."""
 

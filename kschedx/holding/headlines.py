@@ -9,8 +9,7 @@ from kschedx.holding import model
 from kschedx.wording import count, list_names
 
 _SHOWN = 3
-_CLOSED = ("Closed", "Closing")
-"""States in which a queue of Volcano admits no more PodGroups."""
+_CLOSED = ("Closed", "Closing")  # states in which a queue of Volcano admits no more PodGroups
 
 
 def holder_text(holding: model.Holding, key: str) -> str:

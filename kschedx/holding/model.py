@@ -20,22 +20,17 @@ class WorkloadState(StrEnum):
     """The state of a pod in Kueue."""
 
     NO_WORKLOAD = "no-workload"
-    NO_QUEUE = "no-queue"
-    """The LocalQueue, or the ClusterQueue behind it, does not exist."""
+    NO_QUEUE = "no-queue"  # the LocalQueue, or the ClusterQueue behind it, does not exist
     DEACTIVATED = "deactivated"
-    STOPPED = "stopped"
-    """Its queue is stopped or inactive."""
-    WAITING = "waiting"
-    """It is pending in its queue, without quota."""
-    CHECKING = "checking"
-    """Its quota is reserved, and its admission checks are not ready."""
+    STOPPED = "stopped"  # its queue is stopped or inactive
+    WAITING = "waiting"  # it is pending in its queue, without quota
+    CHECKING = "checking"  # its quota is reserved, and its admission checks are not ready
     ADMITTED = "admitted"
     FINISHED = "finished"
 
 
 class QuotaUser(Struct, frozen=True, kw_only=True):
-    workload: str
-    """`namespace/name`."""
+    workload: str  # `namespace/name`
     priority: int
     amount: int
 
@@ -53,8 +48,7 @@ class FlavorQuota(Struct, frozen=True, kw_only=True):
 
     resource: str
     flavor: str
-    asked: int
-    """What the whole Workload requests."""
+    asked: int  # what the whole Workload requests
     nominal: int
     used: int
     borrowing_limit: int | None
@@ -65,12 +59,9 @@ class FlavorQuota(Struct, frozen=True, kw_only=True):
     available: int
     """What Kueue could give now, with the present lending and borrowing; negative if more is used than exists."""
     lending_limit: int | None = None
-    pools: tuple[FlavorPool, ...] = ()
-    """The cohorts above the queue, the nearest first."""
-    users: tuple[QuotaUser, ...] = ()
-    """The Workloads of this queue that use the quota, the largest first."""
-    borrowers: tuple[str, ...] = ()
-    """The ClusterQueues of the cohort that use more than their own quota."""
+    pools: tuple[FlavorPool, ...] = ()  # the cohorts above the queue, the nearest first
+    users: tuple[QuotaUser, ...] = ()  # the Workloads of this queue that use the quota, the largest first
+    borrowers: tuple[str, ...] = ()  # the ClusterQueues of the cohort that use more than their own quota
 
     @property
     def free(self) -> int:
@@ -101,16 +92,11 @@ class FlavorFit(Struct, frozen=True, kw_only=True):
 
     flavor: str
     exists: bool
-    nodes: int
-    """The number of nodes with the flavor's labels."""
-    feasible: tuple[str, ...]
-    """The nodes on which the pod would pass every filter."""
-    reasons: tuple[str, ...] = ()
-    """Why it would pass on no node: `2 Insufficient cpu`, as kube-scheduler counts."""
-    refused: str = ""
-    """Why Kueue gives this pod no quota of the flavor; the pod is then not tried on its nodes."""
-    topology: str = ""
-    """The Topology by which Kueue itself selects among the nodes."""
+    nodes: int  # the number of nodes with the flavor's labels
+    feasible: tuple[str, ...]  # the nodes on which the pod would pass every filter
+    reasons: tuple[str, ...] = ()  # why it would pass on no node: `2 Insufficient cpu`, as kube-scheduler counts
+    refused: str = ""  # why Kueue gives this pod no quota of the flavor; the pod is then not tried on its nodes
+    topology: str = ""  # the Topology by which Kueue itself selects among the nodes
 
 
 class Kueue(Struct, frozen=True, kw_only=True, dict=True):
@@ -118,55 +104,43 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
 
     state: WorkloadState
     queue: str = ""
-    known_queues: tuple[str, ...] = ()
-    """The LocalQueues of the namespace, if `queue` is not one of them."""
+    known_queues: tuple[str, ...] = ()  # the LocalQueues of the namespace, if `queue` is not one of them
     namespaces_of_queue: tuple[str, ...] = ()
     """The namespaces that have a LocalQueue named `queue`, if the pod's own has none."""
-    workload: str = ""
-    """`namespace/name`."""
+    workload: str = ""  # `namespace/name`
     cluster_queue: str = ""
     cohort: str = ""
-    cohorts: tuple[str, ...] = ()
-    """`cohort` and the cohorts above it."""
-    circle: tuple[str, ...] = ()
-    """The cohorts, if they form a cycle: Kueue then admits nothing to their queues."""
-    cluster: str = ""
-    """The cluster to which MultiKueue sent the Workload."""
-    is_dispatched: bool = False
-    """Whether MultiKueue dispatches it, so that its pods run in a worker cluster."""
+    cohorts: tuple[str, ...] = ()  # `cohort` and the cohorts above it
+    circle: tuple[str, ...] = ()  # the cohorts, if they form a cycle: Kueue then admits nothing to their queues
+    cluster: str = ""  # the cluster to which MultiKueue sent the Workload
+    is_dispatched: bool = False  # whether MultiKueue dispatches it, so that its pods run in a worker cluster
     workers: tuple[str, ...] = ()
     """The worker clusters of MultiKueue that cannot run it: `w1 is not active (ClientConnectionFailed): timeout`."""
     priority: int = 0
     said: tuple[Condition, ...] = ()
     """The conditions that explain the state: those of the Workload, then those of its queues."""
-    checks: tuple[Condition, ...] = ()
-    """The admission checks that are not ready."""
+    checks: tuple[Condition, ...] = ()  # the admission checks that are not ready
     quotas: tuple[FlavorQuota, ...] = ()
     position: int | None = None
     """Its position in the ClusterQueue by priority and age, from 1; None if it is not pending."""
-    waiting: int = 0
-    """The number of pending Workloads in the ClusterQueue."""
-    ahead: tuple[str, ...] = ()
-    """The Workloads before it in the queue, in order."""
+    waiting: int = 0  # the number of pending Workloads in the ClusterQueue
+    ahead: tuple[str, ...] = ()  # the Workloads before it in the queue, in order
     fits: tuple[FlavorFit, ...] = ()
     is_gated: bool = False
     weighted_share: int | None = None
     """How far its ClusterQueue exceeds its own quota, for fair sharing in the cohort. The queue with the lowest share
     comes first; the one with the highest is preempted first. None without fair sharing."""
     fair_weight: str = ""
-    is_by_usage: bool = False
-    """Whether the LocalQueue with the least usage comes first, before priority and age."""
+    is_by_usage: bool = False  # whether the LocalQueue with the least usage comes first, before priority and age
     within_queue: str = ""
     within_cohort: str = ""
     """The Workloads that it may preempt: `Never`, `LowerPriority`, `LowerOrNewerEqualPriority`, or `Any`."""
     requeue_at: str = ""
-    group: str = ""
-    """The group of plain pods, for which Kueue creates a Workload once all of them exist."""
+    group: str = ""  # the group of plain pods, for which Kueue creates a Workload once all of them exist
     group_pods: int = 0
     group_total: int = 0
 
-    decide: Callable[[], Verdict | None] | None = None
-    """Returns what the Workload waits for by Kueue's rules."""
+    decide: Callable[[], Verdict | None] | None = None  # returns what the Workload waits for by Kueue's rules
     judge: Callable[[], Verdict | None] | None = None
     """Returns the decision by Kueue's rules, and fixes that were tried, which takes longer than the rest."""
 
@@ -194,24 +168,19 @@ class Gate(Struct, frozen=True, kw_only=True):
 
     name: str
     owner: str = ""
-    look_at: str = ""
-    """The command or place that shows the state of the gate."""
+    look_at: str = ""  # the command or place that shows the state of the gate
 
 
 class QueueShare(Struct, frozen=True, kw_only=True):
     """A resource of another scheduler's queue; milli-cpu, and units of everything else."""
 
     resource: str
-    allocated: int | None
-    """None if no object reports it."""
-    capability: int | None = None
-    """The limit; None without one."""
+    allocated: int | None  # None if no object reports it
+    capability: int | None = None  # the limit; None without one
     deserved: int | None = None
     """The share that the scheduler guarantees to the queue: Volcano's deserved, KAI's quota, Koordinator's runtime."""
-    requested: int | None = None
-    """What all pods of the queue request, including pending ones."""
-    is_in_thousandths: bool = False
-    """Whether the numbers are in thousandths, although the resource is not cpu."""
+    requested: int | None = None  # what all pods of the queue request, including pending ones
+    is_in_thousandths: bool = False  # whether the numbers are in thousandths, although the resource is not cpu
 
 
 class SchedulerQueue(Struct, frozen=True, kw_only=True):
@@ -227,57 +196,43 @@ class ReservedRoom(Struct, frozen=True, kw_only=True):
     name: str
     phase: str = ""
     node: str = ""
-    said: tuple[Condition, ...] = ()
-    """Conditions that are not met."""
+    said: tuple[Condition, ...] = ()  # conditions that are not met
 
 
 class SharedDevices(Struct, frozen=True, kw_only=True):
     """The devices of a node that HAMi shares among pods."""
 
     node: str
-    kind: str
-    """`nvidia`, `mlu`."""
+    kind: str  # `nvidia`, `mlu`
     devices: int
     healthy: int
-    memory: int
-    """The memory of the largest device, in MiB."""
-    requested: int = 0
-    """The memory of one device that the pod requests, in MiB; 0 for all of it."""
-    fitting: int = 0
-    """The number of healthy devices with that much unused memory."""
+    memory: int  # the memory of the largest device, in MiB
+    requested: int = 0  # the memory of one device that the pod requests, in MiB; 0 for all of it
+    fitting: int = 0  # the number of healthy devices with that much unused memory
 
 
 class OtherScheduler(Struct, frozen=True, kw_only=True):
     """A scheduler other than kube-scheduler, or a kube-scheduler whose configuration kschedx does not have."""
 
-    name: str
-    """spec.schedulerName."""
-    title: str = ""
-    """Its name in sentences; empty for an unknown scheduler."""
-    group: str = ""
-    """The pod's group in that scheduler, `namespace/name`."""
+    name: str  # spec.schedulerName
+    title: str = ""  # its name in sentences; empty for an unknown scheduler
+    group: str = ""  # the pod's group in that scheduler, `namespace/name`
     phase: str = ""
-    said: tuple[Condition, ...] = ()
-    """What the scheduler reports about the pod, then about its group and its queue."""
+    said: tuple[Condition, ...] = ()  # what the scheduler reports about the pod, then about its group and its queue
     queue: str = ""
     queue_state: str = ""
-    known_queues: tuple[str, ...] = ()
-    """The queues that exist, if `queue` is not one of them."""
+    known_queues: tuple[str, ...] = ()  # the queues that exist, if `queue` is not one of them
     queue_shares: tuple[QueueShare, ...] = ()
-    queues_above: tuple[SchedulerQueue, ...] = ()
-    """The nearest first."""
+    queues_above: tuple[SchedulerQueue, ...] = ()  # the nearest first
     rooms: tuple[ReservedRoom, ...] = ()
     shared: tuple[SharedDevices, ...] = ()
-    application: str = ""
-    """The application, whose pods YuniKorn schedules together."""
+    application: str = ""  # the application, whose pods YuniKorn schedules together
     task_group: str = ""
     min_member: int | None = None
-    members: int = 0
-    """Pods of the group, or task group, in the snapshot."""
+    members: int = 0  # pods of the group, or task group, in the snapshot
     running: int = 0
     look_at: str = ""
-    is_absent: bool = False
-    """Whether the snapshot has the pods of all namespaces, and nothing of this scheduler."""
+    is_absent: bool = False  # whether the snapshot has the pods of all namespaces, and nothing of this scheduler
 
 
 class GangMember(Struct, frozen=True, kw_only=True):
@@ -285,10 +240,8 @@ class GangMember(Struct, frozen=True, kw_only=True):
 
     pod: str
     gates: tuple[str, ...] = ()
-    feasible: int
-    """The number of nodes on which it would fit alone."""
-    node: str = ""
-    """The node assigned to it together with the earlier members; empty if it fits none or was not tried."""
+    feasible: int  # the number of nodes on which it would fit alone
+    node: str = ""  # the node assigned to it together with the earlier members; empty if it fits none or was not tried
     evicts: int = 0
     reasons: tuple[str, ...] = ()
     """Why it fits no node, with the earlier members or alone: `2 Insufficient cpu`, as kube-scheduler counts."""
@@ -299,22 +252,16 @@ class GangStatus(Struct, frozen=True, kw_only=True):
 
     name: str
     min_count: int
-    pods: int
-    """The number of existing members, including the pod in question."""
+    pods: int  # the number of existing members, including the pod in question
     placed: int
-    plugin: str
-    """`GangScheduling` or `Coscheduling`."""
-    is_heeded: bool
-    """Whether the profile has the plugin; without the plugin, each pod is scheduled alone."""
-    waiting: tuple[GangMember, ...] = ()
-    """The members without a node, in the order in which they are tried."""
+    plugin: str  # `GangScheduling` or `Coscheduling`
+    is_heeded: bool  # whether the profile has the plugin; without the plugin, each pod is scheduled alone
+    waiting: tuple[GangMember, ...] = ()  # the members without a node, in the order in which they are tried
     more: int = 0
-    together: int | None = None
-    """How many of the pending members fit together; None if that is not known."""
+    together: int | None = None  # how many of the pending members fit together; None if that is not known
     has_ties: bool = False
     """Whether nodes had equal scores. If the group lacks room, the first and the last of them were each tried."""
-    topology_key: str = ""
-    """The label whose value the nodes of all members must share; empty without that constraint."""
+    topology_key: str = ""  # the label whose value the nodes of all members must share; empty without that constraint
     domain: str = ""
     """The value that kube-scheduler selects; if the group fits in no domain, the domain in which most members fit."""
     domains: int = 0

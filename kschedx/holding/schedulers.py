@@ -35,8 +35,7 @@ from kschedx.snapshot.events import FAILED_SCHEDULING
 from kschedx.snapshot.snapshot import Snapshot
 
 _QueueFacts = TypeVar("_QueueFacts")
-_MOST_LEVELS = 10
-"""Nested queues could form a cycle."""
+_MOST_LEVELS = 10  # nested queues could form a cycle
 _GPU = "nvidia.com/gpu"
 _UNLIMITED = -1
 

@@ -54,8 +54,7 @@ class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
     refused: int = 0
     refusal: str = ""
     rollout: RolloutDocument | None = None
-    blocked_deletions: Mapping[str, str] = {}
-    """Node to the reason why its pod is not gone yet."""
+    blocked_deletions: Mapping[str, str] = {}  # node to the reason why its pod is not gone yet
     misscheduled: tuple[str, ...] = ()
     disputed: tuple[str, ...] = ()
 

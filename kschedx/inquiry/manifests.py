@@ -240,14 +240,12 @@ class Manifests:
     ) -> None:
         self._documents = documents
         self._paths = paths
-        self._left_out = left_out
-        """Files of a folder without Kubernetes objects."""
+        self._left_out = left_out  # files of a folder without Kubernetes objects
         self._refused: dict[tuple[str, str, str], InputError] = {}
         """Claims and workloads that the API server refuses, by kind, namespace, and name."""
         self._unserved: set[tuple[str, str, str]] = set()
         """Objects without pods whose API version the API server does not serve."""
-        self._rescaled: list[str] = []
-        """What HorizontalPodAutoscalers do to the replicas in the files."""
+        self._rescaled: list[str] = []  # what HorizontalPodAutoscalers do to the replicas in the files
 
     @classmethod
     def read(cls, paths: Sequence[str], *, has_target: bool = False) -> Manifests:

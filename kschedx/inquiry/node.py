@@ -325,8 +325,7 @@ class NodeReportDocument(Document, frozen=True):
     taints: tuple[str, ...]
     blocked_by: tuple[str, ...]
     """PodDisruptionBudgets that allow no eviction of its pods, if it is cordoned or being deleted or removed."""
-    evicted: tuple[str, ...]
-    """Pods that its kubelet evicted and whose objects remain, the newest first."""
+    evicted: tuple[str, ...]  # pods that its kubelet evicted and whose objects remain, the newest first
     pods: PodCount
     resources: Mapping[str, ResourceDocument]
     states: tuple[StateDocument, ...]

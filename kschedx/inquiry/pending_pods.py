@@ -41,10 +41,8 @@ if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import NodeAutoscaler
 
 _MOST_SHARED_FIXES = 4  # fixes of one pod that are tried for the others
-_MOST_CLASSES = 200
-"""The limit counts equivalence classes. At least one fix is tried, however many there are."""
-_MOST_PODS_TRIED = 40_000
-"""The limit is over all fixes. At least one fix is tried, however many pods there are."""
+_MOST_CLASSES = 200  # the limit counts equivalence classes. At least one fix is tried, however many there are
+_MOST_PODS_TRIED = 40_000  # the limit is over all fixes. At least one fix is tried, however many pods there are
 _MANY_PODS = 50_000  # the number of pods above which a cluster's memory is freed after a fix was tried in it
 _SEARCHES_PER_COLLECTION = 4
 _MOST_ADDED_NODES = 5_000  # each copies the table of nodes: together about 3 s
@@ -107,8 +105,7 @@ class SharedFixes:
         self._known_autoscalers = autoscalers
         self._known: dict[bytes, PendingStory | None] = {}
         self._explanations: dict[str, Explanation | None] = {}
-        self._fixes: dict[str, list[Fix]] = {}
-        """The fixes of a pod that were found so far."""
+        self._fixes: dict[str, list[Fix]] = {}  # the fixes of a pod that were found so far
         self._searches = count()
 
     def shared_fix(self, pods: Sequence[str]) -> SharedFix | None:

@@ -177,16 +177,13 @@ class Simulation(Shown):
     ) -> None:
         simulator.manager.measure()
         self.setup = simulator.setup
-        self.before = simulator.base
-        """The cluster as it was loaded."""
+        self.before = simulator.base  # the cluster as it was loaded
         self.changes = tuple(changes)
         self._changed_workloads = dict(workloads)
         self._refused_pods = tuple(refused_pods)
-        self.effects = tuple(effects)
-        """The effects of every change except drains."""
+        self.effects = tuple(effects)  # the effects of every change except drains
         self.goal = goal
-        self.kueue = kueue
-        """None for a cluster without Kueue's Workloads."""
+        self.kueue = kueue  # None for a cluster without Kueue's Workloads
         self.rolled_out: tuple[Rollout, ...] = tuple(simulator.manager.rollouts)
         self.refused = dict(simulator.manager.refused)
         self.open_counts = dict(simulator.manager.open_counts)

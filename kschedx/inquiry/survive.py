@@ -570,8 +570,7 @@ class _Account:
         self._last = {step.pod: step for step in self._steps}
         self._first_row = first_row
         self._deleted = simulator.deleted
-        self._row_of: dict[str, int] = {}
-        """Lost pods with a pending replacement, to the row of the replacement."""
+        self._row_of: dict[str, int] = {}  # lost pods with a pending replacement, to the row of the replacement
 
     @cached_property
     def _successors(self) -> dict[Workload, list[int]]:

@@ -100,8 +100,7 @@ class WrittenType(_StrictStruct, frozen=True, kw_only=True):
     labels: dict[str, str | tuple[str, ...]] = {}
     overhead: ResourceList = {}
     offerings: tuple[WrittenOffering, ...] = ()
-    node_pools: tuple[str, ...] = ()
-    """The only pools that can use it; empty for all."""
+    node_pools: tuple[str, ...] = ()  # the only pools that can use it; empty for all
     resource_slices: tuple[ResourceSliceSpec, ...] = ()
     """The devices that a DRA driver publishes on its nodes, as `spec` of ResourceSlices."""
 
@@ -253,13 +252,10 @@ def _instance_type(
 #   its defaults (pkg/providers/instancetype/types.go), for AL2023 and Bottlerocket without prefix delegation.
 # - The instance types of Karpenter's kwok provider (kwok/cloudprovider/instance_types.json).
 
-_VM_OVERHEAD = 0.075
-"""The fraction of memory that the hypervisor uses (--vm-memory-overhead-percent)."""
-_EVICTION_MEMORY = 100
-"""The kubelet's eviction threshold in Mi."""
+_VM_OVERHEAD = 0.075  # the fraction of memory that the hypervisor uses (--vm-memory-overhead-percent)
+_EVICTION_MEMORY = 100  # the kubelet's eviction threshold in Mi
 _DISK = "20Gi"
-_ARM_RESERVE = 64
-"""Mi of unusable memory on Graviton."""
+_ARM_RESERVE = 64  # Mi of unusable memory on Graviton
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 _NAME = lazy_pattern(r"(?P<category>[a-z]+)(?:-[0-9]+tb)?(?P<generation>[0-9]+).*\.")
 _CPU_SHARES = ((0, 1000, 0.06), (1000, 2000, 0.01), (2000, 4000, 0.005), (4000, 1 << 31, 0.0025))

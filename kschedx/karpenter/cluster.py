@@ -129,8 +129,7 @@ class LaunchCertainty(StrEnum):
     """How certain a pool's verdict about a pod is."""
 
     REJECTS = "rejects"
-    UNKNOWN = "unknown"
-    """No known type fits, and others may exist."""
+    UNKNOWN = "unknown"  # no known type fits, and others may exist
 
 
 class PoolVerdict(Struct, frozen=True, kw_only=True):
@@ -139,13 +138,10 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     rejection: Rejection
     known: tuple[InstanceType, ...] = ()
     template: PoolTemplate | None = None
-    zones: tuple[str, ...] = ()
-    """The zones of its nodes; empty if unknown."""
+    zones: tuple[str, ...] = ()  # the zones of its nodes; empty if unknown
     types_are_known: bool = False
-    lacks_a_reservation: bool = False
-    """Whether reserved capacity is required and the node class has none."""
-    requirements: Requirements = Requirements()
-    """The pod's requirements on its node."""
+    lacks_a_reservation: bool = False  # whether reserved capacity is required and the node class has none
+    requirements: Requirements = Requirements()  # the pod's requirements on its node
 
     @property
     def name(self) -> str:
@@ -198,20 +194,14 @@ def matching_types(template: PoolTemplate, rejection: NoInstanceType) -> list[In
 class PodProvisioning(Struct, frozen=True, kw_only=True):
     looked: EligibilityCheck
     pool: str = ""
-    types: tuple[InstanceType, ...] = ()
-    """Possible types of the new node, cheapest or smallest first."""
-    types_are_known: bool = False
-    """Whether all types of the pool are known, not only those of existing nodes."""
-    companions: int = 0
-    """The number of other pending pods on the same new node."""
-    existing: str = ""
-    """The existing node or NodeClaim on which Karpenter expects the pod."""
+    types: tuple[InstanceType, ...] = ()  # possible types of the new node, cheapest or smallest first
+    types_are_known: bool = False  # whether all types of the pool are known, not only those of existing nodes
+    companions: int = 0  # the number of other pending pods on the same new node
+    existing: str = ""  # the existing node or NodeClaim on which Karpenter expects the pod
     is_claim: bool = False
-    pools: tuple[PoolVerdict, ...] = ()
-    """In the order in which they are tried."""
+    pools: tuple[PoolVerdict, ...] = ()  # in the order in which they are tried
     untried: str = ""  # why no pool was tried for the pod
-    event: str = ""
-    """Karpenter's message, if everything that it depends on is known."""
+    event: str = ""  # Karpenter's message, if everything that it depends on is known
     by_chance: bool = False
     has_relaxed: bool = False
 
@@ -560,11 +550,9 @@ class KarpenterGrowthStep(Document, frozen=True):
     """New nodes of one type in a pool."""
 
     pool: str
-    instance_type: str
-    """The cheapest or smallest possible type."""
+    instance_type: str  # the cheapest or smallest possible type
     nodes: int
-    choices: int
-    """The number of possible types of the first node."""
+    choices: int  # the number of possible types of the first node
 
 
 class KarpenterGrowthDocument(Document, frozen=True, kw_only=True, tag_field="kind", tag="karpenter"):
@@ -572,12 +560,9 @@ class KarpenterGrowthDocument(Document, frozen=True, kw_only=True, tag_field="ki
 
     follows: str
     grown: tuple[KarpenterGrowthStep, ...] = field(name="nodes")
-    helped: int
-    """The number of pods that get a new node."""
-    expected: int
-    """The number of pods that it expects on existing or launching nodes."""
-    left: int
-    """The number of pods that no pool accepts, with the known types."""
+    helped: int  # the number of pods that get a new node
+    expected: int  # the number of pods that it expects on existing or launching nodes
+    left: int  # the number of pods that no pool accepts, with the known types
     types_are_known: bool
     by_chance: bool
 
@@ -585,8 +570,7 @@ class KarpenterGrowthDocument(Document, frozen=True, kw_only=True, tag_field="ki
 class KarpenterGrowth(NodeGrowth, frozen=True, kw_only=True):
     autoscaler: ClassVar[Literal["Karpenter"]] = "Karpenter"
 
-    passed_over: Mapping[PodEligibility, int]
-    """The outcomes of pods that are not considered, with their numbers."""
+    passed_over: Mapping[PodEligibility, int]  # the outcomes of pods that are not considered, with their numbers
     follows: str
     grown: tuple[KarpenterGrowthStep, ...]
     expected: int

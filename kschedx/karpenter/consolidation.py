@@ -47,14 +47,12 @@ from kschedx.kube.scalars import parse_int64, scale_percent
 from kschedx.kube.types import Pod
 
 _SPOT, _ON_DEMAND = "spot", "on-demand"
-_MOST_NODES = 100
-"""The maximum number of nodes that are consolidated together."""
+_MOST_NODES = 100  # the maximum number of nodes that are consolidated together
 _MOST_ALONE = 50
 _MOST_LOOKS = 50_000
 """The maximum number of nodes that are tried alone, times the nodes of the cluster: each trial is a round over the
 cluster."""
-_SPOT_TYPES = 15
-"""The number of cheaper types that spot-to-spot consolidation requires."""
+_SPOT_TYPES = 15  # the number of cheaper types that spot-to-spot consolidation requires
 _NO_LIMIT = 2**31 - 1  # of a pool none of whose budgets applies
 _OVER_BUDGET = "No allowed disruptions due to blocking budget"
 NOT_TRIED = "not tried alone: name the node"
@@ -79,18 +77,15 @@ _REASON = {
 }
 """The names of the reasons in a NodePool's budgets."""
 
-_TOGETHER = (Method.EMPTINESS, Method.MULTI_NODE)
-"""The methods of which a command takes several nodes."""
+_TOGETHER = (Method.EMPTINESS, Method.MULTI_NODE)  # the methods of which a command takes several nodes
 
 
 class _Score(Struct, frozen=True, kw_only=True):
     """The score of a move under the policy Balanced."""
 
     pool: str
-    savings: float
-    """The saved fraction of the pool's cost."""
-    disruption: float
-    """The fraction of the cost of disrupting the whole pool."""
+    savings: float  # the saved fraction of the pool's cost
+    disruption: float  # the fraction of the cost of disrupting the whole pool
 
     @property
     def value(self) -> float:
@@ -118,12 +113,9 @@ class Command(Struct, frozen=True, kw_only=True):
 
     method: Method
     nodes: tuple[str, ...]
-    replacements: int = 0
-    """The number of new nodes; more than one only for drift."""
-    types: tuple[str, ...] = ()
-    """Possible instance types of the replacement, cheapest first."""
-    price: float | None = None
-    """The price of the nodes per hour; None if unknown."""
+    replacements: int = 0  # the number of new nodes; more than one only for drift
+    types: tuple[str, ...] = ()  # possible instance types of the replacement, cheapest first
+    price: float | None = None  # the price of the nodes per hour; None if unknown
     new_price: float | None = None
     scores: tuple[_Score, ...] = ()
 
@@ -161,16 +153,11 @@ class ConsolidationDocument(Document, frozen=True):
 class Consolidation(Struct, frozen=True, kw_only=True, dict=True):
     """Karpenter's commands, each computed as if it were the only one."""
 
-    follows: str
-    """The version of Karpenter."""
-    commands: tuple[Command, ...]
-    """By method; Karpenter runs the first one first."""
-    kept: Mapping[str, str]
-    """Candidates without a command to the reason, in Karpenter's words."""
-    prices: Mapping[str, float | None]
-    """Price per hour by node, for all nodes of pools."""
-    budgets_at: str = ""
-    """The time at which scheduled budgets were evaluated; empty without any."""
+    follows: str  # the version of Karpenter
+    commands: tuple[Command, ...]  # by method; Karpenter runs the first one first
+    kept: Mapping[str, str]  # candidates without a command to the reason, in Karpenter's words
+    prices: Mapping[str, float | None]  # price per hour by node, for all nodes of pools
+    budgets_at: str = ""  # the time at which scheduled budgets were evaluated; empty without any
     by_chance: bool = False
 
     @cached_property
@@ -190,8 +177,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
     state: StateNode
     pool: NodePool
     price: float | None
-    pods: tuple[Pod, ...]
-    """The pods that need another node."""
+    pods: tuple[Pod, ...]  # the pods that need another node
     is_consolidatable: bool
     is_drifted: bool
     drifted_since: str
@@ -228,8 +214,7 @@ class Consolidator:
         self._prices = {name: self._price(node) for name, node in self._states.items()}
         self._kept: dict[str, str] = {}
         self._by_chance = False
-        self._buffers = {pod.key for pod in karpenter.buffers}
-        """Virtual pods of CapacityBuffers."""
+        self._buffers = {pod.key for pod in karpenter.buffers}  # virtual pods of CapacityBuffers
         self._is_newer = karpenter.settings.behaviour.moves_are_balanced
         self._candidates = [
             candidate

@@ -71,26 +71,22 @@ _FEATURES = DeviceFeatures(
     knows_list_attributes=False,
 )
 OF_DEVICES = "allocating dynamic resources, "  # how messages about claims begin
-_OF_TYPE = "~"
-"""The prefix of an instance type's pools, so that they are tried after those of the cluster."""
-_ELSEWHERE = "~"
-"""A name that no node has."""
+_OF_TYPE = "~"  # the prefix of an instance type's pools, so that they are tried after those of the cluster
+_ELSEWHERE = "~"  # a name that no node has
 
 
 class NoDevices(Struct, frozen=True, kw_only=True):
     """A node cannot allocate the pod's claims."""
 
     text: str
-    is_known: bool = True
-    """False if the devices of the instance types are unknown."""
+    is_known: bool = True  # False if the devices of the instance types are unknown
 
 
 class ClaimAllocation(Struct, frozen=True, kw_only=True):
     """The devices for a pod's claims on a node."""
 
     node: str
-    requirements: Requirements
-    """The devices' requirements on the node."""
+    requirements: Requirements  # the devices' requirements on the node
     claims_by_type: Mapping[str, tuple[ResourceClaim, ...]]
     """The claims allocated for the pod by instance type; no type for an existing node."""
 
@@ -99,8 +95,7 @@ class _AllocatedClaim(Struct, frozen=True, kw_only=True):
     node: str
     requirements: Requirements
     by_type: Mapping[str, ResourceClaim]
-    counted: ResourceClaim
-    """The maximum that any type uses of the cluster's devices."""
+    counted: ResourceClaim  # the maximum that any type uses of the cluster's devices
 
     @property
     def is_bound_to_node(self) -> bool:
@@ -478,13 +473,11 @@ class _Search(AllocationSearch):
     ) -> None:
         super().__init__(allocator, node, claims)
         self._allowed = allowed
-        self._required = [requirements]
-        """The requirements on the node before the first pick and after each."""
+        self._required = [requirements]  # the requirements on the node before the first pick and after each
         self._wants_all = False
         self.with_own = set[int]()
         """Claims, by number, that request all matching devices, some of which the instance type would publish."""
-        self.pruned = set[int]()
-        """Claims in `with_own` that get none of these devices, because they would be too many."""
+        self.pruned = set[int]()  # claims in `with_own` that get none of these devices, because they would be too many
 
     @property
     def needed(self) -> Requirements:

@@ -34,15 +34,12 @@ from kschedx.releases.karpenter import KarpenterBehaviour, karpenter_behaviour
 from kschedx.snapshot.snapshot import Snapshot
 
 BLOCKED = "DisruptionBlocked"
-_UNCONSOLIDATABLE = "Unconsolidatable"
-"""Reasons of Karpenter's events."""
+_UNCONSOLIDATABLE = "Unconsolidatable"  # reasons of Karpenter's events
 _DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
 NEVER = "Never"
 _WHEN_EMPTY = "WhenEmpty"
-BALANCED_THRESHOLD = 0.5
-"""1 / BalancedK."""
-NODE_COST = 1.0
-"""The disruption cost of a node without its pods."""
+BALANCED_THRESHOLD = 0.5  # 1 / BalancedK
+NODE_COST = 1.0  # the disruption cost of a node without its pods
 _PRICED_BY = (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
 _NOTHING = frozenset({"0", "0%"})
 
@@ -59,8 +56,7 @@ class Balance(Struct, frozen=True, kw_only=True):
     pool's disruption cost. It has to be at least one half. Upstream: ScoreMove in controllers/disruption/balanced.go;
     designs/balanced-consolidation.md."""
 
-    disruption: float
-    """The node's fraction of disruption: 1 plus the eviction costs of its pods."""
+    disruption: float  # the node's fraction of disruption: 1 plus the eviction costs of its pods
     savings: float | None
     """The node's fraction of the price; None if the pool's nodes may differ in price, and a price is not known."""
 
@@ -104,23 +100,15 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     pool: str
     obstacles: tuple[Obstacle, ...]
     """Karpenter reports the first one. A drifted node with a termination grace period goes in spite of its pods."""
-    is_consolidatable: bool
-    """Whether the node's pods have not changed for the pool's consolidateAfter."""
+    is_consolidatable: bool  # whether the node's pods have not changed for the pool's consolidateAfter
     is_drifted: bool
-    goes_by_drift: bool
-    """Whether the node is drifted, and a budget may allow to remove it for that reason."""
-    is_empty: bool
-    """Whether no pod has to move; from Karpenter 1.14 on, whether no pod has an eviction cost."""
-    balance: Balance | None = None
-    """For a pool with the consolidation policy Balanced."""
-    blocking: tuple[int, ...] = ()
-    """The indexes of the pool's budgets that allow no disruption now."""
-    guarded: str = ""
-    """The first pod with the annotation that prevents disruption, such as `shop/train-0`."""
-    is_guarded: bool = False
-    """Whether the node has that annotation."""
-    protected: tuple[str, ...] = ()
-    """The PodDisruptionBudgets that prevent the eviction of a pod, such as `shop/web`."""
+    goes_by_drift: bool  # whether the node is drifted, and a budget may allow to remove it for that reason
+    is_empty: bool  # whether no pod has to move; from Karpenter 1.14 on, whether no pod has an eviction cost
+    balance: Balance | None = None  # for a pool with the consolidation policy Balanced
+    blocking: tuple[int, ...] = ()  # the indexes of the pool's budgets that allow no disruption now
+    guarded: str = ""  # the first pod with the annotation that prevents disruption, such as `shop/train-0`
+    is_guarded: bool = False  # whether the node has that annotation
+    protected: tuple[str, ...] = ()  # the PodDisruptionBudgets that prevent the eviction of a pod, such as `shop/web`
     disabling: tuple[str, str] | None = None
     """The field below spec.disruption of the pool that disables the node's consolidation, and its value."""
 

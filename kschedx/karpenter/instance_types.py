@@ -45,8 +45,7 @@ class Offering(Struct, frozen=True, kw_only=True):
     capacity_type: str
     price: float | None = None
     is_available: bool = True
-    labels: Labels = {}
-    """The labels of its capacity reservation."""
+    labels: Labels = {}  # the labels of its capacity reservation
 
     @property
     def requirements(self) -> Requirements:
@@ -58,15 +57,12 @@ class Offering(Struct, frozen=True, kw_only=True):
 
 class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
     name: str
-    requirements: Requirements
-    """The possible values of every well-known label on its nodes."""
+    requirements: Requirements  # the possible values of every well-known label on its nodes
     capacity: Amounts
     overhead: Amounts = {}
     offerings: tuple[Offering, ...] = ()
-    seen_on: str = ""
-    """The `node/NAME` or `nodeclaim/NAME` it was derived from; empty for a type from a catalogue."""
-    resource_slices: tuple[ResourceSlice, ...] | None = None
-    """The devices of its nodes; None if unknown."""
+    seen_on: str = ""  # the `node/NAME` or `nodeclaim/NAME` it was derived from; empty for a type from a catalogue
+    resource_slices: tuple[ResourceSlice, ...] | None = None  # the devices of its nodes; None if unknown
 
     @cached_property
     def allocatable(self) -> Amounts:
@@ -126,18 +122,14 @@ class NoInstanceType(Struct, frozen=True, kw_only=True):
     meets_requirements: bool
     fits: bool
     is_offered: bool
-    meets_and_fits: bool
-    """Some type meets both but is not offered."""
+    meets_and_fits: bool  # some type meets both but is not offered
     meets_and_is_offered: bool
     fits_and_is_offered: bool
     requirements: Requirements
-    requests: Amounts
-    """The requests of the pod and of DaemonSets, the minimum over the types."""
-    most_requests: Amounts = {}
-    """The maximum over the types."""
+    requests: Amounts  # the requests of the pod and of DaemonSets, the minimum over the types
+    most_requests: Amounts = {}  # the maximum over the types
     pod_requests: Amounts = {}
-    too_few: Mapping[str, int] = {}
-    """Keys of `minValues` with the number of available values."""
+    too_few: Mapping[str, int] = {}  # keys of `minValues` with the number of available values
 
     @property
     def text(self) -> str:
@@ -206,8 +198,7 @@ class DaemonOverhead(Struct, frozen=True, kw_only=True):
 
     pods: tuple[Pod, ...] = ()
     requests: Amounts = {}
-    types: frozenset[str] | None = None
-    """Names of types; None for all types of the pool."""
+    types: frozenset[str] | None = None  # names of types; None for all types of the pool
 
     def is_for(self, name: str) -> bool:
         return self.types is None or name in self.types
@@ -227,8 +218,7 @@ def _fold(overheads: Sequence[DaemonOverhead], *, least: bool) -> dict[str, Amou
 class _FilteredTypes(Struct, frozen=True, kw_only=True):
     types: tuple[InstanceType, ...] = ()
     failure: NoInstanceType | None = None
-    relaxed: Mapping[str, int] = {}
-    """Keys with fewer remaining values than `minValues`, if that is tolerated."""
+    relaxed: Mapping[str, int] = {}  # keys with fewer remaining values than `minValues`, if that is tolerated
 
 
 def filter_types(

@@ -44,12 +44,9 @@ class PoolTemplate(Struct, frozen=True, kw_only=True):
 
     pool: NodePool
     requirements: Requirements
-    allowed: frozenset[str]
-    """Labels that a pod may require although the pool does not define them."""
-    types: tuple[InstanceType, ...]
-    """The types that meet the pool's own requirements."""
-    types_are_known: bool
-    """Whether all types are known, not only those of existing nodes."""
+    allowed: frozenset[str]  # labels that a pod may require although the pool does not define them
+    types: tuple[InstanceType, ...]  # the types that meet the pool's own requirements
+    types_are_known: bool  # whether all types are known, not only those of existing nodes
     overheads: tuple[DaemonOverhead, ...] = (DaemonOverhead(),)
     """The requests of DaemonSets on a new node; each type is in one of them."""
     behaviour: KarpenterBehaviour

@@ -219,8 +219,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
 
     staying: tuple[StateNode, ...]
     leaving: tuple[StateNode, ...]
-    not_launched: tuple[str, ...]
-    """Claims that the cloud has not launched yet: nothing is decided before."""
+    not_launched: tuple[str, ...]  # claims that the cloud has not launched yet: nothing is decided before
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> ClusterState:

@@ -288,15 +288,11 @@ class PodData(Struct, frozen=True, kw_only=True):
     pod: Pod
     key: str
     requests: Amounts
-    requirements: Requirements
-    """Including the preference with the highest weight."""
-    strict: Requirements
-    """Without preferences, which do not affect where other pods are counted."""
-    volumes: tuple[Requirements | None, ...]
-    """Alternatives, one of which must match."""
+    requirements: Requirements  # including the preference with the highest weight
+    strict: Requirements  # without preferences, which do not affect where other pods are counted
+    volumes: tuple[Requirements | None, ...]  # alternatives, one of which must match
     asks_for_devices: bool
-    devices: PodDevices | None = None
-    """The devices, if Karpenter allocates them."""
+    devices: PodDevices | None = None  # the devices, if Karpenter allocates them
 
     @classmethod
     def of(
@@ -457,16 +453,14 @@ class PodEligibility(StrEnum):
     DAEMON_SET = "daemonset"
     STATIC = "static"
     AVOIDS_KARPENTER = "avoids-karpenter"
-    REFUSED = "refused"
-    """Karpenter reports the reason in an event."""
+    REFUSED = "refused"  # Karpenter reports the reason in an event
     NO_POOLS = "no-pools"
     WAITING = "waiting-for-nodeclaim"
 
 
 class EligibilityCheck(Struct, frozen=True, kw_only=True):
     outcome: PodEligibility
-    reason: str = ""
-    """Karpenter's message, if there is one."""
+    reason: str = ""  # Karpenter's message, if there is one
 
 
 def eligibility(pod: Pod, storage: Storage, group: str) -> EligibilityCheck:

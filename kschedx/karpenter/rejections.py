@@ -30,8 +30,7 @@ class NotTolerated(Struct, frozen=True, kw_only=True):
 class PortTaken(Struct, frozen=True, kw_only=True):
     port: UsedPort
     taken: UsedPort
-    by: str
-    """`namespace/name` of the pod that uses it."""
+    by: str  # `namespace/name` of the pod that uses it
 
     @property
     def text(self) -> str:
@@ -54,8 +53,7 @@ class Incompatible(Struct, frozen=True, kw_only=True):
         return self.prefix == OF_VOLUMES
 
 
-_ON_EVERY_NODE = ("cpu", "memory", PODS)
-"""Resources that every node has."""
+_ON_EVERY_NODE = ("cpu", "memory", PODS)  # resources that every node has
 
 OF_VOLUMES = "incompatible volume requirements, "
 OF_DEVICES = "incompatible dynamic resource requirements, "
@@ -68,8 +66,7 @@ class LimitReached(Struct, frozen=True, kw_only=True):
     pool: str
     remaining: dict[str, Amount]
     limits: dict[str, Amount]
-    of_others: str = ""
-    """Karpenter's message about types within the limits, none of which fits."""
+    of_others: str = ""  # Karpenter's message about types within the limits, none of which fits
 
     @property
     def is_exhausted(self) -> bool:

@@ -27,8 +27,7 @@ _WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 RESERVED = "reserved"
 CAPACITY_TYPES = ("on-demand", RESERVED, "spot")
 
-_RESTRICTED = frozenset({HOSTNAME})
-"""Labels that no requirement may use and no message names."""
+_RESTRICTED = frozenset({HOSTNAME})  # labels that no requirement may use and no message names
 
 NORMALIZED: Mapping[str, str] = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
@@ -113,8 +112,7 @@ def class_label(reference: NodeClassReference) -> str:
 # pkg/scheduling/requirement.go, requirements.go. Where upstream iterates a Go map in random order, the order here is
 # that of the names.
 
-_MOST_VALUES = 5
-"""The maximum number of values in a message."""
+_MOST_VALUES = 5  # the maximum number of values in a message
 
 
 class LabelRequirement(Struct, frozen=True, kw_only=True):
@@ -125,8 +123,7 @@ class LabelRequirement(Struct, frozen=True, kw_only=True):
     values: frozenset[str] = frozenset()
     at_least: int | None = None
     at_most: int | None = None
-    min_values: int | None = None
-    """The number of distinct values that the remaining instance types must have."""
+    min_values: int | None = None  # the number of distinct values that the remaining instance types must have
 
     @classmethod
     def of(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> LabelRequirement:
@@ -231,8 +228,7 @@ class UnknownLabel(Struct, frozen=True, kw_only=True):
     """A label that new nodes would not have, because nothing defines it."""
 
     key: str
-    typo_of: str = ""
-    """A known label with a similar name."""
+    typo_of: str = ""  # a known label with a similar name
 
     def __str__(self) -> str:
         hint = f' (typo of "{self.typo_of}"?)' if self.typo_of else ""
@@ -367,8 +363,7 @@ class Requirements(Mapping[str, LabelRequirement]):
 # Upstream: pkg/utils/resources, and Quantity.Add of apimachinery: a sum has the format of its first summand that is
 # not zero.
 
-NODES = "nodes"
-"""Every node counts as one; only limits name it."""
+NODES = "nodes"  # every node counts as one; only limits name it
 PODS = "pods"
 _NANO = 10**9
 

@@ -44,18 +44,12 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 class KarpenterSettings(Struct, frozen=True, kw_only=True):
-    prefers: bool = True
-    """--preference-policy=Respect: preferences count as requirements until they have to be relaxed."""
-    relaxes_min_values: bool = False
-    """--min-values-policy=BestEffort."""
-    ignores_devices: bool = True
-    """--ignore-dra-requests."""
-    keeps_buffers: bool = False
-    """--feature-gates=CapacityBuffer=true, supported from 1.14 on."""
-    replaces_spot_with_spot: bool = False
-    """--feature-gates=SpotToSpotConsolidation=true."""
-    version: str = ""
-    """The version of Karpenter; empty for the cluster's own, or else the newest verified one."""
+    prefers: bool = True  # --preference-policy=Respect: preferences count as requirements until they have to be relaxed
+    relaxes_min_values: bool = False  # --min-values-policy=BestEffort
+    ignores_devices: bool = True  # --ignore-dra-requests
+    keeps_buffers: bool = False  # --feature-gates=CapacityBuffer=true, supported from 1.14 on
+    replaces_spot_with_spot: bool = False  # --feature-gates=SpotToSpotConsolidation=true
+    version: str = ""  # the version of Karpenter; empty for the cluster's own, or else the newest verified one
 
     @property
     def rules_version(self) -> str:
@@ -127,8 +121,7 @@ _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {
 ONLY_DEVICES = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter"
 _NO_TYPES = "nodepool requirements filtered out all available instance types"
 
-MOST_TYPES = 600
-"""The maximum number of types requested for a new node (MaxInstanceTypes in nodeclaimtemplate.go)."""
+MOST_TYPES = 600  # the maximum number of types requested for a new node (MaxInstanceTypes in nodeclaimtemplate.go)
 
 
 class _PoolRejection(Struct, frozen=True, kw_only=True):
@@ -136,17 +129,14 @@ class _PoolRejection(Struct, frozen=True, kw_only=True):
 
     pool: str
     rejection: Rejection
-    limit: LimitReached | None = None
-    """The limits of the pool, if they exclude some types."""
+    limit: LimitReached | None = None  # the limits of the pool, if they exclude some types
 
 
 class SchedulingFailure(Struct, frozen=True, kw_only=True):
     """Why no node accepts a pod, even after relaxing its preferences."""
 
-    pools: tuple[_PoolRejection, ...] = ()
-    """In the order in which pools are tried."""
-    reason: str = ""
-    """The reason if no pool was tried."""
+    pools: tuple[_PoolRejection, ...] = ()  # in the order in which pools are tried
+    reason: str = ""  # the reason if no pool was tried
 
     @property
     def text(self) -> str:
@@ -155,14 +145,10 @@ class SchedulingFailure(Struct, frozen=True, kw_only=True):
 
 class RoundResult(Struct, frozen=True, kw_only=True):
     new: tuple[NewNodeClaim, ...] = ()
-    existing: Mapping[str, tuple[str, ...]] = {}
-    """Existing node or claim to the pods that it would accept."""
-    failures: Mapping[str, SchedulingFailure] = {}
-    """`namespace/name` to why the pod stays pending."""
-    relaxed: frozenset[str] = frozenset()
-    """Pods whose preferences were relaxed for their node."""
-    by_chance: bool = False
-    """Whether another domain was equally good somewhere."""
+    existing: Mapping[str, tuple[str, ...]] = {}  # existing node or claim to the pods that it would accept
+    failures: Mapping[str, SchedulingFailure] = {}  # `namespace/name` to why the pod stays pending
+    relaxed: frozenset[str] = frozenset()  # pods whose preferences were relaxed for their node
+    by_chance: bool = False  # whether another domain was equally good somewhere
 
     def node_of(self, pod: str) -> NewNodeClaim | None:
         return next((claim for claim in self.new if pod in claim.pods), None)
@@ -174,8 +160,7 @@ class _ProvisioningRound(Struct, kw_only=True):
     templates: Sequence[PoolTemplate]
     existing: ExistingNodes
     topologies: Topologies
-    left: dict[str, Amounts]
-    """What the pools' limits leave."""
+    left: dict[str, Amounts]  # what the pools' limits leave
     volumes: Mapping[str, tuple[Requirements | None, ...]]
     settings: KarpenterSettings
     devices: RoundDevices | None
@@ -338,28 +323,23 @@ class KnownTypes(Struct, frozen=True, kw_only=True):
     """The known instance types of a pool's cloud, and the zones of the pool's nodes."""
 
     types: tuple[InstanceType, ...]
-    are_all: bool
-    """Whether there are no other types."""
+    are_all: bool  # whether there are no other types
     zones: tuple[str, ...] = ()
-    zones_are_all: bool = False
-    """Whether the node class lists the zones."""
-    has_no_reservations: bool = False
-    """Whether the node class has no reservations: then no type is `reserved`."""
+    zones_are_all: bool = False  # whether the node class lists the zones
+    has_no_reservations: bool = False  # whether the node class has no reservations: then no type is `reserved`
 
 
 class SkippedPool(Struct, frozen=True, kw_only=True):
     """A pool that Karpenter does not use for any pod."""
 
     pool: NodePool
-    why: str
-    """`static`, `not-ready`, `deleting`, or `no-types`."""
+    why: str  # `static`, `not-ready`, `deleting`, or `no-types`
 
 
 class Provisioner(Struct, frozen=True, kw_only=True):
     """Pools with their instance types; rounds may run on any cluster with these pools."""
 
-    pools: tuple[NodePool, ...]
-    """The usable pools, in the order in which they are tried."""
+    pools: tuple[NodePool, ...]  # the usable pools, in the order in which they are tried
     skipped: tuple[SkippedPool, ...]
     types: Mapping[str, KnownTypes]
     settings: KarpenterSettings

@@ -205,20 +205,16 @@ class Unsatisfiable(Struct, frozen=True, kw_only=True):
 # All topology groups of a round: those of pending pods, and the anti-affinities of running pods. Upstream:
 # scheduling/topology.go.
 
-_Fork = tuple[object, ...]
-"""What two rules must have in common to be counted as one."""
+_Fork = tuple[object, ...]  # what two rules must have in common to be counted as one
 
 
 class CountedCluster(Struct, frozen=True, kw_only=True):
     """The cluster without the pods of the round, in which pods are counted."""
 
     snapshot: Snapshot
-    excluded: frozenset[int]
-    """Rows of pods."""
-    nodes: Sequence[tuple[types.Node, types.Labels]]
-    """The nodes that stay, with their relevant labels."""
-    domains: Mapping[str, TopologyDomains]
-    """Key to the values on new nodes."""
+    excluded: frozenset[int]  # rows of pods
+    nodes: Sequence[tuple[types.Node, types.Labels]]  # the nodes that stay, with their relevant labels
+    domains: Mapping[str, TopologyDomains]  # key to the values on new nodes
 
 
 class Topologies:
@@ -230,8 +226,7 @@ class Topologies:
         self._prefers = prefers
         self._groups: dict[_Fork, _TopologyGroup] = {}
         self._inverse: dict[_Fork, _TopologyGroup] = {}
-        self._labels: dict[str, Requirements] = {}
-        """The labels of nodes, by name."""
+        self._labels: dict[str, Requirements] = {}  # the labels of nodes, by name
         self._track_running()
 
     def _track_running(self) -> None:

@@ -22,13 +22,11 @@ from kschedx.patterns import lazy_pattern
 
 # The pod annotations that autoscalers and other schedulers read; a snapshot keeps no others.
 
-MIRROR = "kubernetes.io/config.mirror"
-"""The annotation of a mirror pod, the API server's copy of a static pod."""
+MIRROR = "kubernetes.io/config.mirror"  # the annotation of a mirror pod, the API server's copy of a static pod
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 """A ReplicaSet that scales down deletes the pods with the lowest cost first."""
 _AUTOSCALER = "cluster-autoscaler.kubernetes.io/"
-DAEMON_SET_POD = f"{_AUTOSCALER}daemonset-pod"
-"""`true`: cluster-autoscaler treats the pod as a DaemonSet's."""
+DAEMON_SET_POD = f"{_AUTOSCALER}daemonset-pod"  # `true`: cluster-autoscaler treats the pod as a DaemonSet's
 SCALE_UP_DELAY = f"{_AUTOSCALER}pod-scale-up-delay"
 """How long cluster-autoscaler ignores a pending pod, as a Go duration."""
 CONSUMED_REQUESTS = (
@@ -41,13 +39,11 @@ SAFE_TO_EVICT_LOCAL_VOLUMES = f"{_AUTOSCALER}safe-to-evict-local-volumes"
 """Names of local volumes that may be lost, separated by commas."""
 SCALE_DOWN_DISABLED = f"{_AUTOSCALER}scale-down-disabled"
 """On a node, `true` prevents cluster-autoscaler from removing it."""
-NODE_POOL_ID = "oci.oraclecloud.com/node-pool-id"
-"""The node group of an OKE node."""
+NODE_POOL_ID = "oci.oraclecloud.com/node-pool-id"  # the node group of an OKE node
 _KARPENTER = "karpenter.sh/"
 DO_NOT_DISRUPT = f"{_KARPENTER}do-not-disrupt"
 
-GANG_LEAST = "gang.scheduling.koordinator.sh/min-available"
-"""The minimum of a Koordinator gang without a PodGroup."""
+GANG_LEAST = "gang.scheduling.koordinator.sh/min-available"  # the minimum of a Koordinator gang without a PodGroup
 GROUP_NAMES = (
     "scheduling.k8s.io/group-name",
     "volcano.sh/group-name",
@@ -67,8 +63,7 @@ TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apach
 HAMI_SCHEDULER = "hami-scheduler"
 HAMI_REGISTER = lazy_pattern(r"hami\.io/node-(?P<kind>[\w-]+)-register")
 """The annotation in which HAMi's device plugin registers the devices of a node."""
-HAMI_PHASE = "hami.io/bind-phase"
-"""`allocating`, `success`, or `failed`."""
+HAMI_PHASE = "hami.io/bind-phase"  # `allocating`, `success`, or `failed`
 HAMI_DEVICES = "hami.io/vgpu-devices-allocated"
 """The device shares of each container: `GPU-1,NVIDIA,3000,30:;`, in MiB and percent of the cores."""
 OTHER_SCHEDULERS = (
@@ -83,8 +78,7 @@ GROUP_SIZE, GROUP_LABELS = (
 )
 """The annotation with the size of a LeaderWorkerSet's group, and the labels that its pods share."""
 
-JOB_SET_NAME = "jobset.sigs.k8s.io/jobset-name"
-"""The label with the JobSet of a Job's pods."""
+JOB_SET_NAME = "jobset.sigs.k8s.io/jobset-name"  # the label with the JobSet of a Job's pods
 EXCLUSIVE_TOPOLOGY = {
     "alpha.jobset.sigs.k8s.io/exclusive-topology": ("JobSet", JOB_SET_NAME, "Job"),
     "leaderworkerset.sigs.k8s.io/exclusive-topology": ("LeaderWorkerSet", GROUP_LABELS[0], "group"),
@@ -106,8 +100,7 @@ LIMIT_RANGER = "kubernetes.io/limit-ranger"
 VERTICAL_UPDATES = "vpaUpdates"
 """Lists requests that a VerticalPodAutoscaler set: `Pod resources updated by web: container 0: cpu request`."""
 
-COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
-"""On a pod: `ec2` keeps it off Fargate. On a node: the label `fargate`."""
+COMPUTE_TYPE = "eks.amazonaws.com/compute-type"  # on a pod: `ec2` keeps it off Fargate. On a node: the label `fargate`
 FARGATE_SCHEDULER = "fargate-scheduler"
 NOT_FOR_FARGATE = "Pod not supported on Fargate: "
 """The start of its event about a pod that a Fargate profile selects and Fargate cannot run."""
@@ -162,16 +155,13 @@ OPENSHIFT_GROUP = "machine.openshift.io"
 _CAPACITY = "capacity.cluster-autoscaler.kubernetes.io/"
 CPU, MEMORY, DISK = f"{_CAPACITY}cpu", f"{_CAPACITY}memory", f"{_CAPACITY}ephemeral-disk"
 GPU_TYPE, GPU_COUNT, MAX_PODS = f"{_CAPACITY}gpu-type", f"{_CAPACITY}gpu-count", f"{_CAPACITY}maxPods"
-LABELS = f"{_CAPACITY}labels"
-"""`key=value,key=value`."""
-TAINTS = f"{_CAPACITY}taints"
-"""`key=value:effect,key:effect`."""
+LABELS = f"{_CAPACITY}labels"  # `key=value,key=value`
+TAINTS = f"{_CAPACITY}taints"  # `key=value:effect,key:effect`
 OWNER_KIND, OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
 OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
 MACHINE = "machine.openshift.io/machine"
 """On OpenShift: namespace and name of the node's Machine, whose name is that of its MachineSet and a suffix."""
-_OF_MACHINES = (OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE, MACHINE)
-"""Annotations of nodes."""
+_OF_MACHINES = (OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE, MACHINE)  # annotations of nodes
 MAX_SIZES = tuple(
     f"{group}/cluster-api-autoscaler-node-group-max-size" for group in (CLUSTER_API_GROUP, OPENSHIFT_GROUP)
 )
@@ -363,8 +353,7 @@ RECORDS: dict[str, tuple[type[Scalable], ...]] = {
 # The command line of cluster-autoscaler in its Deployment. A snapshot keeps only the flags named here, because they
 # affect decisions. Upstream: config/flags/flags.go.
 
-Written = dict[str, list[str]]
-"""Flag without dashes to its values."""
+Written = dict[str, list[str]]  # flag without dashes to its values
 
 PROGRAM = "cluster-autoscaler"
 
@@ -452,8 +441,7 @@ AZURE = "karpenter.azure.com"
 GCP = "karpenter.k8s.gcp"
 
 NODE_POOL = f"{KARPENTER_GROUP}/nodepool"
-NODE_POOL_API = f"{KARPENTER_GROUP}/v1"
-"""The label with the name of a node's pool."""
+NODE_POOL_API = f"{KARPENTER_GROUP}/v1"  # the label with the name of a node's pool
 CAPACITY_TYPE = f"{KARPENTER_GROUP}/capacity-type"
 REGISTERED = f"{KARPENTER_GROUP}/registered"
 INITIALIZED = f"{KARPENTER_GROUP}/initialized"
@@ -472,8 +460,7 @@ class NodeClassReference(Struct, frozen=True, kw_only=True, rename="camel"):
     group: str = ""
     kind: str = ""
     name: str = ""
-    api_version: str = ""
-    """Used in v1beta1, which has no group."""
+    api_version: str = ""  # used in v1beta1, which has no group
 
     @property
     def api_group(self) -> str:
@@ -494,15 +481,13 @@ class NodeClaimTemplate(Struct, frozen=True, kw_only=True):
     spec: _NodeClaimSpec = _NodeClaimSpec()
 
 
-BALANCED = "Balanced"
-"""A consolidation policy of NodePools."""
+BALANCED = "Balanced"  # a consolidation policy of NodePools
 
 
 class DisruptionBudget(Struct, frozen=True, kw_only=True):
     """How many nodes of a pool may be disrupted at once."""
 
-    reasons: tuple[str, ...] | None = None
-    """None means all reasons."""
+    reasons: tuple[str, ...] | None = None  # None means all reasons
     nodes: str = "10%"
     schedule: str | None = None
     duration: str | None = None
@@ -519,8 +504,7 @@ class _NodePoolSpec(Struct, frozen=True, kw_only=True):
     disruption: _Disruption = _Disruption()
     limits: ResourceList = {}
     weight: Int32 | None = None
-    replicas: Int64 | None = None
-    """The fixed size of a static pool, which pending pods do not change."""
+    replicas: Int64 | None = None  # the fixed size of a static pool, which pending pods do not change
 
 
 class _NodePoolStatus(Struct, frozen=True, kw_only=True):
@@ -563,12 +547,10 @@ class NodeClaim(KubernetesObject, frozen=True, kw_only=True):
 
 
 class NodeOverlaySpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()
-    """Requirements without `minValues`."""
+    requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()  # requirements without `minValues`
     price: str | None = None
     price_adjustment: str | None = None
-    capacity: ResourceList = {}
-    """Capacity of extended resources."""
+    capacity: ResourceList = {}  # capacity of extended resources
     weight: Int32 | None = None
 
 

@@ -28,8 +28,7 @@ class TimedCondition(Condition, frozen=True, kw_only=True, rename="camel"):
     last_transition_time: str | None = None
 
 
-UNSCHEDULABLE = "Unschedulable"
-"""The reason of a pod's condition PodScheduled after kube-scheduler found no node."""
+UNSCHEDULABLE = "Unschedulable"  # the reason of a pod's condition PodScheduled after kube-scheduler found no node
 DISRUPTION_TARGET = "DisruptionTarget"
 """The type of a pod's condition after it was preempted or evicted; its reason names by whom."""
 _C = TypeVar("_C", bound=Condition)

@@ -29,8 +29,7 @@ class _Ordinals(Struct, frozen=True):
 class _RollingUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
     max_surge: Int32 | str | None = None
     max_unavailable: Int32 | str | None = None
-    partition: Int32 = 0
-    """Of a StatefulSet."""
+    partition: Int32 = 0  # of a StatefulSet
 
 
 class _Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -40,12 +39,9 @@ class _Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class _ControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     replicas: Int32 | None = None
-    selector: LabelSelector | None = None
-    """Immutable, so that an applied manifest is compared with it."""
-    strategy: _Strategy | None = None
-    """Of a Deployment."""
-    update_strategy: _Strategy = _Strategy()
-    """Of a StatefulSet or DaemonSet."""
+    selector: LabelSelector | None = None  # immutable, so that an applied manifest is compared with it
+    strategy: _Strategy | None = None  # of a Deployment
+    update_strategy: _Strategy = _Strategy()  # of a StatefulSet or DaemonSet
     paused: bool | None = None
     min_ready_seconds: Int32 = 0
     ordinals: _Ordinals | None = None
@@ -71,17 +67,14 @@ class ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):
     replicas: Int32 = 0
     ready_replicas: Int32 = 0
     updated_replicas: Int32 = 0
-    update_revision: str = ""
-    """Of a StatefulSet."""
+    update_revision: str = ""  # of a StatefulSet
     desired_number_scheduled: Int32 = 0
     updated_number_scheduled: Int32 = 0
     active: Int32 = 0
     succeeded: Int32 = 0
-    start_time: str | None = None
-    """Of a Job: when its controller first observed it."""
+    start_time: str | None = None  # of a Job: when its controller first observed it
     completion_time: str | None = None
-    failed_indexes: str = ""
-    """Of a Job with `backoffLimitPerIndex`: `3,9`."""
+    failed_indexes: str = ""  # of a Job with `backoffLimitPerIndex`: `3,9`
 
 
 class Controller(Struct, frozen=True, kw_only=True):

@@ -38,16 +38,14 @@ class _BuiltPods(Struct, frozen=True, kw_only=True):
     count: int | None
     spec: _Fields
     labels: _Fields = {}
-    undecided: str = ""
-    """Why they may need more."""
+    undecided: str = ""  # why they may need more
 
 
 class _CustomKind(Struct, frozen=True, kw_only=True):
     """A kind of custom resource that creates pods."""
 
     counts: _Counts | None = None
-    build: Callable[[_Fields], Iterator[_BuiltPods]] | None = None
-    """Beside `counts`, pods that are wholly known."""
+    build: Callable[[_Fields], Iterator[_BuiltPods]] | None = None  # beside `counts`, pods that are wholly known
     added: Callable[[_Fields, str], Iterator[_Fields]] | None = None
     """The containers that the controller adds to the pod of the template at a path."""
     label: str = ""
@@ -58,12 +56,9 @@ class _Stop(Struct, frozen=True, kw_only=True):
     """A field that stops a custom resource, whose operator then creates no pods."""
 
     path: tuple[str, ...]
-    values: tuple[object, ...] = ()
-    """Any value if empty."""
-    started: object = None
-    """The value that starts it; None removes the field."""
-    status: str = ""
-    """The printableStatus that it needs as well."""
+    values: tuple[object, ...] = ()  # any value if empty
+    started: object = None  # the value that starts it; None removes the field
+    status: str = ""  # the printableStatus that it needs as well
 
     @property
     def field(self) -> str:
@@ -94,10 +89,8 @@ def stop_of(manifest: _Fields) -> _Stop | None:
 class TemplatePodCount(Struct, frozen=True, kw_only=True):
     """How many simultaneous pods a custom resource creates from a template."""
 
-    number: int | None
-    """None if only the controller knows it."""
-    undecided: str = ""
-    """Why the number is incomplete, so that pods that fit do not prove that all fit."""
+    number: int | None  # None if only the controller knows it
+    undecided: str = ""  # why the number is incomplete, so that pods that fit do not prove that all fit
 
 
 def custom_kind(kind: str, group: str) -> _CustomKind | None:

@@ -16,8 +16,7 @@ from kschedx.errors import InputError, Place, join_fields
 from kschedx.patterns import lazy_pattern
 
 _T = TypeVar("_T")
-Manifest = Mapping[str, object]
-"""An object as it is written."""
+Manifest = Mapping[str, object]  # an object as it is written
 
 
 _DECODERS: dict[object, msgspec.json.Decoder[Any]] = {}
@@ -335,8 +334,7 @@ def to_plain(value: object) -> object:
     return value
 
 
-_fields = cache(msgspec.structs.fields)
-"""Of a record's type: to evaluate its annotations takes time."""
+_fields = cache(msgspec.structs.fields)  # of a record's type: to evaluate its annotations takes time
 
 
 def _default(info: msgspec.structs.FieldInfo) -> object:

@@ -13,8 +13,7 @@ METRICS_GROUP = "metrics.k8s.io"
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 """The annotation that makes a pod evictable regardless of all other rules."""
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
-CONFIG_SOURCE = "kubernetes.io/config.source"
-"""The source of a pod for the kubelet; for a static pod it is not `api`."""
+CONFIG_SOURCE = "kubernetes.io/config.source"  # the source of a pod for the kubelet; for a static pod it is not `api`
 ANNOTATIONS = (EVICT, PREFER_NO_EVICTION, CONFIG_SOURCE)
 
 

@@ -18,16 +18,13 @@ from kschedx.kube.scalars import Int64
 from kschedx.kube.selectors import NodeSelector
 from kschedx.kube.types import KubernetesObject, Taint, Toleration
 
-MAX_DEVICES_OF_CLAIM = 32
-"""AllocationResultsMaxSize."""
-MAX_ALTERNATIVES = 8
-"""FirstAvailableDeviceRequestMaxSize."""
+MAX_DEVICES_OF_CLAIM = 32  # AllocationResultsMaxSize
+MAX_ALTERNATIVES = 8  # FirstAvailableDeviceRequestMaxSize
 ADMIN_ACCESS_LABEL = "resource.kubernetes.io/admin-access"
 """The label of namespaces whose claims may request admin access."""
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 """The annotation of a claim that kube-scheduler creates for a pod's extended resources."""
-IN_MEMORY = "<extended-resources>"
-"""The name of that claim before it is created."""
+IN_MEMORY = "<extended-resources>"  # the name of that claim before it is created
 
 
 @unique
@@ -89,8 +86,7 @@ class _NodeAllocatableResourceMapping(Struct, frozen=True, kw_only=True, rename=
 
 
 class BasicDevice(Struct, frozen=True, kw_only=True, rename="camel"):
-    attributes: dict[str, DeviceAttribute] = {}
-    """By qualified name; a name without a domain belongs to the driver."""
+    attributes: dict[str, DeviceAttribute] = {}  # by qualified name; a name without a domain belongs to the driver
     capacity: dict[str, DeviceCapacity] = {}
     consumes_counters: tuple[_DeviceCounterConsumption, ...] = ()
     node_name: str | None = None
@@ -106,8 +102,7 @@ class BasicDevice(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class Device(BasicDevice, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
-    basic: BasicDevice | None = None
-    """In v1beta1, this has all fields but the name."""
+    basic: BasicDevice | None = None  # in v1beta1, this has all fields but the name
 
 
 class ResourcePool(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -310,12 +305,9 @@ class Features(Struct, frozen=True, kw_only=True):
     """What expressions may use. kube-scheduler compiles them like stored ones: it knows every field and function of its
     version, whether or not the feature gate is enabled."""
 
-    multiple_allocations: bool
-    """Whether a device has the field `allowMultipleAllocations`."""
-    reads_multiple_allocations: bool
-    """Whether the field has the device's value; otherwise it is false."""
-    includes: bool
-    """Whether the function `includes` exists."""
+    multiple_allocations: bool  # whether a device has the field `allowMultipleAllocations`
+    reads_multiple_allocations: bool  # whether the field has the device's value; otherwise it is false
+    includes: bool  # whether the function `includes` exists
     list_attributes: bool
 
 

@@ -76,16 +76,13 @@ class Change(Document, frozen=True, kw_only=True, omit_defaults=True):
 
     target: Target
     delete: bool = False
-    orphan: bool = False
-    """Whether the deletion of a workload keeps its pods (`kubectl delete --cascade=orphan`)."""
+    orphan: bool = False  # whether the deletion of a workload keeps its pods (`kubectl delete --cascade=orphan`)
     force: bool = False
     """Whether the deletion of a pod waits for no kubelet (`kubectl delete --force --grace-period=0`)."""
     create: Json | None = None
     patch: tuple[Json, ...] = ()
-    subresource: str = ""
-    """`resize`, which changes the requests of a running pod; empty for the object itself."""
-    by: str = ""
-    """The controller that makes this change after the others; empty if you make it."""
+    subresource: str = ""  # `resize`, which changes the requests of a running pod; empty for the object itself
+    by: str = ""  # the controller that makes this change after the others; empty if you make it
 
 
 # The operations of a JSON patch (RFC 6902).

@@ -193,10 +193,8 @@ class Url:
             user, at, rest = rest.rpartition("@")
         else:
             rest = rest.removeprefix(f"{user}{at}")
-        self.credentials = unquote(user)
-        """`user:password`, or empty."""
-        self.without_credentials = f"{scheme}{separator}{rest}"
-        """The URL to request."""
+        self.credentials = unquote(user)  # `user:password`, or empty
+        self.without_credentials = f"{scheme}{separator}{rest}"  # the URL to request
 
     def __str__(self) -> str:
         shown, fragment, _ = self.without_credentials.partition("#")

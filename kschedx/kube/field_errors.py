@@ -100,8 +100,7 @@ class ValidationOptions(Struct, frozen=True, kw_only=True):
     """Rules that depend on a feature gate of the API server; the defaults are those of 1.36."""
 
     pod_level_resources: bool = True
-    toleration_comparison_operators: bool = False
-    """TaintTolerationComparisonOperators: Lt and Gt."""
+    toleration_comparison_operators: bool = False  # TaintTolerationComparisonOperators: Lt and Gt
 
 
 DEFAULT_OPTIONS = ValidationOptions()

@@ -32,42 +32,28 @@ from kschedx.kube import (
 
 class ResourceKind(Struct, frozen=True, kw_only=True):
     name: str
-    plural: str = ""
-    """In lower case; derived from the name if it is regular."""
+    plural: str = ""  # in lower case; derived from the name if it is regular
     group: str = ""
-    former_groups: tuple[str, ...] = ()
-    """Groups in which older API servers serve it."""
+    former_groups: tuple[str, ...] = ()  # groups in which older API servers serve it
     versions: tuple[str, ...] = ("v1",)
     """In the order in which to request them; empty for any version that the server has."""
     is_namespaced: bool = True
-    short_names: tuple[str, ...] = ()
-    """kubectl's short names, for kinds that a command accepts."""
-    record: type[Struct] | None = None
-    """None if only the pod template is read."""
-    template: tuple[str, ...] = ()
-    """The path of its pod template; empty if it creates no pods."""
-    kept: type[Struct] | None = None
-    """Other fields that its controller reads, besides record and template."""
-    read_by: tuple[str, ...] = ()
-    """Plugins whose verdict depends on it, the most affected first."""
-    leaves: str = ""
-    """What is unknown without it; empty if no answer depends on it."""
-    is_numerous: bool = False
-    """Long lists are requested first, so that they do not finish last."""
+    short_names: tuple[str, ...] = ()  # kubectl's short names, for kinds that a command accepts
+    record: type[Struct] | None = None  # None if only the pod template is read
+    template: tuple[str, ...] = ()  # the path of its pod template; empty if it creates no pods
+    kept: type[Struct] | None = None  # other fields that its controller reads, besides record and template
+    read_by: tuple[str, ...] = ()  # plugins whose verdict depends on it, the most affected first
+    leaves: str = ""  # what is unknown without it; empty if no answer depends on it
+    is_numerous: bool = False  # long lists are requested first, so that they do not finish last
     is_optional: bool = False
     """Whether an API server may lack it, because of its version or because it is not installed."""
     addon: str = ""
     """The project that installs it, if it is not Kubernetes. A missing kind is then reported only if a pod needs it."""
-    only: tuple[str, ...] = ()
-    """`namespace/name` of the only objects to read, each with its own request."""
-    selector: str = ""
-    """The field selector of its list."""
-    also: tuple[str, ...] = ()
-    """Names, in any namespace, that are also read from files but never requested."""
-    is_on_demand: bool = False
-    """Whether only some commands list it, because scheduling does not need it."""
-    is_subject: bool = False
-    """Whether `kschedx why` explains such an object, although it creates no pods."""
+    only: tuple[str, ...] = ()  # `namespace/name` of the only objects to read, each with its own request
+    selector: str = ""  # the field selector of its list
+    also: tuple[str, ...] = ()  # names, in any namespace, that are also read from files but never requested
+    is_on_demand: bool = False  # whether only some commands list it, because scheduling does not need it
+    is_subject: bool = False  # whether `kschedx why` explains such an object, although it creates no pods
 
     def __post_init__(self) -> None:
         if not self.plural:
@@ -441,8 +427,7 @@ def key_of(name: str, group: str) -> str:
     return name if is_kubernetes else f"{name}.{group}"
 
 
-KINDS: Mapping[str, ResourceKind] = {kind.key: kind for kind in _ROWS}
-"""The most important kinds first."""
+KINDS: Mapping[str, ResourceKind] = {kind.key: kind for kind in _ROWS}  # the most important kinds first
 _WITHOUT_NAMESPACE = frozenset({
     "APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
     "IngressClass", "MutatingWebhookConfiguration", "PodSecurityPolicy", "VolumeAttachment",

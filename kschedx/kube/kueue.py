@@ -11,15 +11,13 @@ from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import KubernetesObject, Labels, PodTemplateSpec, Taint, Toleration
 
 KUEUE_GROUP = "kueue.x-k8s.io"
-RESOURCE_FLAVOR = f"ResourceFlavor.{KUEUE_GROUP}"
-"""The key of the kind in `kschedx.kube.kinds`."""
+RESOURCE_FLAVOR = f"ResourceFlavor.{KUEUE_GROUP}"  # the key of the kind in `kschedx.kube.kinds`
 ADMISSION_CHECK = f"AdmissionCheck.{KUEUE_GROUP}"
 KUEUE_API = f"{KUEUE_GROUP}/v1beta2"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """The controller of AdmissionChecks, and of Jobs by spec.managedBy, that dispatches Jobs to worker clusters."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
-"""The name of the Workload of a group of pods."""
+GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"  # the name of the Workload of a group of pods
 PODSET_LABEL = "kueue.x-k8s.io/podset"
 WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 PLACED_ANNOTATIONS = (
@@ -35,8 +33,7 @@ POD_ANNOTATIONS = (WORKLOAD_ANNOTATION, GROUP_TOTAL, *PLACED_ANNOTATIONS)
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
 CONFIG_GROUP = "config.kueue.x-k8s.io"
-MANAGER_CONFIG = "kueue-system/kueue-manager-config"
-"""The ConfigMap with Kueue's Configuration."""
+MANAGER_CONFIG = "kueue-system/kueue-manager-config"  # the ConfigMap with Kueue's Configuration
 
 
 class SliceConstraint(Struct, frozen=True, kw_only=True):
@@ -146,10 +143,8 @@ _MOST_DOMAINS = 100_000
 class TopologyAssignment(Struct, frozen=True, kw_only=True):
     """The domains that a pod set is assigned to."""
 
-    levels: tuple[str, ...] = ()
-    """Keys of node labels."""
-    domains: tuple[TopologyDomain, ...] = ()
-    """v1beta1's form."""
+    levels: tuple[str, ...] = ()  # keys of node labels
+    domains: tuple[TopologyDomain, ...] = ()  # v1beta1's form
     slices: tuple[_TopologySlice, ...] = ()
 
     def counted_domains(self) -> tuple[TopologyDomain, ...]:
@@ -171,10 +166,8 @@ class TopologyAssignment(Struct, frozen=True, kw_only=True):
 
 class PodSetAssignment(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = "main"
-    flavors: Labels = {}
-    """Resource to its flavor."""
-    resource_usage: ResourceList = {}
-    """Usage of all pods of the set."""
+    flavors: Labels = {}  # resource to its flavor
+    resource_usage: ResourceList = {}  # usage of all pods of the set
     count: Int32 | None = None
     topology_assignment: TopologyAssignment | None = None
     delayed_topology_request: str | None = None
@@ -219,8 +212,7 @@ class _WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     admission: Admission | None = None
     conditions: tuple[TimedCondition, ...] = ()
     admission_checks: tuple[AdmissionCheckState, ...] = ()
-    cluster_name: str | None = None
-    """The cluster to which MultiKueue dispatched it."""
+    cluster_name: str | None = None  # the cluster to which MultiKueue dispatched it
     requeue_state: _RequeueState | None = None
     reclaimable_pods: tuple[_ReclaimablePod, ...] = ()
 
@@ -363,16 +355,14 @@ class _AdmissionScope(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class _ClusterQueueSpec(_QueueSpec, frozen=True, kw_only=True, rename="camel"):
     resource_groups: tuple[ResourceGroup, ...] = ()
-    cohort: str = ""
-    """The name in v1beta1."""
+    cohort: str = ""  # the name in v1beta1
     cohort_name: str = ""
     queueing_strategy: str = ""
     preemption: _QueuePreemption | None = None
     admission_scope: _AdmissionScope | None = None
     namespace_selector: LabelSelector | None = None
     flavor_fungibility: FlavorFungibility | None = None
-    admission_checks: tuple[str, ...] = ()
-    """The list in v1beta1."""
+    admission_checks: tuple[str, ...] = ()  # the list in v1beta1
     admission_checks_strategy: _AdmissionChecksStrategy | None = None
     concurrent_admission_policy: Struct | None = None
     """Behind the feature gate ConcurrentAdmission; only its presence is read."""
@@ -404,8 +394,7 @@ class ClusterQueue(KubernetesObject, frozen=True, kw_only=True):
 
 class _CohortSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     parent_name: str = ""
-    parent: str = ""
-    """The name in v1alpha1."""
+    parent: str = ""  # the name in v1alpha1
     resource_groups: tuple[ResourceGroup, ...] = ()
     fair_sharing: FairSharing | None = None
 

@@ -161,10 +161,8 @@ def is_counted(name: str) -> bool:
 
 # The labels with the location of a node: the first one that it has counts.
 
-SYSTEM_NAMESPACES = ("kube-", "openshift-")
-"""Prefixes of the names of system namespaces."""
-OF_OPENSHIFT = "node.openshift.io/os_id"
-"""A label of every node of OpenShift."""
+SYSTEM_NAMESPACES = ("kube-", "openshift-")  # prefixes of the names of system namespaces
+OF_OPENSHIFT = "node.openshift.io/os_id"  # a label of every node of OpenShift
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"

@@ -20,8 +20,7 @@ TOPOLOGY_GROUP = "topology.node.k8s.io"
 POD_GROUP_LABEL = f"{SCHEDULING_GROUP}/pod-group"
 
 MINIMUM_PREEMPTABLE_PRIORITY = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority"
-TOLERATION_SECONDS = "preemption-toleration.scheduling.x-k8s.io/toleration-seconds"
-"""Annotations of a PriorityClass."""
+TOLERATION_SECONDS = "preemption-toleration.scheduling.x-k8s.io/toleration-seconds"  # annotations of a PriorityClass
 
 
 class _GangSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -106,8 +105,7 @@ OF_SIGS = "scheduling.sigs.k8s.io"
 """The group of Koordinator's PodGroups and ElasticQuotas, formerly of scheduler-plugins."""
 
 _QUOTA = "quota.scheduling.koordinator.sh"
-QUOTA_NAME, QUOTA_PARENT = f"{_QUOTA}/name", f"{_QUOTA}/parent"
-"""Labels of a pod and of an ElasticQuota."""
+QUOTA_NAME, QUOTA_PARENT = f"{_QUOTA}/name", f"{_QUOTA}/parent"  # labels of a pod and of an ElasticQuota
 QUOTA_RUNTIME, QUOTA_REQUEST, QUOTA_NAMESPACES = f"{_QUOTA}/runtime", f"{_QUOTA}/request", f"{_QUOTA}/namespaces"
 """Annotations of an ElasticQuota, as JSON: the current quota, the requests of its pods, and its namespaces."""
 KOORDINATOR_ANNOTATIONS = (QUOTA_RUNTIME, QUOTA_REQUEST, QUOTA_NAMESPACES)

@@ -18,8 +18,7 @@ from kschedx.errors import InputError
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, parse_int64, wrap_int32, wrap_int64
 from kschedx.patterns import lazy_pattern
 
-Written = str | int | float
-"""A quantity in a manifest; without quotes it is a number."""
+Written = str | int | float  # a quantity in a manifest; without quotes it is a number
 ResourceList = dict[str, Written]
 
 
@@ -48,12 +47,9 @@ class Quantity(Struct, frozen=True, kw_only=True, eq=False):
     mantissa: int
     exponent: int
     format: QuantityFormat
-    is_big: bool
-    """Whether upstream stores it as a decimal of any length, which decides its value beyond int64."""
-    canonical: str
-    """The parsed text if it is canonical, otherwise empty."""
-    is_whole: bool
-    """Whether upstream takes it for an integer: not "1000m" or "1.0", whose unit is smaller than one."""
+    is_big: bool  # whether upstream stores it as a decimal of any length, which decides its value beyond int64
+    canonical: str  # the parsed text if it is canonical, otherwise empty
+    is_whole: bool  # whether upstream takes it for an integer: not "1000m" or "1.0", whose unit is smaller than one
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and (self.mantissa, self.exponent) == (other.mantissa, other.exponent)
@@ -131,8 +127,7 @@ _LONGEST = 4000
 """The maximum number of characters. kube-scheduler has no limit, but no amount needs more, and Python refuses longer
 integers."""
 
-_SHORT_DIGITS = 18
-"""Decimal digits that upstream always stores as an int64 (maxInt64Factors in math.go)."""
+_SHORT_DIGITS = 18  # decimal digits that upstream always stores as an int64 (maxInt64Factors in math.go)
 
 # The characters of Go's strings.TrimSpace, which are fewer than those of str.strip.
 GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))

@@ -57,11 +57,9 @@ def _assumed_by_kind(
 # (IsScalarResourceName), pkg/scheduler/util/pod_resources.go.
 
 DEFAULT_MILLI_CPU = 100
-DEFAULT_MEMORY = 200 * 1024 * 1024
-"""What scores assume for a container that does not request the resource."""
+DEFAULT_MEMORY = 200 * 1024 * 1024  # what scores assume for a container that does not request the resource
 
-Exact = dict[str, int]
-"""Resource name to exact amount in nano-units, Kubernetes' finest unit."""
+Exact = dict[str, int]  # resource name to exact amount in nano-units, Kubernetes' finest unit
 
 _NANO = 10**9
 _NANO_OF_DEFAULTS: Exact = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * _NANO}
@@ -74,21 +72,16 @@ class RequestOptions(Struct, frozen=True, kw_only=True):
     (in 1.36) scores with none of the three; NodeResourcesBalancedAllocation scores with all of them.
     """
 
-    use_status_resources: bool
-    """InPlacePodVerticalScaling."""
+    use_status_resources: bool  # InPlacePodVerticalScaling
     pod_level_resources: bool
     pod_level_in_place: bool
     """InPlacePodLevelResourcesVerticalScaling; has an effect only together with `use_status_resources`."""
-    sidecars: bool = True
-    """Whether restartable init containers count as sidecars or as ordinary init containers."""
-    rounded_by_container: bool = False
-    """Whether requests are rounded up before they are summed."""
-    assumed_by_kind: bool = False
-    """Whether `_assumed_by_kind` computes `PodRequest.nonzero_*`."""
+    sidecars: bool = True  # whether restartable init containers count as sidecars or as ordinary init containers
+    rounded_by_container: bool = False  # whether requests are rounded up before they are summed
+    assumed_by_kind: bool = False  # whether `_assumed_by_kind` computes `PodRequest.nonzero_*`
     node_allocatable_claims: bool = False
     """DRANodeAllocatableResources: whether resources that devices use, according to the pod's status, count too."""
-    overhead_in_whole_cpus: bool = False
-    """Whether the overhead's cpu counts as one milli-cpu per cpu, rounded up."""
+    overhead_in_whole_cpus: bool = False  # whether the overhead's cpu counts as one milli-cpu per cpu, rounded up
 
 
 class PodRequest(Struct, frozen=True, kw_only=True):
@@ -116,8 +109,7 @@ class RequestPart(Struct, frozen=True, kw_only=True):
     """One part of a pod's request for a resource; `amount` in milli for cpu, otherwise in units."""
 
     kind: _PartKind
-    container: str
-    """Empty for devices, the pod level, and the overhead."""
+    container: str  # empty for devices, the pod level, and the overhead
     amount: int
 
     @property
@@ -271,8 +263,7 @@ class _Claims(Struct, frozen=True, kw_only=True):
     """All parts of a pod's request, with its status applied."""
 
     containers: tuple[tuple[str, Exact], ...]
-    init_containers: tuple[tuple[str, bool, Exact], ...]
-    """Name, whether it is restartable, and its requests."""
+    init_containers: tuple[tuple[str, bool, Exact], ...]  # name, whether it is restartable, and its requests
     devices: Exact = {}
     pod_level: Exact
     overhead: Exact

@@ -18,8 +18,7 @@ MAX_INT64 = 2**63 - 1
 MIN_INT64 = -(2**63)
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-Int64 = Annotated[int, Meta(ge=MIN_INT64, le=MAX_INT64)]
-"""Types of fields for which Go refuses larger numbers."""
+Int64 = Annotated[int, Meta(ge=MIN_INT64, le=MAX_INT64)]  # types of fields for which Go refuses larger numbers
 
 _INTEGER = lazy_pattern(r"([+-]?)(?=[0-9])0*+([0-9]*+)")
 
@@ -89,8 +88,7 @@ def scale_percent(value: int | str, whole: int, *, is_up: bool) -> int | None:
 _RFC3339 = lazy_pattern(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _SECOND = 1_000_000_000
 
-LATEST = 2**63 - 1
-"""Later than every time in an object."""
+LATEST = 2**63 - 1  # later than every time in an object
 
 
 def newest(times: Iterable[str | None]) -> str:

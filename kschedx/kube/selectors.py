@@ -18,8 +18,7 @@ from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int32, parse_int64
 from kschedx.patterns import lazy_pattern
 
-NODE_NAME_FIELD = "metadata.name"
-"""The only node field that matchFields supports."""
+NODE_NAME_FIELD = "metadata.name"  # the only node field that matchFields supports
 
 
 # --- records
@@ -62,8 +61,7 @@ class PreferredSchedulingTerm(Struct, frozen=True, kw_only=True, rename="camel",
 
 @unique
 class Operator(StrEnum):
-    EQUALS = "="
-    """The operator of a map of labels."""
+    EQUALS = "="  # the operator of a map of labels
     IN = "In"
     NOT_IN = "NotIn"
     EXISTS = "Exists"
@@ -127,8 +125,7 @@ class RequirementResult(Struct, frozen=True, kw_only=True):
 
     requirement: Requirement
     matched: bool
-    actual: str | None
-    """None if the label is absent."""
+    actual: str | None  # None if the label is absent
 
 
 def _requirement_errors(requirement: Requirement, field: str) -> Iterator[InputError]:
@@ -168,8 +165,7 @@ class Selector(Struct, frozen=True, kw_only=True):
     """A compiled label selector: all requirements must match. `EVERYTHING` has none; `NOTHING` matches no labels."""
 
     requirements: tuple[Requirement, ...] = ()
-    selectable: bool = True
-    """False only for `NOTHING`."""
+    selectable: bool = True  # False only for `NOTHING`
 
     @property
     def empty(self) -> bool:
@@ -247,12 +243,10 @@ def terms_of(selector: NodeSelector | None) -> tuple[NodeSelectorTerm, ...]:
 class CompiledTerm(Struct, frozen=True, kw_only=True):
     """A node selector term that is not empty. With errors, it matches no node."""
 
-    index: int
-    """The position among all terms, from 0."""
+    index: int  # the position among all terms, from 0
     expressions: tuple[Requirement, ...]
     fields: tuple[Requirement, ...]
-    errors: tuple[InputError, ...]
-    """Upstream's errors; a requirement with an error is in neither list."""
+    errors: tuple[InputError, ...]  # upstream's errors; a requirement with an error is in neither list
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
         """Return whether all expressions match the labels and all fields the name. A node without a name matches every
@@ -413,8 +407,7 @@ class _QueryParser:
 
     def __init__(self, text: str) -> None:
         self._tokens = iter(_TOKEN.findall(text))
-        self._token: str = next(self._tokens, "")
-        """The next token; empty at the end."""
+        self._token: str = next(self._tokens, "")  # the next token; empty at the end
 
     def requirements(self) -> Iterator[Requirement]:
         self._expect(self._is_start or not self._token, "!, identifier, or 'end of string'")

@@ -30,21 +30,14 @@ _ANONYMIZED = f"{_DOMAIN}anonymized"
 class SnapshotHeader(Struct, frozen=True, kw_only=True):
     """The header. Unknown parts are empty."""
 
-    taken: str = ""
-    """When the cluster was read, as RFC 3339."""
+    taken: str = ""  # when the cluster was read, as RFC 3339
     source: str = ""
-    server_version: str = ""
-    """`v1.36.2`."""
-    complete: Mapping[str, int] = {}
-    """Kinds of which all objects were read, with their number."""
-    missing: Mapping[str, str] = {}
-    """Kinds that could not be read, with the reason."""
-    namespaces: tuple[str, ...] = ()
-    """Empty for all."""
-    formats: tuple[str, ...] = ()
-    """The formats of other tools' dumps that it was made from."""
-    lacks: Mapping[str, str] = {}
-    """Kinds of which such a dump lacks objects, with the missing ones."""
+    server_version: str = ""  # `v1.36.2`
+    complete: Mapping[str, int] = {}  # kinds of which all objects were read, with their number
+    missing: Mapping[str, str] = {}  # kinds that could not be read, with the reason
+    namespaces: tuple[str, ...] = ()  # empty for all
+    formats: tuple[str, ...] = ()  # the formats of other tools' dumps that it was made from
+    lacks: Mapping[str, str] = {}  # kinds of which such a dump lacks objects, with the missing ones
     anonymized: bool = False
 
     def annotations(self) -> dict[str, str]:

@@ -31,16 +31,14 @@ from kschedx.kube.types import (
     Volume,
 )
 
-STORAGE = "storage"
-"""The resource name of a volume's size."""
+STORAGE = "storage"  # the resource name of a volume's size
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 _READ_WRITE_MANY = "ReadWriteMany"
 
 IMMEDIATE = "Immediate"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""The provisioner of a class with manually created volumes."""
+NO_PROVISIONER = "kubernetes.io/no-provisioner"  # the provisioner of a class with manually created volumes
 
 _DISKS = frozenset({"disk.csi.azure.com", "ebs.csi.aws.com", "pd.csi.storage.gke.io"})
 """Drivers that refuse to create a volume with a file system for ReadWriteMany (validateVolumeCapabilit* in each; their
@@ -54,8 +52,7 @@ MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 
-ZONE_DELIMITER = "__"
-"""The delimiter in a volume's label with several zones."""
+ZONE_DELIMITER = "__"  # the delimiter in a volume's label with several zones
 
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
@@ -183,8 +180,7 @@ class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[_ClaimCondition, ...] = ()
 
 
-_NEW = "new/"
-"""Begins the uid of an object that the API server does not have."""
+_NEW = "new/"  # begins the uid of an object that the API server does not have
 
 
 class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
@@ -356,8 +352,7 @@ def bound_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Pers
 
 
 _DEFAULT_SIZE = 1 << 30
-_IN_TREE = "kubernetes.io/"
-"""The prefix of provisioners that are not CSI drivers."""
+_IN_TREE = "kubernetes.io/"  # the prefix of provisioners that are not CSI drivers
 
 
 def volume_for(
@@ -538,8 +533,7 @@ def ownership_error(claim: PersistentVolumeClaim, pod: ObjectMeta) -> str | None
 
 PREFIX = "attachable-volumes-"
 CSI_PREFIX = f"{PREFIX}csi-"
-_LONGEST = 63
-"""The exclusive maximum length of a resource name."""
+_LONGEST = 63  # the exclusive maximum length of a resource name
 
 
 def csi_limit_key(driver: str) -> str:
@@ -569,12 +563,9 @@ class InTreePlugin(Struct, frozen=True, kw_only=True):
 
     name: str
     driver: str
-    source: str
-    """The field of InTreeVolumeSources with its volumes."""
-    topology_key: str = ""
-    """The driver's zone label; empty if the translation does not change topology."""
-    is_migrated: bool = True
-    """Whether scheduling treats its volumes as the driver's (isCSIMigrationOn)."""
+    source: str  # the field of InTreeVolumeSources with its volumes
+    topology_key: str = ""  # the driver's zone label; empty if the translation does not change topology
+    is_migrated: bool = True  # whether scheduling treats its volumes as the driver's (isCSIMigrationOn)
 
 
 IN_TREE_PLUGINS = (

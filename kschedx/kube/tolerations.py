@@ -52,8 +52,7 @@ class Tolerations:
         self._equal: set[tuple[str, str, str]] = set()
         """Key, effect, and value of those with `Equal`. An empty key or effect matches everything."""
         self._exist: set[tuple[str, str]] = set()
-        self._others: dict[str, list[Toleration]] = {}
-        """Those with a comparison operator, by key."""
+        self._others: dict[str, list[Toleration]] = {}  # those with a comparison operator, by key
         for toleration in tolerations:
             if toleration.operator in ("", "Equal"):
                 self._equal.add((toleration.key, toleration.effect, toleration.value))

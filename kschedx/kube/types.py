@@ -94,8 +94,7 @@ class PersistentVolumeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel
     selector: LabelSelector | None = None
     resources: VolumeResourceRequirements = VolumeResourceRequirements()
     volume_name: str = ""
-    storage_class_name: str | None = None
-    """None means the default class, an empty name no class."""
+    storage_class_name: str | None = None  # None means the default class, an empty name no class
     volume_mode: str = FILESYSTEM
     volume_attributes_class_name: str = ""
     data_source: dict[str, object] = {}
@@ -117,8 +116,7 @@ class _ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class EmptyDirVolumeSource(Struct, frozen=True, kw_only=True):
-    medium: str = ""
-    """With `Memory`, it uses no disk of the node."""
+    medium: str = ""  # with `Memory`, it uses no disk of the node
 
 
 class _HostPathVolumeSource(Struct, frozen=True, kw_only=True):
@@ -235,10 +233,8 @@ class ContainerPort(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ContainerClaim(Struct, frozen=True, kw_only=True):
-    name: str = ""
-    """The name of one of the pod's resourceClaims."""
-    request: str = ""
-    """A request of that claim; empty for all of them."""
+    name: str = ""  # the name of one of the pod's resourceClaims
+    request: str = ""  # a request of that claim; empty for all of them
 
 
 class ResourceRequirements(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -364,8 +360,7 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None
-    os: PodOS | None = None
-    """The kubelet reads it, not kube-scheduler."""
+    os: PodOS | None = None  # the kubelet reads it, not kube-scheduler
     security_context: SecurityContext = SecurityContext()
 
     @property
@@ -433,8 +428,7 @@ class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class PodResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
-    resource_claim_name: str | None = None
-    """None if no claim is needed."""
+    resource_claim_name: str | None = None  # None if no claim is needed
 
 
 class NodeAllocatableResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -445,14 +439,12 @@ class NodeAllocatableResourceClaimStatus(Struct, frozen=True, kw_only=True, rena
     resources: ResourceList = {}
 
 
-FINISHED = ("Succeeded", "Failed")
-"""Phases in which a pod holds nothing of its node."""
+FINISHED = ("Succeeded", "Failed")  # phases in which a pod holds nothing of its node
 
 
 class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
-    reason: str = ""
-    """The reason of a failed pod: `Evicted`, `OutOfcpu`, `UnexpectedAdmissionError`."""
+    reason: str = ""  # the reason of a failed pod: `Evicted`, `OutOfcpu`, `UnexpectedAdmissionError`
     message: str = ""
     start_time: str | None = None
     nominated_node_name: str = ""
@@ -692,15 +684,13 @@ class _BudgetMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
 
 class _PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: LabelSelector | None = None
-    min_available: Int32 | str | None = None
-    """A number of pods or a percentage."""
+    min_available: Int32 | str | None = None  # a number of pods or a percentage
     max_unavailable: Int32 | str | None = None
     unhealthy_pod_eviction_policy: str | None = None
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    disruptions_allowed: Int32 | None = None
-    """None before a controller syncs it, which counts as 0."""
+    disruptions_allowed: Int32 | None = None  # None before a controller syncs it, which counts as 0
     current_healthy: Int32 | None = None
     desired_healthy: Int32 | None = None
     disrupted_pods: dict[str, str] = {}
@@ -753,15 +743,13 @@ class _PodGroupSchedulingConstraints(Struct, frozen=True, kw_only=True):
 class _DisruptionMode(Struct, frozen=True, kw_only=True):
     """How the pods of a group are preempted, in the form of 1.37."""
 
-    all: dict[str, object] | None = None
-    """All pods of the group or none; otherwise each pod separately."""
+    all: dict[str, object] | None = None  # all pods of the group or none; otherwise each pod separately
 
 
 class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     scheduling_policy: _PodGroupSchedulingPolicy = _PodGroupSchedulingPolicy()
     scheduling_constraints: _PodGroupSchedulingConstraints | None = None
-    disruption_mode: str | _DisruptionMode | None = None
-    """`Pod` or `PodGroup` in 1.36."""
+    disruption_mode: str | _DisruptionMode | None = None  # `Pod` or `PodGroup` in 1.36
     priority_class_name: str = ""
     priority: Int32 | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()

@@ -13,15 +13,12 @@ from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import PodSpec
 from kschedx.patterns import lazy_pattern
 
-LOOKED_AT = 5000
-"""The maximum number of known names to compare; a cluster has far fewer, but hostile input may not."""
-_CLOSE = 0.6
-"""difflib's ratio below which names are not compared letter by letter."""
+LOOKED_AT = 5000  # the maximum number of known names to compare; a cluster has far fewer, but hostile input may not
+_CLOSE = 0.6  # difflib's ratio below which names are not compared letter by letter
 _NEAR = 8
 _LONGEST = 320
 """The maximum length of a name: Kubernetes' longest, a resource with its prefix, and a few more characters."""
-_SHORT = 5
-"""In a shorter word, a different letter is not a typo: `gpu` is not `cpu`."""
+_SHORT = 5  # in a shorter word, a different letter is not a typo: `gpu` is not `cpu`
 _LETTERS_A_SLIP = 5
 
 _MEMBER = lazy_pattern(r"\d+|(?<![a-z])[a-z](?![a-z])")
@@ -164,14 +161,11 @@ def _distance(text: str, other: str) -> int:
 # Amounts with an unlikely suffix that an API server accepts: `500M` of cpu is 500 million processors, `128m` of memory
 # a fraction of a byte.
 
-_MOST_CPUS = 10_000
-"""More than any machine has."""
-_LEAST_BYTES = 1_000_000
-"""Less than any container needs."""
+_MOST_CPUS = 10_000  # more than any machine has
+_LEAST_BYTES = 1_000_000  # less than any container needs
 
 
-_FAR_TOO_MUCH = 10
-"""The multiple of the largest node's amount from which another suffix is likely."""
+_FAR_TOO_MUCH = 10  # the multiple of the largest node's amount from which another suffix is likely
 _ONE_LESS = {"Gi": "Mi", "Ti": "Gi", "G": "M", "T": "G"}
 
 
@@ -179,8 +173,7 @@ class UnlikelyQuantity(Struct, frozen=True, kw_only=True):
     container: str
     resource: str
     written: str
-    is_really: int
-    """Whole processors or bytes."""
+    is_really: int  # whole processors or bytes
     meant: str
 
 

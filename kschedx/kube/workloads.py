@@ -41,8 +41,7 @@ from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodSpec
 MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
 
 LOOKS_LIKE_A_PATCH = "it looks like a kustomize patch: kubectl kustomize FOLDER | kschedx why -"
-TEMPLATE_HASH = "pod-template-hash"
-"""The label that distinguishes the pods of a Deployment's templates."""
+TEMPLATE_HASH = "pod-template-hash"  # the label that distinguishes the pods of a Deployment's templates
 _LABELS_OF_JOB = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 """Labels that the API server adds to a Job's template."""
 _GENERATED_LABELS = frozenset({TEMPLATE_HASH, *_LABELS_OF_JOB})
@@ -106,8 +105,7 @@ _DAEMON_TOLERATIONS = (
 )
 
 
-_NEW_HASH = "new"
-"""A `pod-template-hash` that no real pod has, because hashes contain no vowels."""
+_NEW_HASH = "new"  # a `pod-template-hash` that no real pod has, because hashes contain no vowels
 
 
 class CreatedPod(Struct, frozen=True, kw_only=True):
@@ -369,13 +367,10 @@ def _add_daemon_tolerations(spec: Json) -> None:
 # a standard pod template below their `spec`. What their controllers add to a pod is unknown, except for the few fields
 # named here.
 
-_MAX_DEPTH = 8
-"""The maximum depth of a template below `spec`."""
-MOST_PODS = 1_000_000
-"""The number of pods that are placed for one workload or template."""
+_MAX_DEPTH = 8  # the maximum depth of a template below `spec`
+MOST_PODS = 1_000_000  # the number of pods that are placed for one workload or template
 
-_KNATIVE = "serving.knative.dev"
-"""Its controller names containers without a name."""
+_KNATIVE = "serving.knative.dev"  # its controller names containers without a name
 _OF_THE_POD = ("podTemplate", "jobTemplate", "jobTargetRef")
 """Keys of templates that do not name the pod's role, as `workerTemplate` does."""
 _NO_IMAGE = "image-of-its-controller"
@@ -393,12 +388,9 @@ _KUBERNETES = frozenset({
 
 class ForeignPod(Struct, frozen=True, kw_only=True):
     manifest: Json
-    path: str
-    """`spec.template`."""
-    part: str
-    """The role of this template, if there are several: `worker`."""
-    count: TemplatePodCount
-    """The number of simultaneous pods."""
+    path: str  # `spec.template`
+    part: str  # the role of this template, if there are several: `worker`
+    count: TemplatePodCount  # the number of simultaneous pods
 
 
 def kind_and_group(manifest: Mapping[str, object]) -> tuple[str, str]:

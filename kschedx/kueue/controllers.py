@@ -56,8 +56,7 @@ class _QueueReadiness(Struct, frozen=True, kw_only=True):
     is_active: bool
     reason: str = "Ready"
     message: str = "Can admit new workloads"
-    why: str = ""
-    """Why it does not, as a predicate: `has stopPolicy Hold`."""
+    why: str = ""  # why it does not, as a predicate: `has stopPolicy Hold`
     repairs: tuple[str, ...] = ()
 
 
@@ -164,8 +163,7 @@ class _Surroundings(Protocol):
 class Controllers:
     around: _Surroundings
     settings: KueueSettings
-    evicted: dict[str, str]
-    """Evicted Workloads to the reason of their Preempted condition, if any."""
+    evicted: dict[str, str]  # evicted Workloads to the reason of their Preempted condition, if any
 
     def settle(self, job: Job, now: int) -> None:
         """Run the controllers on a Workload until nothing changes."""

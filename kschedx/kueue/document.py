@@ -105,8 +105,7 @@ class Admissions(Shown, Struct, frozen=True, kw_only=True, omit_defaults=True, r
     cycles: tuple[AdmissionCycle, ...] = ()
     cluster_queues: Mapping[str, ClusterQueueDocument] = field(default_factory=dict)
     workloads: Mapping[str, WorkloadDocument] = field(default_factory=dict)
-    is_settled: bool = True
-    """False if the run was stopped before it settled."""
+    is_settled: bool = True  # False if the run was stopped before it settled
 
     def __repr__(self) -> str:
         return f"<Admissions: {len(self.cycles):,} cycles, {len(self.workloads):,} Workloads>"

@@ -16,8 +16,7 @@ _MOST_CYCLES = 2_000
 
 class _FirstDecision(Struct, frozen=True, kw_only=True):
     head: QueueHead | None = None
-    equal_to: str = ""
-    """The equal Workload that was decided in its place."""
+    equal_to: str = ""  # the equal Workload that was decided in its place
     has_stopped: bool = False
     """Whether Kueue waits for the pods of admitted Workloads since then, and evaluates nothing else."""
 
@@ -26,8 +25,7 @@ class FirstDecisions:
     def __init__(self, begin: Callable[[], AdmissionRun]) -> None:
         """`begin` returns a run before its first cycle."""
         self._begin = begin
-        self.begun = begin()
-        """The cluster before the first cycle; it is not moved."""
+        self.begun = begin()  # the cluster before the first cycle; it is not moved
         self._orders: dict[str, Sequence[str]] = {}
         self._runs: dict[tuple[str, ...], _SharedRun] = {}
 

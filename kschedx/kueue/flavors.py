@@ -40,8 +40,7 @@ from kschedx.kueue.quota import (
 from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage, taint_text
 from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress
 
-_MAY_STOP = ("MayStopSearch", "Borrow", "Preempt")
-"""`flavorFungibility`: the value of v1beta2, and those of v1beta1."""
+_MAY_STOP = ("MayStopSearch", "Borrow", "Preempt")  # `flavorFungibility`: the value of v1beta2, and those of v1beta1
 _NO_TOPOLOGY_CACHE = "workload requires Topology, but there is no TAS cache information"
 
 _NO_MATCHING_FLAVOR = "NoMatchingFlavor"
@@ -103,11 +102,9 @@ class Shortage(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_set: str
     flavor: str
     resource: str
-    requested: int
-    """Including earlier pod sets of the Workload."""
+    requested: int  # including earlier pod sets of the Workload
     available: int
-    maximum: int
-    """The maximum for the queue, with borrowing."""
+    maximum: int  # the maximum for the queue, with borrowing
 
     @property
     def exceeds_maximum(self) -> bool:
@@ -170,12 +167,10 @@ class FlavorAssignment:
 class Assignment:
     pod_sets: list[FlavorAssignment] = field(default_factory=list)
     usage: Usage = field(default_factory=dict)
-    borrowing: int = 0
-    """The height of the lowest cohort with enough quota; 0 within the queue's own quota."""
+    borrowing: int = 0  # the height of the lowest cohort with enough quota; 0 within the queue's own quota
     progress: ScanProgress | None = None
     shortages: list[Shortage] = field(default_factory=list)
-    cause: str = ""
-    """Why nothing fits, as a reason of the QuotaReserved condition."""
+    cause: str = ""  # why nothing fits, as a reason of the QuotaReserved condition
     _mode: FlavorAssignmentMode | None = None
 
     @property

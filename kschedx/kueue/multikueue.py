@@ -31,8 +31,7 @@ class UnusableWorker(Struct, frozen=True, kw_only=True):
     """A worker cluster to which MultiKueue dispatches nothing."""
 
     name: str
-    why: str
-    """`is not active (ClientConnectionFailed): no route to host`."""
+    why: str  # `is not active (ClientConnectionFailed): no route to host`
     repair: str
 
 

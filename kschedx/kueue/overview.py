@@ -22,8 +22,7 @@ class FlavorRow(Struct, frozen=True, kw_only=True):
     resource: str
     used: int
     nominal: int
-    available: int
-    """With borrowing; negative if usage exceeds the quota."""
+    available: int  # with borrowing; negative if usage exceeds the quota
 
     @property
     def borrowed(self) -> int:
@@ -33,8 +32,7 @@ class FlavorRow(Struct, frozen=True, kw_only=True):
 class PendingWorkload(Struct, frozen=True, kw_only=True):
     workload: str
     priority: int
-    outcome: str
-    """The result of its first evaluation; empty if Kueue does not evaluate it."""
+    outcome: str  # the result of its first evaluation; empty if Kueue does not evaluate it
     message: str
     victims: tuple[str, ...] = ()
     shortages: tuple[Shortage, ...] = ()
@@ -42,15 +40,11 @@ class PendingWorkload(Struct, frozen=True, kw_only=True):
 
 class QueueOverview(Struct, frozen=True, kw_only=True):
     name: str
-    cohorts: tuple[str, ...]
-    """Nearest first."""
-    inactive: str
-    """Why the queue is inactive; empty for an active one."""
-    holding: int
-    """The number of Workloads with quota reserved."""
+    cohorts: tuple[str, ...]  # nearest first
+    inactive: str  # why the queue is inactive; empty for an active one
+    holding: int  # the number of Workloads with quota reserved
     rows: tuple[FlavorRow, ...]
-    waiting: tuple[PendingWorkload, ...]
-    """In queue order."""
+    waiting: tuple[PendingWorkload, ...]  # in queue order
     checking: tuple[PendingWorkload, ...] = ()
     """Those with quota whose admission checks are not ready, each with their messages."""
 
@@ -66,8 +60,7 @@ class Overview(Admissions, frozen=True, kw_only=True):
 
     queues: tuple[QueueOverview, ...]
     cohorts: tuple[CohortOverview, ...]
-    unqueued: tuple[PendingWorkload, ...]
-    """Pending Workloads without a queue."""
+    unqueued: tuple[PendingWorkload, ...]  # pending Workloads without a queue
     snapshot: Snapshot
 
     @property

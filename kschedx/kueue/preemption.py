@@ -17,8 +17,7 @@ from kschedx.kueue.queues import Cache, PlacementRequests, failure
 from kschedx.kueue.quota import NEGATIVE, CohortNode, FlavorResource, QueueNode, QuotaNode, Share, Usage, minus
 from kschedx.kueue.workloads import Job
 
-_BUFFER = 5 * 60 * 1000
-"""Milliseconds, for the gate SchedulerTimestampPreemptionBuffer."""
+_BUFFER = 5 * 60 * 1000  # milliseconds, for the gate SchedulerTimestampPreemptionBuffer
 
 UsageShare = Callable[[Job], float | None]
 """Returns the usage of a Workload's LocalQueue, if LocalQueues are ordered by usage."""
@@ -68,10 +67,8 @@ _Place = tuple[bool, int, int, str]
 class _Candidate:
     job: Job
     variant: _Variant
-    common: CohortNode | None
-    """The lowest common cohort of both queues."""
-    place: _Place
-    """The sort key among candidates of its kind, unless usage orders them."""
+    common: CohortNode | None  # the lowest common cohort of both queues
+    place: _Place  # the sort key among candidates of its kind, unless usage orders them
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,8 +89,7 @@ class WorkloadPreemptor:
         self._is_usage_based = cache.settings.usage_based is not None
         self._held: dict[str, list[tuple[_Place, Job, frozenset[FlavorResource]]]] = {}
         """By ClusterQueue, the Workloads with quota in order, with their usage; constant within a cycle."""
-        self._alike: dict[Hashable, list[_Candidate]] = {}
-        """The candidates of a queue, shared by equivalent preemptors."""
+        self._alike: dict[Hashable, list[_Candidate]] = {}  # the candidates of a queue, shared by equivalent preemptors
 
     # --- called by the scheduler
 

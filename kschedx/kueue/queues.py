@@ -24,8 +24,7 @@ from kschedx.kueue.workloads import Job, checks_of
 
 _STRICT = "StrictFIFO"
 
-LocalQueueKey = tuple[str, str]
-"""Namespace and name."""
+LocalQueueKey = tuple[str, str]  # namespace and name
 
 
 @unique
@@ -121,25 +120,18 @@ class WorkloadQueue:
     """The pending Workloads of a ClusterQueue."""
 
     queue: ClusterQueue
-    ledger: Ledger | None
-    """Set if LocalQueues with lower usage come first."""
+    ledger: Ledger | None  # set if LocalQueues with lower usage come first
     waiting: dict[str, Job] = field(default_factory=dict)
     parked: dict[str, Job] = field(default_factory=dict)
-    bypassed: dict[bytes, str] = field(default_factory=dict)
-    """Shapes that are inadmissible together, with the reason."""
-    preemptor: str | None = None
-    """The Workload that waits for its victims."""
+    bypassed: dict[bytes, str] = field(default_factory=dict)  # shapes that are inadmissible together, with the reason
+    preemptor: str | None = None  # the Workload that waits for its victims
     in_flight: str | None = None
     _line: list[_Place] = field(default_factory=list)
     """The sort keys of all Workloads ever queued, in order; some are no longer queued."""
-    _places: dict[str, _Place] = field(default_factory=dict)
-    """By key, the entry in `_line`."""
-    _first_place: int = 0
-    """The first index in `_line` that may be queued."""
-    _equals: dict[bytes | None, dict[str, Job]] = field(default_factory=dict)
-    """Workloads ever queued, by shape and key."""
-    _heap: _Heap | None = None
-    """The queued Workloads, if the usage of LocalQueues orders them."""
+    _places: dict[str, _Place] = field(default_factory=dict)  # by key, the entry in `_line`
+    _first_place: int = 0  # the first index in `_line` that may be queued
+    _equals: dict[bytes | None, dict[str, Job]] = field(default_factory=dict)  # Workloads ever queued, by shape and key
+    _heap: _Heap | None = None  # the queued Workloads, if the usage of LocalQueues orders them
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
@@ -373,8 +365,7 @@ def _scale(amounts: Mapping[str, Fraction], factor: float) -> dict[str, Fraction
 
 PROVISIONING = "kueue.x-k8s.io/provisioning-request"
 
-PlacementRequests = Mapping[str, Sequence[Request]]
-"""Flavor to the pod sets to place with it."""
+PlacementRequests = Mapping[str, Sequence[Request]]  # flavor to the pod sets to place with it
 
 
 class Cache:
@@ -388,8 +379,7 @@ class Cache:
     ) -> None:
         self.tree = tree
         self.flavors = flavors
-        self.topologies = topologies
-        """Flavor to its topology tree, for flavors whose Topology exists."""
+        self.topologies = topologies  # flavor to its topology tree, for flavors whose Topology exists
         self.checks = checks
         self.settings = settings
         self.jobs: dict[str, dict[str, Job]] = {name: {} for name in tree.queues}
@@ -397,8 +387,7 @@ class Cache:
         self.generations: dict[str, int] = dict.fromkeys(tree.queues, 1)
         """Per ClusterQueue, how often a Workload with quota in it was updated, including its admission."""
         self._marks: dict[str, int] = {}
-        self.mark = 0
-        """Equal if the same Workloads have the same quota, apart from changes within a cycle."""
+        self.mark = 0  # equal if the same Workloads have the same quota, apart from changes within a cycle
 
     # --- usage
 

@@ -42,8 +42,7 @@ from kschedx.kueue.settings import KueueSettings, Transformation
 _UNLIMITED = MAX_INT64
 _MOST_LEVELS = 200  # of cohorts, whose quota is computed level by level
 
-Requests = dict[str, int]
-"""Resource name to amount."""
+Requests = dict[str, int]  # resource name to amount
 
 
 class FlavorResource(NamedTuple):
@@ -177,8 +176,7 @@ class QuotaNode:
     quotas: Mapping[FlavorResource, _Quota]
     weight: float = 1.0
     parent: CohortNode | None = None
-    subtree: Usage = field(default_factory=dict)
-    """Its quota plus what its children lend."""
+    subtree: Usage = field(default_factory=dict)  # its quota plus what its children lend
     usage: Usage = field(default_factory=dict)
 
     def quota(self, fr: FlavorResource) -> _Quota:
@@ -310,8 +308,7 @@ class CohortNode(QuotaNode):
 class QueueNode(QuotaNode):
     queue: ClusterQueue = field(default_factory=ClusterQueue)
     is_active: bool = True
-    has_cycle: bool = False
-    """Whether its cohorts form a cycle."""
+    has_cycle: bool = False  # whether its cohorts form a cycle
 
     def lowest_fit(self, fr: FlavorResource, amount: int) -> tuple[int, bool]:
         """Return the height of the lowest subtree that fits `amount`, and whether that is below the root."""
@@ -327,8 +324,7 @@ class QueueNode(QuotaNode):
 
 class Share(Struct, frozen=True, kw_only=True):
     weight: float = 1.0
-    ratio: float = 0.0
-    """Thousandths of what the parent could lend, before the weight."""
+    ratio: float = 0.0  # thousandths of what the parent could lend, before the weight
     resource: str = ""
     borrowed: frozenset[FlavorResource] = frozenset()
 

@@ -107,8 +107,7 @@ class AdmissionRun:
     def __init__(self, snapshot: Snapshot, settings: KueueSettings, now: int, memory: Memory | None = None) -> None:
         self.settings = settings
         self.now = now
-        self.is_settled = False
-        """Whether no queue has a head, the cycles repeat, or the scheduler stopped."""
+        self.is_settled = False  # whether no queue has a head, the cycles repeat, or the scheduler stopped
         self.has_stopped = False
         """Whether it waits for the pods of admitted Workloads to be ready, and evaluates nothing else."""
         self.snapshot = snapshot
@@ -144,21 +143,17 @@ class AdmissionRun:
             name: WorkloadQueue(queue=queue, ledger=self._ledger if queue.is_usage_based else None)
             for name, queue in sorted(queues.items())
         }
-        self.watched: Collection[str] = self.queues
-        """The ClusterQueues whose heads are evaluated."""
+        self.watched: Collection[str] = self.queues  # the ClusterQueues whose heads are evaluated
         self._trees: dict[str, list[str]] = {}
         for name, node in tree.queues.items():
             self._trees.setdefault(self._root(node), []).append(name)
-        self._freed: dict[str, None] = {}
-        """The roots of the trees with quota released since the last cycle."""
+        self._freed: dict[str, None] = {}  # the roots of the trees with quota released since the last cycle
         self._evicted: dict[str, str] = {}
         self._controllers = Controllers(self, settings, self._evicted)
         self._cycle = 0
-        self.presumed_ready: set[str] = set()
-        """Workloads whose pods become ready as soon as Kueue admits them."""
+        self.presumed_ready: set[str] = set()  # Workloads whose pods become ready as soon as Kueue admits them
         self.jobs = {workload.key: self._memory.job(workload, snapshot, settings) for workload in snapshot.of(Workload)}
-        self.unseen = self._count_workloads()
-        """By ClusterQueue, what is reserved beyond the Workloads of the snapshot."""
+        self.unseen = self._count_workloads()  # by ClusterQueue, what is reserved beyond the Workloads of the snapshot
         for job in list(self.jobs.values()):
             self._controllers.settle(job, self.now)
         self._retry_parked()

@@ -46,12 +46,10 @@ class Entry:
     why: Requeue = Requeue.GENERIC
     cause: str = ""
     progress: ScanProgress | None = None
-    is_nominated: bool = False
-    """Whether its flavors were evaluated."""
+    is_nominated: bool = False  # whether its flavors were evaluated
     is_skipped: bool = False
     is_admitted: bool = False
-    is_untouched: bool = False
-    """Whether the scheduler stopped before it, or at it if it has a message."""
+    is_untouched: bool = False  # whether the scheduler stopped before it, or at it if it has a message
     issues_preemption: bool = False
 
     @property
@@ -63,8 +61,7 @@ class _Nomination(NamedTuple):
     """The result of an evaluation, independent of its run."""
 
     assignment: Assignment
-    targets: tuple[tuple[str, str, PreemptionReason], ...]
-    """ClusterQueue, Workload, and reason."""
+    targets: tuple[tuple[str, str, PreemptionReason], ...]  # ClusterQueue, Workload, and reason
 
 
 Nominations = dict[tuple[object, ...], _Nomination]

@@ -19,8 +19,7 @@ from kschedx.kube.types import ConfigMap, ObjectMeta
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 
-VERSION = "0.19.2"
-"""The version whose decisions were recorded and compared."""
+VERSION = "0.19.2"  # the version whose decisions were recorded and compared
 
 _GATES: Mapping[str, bool] = {
     "AdmissionFairSharing": True,
@@ -72,8 +71,7 @@ class _Resources(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class _FairSharingSettings(Struct, frozen=True, kw_only=True, rename="camel"):
-    enable: bool | None = None
-    """In v1beta1, false disables it."""
+    enable: bool | None = None  # in v1beta1, false disables it
     preemption_strategies: tuple[str, ...] = ()
 
 
@@ -90,8 +88,7 @@ class _RequeuingStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
 class _WaitForPodsReady(Struct, frozen=True, kw_only=True, rename="camel"):
     """The timeouts are not evaluated."""
 
-    enable: bool | None = None
-    """Only in v1beta1."""
+    enable: bool | None = None  # only in v1beta1
     block_admission: bool | None = None
     requeuing_strategy: _RequeuingStrategy = _RequeuingStrategy()
 

@@ -43,8 +43,7 @@ class DomainUsage(Struct, frozen=True, kw_only=True):
         return add_requests(times(self.single, self.count), {PODS: self.count})
 
 
-TopologyUsage = dict[str, list[DomainUsage]]
-"""Flavor to the usage of its domains."""
+TopologyUsage = dict[str, list[DomainUsage]]  # flavor to the usage of its domains
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -53,8 +52,7 @@ class Request(Struct, frozen=True, kw_only=True):
     pod_set: PodSet
     single: Requests
     count: int
-    is_implied: bool
-    """Whether the pod set requests no topology, but all flavors of its queue have one."""
+    is_implied: bool  # whether the pod set requests no topology, but all flavors of its queue have one
     updates: tuple[PodSetUpdate, ...] = ()
 
     @property
@@ -77,13 +75,11 @@ class _Place:
     children: list[_Place] = field(default_factory=list)
     free: Requests = field(default_factory=dict)
     used: Requests = field(default_factory=dict)
-    node: Node | None = None
-    """The node of a host domain."""
+    node: Node | None = None  # the node of a host domain
     pods: int = 0
     slices: int = 0
     leaders: int = 0
-    led_pods: int = 0
-    """The number of pods that fit beside a leader."""
+    led_pods: int = 0  # the number of pods that fit beside a leader
     led_slices: int = 0
 
     def clear(self) -> None:
@@ -296,8 +292,7 @@ class _Search:
 
     tree: FlavorTopology
     count: int
-    size: int
-    """The number of pods that must share a domain of the slice level."""
+    size: int  # the number of pods that must share a domain of the slice level
     slice_level: int
     inner: dict[int, int]
     layers: Sequence[SliceConstraint]

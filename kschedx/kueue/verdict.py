@@ -45,10 +45,8 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
 _MOST_REMEDIES = 4
-_MOST_FINISHING = 8
-"""The maximum number of Workloads whose completion is tried."""
-_MOST_QUEUED = 3
-"""The maximum number of trials of one kind on a whole run."""
+_MOST_FINISHING = 8  # the maximum number of Workloads whose completion is tried
+_MOST_QUEUED = 3  # the maximum number of trials of one kind on a whole run
 
 _HAS_QUOTA = ("Admitted", "QuotaReserved")
 _PREEMPTING = "Preempting"
@@ -77,25 +75,17 @@ class Wait(StrEnum):
     """Why a Workload is pending."""
 
     QUOTA = "quota"
-    FLAVOR = "flavor"
-    """No flavor of its queue is usable for its pods."""
-    TOPOLOGY = "topology"
-    """Quota suffices, and no domain fits its pods."""
-    HEAD = "head"
-    """The Workload at the head of its StrictFIFO queue is not admitted yet."""
-    NAMESPACE = "namespace"
-    """The ClusterQueue does not select its namespace."""
-    REQUESTS = "requests"
-    """Its requests are refused."""
-    QUEUE = "queue"
-    """Its queue is stopped, inactive, or missing."""
+    FLAVOR = "flavor"  # no flavor of its queue is usable for its pods
+    TOPOLOGY = "topology"  # quota suffices, and no domain fits its pods
+    HEAD = "head"  # the Workload at the head of its StrictFIFO queue is not admitted yet
+    NAMESPACE = "namespace"  # the ClusterQueue does not select its namespace
+    REQUESTS = "requests"  # its requests are refused
+    QUEUE = "queue"  # its queue is stopped, inactive, or missing
     PODS_READY = "podsReady"
     """Kueue admits nothing before the pods of other Workloads are ready (waitForPodsReady.blockAdmission)."""
     CHECKS = "checks"
-    BACKOFF = "backoff"
-    """It was evicted, and Kueue queues it again at a set time."""
-    TURN = "turn"
-    """Kueue admits it in one of its next cycles."""
+    BACKOFF = "backoff"  # it was evicted, and Kueue queues it again at a set time
+    TURN = "turn"  # Kueue admits it in one of its next cycles
 
 
 class _Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -103,45 +93,31 @@ class _Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: RemedyKind
     title: str
-    victims: tuple[str, ...] = ()
-    """Workloads that are preempted for it then."""
-    target: Target | None = None
-    """The queue or namespace that is changed; None for other changes."""
-    patch: tuple[Json, ...] = ()
-    """The JSON patch of the target."""
+    victims: tuple[str, ...] = ()  # Workloads that are preempted for it then
+    target: Target | None = None  # the queue or namespace that is changed; None for other changes
+    patch: tuple[Json, ...] = ()  # the JSON patch of the target
 
 
 class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """Kueue's decision about a Workload in the state of the snapshot."""
 
     workload: str
-    state: str
-    """`Pending`, `QuotaReserved`, `Admitted`, or `Finished`."""
+    state: str  # `Pending`, `QuotaReserved`, `Admitted`, or `Finished`
     cluster_queue: str = ""
-    head: QueueHead | None = None
-    """The decision; None if Kueue does not evaluate it."""
-    wait: Wait | None = None
-    """None for a Workload that is not pending."""
-    behind: str = ""
-    """The head of its StrictFIFO queue, which blocks it."""
+    head: QueueHead | None = None  # the decision; None if Kueue does not evaluate it
+    wait: Wait | None = None  # None for a Workload that is not pending
+    behind: str = ""  # the head of its StrictFIFO queue, which blocks it
     is_head_too_large: bool = False
     """Whether that head requests more than its queue can ever have, so that it blocks the queue for good."""
-    not_ready: tuple[str, ...] = ()
-    """The Workloads with pods that are not ready, which block admission."""
-    checks: tuple[str, ...] = ()
-    """Admission checks that are not ready."""
-    requeue_at: str = ""
-    """The end of its backoff."""
-    blocked: str = ""
-    """Why it is not evaluated, as Kueue's message."""
-    equal_to: str = ""
-    """The equal Workload whose decision also applies to this one."""
-    position: int | None = None
-    """The position among pending Workloads of the ClusterQueue, from 1."""
+    not_ready: tuple[str, ...] = ()  # the Workloads with pods that are not ready, which block admission
+    checks: tuple[str, ...] = ()  # admission checks that are not ready
+    requeue_at: str = ""  # the end of its backoff
+    blocked: str = ""  # why it is not evaluated, as Kueue's message
+    equal_to: str = ""  # the equal Workload whose decision also applies to this one
+    position: int | None = None  # the position among pending Workloads of the ClusterQueue, from 1
     waiting: int = 0
     ahead: tuple[str, ...] = ()
-    partial: tuple[str, ...] = ()
-    """The pod sets of which Kueue admits only a part: `4 of 8 pods in pod set main`."""
+    partial: tuple[str, ...] = ()  # the pod sets of which Kueue admits only a part: `4 of 8 pods in pod set main`
     lacking: str = ""
     """The queue that the snapshot does not have: `LocalQueue team`, or `ClusterQueue cq` of its LocalQueue."""
     unseen: tuple[tuple[FlavorResource, int], ...] = ()
@@ -151,8 +127,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """The Workload for which it was last preempted, or `another Workload`; empty if it was not preempted."""
     inactive: str = ""
     """Why its queue admits nothing: `ClusterQueue cq has stopPolicy Hold`; or why its topology has no domains."""
-    repairs: tuple[str, ...] = ()
-    """What makes its ClusterQueue active or its topology usable, if no run can verify it."""
+    repairs: tuple[str, ...] = ()  # what makes its ClusterQueue active or its topology usable, if no run can verify it
 
     @property
     def state_text(self) -> str:

@@ -47,8 +47,7 @@ _ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 
 _MOST_CONDITION_TEXT = 32 * 1024
 
-READY, PENDING, RETRY, REJECTED = "Ready", "Pending", "Retry", "Rejected"
-"""States of an admission check."""
+READY, PENDING, RETRY, REJECTED = "Ready", "Pending", "Retry", "Rejected"  # states of an admission check
 
 
 def timestamp(written: str | None) -> int:
@@ -107,12 +106,9 @@ class TimedStatus:
 class Job:
     """A Workload and its state in the run."""
 
-    key: str
-    """`namespace/name`."""
-    workload: Workload
-    """With adjusted requests."""
-    submitted: Workload
-    """The unchanged object."""
+    key: str  # `namespace/name`
+    workload: Workload  # with adjusted requests
+    submitted: Workload  # the unchanged object
     settings: KueueSettings
     priority: int
     conditions: dict[str, TimedStatus]
@@ -122,8 +118,7 @@ class Job:
     requeue_at: int | None
     created: int
     progress: ScanProgress | None = None
-    has_requested: bool = False
-    """Whether its status has requests (`status.resourceRequests`)."""
+    has_requested: bool = False  # whether its status has requests (`status.resourceRequests`)
     _counted: tuple[PodSetRequests, ...] | None = None
     _shape: bytes | None = None
     _usage: Usage | None = None

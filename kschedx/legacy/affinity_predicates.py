@@ -36,8 +36,7 @@ class _Rules(Struct, frozen=True, kw_only=True):
 
     affinity: tuple[AffinityTerm, ...]
     anti_affinity: tuple[AffinityTerm, ...]
-    accounts: FilterState
-    """The same counts as in the current plugin, to explain rejections."""
+    accounts: FilterState  # the same counts as in the current plugin, to explain rejections
 
     @classmethod
     def of(cls, pod: Pod, existing: ExistingTerms, nodes: NodeTable) -> _Rules:
@@ -61,13 +60,10 @@ class _Rules(Struct, frozen=True, kw_only=True):
 
 class _State(Struct, frozen=True, kw_only=True):
     rules: _Rules
-    affinity: DomainSums
-    """Pods that satisfy all affinity terms of the incoming pod."""
+    affinity: DomainSums  # pods that satisfy all affinity terms of the incoming pod
     anti_affinity: DomainSums
-    existing: DomainSums
-    """Pods with an anti-affinity term that matches the incoming pod."""
-    avoided: BoolArray
-    """(pod,) pods that any anti-affinity term of the incoming pod matches."""
+    existing: DomainSums  # pods with an anti-affinity term that matches the incoming pod
+    avoided: BoolArray  # (pod,) pods that any anti-affinity term of the incoming pod matches
     returned: BoolArray
     """(pod,) pods that were added back to their node. They then count under every topology key of the anti-affinity
     terms, not only under the keys of the terms that match them."""

@@ -74,14 +74,11 @@ class Schema(Struct, frozen=True, kw_only=True):
 
     counts_every_resource: bool = False
     """Whether all resources count; otherwise only CPU, memory, `gpu`, and opaque integer resources."""
-    reads_init_containers: bool = False
-    """Whether init containers are a field; they were an annotation before."""
-    reads_node_fields: bool = False
-    """Whether node affinity has matchFields."""
+    reads_init_containers: bool = False  # whether init containers are a field; they were an annotation before
+    reads_node_fields: bool = False  # whether node affinity has matchFields
     reads_port_details: bool = False
     """Whether a host port has an address and a protocol; otherwise only the number counts."""
-    knows_shared_iscsi: bool = False
-    """Whether it knows that two pods cannot share an iSCSI disk."""
+    knows_shared_iscsi: bool = False  # whether it knows that two pods cannot share an iSCSI disk
 
 
 _GPU = "alpha.kubernetes.io/nvidia-gpu"

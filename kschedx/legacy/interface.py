@@ -32,8 +32,7 @@ class Texts(Struct, frozen=True, kw_only=True):
     volume_binding: str = ""
     volume_node_affinity: str = ""
     service_affinity: str
-    pod_affinity: str
-    """Precedes the three that follow, if they are set."""
+    pod_affinity: str  # precedes the three that follow, if they are set
     own_affinity: str = ""
     own_anti_affinity: str = ""
     existing_anti_affinity: str = ""
@@ -60,8 +59,7 @@ class Era(Struct, frozen=True, kw_only=True):
     managed resources."""
     has_ratio_argument: bool = False
     """Whether a Policy can give a priority a shape that scores the requested share of a node."""
-    checks_claims_first: bool = False
-    """Whether a missing or terminating claim is an error before any node is evaluated."""
+    checks_claims_first: bool = False  # whether a missing or terminating claim is an error before any node is evaluated
     lists_usable_nodes: bool = False
     """Whether nodes that are cordoned, not ready, out of disk, or without a network are excluded before any
     predicate."""
@@ -121,8 +119,7 @@ class PluginPredicate(Predicate):
     """A predicate whose rule a Filter plugin still has, with the predicate's own reason."""
 
     plugin_class: ClassVar[type[FilterPlugin]]
-    text: ClassVar[str]
-    """The field of `Texts` with the reason."""
+    text: ClassVar[str]  # the field of `Texts` with the reason
     resolvable: ClassVar[bool] = False
 
     def __init__(self, context: PredicateContext, argument: object = None) -> None:
@@ -213,8 +210,6 @@ class Provider(Era, frozen=True, kw_only=True):
     predicates: Mapping[str, type[Predicate]]
     priorities: Mapping[str, type[Priority]]
     default_predicates: tuple[str, ...]
-    default_priorities: Mapping[str, int]
-    """Priority to weight."""
+    default_priorities: Mapping[str, int]  # priority to weight
     mandatory_predicates: tuple[str, ...]
-    service_anti_affinity: type[Priority]
-    """The priority for a Policy's argument of that name."""
+    service_anti_affinity: type[Priority]  # the priority for a Policy's argument of that name

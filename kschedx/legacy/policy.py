@@ -59,8 +59,7 @@ class _PredicateArgument(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class _PredicatePolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
-    order: Int64 = 0
-    """Files have it, and nothing reads it: the order is the scheduler's own."""
+    order: Int64 = 0  # files have it, and nothing reads it: the order is the scheduler's own
     argument: _PredicateArgument | None = None
 
 
@@ -79,8 +78,7 @@ class _PriorityPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
 class PolicyExtender(BaseExtender, frozen=True, kw_only=True, rename="camel"):
     enable_https: bool = False
     tls_config: Mapping[str, object] | None = None
-    http_timeout: Int64 = 0
-    """Nanoseconds."""
+    http_timeout: Int64 = 0  # nanoseconds
 
 
 class PolicyDocument(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -99,16 +97,13 @@ class PolicyDocument(Struct, frozen=True, kw_only=True, rename="camel"):
 class SchedulingPolicy(Struct, frozen=True, kw_only=True):
     """A scheduler's configuration, with the default provider's part if the file omits that."""
 
-    predicates: Mapping[str, tuple[type[Predicate], object]]
-    """Name to class and argument, in the order of evaluation."""
-    never_run: tuple[str, ...]
-    """Predicates that the file names and that are missing from the order of evaluation."""
+    predicates: Mapping[str, tuple[type[Predicate], object]]  # name to class and argument, in the order of evaluation
+    never_run: tuple[str, ...]  # predicates that the file names and that are missing from the order of evaluation
     priorities: Mapping[str, tuple[type[Priority], object]]
     weights: Mapping[str, int]
     extenders: tuple[PolicyExtender, ...]
     hard_pod_affinity_weight: int
-    stops_at_first: bool
-    """Whether a node's first failed predicate decides; otherwise all are reported."""
+    stops_at_first: bool  # whether a node's first failed predicate decides; otherwise all are reported
 
 
 def load_policy(config: Mapping[str, object] | None, provider: Provider) -> SchedulingPolicy:

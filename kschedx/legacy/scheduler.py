@@ -91,8 +91,7 @@ _ORDER = (
     "NoVolumeZoneConflict", "CheckNodeMemoryPressure", "CheckNodePIDPressure", "CheckNodeDiskPressure",
     "MatchInterPodAffinity",
 )  # fmt: skip
-_BY_TAINTS = _classes_by_name(nodes.CheckNodeUnschedulable)
-"""With TaintNodesByCondition, taints replace conditions."""
+_BY_TAINTS = _classes_by_name(nodes.CheckNodeUnschedulable)  # with TaintNodesByCondition, taints replace conditions
 _BY_CONDITIONS = _classes_by_name(
     nodes.CheckNodeCondition, nodes.CheckNodeMemoryPressure, nodes.CheckNodePIDPressure, nodes.CheckNodeDiskPressure
 )
@@ -235,16 +234,14 @@ PROVIDERS: Mapping[str, Callable[[Release], Provider]] = {"1.13": _v1_13, "1.5":
 """Providers by the version that each is modeled on."""
 
 
-_LISTER = "NodeLister"
-"""The step that excludes nodes before any predicate."""
+_LISTER = "NodeLister"  # the step that excludes nodes before any predicate
 
 
 class _JoinedOutcome(FilterOutcome, frozen=True, kw_only=True):
     """The outcome if every predicate runs: the verdict has the reasons of all."""
 
     whole: Verdicts
-    names_predicate: bool
-    """Whether a verdict has the name of the first failed predicate; otherwise it has none."""
+    names_predicate: bool  # whether a verdict has the name of the first failed predicate; otherwise it has none
 
     def status(self, row: TableRow) -> Status:
         nominated = self.with_nominated.get(row)

@@ -138,13 +138,10 @@ _NITRO_LIMIT = 25
 class _Disk(Struct, frozen=True, kw_only=True):
     """A type of cloud disk, and how many of them a node can attach."""
 
-    title: str
-    """The name of the volume source."""
+    title: str  # the name of the volume source
     limit: int
-    limit_resource: str
-    """The resource whose allocatable replaces the limit, if the node has it."""
-    name: Callable[[InTreeVolumeSources], str | None]
-    """Returns the disk of a volume; None for every other type."""
+    limit_resource: str  # the resource whose allocatable replaces the limit, if the node has it
+    name: Callable[[InTreeVolumeSources], str | None]  # returns the disk of a volume; None for every other type
 
 
 _EBS = _Disk(
@@ -171,8 +168,7 @@ class _CountError(Exception):
     """An error that prevents counting volumes, with upstream's message."""
 
 
-_MISSING = "<missing>-"
-"""The prefix of the name of an unidentified disk."""
+_MISSING = "<missing>-"  # the prefix of the name of an unidentified disk
 
 
 class _VolumeCount(Predicate):

@@ -73,8 +73,7 @@ class _QuotaUsage(Struct, frozen=True, kw_only=True):
         return replace(self, used=_total(self.used, {name: sign * amount for name, amount in amounts.items()}))
 
 
-_Quotas = Mapping[str, _QuotaUsage]
-"""Usage by namespace."""
+_Quotas = Mapping[str, _QuotaUsage]  # usage by namespace
 
 
 def _quotas_of(snapshot: Snapshot) -> _Quotas:
@@ -138,10 +137,8 @@ class _PreemptionRequest(Struct, frozen=True, kw_only=True):
     """The state that PreFilter writes for PostFilter."""
 
     request: _Amounts
-    with_nominated: _Amounts
-    """`request` plus the nominated pods of its namespace with the same or a higher priority."""
-    of_all: _Amounts
-    """`with_nominated` plus the nominated pods of namespaces within their `min`."""
+    with_nominated: _Amounts  # `request` plus the nominated pods of its namespace with the same or a higher priority
+    of_all: _Amounts  # `with_nominated` plus the nominated pods of namespaces within their `min`
 
 
 def _may_go(other: Pod, pod: Pod, quotas: _Quotas, *, is_beyond: bool) -> bool:

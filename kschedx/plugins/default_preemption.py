@@ -37,8 +37,7 @@ NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 _NO_CANDIDATE = "no candidate node for preemption"
 
-_NO_STATUS = -1
-"""The code of a node that has no status in PostFilter."""
+_NO_STATUS = -1  # the code of a node that has no status in PostFilter
 
 
 def no_victims_for(pod: Pod, node: str) -> Status:

@@ -52,8 +52,7 @@ class _WantedPorts(Struct, frozen=True, kw_only=True):
     """The pod's host ports, and how the version counts those of other pods."""
 
     ports: tuple[HostPort, ...]
-    sidecars: bool
-    """Whether ports of sidecar containers count."""
+    sidecars: bool  # whether ports of sidecar containers count
 
     def occupied_ports(self, spec: PodSpec) -> tuple[HostPort, ...]:
         return tuple(map(HostPort.of, host_ports(spec, sidecars=self.sidecars)))
@@ -71,10 +70,8 @@ class _WantedPorts(Struct, frozen=True, kw_only=True):
 
 class _State(Struct, frozen=True, kw_only=True):
     wanted: _WantedPorts
-    contested: BoolArray
-    """(pod,) whether the pod uses a port that conflicts with a requested one, on any node."""
-    taken: BoolArray
-    """(node,) whether a pod on the node uses a conflicting port."""
+    contested: BoolArray  # (pod,) whether the pod uses a port that conflicts with a requested one, on any node
+    taken: BoolArray  # (node,) whether a pod on the node uses a conflicting port
     changed: Mapping[ClusterRow, frozenset[HostPort]]
     """Conflicting ports in use on nodes where such pods were added or removed; `taken` is out of date there. As in
     kube-scheduler it is a set: if two pods share a port, removing the first one frees it."""

@@ -48,15 +48,13 @@ _LARGEST_ID = 64
 _MAX_NUMA_NODES = 8
 _MOST_NUMA_NODES = 1024
 
-_Amounts = Mapping[str, int]
-"""Resource to amount, in nano-units."""
+_Amounts = Mapping[str, int]  # resource to amount, in nano-units
 
 
 class _Numa(Struct, frozen=True, kw_only=True):
     id: int
     available: dict[str, int]
-    distances: Mapping[int, int]
-    """By the id of the other NUMA node."""
+    distances: Mapping[int, int]  # by the id of the other NUMA node
 
 
 class _TopologyManager(Struct, frozen=True, kw_only=True):
@@ -130,13 +128,10 @@ def _is_shared(name: str, qos: QOS) -> bool:
 
 # The strategy LeastNUMANodes: fewer NUMA nodes with shorter distances score higher (_least_numa.go).
 
-_LARGEST = 16
-"""The largest number of NUMA nodes whose combinations are all tried."""
-_FARTHEST = 255
-"""If none is reported."""
+_LARGEST = 16  # the largest number of NUMA nodes whose combinations are all tried
+_FARTHEST = 255  # if none is reported
 
-_Chosen = tuple[int, ...]
-"""Positions in the list of NUMA nodes."""
+_Chosen = tuple[int, ...]  # positions in the list of NUMA nodes
 
 
 def _least_numa(requests: Sequence[_Amounts], numas: Sequence[_Numa], max_numa_nodes: int) -> int:
@@ -212,8 +207,7 @@ def _take_numa(numas: Sequence[_Numa], chosen: _Chosen, request: _Amounts) -> No
 
 _NANO = 10**9
 
-_Weights = Mapping[str, int]
-"""Weight by resource; 1 if it is not named."""
+_Weights = Mapping[str, int]  # weight by resource; 1 if it is not named
 
 
 def _lowest_score(strategy: str, requests: _Amounts, numas: Sequence[_Numa], weights: _Weights, node: str) -> int:

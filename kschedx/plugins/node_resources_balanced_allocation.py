@@ -25,8 +25,7 @@ from kschedx.plugins.resource_allocation import (
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
-_REQUEST: StateKey[tuple[int, ...]] = StateKey("NodeResourcesBalancedAllocation")
-"""Of each scored resource."""
+_REQUEST: StateKey[tuple[int, ...]] = StateKey("NodeResourcesBalancedAllocation")  # of each scored resource
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):

@@ -69,8 +69,7 @@ class _Check(Struct, frozen=True, kw_only=True):
     resource: str
     request: int
     allocatable: IntArray
-    short: BoolArray
-    """(node,) whether the free amount is too small."""
+    short: BoolArray  # (node,) whether the free amount is too small
 
     @property
     def never_fits(self) -> BoolArray:

@@ -140,16 +140,13 @@ _SYSTEM_DEFAULTS = (
 class _Constraint(Struct, frozen=True, kw_only=True):
     """A constraint with its selector compiled and its defaults set."""
 
-    index: int
-    """Position in spec.topologySpreadConstraints, or among the default constraints."""
+    index: int  # position in spec.topologySpreadConstraints, or among the default constraints
     max_skew: int
     topology_key: str
     selector: Selector
     min_domains: int
-    honors_affinity: bool
-    """Whether only nodes that match the pod's nodeSelector and required node affinity are counted."""
-    honors_taints: bool
-    """Whether only nodes whose taints the pod tolerates are counted."""
+    honors_affinity: bool  # whether only nodes that match the pod's nodeSelector and required node affinity are counted
+    honors_taints: bool  # whether only nodes whose taints the pod tolerates are counted
 
     @classmethod
     def of(cls, index: int, written: TopologySpreadConstraint, pod: Pod, release: Release) -> Self:
@@ -249,8 +246,7 @@ def _where_labelled(constraints: Iterable[_Constraint], nodes: NodeTable) -> Boo
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL = f"{REASON_SKEW} (missing required label)"
 
-NO_DOMAIN = 2**31 - 1
-"""The minimum if there is no domain, upstream's math.MaxInt32."""
+NO_DOMAIN = 2**31 - 1  # the minimum if there is no domain, upstream's math.MaxInt32
 _SHOWN_DOMAINS = 10
 
 
@@ -259,22 +255,17 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
     a value of the topology key; its number is the value's code in `domains`. (node,) arrays cover the whole cluster."""
 
     constraint: _Constraint
-    domains: Column[str | None]
-    """(node,) the node's domain, or None without the label."""
+    domains: Column[str | None]  # (node,) the node's domain, or None without the label
     counted: BoolArray
     """(node,) whether the node's pods count: it has the labels of all constraints, and the policies include it."""
-    exists: BoolArray
-    """(domain,) whether a counted node is in it. Other domains do not count for the minimum."""
-    matching: IntArray
-    """(domain,) matching pods on counted nodes."""
+    exists: BoolArray  # (domain,) whether a counted node is in it. Other domains do not count for the minimum
+    matching: IntArray  # (domain,) matching pods on counted nodes
     pods: PodTable
     selected: _SelectedPods
     """The pods that change the count when they are added or removed. Unlike the count, this includes terminating pods,
     and all pods under an empty selector."""
-    change: IntArray
-    """(node,) matching pods added to the node minus those removed, each node separately."""
-    self_match: int
-    """1 if the constraint selects the incoming pod, else 0."""
+    change: IntArray  # (node,) matching pods added to the node minus those removed, each node separately
+    self_match: int  # 1 if the constraint selects the incoming pod, else 0
 
     @classmethod
     def of(cls, constraint: _Constraint, pod: Pod, per_node: IntArray, counted: BoolArray, nodes: NodeTable) -> Self:
@@ -351,12 +342,9 @@ class _SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
     """One constraint on some nodes. All arrays are (node,) over these nodes, each with its own changes."""
 
     spread: Spread
-    missing: BoolArray
-    """Whether the node lacks the topology label."""
-    matching: IntArray
-    """In the node's domain."""
-    minimum: IntArray
-    """The smallest count of any domain, or 0 if there are too few domains."""
+    missing: BoolArray  # whether the node lacks the topology label
+    matching: IntArray  # in the node's domain
+    minimum: IntArray  # the smallest count of any domain, or 0 if there are too few domains
     change: IntArray
     domain: IntArray
 
@@ -466,15 +454,11 @@ class _SoftSpread(Struct, frozen=True, kw_only=True):
     """One constraint's part of the score; arrays are (node,) over the whole cluster."""
 
     constraint: _Constraint
-    weight: float
-    """ln(domains + 2), so that a topology with few domains still counts beside one with many."""
+    weight: float  # ln(domains + 2), so that a topology with few domains still counts beside one with many
     labelled: BoolArray
-    domain: IntArray | None
-    """The number of the node's domain; None if each node is its own domain."""
-    counted: BoolArray
-    """Whether the node's pods count in its domain."""
-    matching: IntArray
-    """Matching pods in the node's domain; meaningful only for scored nodes."""
+    domain: IntArray | None  # the number of the node's domain; None if each node is its own domain
+    counted: BoolArray  # whether the node's pods count in its domain
+    matching: IntArray  # matching pods in the node's domain; meaningful only for scored nodes
 
     def cost(self, rows: IntArray | slice = slice(None)) -> FloatArray:
         """(node,) matching x weight + (maxSkew - 1) on nodes with the label, 0 elsewhere."""
@@ -484,8 +468,7 @@ class _SoftSpread(Struct, frozen=True, kw_only=True):
 
 class _SoftSpreads(Struct, frozen=True, kw_only=True):
     spreads: tuple[_SoftSpread, ...]
-    ignored: BoolArray
-    """(node,) over the whole cluster: feasible nodes that lack a required label."""
+    ignored: BoolArray  # (node,) over the whole cluster: feasible nodes that lack a required label
 
     @classmethod
     def none(cls, everything: NodeTable) -> Self:

@@ -24,8 +24,7 @@ from kschedx.snapshot.nodes import NodeTable
 
 # The score of a utilization on a configured shape (pkg/scheduler/framework/plugins/helper/shape_score.go).
 
-_MAX_SHAPE_SCORE = 10
-"""It corresponds to `MAX_NODE_SCORE`."""
+_MAX_SHAPE_SCORE = 10  # it corresponds to `MAX_NODE_SCORE`
 
 
 def shape_score(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
@@ -126,13 +125,10 @@ def _read(release: Release, options: RequestOptions, pod: Pod) -> Hashable:
 class Allocation(Struct, frozen=True, kw_only=True):
     """The scored resources of every node. All arrays are (node, resource), and 0 where `counts` is false."""
 
-    counts: BoolArray
-    """Whether the node offers the resource, and the resource is native or requested by the pod."""
+    counts: BoolArray  # whether the node offers the resource, and the resource is native or requested by the pod
     allocatable: IntArray
-    allocated: IntArray
-    """Requested by the pods on the node."""
-    requested: IntArray
-    """`allocated` plus the incoming pod."""
+    allocated: IntArray  # requested by the pods on the node
+    requested: IntArray  # `allocated` plus the incoming pod
     counts_everywhere: bool
 
     @property
@@ -145,11 +141,9 @@ class Offer(Struct, frozen=True, kw_only=True):
     """What nodes offer of the scored resources, apart from their pods. Arrays are (resource, node): the values of one
     resource are adjacent, which makes sums over few resources and many nodes fast."""
 
-    counts: BoolArray
-    """As in `Allocation`, transposed."""
+    counts: BoolArray  # as in `Allocation`, transposed
     allocatable: IntArray
-    request: IntArray
-    """(resource, 1)"""
+    request: IntArray  # (resource, 1)
     columns: tuple[tuple[int, bool, int], ...]
     """Resources that are counted by requests: index, whether `nonzero_requested` applies, and the column there or in
     `requested`."""

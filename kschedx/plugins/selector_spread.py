@@ -12,8 +12,7 @@ from kschedx.plugins.pod_topology_spread import default_selector
 from kschedx.snapshot.columns import Column, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
-ZONE_WEIGHTING = 2.0 / 3.0
-"""The weight of the zone's pods; the node's pods have the rest."""
+ZONE_WEIGHTING = 2.0 / 3.0  # the weight of the zone's pods; the node's pods have the rest
 
 _ZONE_LABELS = (
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),

@@ -143,5 +143,4 @@ def refutation(taint: Taint, node: Node, taken: str) -> str:
     return "" if age is not None and age < _LONGEST_DELAY else f"{name} is {condition.status}"
 
 
-_LONGEST_DELAY = 60 * 10**9
-"""Nanoseconds. kube-controller-manager looks every 5 seconds (--node-monitor-period)."""
+_LONGEST_DELAY = 60 * 10**9  # nanoseconds. kube-controller-manager looks every 5 seconds (--node-monitor-period)

@@ -31,17 +31,13 @@ _REASON_DISK = "node(s) had no available disk"
 
 
 class _State(Struct, frozen=True, kw_only=True):
-    claims: frozenset[str]
-    """Names of the pod's claims with ReadWriteOncePod."""
+    claims: frozenset[str]  # names of the pod's claims with ReadWriteOncePod
     references: Mapping[int, int]
     """Rows of pods to the number of their volumes that use one of these claims. As upstream, any namespace counts
     here."""
-    in_use: int
-    """The number of these claims that a running pod uses."""
-    change: IntArray
-    """(node of the cluster,) references added with pods on the node, minus those removed."""
-    same_disk: BoolArray
-    """(pod,) whether a pod uses a disk that the incoming pod cannot share."""
+    in_use: int  # the number of these claims that a running pod uses
+    change: IntArray  # (node of the cluster,) references added with pods on the node, minus those removed
+    same_disk: BoolArray  # (pod,) whether a pod uses a disk that the incoming pod cannot share
 
 
 _STATE: StateKey[_State] = StateKey("PreFilterVolumeRestrictions", 'cannot read "{}" from cycleState')
@@ -203,8 +199,7 @@ def _disk(volume: Volume) -> tuple[str, str, bool] | None:
     return None
 
 
-_DEFAULT_POOL = "rbd"
-"""The API server's default."""
+_DEFAULT_POOL = "rbd"  # the API server's default
 
 
 def _conflict(volume: Volume, spec: PodSpec) -> Volume | None:

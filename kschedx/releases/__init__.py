@@ -32,8 +32,7 @@ _PUBLISHED = ("1.38", "1.37")
 """Versions that were not tested: kschedx knows their published gates and release notes. For a future version, it knows
 the gates that enhancement documents plan to be stable. Everything else is taken to be as in the version before."""
 
-EMULATED = (*_PUBLISHED, *VERSIONS)
-"""All versions with the scheduling framework, newest first."""
+EMULATED = (*_PUBLISHED, *VERSIONS)  # all versions with the scheduling framework, newest first
 
 _EARLY_GATES: Mapping[str, Mapping[str, bool]] = {
     "1.13": {"PodPriority": True, "ResourceLimitsPriorityFunction": False, "TaintNodesByCondition": True},
@@ -41,8 +40,7 @@ _EARLY_GATES: Mapping[str, Mapping[str, bool]] = {
 }
 """The versions before the framework with the gates that affect scheduling; everything else is in the package
 `legacy`."""
-_OLDEST_WITH_DATES = "1.26"
-"""The first version with dated texts and plugin arguments. Predicates use neither."""
+_OLDEST_WITH_DATES = "1.26"  # the first version with dated texts and plugin arguments. Predicates use neither
 
 
 def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None = None) -> Release:

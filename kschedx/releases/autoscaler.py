@@ -28,8 +28,7 @@ class AutoscalerBehaviour(DatedFacts):
 
     # --- state of the groups (clusterstate/clusterstate.go)
 
-    suspended_nodes_count: bool = since("1.36")
-    """Nodes with the condition Suspended are counted separately."""
+    suspended_nodes_count: bool = since("1.36")  # nodes with the condition Suspended are counted separately
     upcoming_needs_scale_up: bool = since("1.36")
     """Nodes are upcoming only during a scale-up; before, whenever the target size exceeds the number of nodes."""
 
@@ -38,10 +37,8 @@ class AutoscalerBehaviour(DatedFacts):
     nominated_pods_are_placed: bool = since("1.36")
     """A nominated pod is on its node from the start and never triggers a scale-up. Before, it is placed there after
     expendable pods are dropped, and only if the node exists."""
-    schedulers_can_be_bypassed: bool = since("1.29")
-    """`--bypassed-scheduler-names`."""
-    schedulers_can_be_allowed: bool = since("1.35")
-    """`--allowed-scheduler-names`."""
+    schedulers_can_be_bypassed: bool = since("1.29")  # `--bypassed-scheduler-names`
+    schedulers_can_be_allowed: bool = since("1.35")  # `--allowed-scheduler-names`
     max_nodes_total_is_reported: bool = since("1.33")
     """If the cluster reaches its maximum before any group is evaluated, an event reports it, for each pending pod as
     well. Before, both are only in the log."""
@@ -52,10 +49,8 @@ class AutoscalerBehaviour(DatedFacts):
     """A template includes the system-node-critical DaemonSets even if the example node has none of their pods."""
     startup_taints_are_named: bool = since("1.29")
     """`--startup-taint`, `--status-taint`, and their prefixes exist; before, only ignored taints can be named."""
-    templates_are_labelled: bool = since("1.36")
-    """A template node has a label that marks it as one."""
-    cordoned_templates_can_be_opened: bool = since("1.32")
-    """`--scale-from-unschedulable`."""
+    templates_are_labelled: bool = since("1.36")  # a template node has a label that marks it as one
+    cordoned_templates_can_be_opened: bool = since("1.32")  # `--scale-from-unschedulable`
 
     # --- GPUs (utils/gpu/gpu.go, processors/customresources/gpu_processor.go)
 
@@ -83,15 +78,13 @@ class AutoscalerBehaviour(DatedFacts):
 
     # --- the checks and the estimate (simulator/clustersnapshot, estimator)
 
-    pre_filter_leaves_nodes_out: bool = since("1.32")
-    """A node is rejected if PreFilter does not name it."""
+    pre_filter_leaves_nodes_out: bool = since("1.32")  # a node is rejected if PreFilter does not name it
     spread_pods_go_anywhere: bool = since("1.33")
     """A pod with a topology spread constraint on hostname that the last new node rejects may use any other node."""
     similar_groups_limit_the_estimate: bool = since("1.28")
     """The free capacity up to the maximum sizes of the group and of similar groups is a limit."""
 
-    takes_scheduler_config: bool = since("1.28")
-    """`--scheduler-config-file`; before, the default profile decides."""
+    takes_scheduler_config: bool = since("1.28")  # `--scheduler-config-file`; before, the default profile decides
 
     # --- the choice (config/flags/flags.go, core/scaleup/orchestrator)
 
@@ -102,10 +95,8 @@ class AutoscalerBehaviour(DatedFacts):
     default_expander: str = dated({"1.26": "random", "1.33": "least-waste"})
     failures_are_reported: bool = since("1.36")
     """Pods that would have fit get an event if the scale-up fails after the choice of a group."""
-    fast_path: bool = since("1.36")
-    """`--fastpath-binpacking-enabled`."""
-    skipped_groups_can_be_checked: bool = since("1.36")
-    """`--scaleup-simulation-for-skipped-node-groups-enabled`."""
+    fast_path: bool = since("1.36")  # `--fastpath-binpacking-enabled`
+    skipped_groups_can_be_checked: bool = since("1.36")  # `--scaleup-simulation-for-skipped-node-groups-enabled`
     startup_taint_prefixes: bool = since("1.36")
 
     # --- the removal of nodes (core/scaledown, simulator)
@@ -113,8 +104,7 @@ class AutoscalerBehaviour(DatedFacts):
     devices_count: bool = since("1.35")
     """A new node has devices like those of the example node, and a node's utilization counts its devices; before, only
     with `--enable-dynamic-resource-allocation`."""
-    nodes_at_threshold_go: bool = since("1.35")
-    """A node whose utilization equals the threshold may be removed."""
+    nodes_at_threshold_go: bool = since("1.35")  # a node whose utilization equals the threshold may be removed
     system_pods_block_for_a_time: bool = since("1.33")
     """A pod of kube-system without a disruption budget blocks the removal of its node until
     `--blocking-system-pod-distruption-timeout`."""

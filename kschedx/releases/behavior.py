@@ -12,8 +12,7 @@ from kschedx.releases.dates import DatedFacts, between, dated, only_in, since, u
 class Behaviour(DatedFacts):
     # --- the cycle (pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go)
 
-    single_node_is_scored: bool = up_to("1.5")
-    """The only feasible node is scored; later, it is used without scoring."""
+    single_node_is_scored: bool = up_to("1.5")  # the only feasible node is scored; later, it is used without scoring
     best_nodes_take_turns: bool = up_to("1.13")
     """Nodes with the highest total are used in turn; later, one of them is drawn at random."""
     pre_filter_stops_at_any_rejection: bool = up_to("1.29")
@@ -114,8 +113,7 @@ class Behaviour(DatedFacts):
 
     init_images_are_scored: bool = since("1.30")
     """ImageLocality counts the images of init containers, which raises the sum needed for the highest score."""
-    image_volumes_are_scored: bool = since("1.36")
-    """ImageLocality counts the images that image volumes mount."""
+    image_volumes_are_scored: bool = since("1.36")  # ImageLocality counts the images that image volumes mount
     contradictory_term_rejects: bool = up_to("1.26")
     """NodeAffinity: a term that no node name can satisfy ends PreFilter, even if another term names nodes."""
     empty_selector_counts_every_pod: bool = dated({"1.0": True, "1.27": False, "1.38": True})
@@ -123,8 +121,7 @@ class Behaviour(DatedFacts):
     namespace_selectors_match_twice: bool = since("1.34")
     """InterPodAffinity matches a namespaceSelector also with no labels: `DoesNotExist` and `NotIn` select every
     namespace."""
-    sidecar_ports_are_occupied: bool = since("1.33.6")
-    """NodePorts counts the host ports of restartable init containers."""
+    sidecar_ports_are_occupied: bool = since("1.33.6")  # NodePorts counts the host ports of restartable init containers
     user_namespace_on_host_network_is_inferred: bool = since("1.36")
     """NodeDeclaredFeatures requires the feature that such a pod needs."""
     declared_features_are_read_in_order: bool = since("1.36")

@@ -462,8 +462,7 @@ _MERGED: Mapping[str, tuple[str, str]] = {
 """Each merged gate with the gate that replaces it, and since which version: from then on, it has the value of that
 gate."""
 
-_DEPENDENCIES_SINCE = "1.35"
-"""The first version that checks dependencies."""
+_DEPENDENCIES_SINCE = "1.35"  # the first version that checks dependencies
 
 
 # Feature gates of a version, with the user's settings (component-base/featuregate/feature_gate.go).

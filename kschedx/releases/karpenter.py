@@ -27,11 +27,9 @@ class KarpenterBehaviour(DatedFacts):
     daemons_depend_on_type: bool = since("1.14")
     """The DaemonSets on a new node depend on its instance type. A host port of a DaemonSet excludes the instance types
     on which the DaemonSet runs; before, it excludes the whole NodePool."""
-    new_nodes_are_initialized: bool = since("1.14")
-    """The labels of new nodes mark them as registered and initialized."""
+    new_nodes_are_initialized: bool = since("1.14")  # the labels of new nodes mark them as registered and initialized
 
-    knows_buffers: bool = since("1.14")
-    """CapacityBuffers, behind the feature gate of the same name."""
+    knows_buffers: bool = since("1.14")  # CapacityBuffers, behind the feature gate of the same name
 
     # --- disruption (pkg/controllers/disruption)
 
@@ -43,8 +41,7 @@ class KarpenterBehaviour(DatedFacts):
     )
     cheap_pods_leave_nodes_empty: bool = since("1.14")
     """A node is empty if evicting its pods costs nothing, because their deletion cost or priority is very low."""
-    moves_are_balanced: bool = since("1.14")
-    """`consolidationPolicy: Balanced`."""
+    moves_are_balanced: bool = since("1.14")  # `consolidationPolicy: Balanced`
 
 
 @lru_cache

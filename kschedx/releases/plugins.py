@@ -22,13 +22,10 @@ from kschedx.releases.dates import Minor, is_in_range
 class _Default(Struct, frozen=True, kw_only=True):
     """How a default profile enables a plugin."""
 
-    weight: int = 0
-    """0 if upstream sets none; a score plugin then has weight 1."""
-    gate: str | None = None
-    """The feature gate without which the entry is absent."""
+    weight: int = 0  # 0 if upstream sets none; a score plugin then has weight 1
+    gate: str | None = None  # the feature gate without which the entry is absent
     releases: str = ""
-    at_end: bool = False
-    """The entry follows all others, whatever the position of the row."""
+    at_end: bool = False  # the entry follows all others, whatever the position of the row
 
 
 class DefaultPlugin(_Default, frozen=True, kw_only=True):
@@ -41,8 +38,7 @@ class DefaultPlugin(_Default, frozen=True, kw_only=True):
 
 
 KUBERNETES = "Kubernetes"
-SCHEDULER_PLUGINS = "scheduler-plugins"
-"""The project kubernetes-sigs/scheduler-plugins."""
+SCHEDULER_PLUGINS = "scheduler-plugins"  # the project kubernetes-sigs/scheduler-plugins
 
 
 class Trait(Flag):
@@ -50,23 +46,17 @@ class Trait(Flag):
 
     ABOUT_THE_NODE = auto()
     """It rejects a node because of the node's properties or free resources: another node may pass."""
-    ABOUT_OTHER_NODES = auto()
-    """Whether it rejects a node depends on other nodes."""
-    ABOUT_LABELS_AND_TAINTS = auto()
-    """The labels and taints of a new node can satisfy the plugin."""
+    ABOUT_OTHER_NODES = auto()  # whether it rejects a node depends on other nodes
+    ABOUT_LABELS_AND_TAINTS = auto()  # the labels and taints of a new node can satisfy the plugin
     SAME_ON_NEW_NODES = auto()
     """It gives every new node of a group the same result, or a result that can be counted, for a pod without volumes,
     claims, and host ports."""
     DAEMON_SET_CONTROLLER = auto()
     """The DaemonSet controller also applies the rule: it creates no pod for a node that the plugin rejects."""
-    KUBELET = auto()
-    """The kubelet also applies the rule, when the pod arrives (pkg/kubelet/lifecycle/predicate.go)."""
-    FILTERS_ALONE = auto()
-    """Filter computes what PreFilter would have prepared; without this trait, it fails."""
-    SCORES_ALONE = auto()
-    """Score computes what PreScore would have prepared."""
-    SCORES_REQUESTS = auto()
-    """Score compares what the pods on a node request."""
+    KUBELET = auto()  # the kubelet also applies the rule, when the pod arrives (pkg/kubelet/lifecycle/predicate.go)
+    FILTERS_ALONE = auto()  # Filter computes what PreFilter would have prepared; without this trait, it fails
+    SCORES_ALONE = auto()  # Score computes what PreScore would have prepared
+    SCORES_REQUESTS = auto()  # Score compares what the pods on a node request
 
 
 class PluginRow(Struct, frozen=True, kw_only=True):
@@ -74,23 +64,17 @@ class PluginRow(Struct, frozen=True, kw_only=True):
 
     name: str
     project: str = KUBERNETES
-    follows: str = ""
-    """The version of another project that the module follows."""
-    lacks: str = ""
-    """The extension points that kschedx does not implement."""
-    points: str
-    """Its extension points, each with the versions in which it runs there: `preFilter 1.28.., filter`."""
-    module: str = ""
-    """The module in `kschedx.plugins`, if it is not the name in snake_case; `none` if kschedx has none."""
+    follows: str = ""  # the version of another project that the module follows
+    lacks: str = ""  # the extension points that kschedx does not implement
+    points: str  # its extension points, each with the versions in which it runs there: `preFilter 1.28.., filter`
+    module: str = ""  # the module in `kschedx.plugins`, if it is not the name in snake_case; `none` if kschedx has none
     releases: str = ""
-    default: tuple[_Default, ...] = ()
-    """Its entries in the default MultiPoint list of v1 and v1beta3."""
+    default: tuple[_Default, ...] = ()  # its entries in the default MultiPoint list of v1 and v1beta3
     filter_can_skip: str = ""
     """The versions in which its PreFilter may return Skip. In others, Filter runs for every pod and returns Success."""
     score_can_skip: str = ""
     """The versions in which its PreScore may return Skip. In others, the plugin scores every pod."""
-    refused_in_v1: str | None = None
-    """The versions in which a v1 configuration may not name the plugin."""
+    refused_in_v1: str | None = None  # the versions in which a v1 configuration may not name the plugin
     traits: Trait = Trait(0)
 
 

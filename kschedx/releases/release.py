@@ -32,10 +32,8 @@ def last_to_read(api_version: object) -> str:
 
 
 class _Field(Struct, frozen=True, kw_only=True):
-    path: str
-    """`[]` stands for every element of a list, and `{Plugin}` for the element of pluginConfig with that name."""
-    first: str = ""
-    """The first Kubernetes version with the field."""
+    path: str  # `[]` stands for every element of a list, and `{Plugin}` for the element of pluginConfig with that name
+    first: str = ""  # the first Kubernetes version with the field
     versions: tuple[str, ...] = (V1, _V1BETA3, V1BETA2)
 
     def is_in(self, api_version: str, release: Minor) -> bool:
@@ -173,8 +171,7 @@ class Release(Struct, frozen=True, kw_only=True, eq=False):
     """A Kubernetes version with its feature gates resolved. Plugins never compare versions: they call `enabled(gate)`,
     take a text from `messages`, or read a fact of `behaviour`."""
 
-    version: str
-    """The minor version: `1.36`."""
+    version: str  # the minor version: `1.36`
     gates: Mapping[str, bool]
     """Every gate that kube-scheduler knows in this version, and removed gates with their final values."""
     default_plugins: tuple[DefaultPlugin, ...]
@@ -185,22 +182,17 @@ class Release(Struct, frozen=True, kw_only=True, eq=False):
     """Each in-tree plugin with the extension points that it implements, from `POINTS` and `PLACEMENT_POINTS`."""
     never_skips_filter: frozenset[str]
     """Plugins whose Filter runs for every pod, because their PreFilter cannot return Skip yet."""
-    never_skips_score: frozenset[str]
-    """Plugins that score every pod, because their PreScore cannot return Skip yet."""
-    removed_plugins: tuple[str, ...]
-    """Plugins of earlier versions that a v1 configuration may no longer name."""
-    config_versions: tuple[str, ...]
-    """apiVersions that kube-scheduler reads, newest first."""
+    never_skips_score: frozenset[str]  # plugins that score every pod, because their PreScore cannot return Skip yet
+    removed_plugins: tuple[str, ...]  # plugins of earlier versions that a v1 configuration may no longer name
+    config_versions: tuple[str, ...]  # apiVersions that kube-scheduler reads, newest first
     missing_fields: Mapping[str, tuple[str, ...]]
     """Each of these apiVersions with the fields of others that it lacks here, in the form of
     `configuration.Field.path`."""
     arguments: Arguments
     messages: Messages
     behaviour: Behaviour
-    is_measured: bool = True
-    """kschedx was tested against this version; otherwise, it emulates what was published."""
-    has_framework: bool = True
-    """False for the schedulers with predicates and priorities (`legacy`)."""
+    is_measured: bool = True  # kschedx was tested against this version; otherwise, it emulates what was published
+    has_framework: bool = True  # False for the schedulers with predicates and priorities (`legacy`)
 
     @property
     def title(self) -> str:

@@ -21,8 +21,7 @@ from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewIt
 from kschedx.wording import Fact, count, list_facts, list_names, with_article
 
 _NAMES = 3
-_LONGEST_PATH = 40
-"""The longest path. Only the end of a longer one is shown."""
+_LONGEST_PATH = 40  # the longest path. Only the end of a longer one is shown
 
 
 _T = TypeVar("_T")

@@ -21,26 +21,20 @@ from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, overhead, with_less_allocatable
 from kschedx.snapshot.pods import PodTable
 
-_MOST_ADDED = 500
-"""Pods that fit none of these nodes are reported as not helped."""
-_MOST_KINDS = 60
-"""Equivalence classes of pods for which node shapes are tried."""
+_MOST_ADDED = 500  # pods that fit none of these nodes are reported as not helped
+_MOST_KINDS = 60  # equivalence classes of pods for which node shapes are tried
 
 
 class NodesLike(Document, frozen=True):
-    like: str
-    """An existing node with this shape."""
-    zone: str
-    """Empty if nodes have no zones."""
+    like: str  # an existing node with this shape
+    zone: str  # empty if nodes have no zones
     count: int
 
 
 class AddedNodes(Document, frozen=True):
     nodes: tuple[NodesLike, ...]
-    pods: int
-    """The number of pods that have a node then."""
-    not_helped: tuple[str, ...]
-    """`namespace/name`."""
+    pods: int  # the number of pods that have a node then
+    not_helped: tuple[str, ...]  # `namespace/name`
 
 
 def nodes_for(

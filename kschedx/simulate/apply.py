@@ -73,14 +73,10 @@ class ChangeEffectDocument(Document, frozen=True, kw_only=True, omit_defaults=Tr
     """What one change did. Pods are named `namespace/name`."""
 
     text: str = field(name="change")
-    made: tuple[str, ...]
-    """Pending pods that the change created."""
-    evicted: tuple[str, ...]
-    """Pods that lost their nodes, and are recreated under their names."""
-    gone: tuple[str, ...]
-    """Pods that are permanently deleted."""
-    undone: str = ""
-    """The autoscaler that undoes the change, and how."""
+    made: tuple[str, ...]  # pending pods that the change created
+    evicted: tuple[str, ...]  # pods that lost their nodes, and are recreated under their names
+    gone: tuple[str, ...]  # pods that are permanently deleted
+    undone: str = ""  # the autoscaler that undoes the change, and how
     terminating: tuple[str, ...] = ()
     """Deleted pods that stay terminating: no kubelet confirms the deletion, for which their controllers wait."""
     deleted_claims: tuple[str, ...] = ()
@@ -104,11 +100,9 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
 class DisplacedPods(Struct, frozen=True, kw_only=True):
     """Pods that lost their nodes to changes: directly, or preempted by pods that the changes created."""
 
-    moved: tuple[str, ...] = ()
-    """`namespace/name`."""
+    moved: tuple[str, ...] = ()  # `namespace/name`
     waiting: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
-    """Pods that no controller recreates."""
+    gone: tuple[str, ...] = ()  # pods that no controller recreates
 
 
 def _evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]], *, comparison: bool) -> Iterator[int]:
@@ -155,20 +149,17 @@ class ClusterChanges:
         self._setup = simulator.setup
         self._namespace = namespace
         self.added_nodes: list[str] = []
-        self._removed: dict[str, Node] = {}
-        """Nodes that a change removed, in their last state."""
+        self._removed: dict[str, Node] = {}  # nodes that a change removed, in their last state
         self._applied: list[tuple[int, ChangeEffect]] = []
         """The first row of the pods that were created since a change, and its effect without these pods."""
-        self._evicted: list[str] = []
-        """Pods that lost their nodes and are pending."""
+        self._evicted: list[str] = []  # pods that lost their nodes and are pending
         self._terminating: list[str] = []
         self._gone: list[str] = []
         self._undone = ""
         """How an autoscaler undoes the current change, or empty. `_gone` are deleted pods that no change names."""
         self.workloads: dict[Workload, Manifest | None] = {}
         """Workloads that changes applied or scaled; the value is the manifest of a custom resource."""
-        self.refused: list[tuple[Manifest, NotAdmittedError]] = []
-        """Pods and updates that the API server refuses."""
+        self.refused: list[tuple[Manifest, NotAdmittedError]] = []  # pods and updates that the API server refuses
         self._count_quotas()
 
     @property

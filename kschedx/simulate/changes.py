@@ -25,8 +25,7 @@ Read = Callable[[str], list[tuple[dict[str, object], Place]]]
 
 _SET_FORM = "KIND/NAME:PATH=VALUE"
 MOST_COUNT = 1_000_000
-MOST_NODES = 10_000
-"""The largest number of nodes or replicas in one change."""
+MOST_NODES = 10_000  # the largest number of nodes or replicas in one change
 
 
 class ChangeVerb(StrEnum):
@@ -48,8 +47,7 @@ class ChangeVerb(StrEnum):
 
 class SimulatedChange(Struct, frozen=True, kw_only=True):
     verb: ChangeVerb
-    text: str
-    """The written text: `deploy/web=10`, `node-1`, a file's name."""
+    text: str  # the written text: `deploy/web=10`, `node-1`, a file's name
     objects: tuple[tuple[Manifest, Place], ...] = ()
     """The manifests of APPLY, and the node of ADD_NODES if it comes from a file."""
 
@@ -261,8 +259,7 @@ def with_taint(node: Node, text: str) -> Node:
     return with_spec(node, taints=left)
 
 
-SHAPES = 8
-"""Node shapes that are tried if nodes are missing."""
+SHAPES = 8  # node shapes that are tried if nodes are missing
 
 
 def shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:

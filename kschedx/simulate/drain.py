@@ -32,23 +32,19 @@ class DrainOutcome(StrEnum):
     """What a drain does with a pod."""
 
     EVICTED = "evicted"
-    DELETED = "deleted"
-    """Evicted and not recreated."""
+    DELETED = "deleted"  # evicted and not recreated
     OF_DAEMON_SET = "daemonset"
     OF_KUBELET = "mirror"
     NEEDS_FORCE = "needs-force"
     """No controller recreates the pod: kubectl requires --force, and evicts nothing without it."""
     NEEDS_EMPTYDIR_FLAG = "needs-delete-emptydir-data"
-    BUDGET = "budget"
-    """A PodDisruptionBudget does not allow the eviction."""
-    BUDGETS = "budgets"
-    """The pod has more than one budget, and the API server evicts no such pod."""
+    BUDGET = "budget"  # a PodDisruptionBudget does not allow the eviction
+    BUDGETS = "budgets"  # the pod has more than one budget, and the API server evicts no such pod
     TERMINATING = "terminating"
 
 
 MOST_SCENES = 4
-_OF_APPS = ("", "apps/v1")
-"""The API versions of Kubernetes' own DaemonSets."""
+_OF_APPS = ("", "apps/v1")  # the API versions of Kubernetes' own DaemonSets
 
 REFUSES = {
     DrainOutcome.NEEDS_FORCE: "cannot delete Pods that declare no controller (use --force to override)",
@@ -56,16 +52,14 @@ REFUSES = {
 }
 """kubectl's message about a pod for which a flag is missing."""
 STAYS = frozenset({DrainOutcome.BUDGET, DrainOutcome.BUDGETS})
-EVICTIONS = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, *STAYS})
-"""What the API server allows, or refuses."""
+EVICTIONS = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, *STAYS})  # what the API server allows, or refuses
 _LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TERMINATING})
 
 
 class DrainedPod(Document, frozen=True, omit_defaults=True):
     pod: str
     fate: DrainOutcome
-    budget: str
-    """`namespace/name` of the budget that blocks the eviction, or of all budgets if there are several."""
+    budget: str  # `namespace/name` of the budget that blocks the eviction, or of all budgets if there are several
     node: str  # the node of its replacement; empty if there is none, or if it is pending
     message: str  # why its replacement is pending, or kubectl's message about a pod that it refuses to evict
     is_undecided: bool = field(name="undecided", default=False)
@@ -91,8 +85,7 @@ class DrainDocument(Document, frozen=True, omit_defaults=True):
     """Whether the drain does not end, because deleted pods stay Terminating."""
 
 
-_LONG_GRACE = 600
-"""Seconds; the default grace period is 30."""
+_LONG_GRACE = 600  # seconds; the default grace period is 30
 
 
 class DrainResult(Struct, frozen=True, kw_only=True):

@@ -35,13 +35,10 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.simulate.simulator import Simulator
 
-_MOST_MOVES = 6
-"""Pods that are moved together."""
-_MOST_SETS = 4
-"""Sets of pods that are tried for a node."""
+_MOST_MOVES = 6  # pods that are moved together
+_MOST_SETS = 4  # sets of pods that are tried for a node
 _MOST_COMBINATIONS = 1_000
-_MOST_NEXT_PLACES = 5
-"""Nodes on which room is tried for an evicted pod."""
+_MOST_NEXT_PLACES = 5  # nodes on which room is tried for an evicted pod
 
 
 class MoveTarget(Struct, frozen=True, kw_only=True):
@@ -109,8 +106,7 @@ class MoveSearch:
         self._pick = pick or (lambda rows: ClusterRow(int(rows[0])))
         self._budgets = MovingBudgets(run.snapshot, base)
         self._allowed: dict[MovingBudget, int] = {}
-        self._evicted: list[int] = []
-        """Rows of pods, in the current trial."""
+        self._evicted: list[int] = []  # rows of pods, in the current trial
 
     def find(self, places: Sequence[MoveTarget], goal: Sequence[int] = ()) -> Iterator[Moves]:
         """Yield moves after which every moved pod has a node, the fewest evictions first, at most one for each place.
@@ -298,17 +294,14 @@ class MoveSearch:
 
 # The goal of a simulation: pods fit, with the fewest evictions for which every evicted pod fits another node.
 
-_MOST_PLACES = 50
-"""Nodes that are tried for a pod, the nearest to fitting first."""
-_MOST_TRIALS = 2_000
-"""Sets of evictions that are tried for a pod."""
+_MOST_PLACES = 50  # nodes that are tried for a pod, the nearest to fitting first
+_MOST_TRIALS = 2_000  # sets of evictions that are tried for a pod
 _FITS = "fits"
 
 
 class Goal(Struct, frozen=True, kw_only=True):
     text: str
-    change: SimulatedChange
-    """The manifests of the pods that should fit, as a change that applies them."""
+    change: SimulatedChange  # the manifests of the pods that should fit, as a change that applies them
 
 
 def parse_goal(text: str, read: Read) -> Goal:
@@ -320,8 +313,7 @@ def parse_goal(text: str, read: Read) -> Goal:
 
 
 class PodMove(Document, frozen=True):
-    pod: str
-    """`namespace/name`."""
+    pod: str  # `namespace/name`
     source: str = field(name="from")
     to: str
 
@@ -339,8 +331,7 @@ class GoalResult(Document, frozen=True):
     is_reached: bool = field(name="reached")
     moves: tuple[GoalMove, ...]
     placed: tuple[str, ...]
-    pending: tuple[str, ...]
-    """Pods of the goal for which no moves make room."""
+    pending: tuple[str, ...]  # pods of the goal for which no moves make room
 
 
 def reach(simulator: Simulator, text: str, wanted: Sequence[int]) -> GoalResult:

@@ -46,8 +46,7 @@ from kschedx.snapshot.snapshot import Snapshot
 # A single field of a manifest, by its path: `spec.template.spec.containers[web].resources.requests.cpu`.
 
 _T = TypeVar("_T")
-Fields = Sequence[tuple[str, object]]
-"""Paths with their new values."""
+Fields = Sequence[tuple[str, object]]  # paths with their new values
 
 
 def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict[str, object]:

@@ -122,17 +122,14 @@ MOST_ROUNDS = 1000
 """The largest number of rounds. A round that changes nothing is the last. Since evictions only go down in priority,
 queues end long before this; a queue that does not is an error."""
 
-MANY_IDENTICAL = 10_000
-"""The number of identical pods in a row from which they are one step."""
-_FEW_IDENTICAL = 256
-"""The number of identical pods in the first batch: most often one of them does not fit any more."""
+MANY_IDENTICAL = 10_000  # the number of identical pods in a row from which they are one step
+_FEW_IDENTICAL = 256  # the number of identical pods in the first batch: most often one of them does not fit any more
 
 _QueuePlace = tuple[tuple[object, ...], int]
 """A pod's position in the queue: the lowest comes first, and the number is its row."""
 
 _SCHEDULED = Outcome.SCHEDULED  # member lookup is slow
-_LAST = "~"
-"""Sorts after every timestamp."""
+_LAST = "~"  # sorts after every timestamp
 
 
 class IdenticalPodsDocument(Document, frozen=True):
@@ -302,26 +299,19 @@ class Queue:
         self._known = known
         self._created: dict[int, str] = {}
         self._unknown = UnknownFacts(run.snapshot)
-        self._is_open = False
-        """Whether the last decision depends on unknown facts."""
+        self._is_open = False  # whether the last decision depends on unknown facts
         self.steps: list[QueueStep] = []
-        self.between: list[_QueueEvent] = []
-        """Events of drains and controllers between the steps."""
-        self.evicted: dict[int, int] = {}
-        """Pods that were preempted and not recreated, to the step of their preemptor."""
-        self.recreated: dict[int, int] = {}
-        """Pods that were preempted and recreated, to the step of their preemptor."""
+        self.between: list[_QueueEvent] = []  # events of drains and controllers between the steps
+        self.evicted: dict[int, int] = {}  # pods that were preempted and not recreated, to the step of their preemptor
+        self.recreated: dict[int, int] = {}  # pods that were preempted and recreated, to the step of their preemptor
         self.gated: dict[int, None] = {}
         self.of_others: dict[int, None] = {}
         """Pods that are pending for a scheduler which the configuration does not have."""
-        self._trial: GroupTrial | None = None
-        """The placement of the group that is being decided."""
-        self._latest = (Decision(outcome=Outcome.UNDECIDED),) * 2
-        """The last shortened decision, before and after."""
+        self._trial: GroupTrial | None = None  # the placement of the group that is being decided
+        self._latest = (Decision(outcome=Outcome.UNDECIDED),) * 2  # the last shortened decision, before and after
         self._given_up: set[_QueuedGang] = set()
         """Gangs that preempted pods and still stayed pending; they would repeat it forever."""
-        self.queued: dict[int, None] = {}
-        """Every pod that was ever in the queue, in the order of arrival."""
+        self.queued: dict[int, None] = {}  # every pod that was ever in the queue, in the order of arrival
 
     def order(self, rows: Iterable[int]) -> list[int]:
         """Return the pods that a scheduler of the configuration would take, in its order."""

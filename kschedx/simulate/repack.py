@@ -30,19 +30,16 @@ from kschedx.snapshot.snapshot import Snapshot
 _RESOURCES = ("cpu", "memory", PODS)
 
 
-_MOST_REQUESTS = 200
-"""Equivalence classes of pods that fragmentation considers, the most frequent first."""
+_MOST_REQUESTS = 200  # equivalence classes of pods that fragmentation considers, the most frequent first
 
 
 class RepackedNodes(Struct, frozen=True, kw_only=True):
     filling: Filling
-    nodes: tuple[str, ...]
-    """The node of each pod; empty if it is unschedulable."""
+    nodes: tuple[str, ...]  # the node of each pod; empty if it is unschedulable
     fragmentation: float
     """Percent of the free capacity on nodes on which a pod identical to one of these does not fit, for the resources
     that it requests; constraints do not count."""
-    spread: float
-    """Standard deviation of the nodes' requested cpu or memory, in percentage points."""
+    spread: float  # standard deviation of the nodes' requested cpu or memory, in percentage points
 
     @classmethod
     def of_now(cls, snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> RepackedNodes:
@@ -134,8 +131,7 @@ def measure_filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
 
 # Nodes that can be emptied together: they are drained one after the other, as long as every pod fits another node.
 
-_MOST_TRIED = 100
-"""Nodes, those with the fewest pods first."""
+_MOST_TRIED = 100  # nodes, those with the fewest pods first
 
 
 class EmptiedDocument(Document, frozen=True):
@@ -150,13 +146,10 @@ class EmptiedNodes(Struct, frozen=True, kw_only=True):
     """Nodes that are drained one after the other, and stay cordoned."""
 
     nodes: tuple[str, ...]
-    moves: Mapping[str, tuple[str, str]]
-    """Pods, `namespace/name`, to their old and new nodes."""
-    blocked: Mapping[str, str]
-    """Other nodes that were tried, to why they are not emptied."""
+    moves: Mapping[str, tuple[str, str]]  # pods, `namespace/name`, to their old and new nodes
+    blocked: Mapping[str, str]  # other nodes that were tried, to why they are not emptied
     not_tried: int
-    prices: Mapping[str, float | None]
-    """Per hour; None if unknown."""
+    prices: Mapping[str, float | None]  # per hour; None if unknown
 
     @property
     def price(self) -> float | None:

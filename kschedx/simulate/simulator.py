@@ -35,16 +35,13 @@ _MOST_SYNCS = 100_000
 
 class SimulationOptions(Struct, frozen=True, kw_only=True):
     recreate: bool = True  # whether controllers recreate evicted pods
-    seed: int | None = None
-    """The seed with which ties are broken at random; if it is None, ties are broken by name."""
+    seed: int | None = None  # the seed with which ties are broken at random; if it is None, ties are broken by name
     pick: Pick | None = None  # breaks ties instead
     force: bool = False  # whether a drain deletes pods that no controller recreates
     delete_emptydir_data: bool = False
-    disable_eviction: bool = False
-    """Whether a drain deletes pods instead of evicting them, so that no budget counts."""
+    disable_eviction: bool = False  # whether a drain deletes pods instead of evicting them, so that no budget counts
     pod_selector: Selector | None = None  # the pods that a drain evicts; None for all
-    joins: bool = False
-    """Whether identical pods that are assigned in a row are one step of the queue, however few."""
+    joins: bool = False  # whether identical pods that are assigned in a row are one step of the queue, however few
     needs_volumes: bool = True
     """Whether a pod without the volume of a claim is not available. A question about room leaves that out."""
 
@@ -86,10 +83,8 @@ class Simulator:
     ) -> None:
         """`known` are earlier manifests of workloads whose newer manifests the snapshot has. The controllers of
         workloads that are `held` do nothing."""
-        self.base = snapshot
-        """The cluster as it was read."""
-        self.start = snapshot
-        """The cluster after the last manual change."""
+        self.base = snapshot  # the cluster as it was read
+        self.start = snapshot  # the cluster after the last manual change
         self.setup = setup
         self.options = options
         self._before_start: AbstractSet[int] = set()
@@ -108,12 +103,9 @@ class Simulator:
         self.manager = Manager(self, setup, known=known, held=held)
         self.scenes: dict[str, Snapshot] = {}
         """The first nodes whose drain left pods without another node, to the cluster at that moment."""
-        self._vacated: set[str] = set()
-        """Nodes that changes and controllers took pods from."""
-        self.first_row = 0
-        """The first row of pods that a question created."""
-        self.first_step = 0
-        """The number of steps before the last manual change."""
+        self._vacated: set[str] = set()  # nodes that changes and controllers took pods from
+        self.first_row = 0  # the first row of pods that a question created
+        self.first_step = 0  # the number of steps before the last manual change
 
     def begun(self) -> Run:
         """Return the cluster after the last manual change, as a run that can move."""

@@ -44,13 +44,11 @@ _Map: TypeAlias = "Callable[[Work, int], Iterator[ProfileTrial]]"
 _WEIGHTS = (0, 1, 2, 5, 10)
 _RESOURCE_WEIGHTS = (None, (1, 1), (3, 1), (1, 3))
 """Weights of cpu and memory in the scoring strategy; None keeps the current ones."""
-_FILLS_TO = 90
-"""The percentage up to which the third strategy fills a node."""
+_FILLS_TO = 90  # the percentage up to which the third strategy fills a node
 _RUNGS = ((10, 5, 0.5), (3, 4, 0.75), (1, 1, 0.95))
 """For each round, the divisor of the nodes, the divisor of the candidates that continue, and the part of the time by
 which it ends."""
-_SMALLEST = 10
-"""The smallest number of nodes of a part."""
+_SMALLEST = 10  # the smallest number of nodes of a part
 _FIT, _SPREAD = "NodeResourcesFit", "PodTopologySpread"
 
 
@@ -501,8 +499,7 @@ class TuningDocument(Document, frozen=True):
     nodes: int
     now: TrialDocument  # the current nodes
     today: TrialDocument  # the result of the current profile
-    front: tuple[TrialDocument, ...]
-    """Trials to which no other is superior in everything, the best for the goal first."""
+    front: tuple[TrialDocument, ...]  # trials to which no other is superior in everything, the best for the goal first
     configuration: dict[str, object]  # the KubeSchedulerConfiguration of the best profile
     assumptions: tuple[str, ...]
 

@@ -19,8 +19,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 T = TypeVar("T")
 
-_FEW = 4
-"""Up to this number of rows, evaluating all rows is cheaper than finding the distinct values."""
+_FEW = 4  # up to this number of rows, evaluating all rows is cheaper than finding the distinct values
 
 
 def distinct(values: IntArray) -> IntArray:
@@ -63,8 +62,7 @@ def _places(codes: IntArray) -> tuple[int, IntArray]:
     return len(values), np.searchsorted(values, codes)
 
 
-Derived: TypeAlias = dict[object, object]
-"""Values computed from an immutable object, by their `Memo`."""
+Derived: TypeAlias = dict[object, object]  # values computed from an immutable object, by their `Memo`
 
 
 class Memo(Generic[T]):
@@ -201,17 +199,14 @@ def rows_by_group(groups: IntArray, count: int) -> tuple[IntArray, IntArray]:
 # be a part of the cluster. Confusing them gives an answer about the wrong node, so they are different types, created
 # where rows come from. `NodeTable.cluster_row` and `NodeTable.row_of` convert between them.
 
-ClusterRow = NewType("ClusterRow", int)
-"""A node's row among all nodes of the cluster."""
+ClusterRow = NewType("ClusterRow", int)  # a node's row among all nodes of the cluster
 
-ClusterRows = NewType("ClusterRows", IntArray)
-"""(n,) rows among all nodes of the cluster."""
+ClusterRows = NewType("ClusterRows", IntArray)  # (n,) rows among all nodes of the cluster
 
 TableRow = NewType("TableRow", int)
 """A node's row in a `NodeTable` and in arrays computed from it: verdicts, scores, masks."""
 
-TableRows = NewType("TableRows", IntArray)
-"""(n,) rows of a `NodeTable`."""
+TableRows = NewType("TableRows", IntArray)  # (n,) rows of a `NodeTable`
 
 
 def as_cluster_row(row: TableRow) -> ClusterRow:

@@ -38,8 +38,7 @@ _SLICES_BY_NODE = Memo[Mapping[str, Sequence[ResourceSlice]]]()
 class Devices(Struct, frozen=True, kw_only=True, dict=True):
     """The objects of resource.k8s.io that scheduling reads, as v1 with its defaults."""
 
-    claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
-    """By `namespace/name`."""
+    claims: Mapping[str, ResourceClaim] = field(default_factory=dict)  # by `namespace/name`
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)
     templates: Mapping[str, ResourceClaimSpec] = field(default_factory=dict)
     """By `namespace/name` of the template, the spec of its claims."""
@@ -188,8 +187,7 @@ class MovingDevices(Devices, frozen=True, kw_only=True, dict=True):
     claims: dict[str, ResourceClaim] = field(default_factory=dict)
     changes: list[ClaimChange] = field(default_factory=list)
     """All changes of claims in order, append-only. Values computed from claims apply them later."""
-    lasting: Derived = field(default_factory=dict)
-    """Values that apply `changes`, by their `Memo`."""
+    lasting: Derived = field(default_factory=dict)  # values that apply `changes`, by their `Memo`
 
     @classmethod
     def moving(cls, devices: Devices) -> MovingDevices:

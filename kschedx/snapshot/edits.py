@@ -227,10 +227,8 @@ def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:
 
 # The cluster after `kubectl apply`.
 
-_Name = tuple[str, str]
-"""Namespace and name."""
-_IsObject = Callable[[type[Struct], _Name], bool]
-"""Whether it is about an object, by its kind and name."""
+_Name = tuple[str, str]  # namespace and name
+_IsObject = Callable[[type[Struct], _Name], bool]  # whether it is about an object, by its kind and name
 _KEPT = frozenset({PersistentVolume, PersistentVolumeClaim, ResourceClaim})
 """Existing objects of these kinds do not change, but for the fields that they lack: their relevant fields are
 immutable, and a manifest lacks their binding."""

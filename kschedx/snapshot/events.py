@@ -17,8 +17,7 @@ KIND = "Event"
 FAILED_SCHEDULING = "FailedScheduling"
 _YUNIKORN, _INFORMATIONAL = "yunikorn", "Informational"
 """YuniKorn's name as the reporter of events, and their reason: why its core allocates nothing for a pending pod."""
-_SCHEDULED = "Scheduled"
-"""From a scheduler: it has assigned the pod to a node."""
+_SCHEDULED = "Scheduled"  # from a scheduler: it has assigned the pod to a node
 KARPENTER, NOMINATED = "karpenter", "Nominated"
 """Karpenter's name as the reporter of events, and their reason: it has a node, or adds one, for a pending pod."""
 FAILED_SCALE_UP, TRIGGERED_SCALE_UP = "FailedScaleUp", "TriggeredScaleUp"
@@ -32,22 +31,18 @@ _NODE_GROUP_FAILED = lazy_pattern(
 )
 _RESIZED_GROUP = lazy_pattern(r"\{(\S+) \d+->\d+\b")
 BACKED_OFF = "in backoff after failed scale-up"
-_SHORT_OF = "Insufficient "
-"""Reasons of NotTriggerScaleUp, and of kube-scheduler."""
-SYNC_ERROR = "SyncError"
-"""From vCluster's syncer: the host cluster refuses a pod of the virtual cluster."""
+_SHORT_OF = "Insufficient "  # reasons of NotTriggerScaleUp, and of kube-scheduler
+SYNC_ERROR = "SyncError"  # from vCluster's syncer: the host cluster refuses a pod of the virtual cluster
 CLAIM_REFUSED = "FailedResourceClaimCreation"
 """From kube-controller-manager: the API server refuses a ResourceClaim that a pod's template describes."""
-_FAILED_CREATE = "FailedCreate"
-"""From a ReplicaSet, StatefulSet, DaemonSet, or Job: its pods are refused."""
+_FAILED_CREATE = "FailedCreate"  # from a ReplicaSet, StatefulSet, DaemonSet, or Job: its pods are refused
 PROVISIONING_FAILED = "ProvisioningFailed"
 """From a driver that creates no volume for a claim; the message is the storage system's."""
 FAILED_BINDING = "FailedBinding"
 """From kube-controller-manager: a claim is not bound, or the claim of a pod's ephemeral volume cannot be created."""
 _UNKNOWN_SOURCE = "UnrecognizedDataSourceKind"
 """From volume-data-source-validator: no VolumePopulator fills claims from such objects."""
-_OF_CLAIMS = frozenset({PROVISIONING_FAILED, FAILED_BINDING, _UNKNOWN_SOURCE})
-"""Why a claim has no volume."""
+_OF_CLAIMS = frozenset({PROVISIONING_FAILED, FAILED_BINDING, _UNKNOWN_SOURCE})  # why a claim has no volume
 EXTERNAL_PROVISIONING = "ExternalProvisioning"
 """From kube-controller-manager: a claim waits for the driver of its class."""
 REPORTERS_OF_CLAIMS = {
@@ -55,8 +50,7 @@ REPORTERS_OF_CLAIMS = {
     _UNKNOWN_SOURCE: "volume-data-source-validator",
 }
 """Who sends these events about claims; the driver sends the others."""
-_MOST_SYNCS = 5
-"""Reports of `EXTERNAL_PROVISIONING` after which the driver counts as missing: one every 15 seconds."""
+_MOST_SYNCS = 5  # reports of `EXTERNAL_PROVISIONING` after which the driver counts as missing: one every 15 seconds
 ALREADY_ACTIVE = "JobAlreadyActive"
 OF_CRON_JOBS = frozenset(
     {
@@ -72,15 +66,12 @@ _BY_KUBELET = frozenset(
     {*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unhealthy", "FailedToRetrieveImagePullSecret"}
 )
 """Warnings about pods that have a node and do not start."""
-PREEMPTED = "Preempted"
-"""From kube-scheduler, about a victim; `related` is the preemptor."""
+PREEMPTED = "Preempted"  # from kube-scheduler, about a victim; `related` is the preemptor
 OF_EVICTION = frozenset({PREEMPTED, "Evicted", "EvictedByVPA", "ScaleDown", "TaintManagerEviction"})
 """From what ends a pod that has a node: kube-scheduler, Karpenter, a kubelet, the VPA's updater, cluster-autoscaler, or
 the taint manager."""
-_REPEATS_STATUS = "Error: "
-"""The start of a kubelet event that only repeats the container's status."""
-_NOT_ENQUEUED = "Unschedulable"
-"""From Volcano: why it does not enqueue a PodGroup, or schedule its pods."""
+_REPEATS_STATUS = "Error: "  # the start of a kubelet event that only repeats the container's status
+_NOT_ENQUEUED = "Unschedulable"  # from Volcano: why it does not enqueue a PodGroup, or schedule its pods
 _NO_CAPACITY = "InsufficientCapacityError"
 """From Karpenter: the cloud launches no node for a NodeClaim, which Karpenter then deletes."""
 _UNMADE = {
@@ -97,8 +88,7 @@ REASONS = frozenset(
         *(*_OF_AUTOSCALER, *OF_NODE_GROUPS, *_BY_KUBELET, *OF_EVICTION),
     }.union(*_UNMADE.values())
 )
-GROUPS = frozenset({"", "events.k8s.io"})
-"""Every event is served in both groups, with different field names."""
+GROUPS = frozenset({"", "events.k8s.io"})  # every event is served in both groups, with different field names
 
 NOTE_LENGTH = 1024
 """The bytes to which kube-scheduler truncates a message (truncateMessage in pkg/scheduler/schedule_one.go)."""
@@ -181,13 +171,10 @@ class RecordedEvent(Struct, frozen=True, kw_only=True):
     """The last event about an object; repetitions are counted, not kept."""
 
     reason: str = ""
-    message: str
-    """It may be truncated to NOTE_LENGTH, with CUT at its end."""
+    message: str  # it may be truncated to NOTE_LENGTH, with CUT at its end
     count: int = 1
-    last_seen: str = ""
-    """As RFC 3339; empty if unknown."""
-    uid: str = ""
-    """The object's uid, because a later object may have the same name; empty if unknown."""
+    last_seen: str = ""  # as RFC 3339; empty if unknown
+    uid: str = ""  # the object's uid, because a later object may have the same name; empty if unknown
 
     @property
     def is_cut(self) -> bool:
@@ -201,8 +188,7 @@ class RecordedPreemption(Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     last_seen: str
-    by: str = ""
-    """`namespace/name` of the preemptor; empty if the event does not name it."""
+    by: str = ""  # `namespace/name` of the preemptor; empty if the event does not name it
 
 
 def is_predecessor(name: str, pod: ObjectMeta) -> bool:
@@ -225,20 +211,13 @@ class RecordedEvents:
     """Collects events and keeps only a fraction: dumps contain tens of thousands."""
 
     def __init__(self) -> None:
-        self._scheduling: _Newest[tuple[str, str]] = {}
-        """By pod (`namespace/name`) and reporter."""
-        self._assigned: _Newest[str] = {}
-        """A scheduler's events about a pod that it has assigned, by pod."""
-        self._scaling: _Newest[str] = {}
-        """Events of cluster-autoscaler by pod."""
-        self._failed_scaling: _Newest[str] = {}
-        """Failed scale-ups by pod."""
-        self._node_groups: _Newest[str] = {}
-        """Failed scale-ups by node group; the message is the error."""
-        self._warnings: _Newest[str] = {}
-        """Warnings of a kubelet by pod."""
-        self._evictions: _Newest[str] = {}
-        """Events of what ended a pod, by pod."""
+        self._scheduling: _Newest[tuple[str, str]] = {}  # by pod (`namespace/name`) and reporter
+        self._assigned: _Newest[str] = {}  # a scheduler's events about a pod that it has assigned, by pod
+        self._scaling: _Newest[str] = {}  # events of cluster-autoscaler by pod
+        self._failed_scaling: _Newest[str] = {}  # failed scale-ups by pod
+        self._node_groups: _Newest[str] = {}  # failed scale-ups by node group; the message is the error
+        self._warnings: _Newest[str] = {}  # warnings of a kubelet by pod
+        self._evictions: _Newest[str] = {}  # events of what ended a pod, by pod
         self._preemptions: dict[tuple[str, str, str], RecordedPreemption] = {}
         """By namespace, name, and uid of the victim."""
         self._unmade: _Newest[tuple[str, str, str]] = {}

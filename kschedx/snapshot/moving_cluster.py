@@ -43,8 +43,7 @@ class _MoveKind(IntEnum):
 
 
 _PLACE, _REMOVE = _MoveKind  # looking up an enum member would take longer than the rest of a move
-_NOBODY = -1
-"""The pod of a move if the node itself or the volumes of its pods change."""
+_NOBODY = -1  # the pod of a move if the node itself or the volumes of its pods change
 
 
 class Steps:
@@ -133,20 +132,17 @@ class _NodeNumbers(Struct):
 class _TallySums(Struct):
     """A tally, with its sums as of the first `seen` steps."""
 
-    pods: IntArray
-    """Rows of the pods with a weight, running or not."""
+    pods: IntArray  # rows of the pods with a weight, running or not
     weights: IntArray
     sums: IntArray | None = None
     seen: int = 0
 
 
-_MOST_SUMS = 400
-"""The tallies that keep their sums: a tally has few pods, but a number for each node."""
+_MOST_SUMS = 400  # the tallies that keep their sums: a tally has few pods, but a number for each node
 
 
 class _GroupCycle(Struct):
-    began: IntArray | None = None
-    """(pod,) the nodes of the pods at its start; None outside a cycle."""
+    began: IntArray | None = None  # (pod,) the nodes of the pods at its start; None outside a cycle
 
 
 class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
@@ -154,8 +150,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
 
     on_nodes: _OnNodes
     steps: Steps
-    nominations: dict[int, str]
-    """Rows of pods without a node to their nominated nodes."""
+    nominations: dict[int, str]  # rows of pods without a node to their nominated nodes
     group_cycle: _GroupCycle = field(default_factory=_GroupCycle)
     tallied: dict[Tally, _TallySums] = field(default_factory=dict)
     with_sums: list[_TallySums] = field(default_factory=list)
@@ -278,13 +273,10 @@ class _Move(Struct, frozen=True):
     """A pod that was placed on a node or removed from it, with the data to undo it."""
 
     kind: _MoveKind
-    pod: int
-    """Row of the PodTable."""
+    pod: int  # row of the PodTable
     node: ClusterRow
-    node_name_code: int
-    """The code of the pod's previous node name."""
-    nominated: str
-    """The pod's previous nominated node."""
+    node_name_code: int  # the code of the pod's previous node name
+    nominated: str  # the pod's previous nominated node
     start_time: str | None
     started: int
 
@@ -342,10 +334,8 @@ class MovingCluster:
         )
         self._undo: list[_Undo] = []
         self._undone = 0
-        self._with_tables: list[int] = []
-        """Positions in `_undo` of changes whose tables are kept."""
-        self.deleted: set[int] = set()
-        """Rows of deleted pods."""
+        self._with_tables: list[int] = []  # positions in `_undo` of changes whose tables are kept
+        self.deleted: set[int] = set()  # rows of deleted pods
 
     @property
     def version(self) -> int:

@@ -52,10 +52,8 @@ _ArrayOfNodes = TypeVar("_ArrayOfNodes", BoolArray, IntArray)
 
 class _ImageState(Struct, frozen=True, kw_only=True):
     size_bytes: int
-    nodes: ClusterRows
-    """(holder,) the nodes that have it."""
-    sizes: IntArray
-    """(holder,) its size on each of them."""
+    nodes: ClusterRows  # (holder,) the nodes that have it
+    sizes: IntArray  # (holder,) its size on each of them
 
 
 class NodeImages:
@@ -155,11 +153,9 @@ class ClusterNodes:
         ).reshape(len(nodes), len(self.resources))
         """(node, resource) whether the node's allocatable names the resource, even with 0."""
         self.allowed_pods: IntArray = np.array([pods for _, pods in offers], dtype=np.int64)
-        self.resized = 0
-        """A number that changes when a node is replaced that has other allocatable resources."""
+        self.resized = 0  # a number that changes when a node is replaced that has other allocatable resources
         self._labels: dict[str, Column[str | None]] = {}
-        self.derived: Derived = {}
-        """Values computed from the nodes alone; cleared when a node is replaced."""
+        self.derived: Derived = {}  # values computed from the nodes alone; cleared when a node is replaced
 
     def full_name(self, name: str) -> str:
         """Return the name of the node that screens show by this short name; the name itself if there is none."""
@@ -295,18 +291,13 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     pods: PodTable
     requests: RequestTable
     options: RequestOptions
-    rows: ClusterRows
-    """(node,) the nodes in this table."""
-    requested: IntArray
-    """(node, resource) sum of the pods' requests."""
-    nonzero_requested: IntArray
-    """(node, 2) cpu and memory with defaults for pods without requests; scores read these."""
-    pod_count: IntArray
-    """(node,)"""
+    rows: ClusterRows  # (node,) the nodes in this table
+    requested: IntArray  # (node, resource) sum of the pods' requests
+    nonzero_requested: IntArray  # (node, 2) cpu and memory with defaults for pods without requests; scores read these
+    pod_count: IntArray  # (node,)
     is_whole: bool = False
     """Whether it has every node of the cluster and shares the cluster's columns, which are always current."""
-    is_removed: BoolArray | None = None
-    """(pod,) the pods that were removed from their nodes, or None."""
+    is_removed: BoolArray | None = None  # (pod,) the pods that were removed from their nodes, or None
     added: PodRows | None = None
 
     @classmethod

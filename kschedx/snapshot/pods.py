@@ -245,14 +245,12 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     """Pods as columns of equal length, in list order. A pod affects the scheduling of others if `node` is not negative:
     its node exists, and it has not finished."""
 
-    rows: Mapping[str, int]
-    """`namespace/name` to row."""
+    rows: Mapping[str, int]  # `namespace/name` to row
     names: Sequence[str]
     namespaces: Column[str]
     uids: Sequence[str]
     labels: Column[dict[str, str]]
-    annotations: Column[dict[str, str]]
-    """Only annotations that kschedx reads."""
+    annotations: Column[dict[str, str]]  # only annotations that kschedx reads
     owners: Column[tuple[OwnerReference, ...]]
     specs: Column[PodSpec]
     without_priority: frozenset[int]
@@ -264,19 +262,16 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     start_times: Sequence[str | None]
     creation_timestamps: Sequence[str | None]
     deletion_timestamps: Sequence[str | None]
-    finalizers: Mapping[str, tuple[str, ...]] = {}
-    """Finalizers of terminating pods, by `namespace/name`."""
+    finalizers: Mapping[str, tuple[str, ...]] = {}  # finalizers of terminating pods, by `namespace/name`
     grace_periods: Mapping[str, int] = {}
     """Seconds that terminating pods have until their deletion timestamp, by `namespace/name`."""
     nominated_node_names: Sequence[str]
     node_names: Column[str]
-    node: IntArray
-    """(pod,) row of the pod's node; -1 for pods without a node, with an unknown one, or finished."""
+    node: IntArray  # (pod,) row of the pod's node; -1 for pods without a node, with an unknown one, or finished
     node_count: int
     grouped: tuple[IntArray, IntArray] | None = None
     """`rows_by_group` of a table in which these and possibly more pods run, or None."""
-    counts_finished: bool = False
-    """Whether finished pods that no API server has stored count on their nodes."""
+    counts_finished: bool = False  # whether finished pods that no API server has stored count on their nodes
     derived: Derived = field(default_factory=dict)
     """Values computed from the pods alone, whatever their nodes; shared by tables that differ only in the nodes."""
     _requests: dict[RequestOptions, Column[PodRequest]] = field(default_factory=dict)
@@ -706,10 +701,8 @@ class Amounts:
 
 class RequestTable(Struct, frozen=True, kw_only=True):
     count: int
-    matrix: Amounts
-    """(pod, resource): milli-units of cpu, units of everything else."""
-    nonzero: Amounts
-    """(pod, 2): cpu and memory with the scheduler's defaults for containers that ask for none."""
+    matrix: Amounts  # (pod, resource): milli-units of cpu, units of everything else
+    nonzero: Amounts  # (pod, 2): cpu and memory with the scheduler's defaults for containers that ask for none
 
     @classmethod
     def of(cls, requests: Column[PodRequest], names: ResourceNames) -> RequestTable:
@@ -743,8 +736,7 @@ def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, 
 # From 1.36 on, a group is a PodGroup. In 1.35 it is an entry of a Workload; here it is a PodGroup named
 # `train/workers`, or `train/workers/0` for pods with a replica key.
 
-_PodGroups = Mapping[str, PodGroup]
-"""`namespace/name` to pod group."""
+_PodGroups = Mapping[str, PodGroup]  # `namespace/name` to pod group
 
 
 def group_name(spec: PodSpec, *, of_workloads: bool) -> str | None:

@@ -70,8 +70,7 @@ class MissingCause(StrEnum):
     """Why a snapshot lacks the cluster's objects of a kind."""
 
     FORBIDDEN = "forbidden"
-    ABSENT = "absent"
-    """The API server does not serve the kind, so there are none."""
+    ABSENT = "absent"  # the API server does not serve the kind, so there are none
 
 
 class SourceDocument(Document, frozen=True, omit_defaults=True):
@@ -84,31 +83,21 @@ class SourceDocument(Document, frozen=True, omit_defaults=True):
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    text: str = ""
-    """File names, or another name of the source."""
-    kinds: Mapping[str, int] = field(default_factory=dict)
-    """Kind to the number of objects."""
+    text: str = ""  # file names, or another name of the source
+    kinds: Mapping[str, int] = field(default_factory=dict)  # kind to the number of objects
     missing: Mapping[str, MissingCause] = field(default_factory=dict)
     """Kinds that could not be read, although the cluster may have objects of them."""
-    formats: tuple[str, ...] = ()
-    """The recognized formats of other tools' dumps."""
+    formats: tuple[str, ...] = ()  # the recognized formats of other tools' dumps
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Kinds of which these dumps lack objects, with the missing ones."""
-    server_version: str = ""
-    """`v1.36.2`; empty if unknown."""
-    taken: str = ""
-    """When the cluster was read, as RFC 3339, if known."""
-    complete: frozenset[str] = frozenset()
-    """Kinds of which every object is known to be in the snapshot."""
-    namespaces: tuple[str, ...] = ()
-    """Empty for all."""
+    server_version: str = ""  # `v1.36.2`; empty if unknown
+    taken: str = ""  # when the cluster was read, as RFC 3339, if known
+    complete: frozenset[str] = frozenset()  # kinds of which every object is known to be in the snapshot
+    namespaces: tuple[str, ...] = ()  # empty for all
     anonymized: bool = False
-    is_slim: bool = False
-    """Whether kschedx wrote it, with only the fields that scheduling reads."""
-    left_out: tuple[str, ...] = ()
-    """Files without Kubernetes objects."""
-    is_dump: bool = False
-    """Whether an API server has stored its objects: a kind without objects may have been left out."""
+    is_slim: bool = False  # whether kschedx wrote it, with only the fields that scheduling reads
+    left_out: tuple[str, ...] = ()  # files without Kubernetes objects
+    is_dump: bool = False  # whether an API server has stored its objects: a kind without objects may have been left out
     populated: frozenset[str] = frozenset()
     """Namespaces with workloads, which therefore exist. Workloads of a question do not count."""
 
@@ -255,8 +244,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     stateful_sets: Sequence[StatefulSet] = ()
     disruption_budgets: Sequence[PodDisruptionBudget] = ()
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
-    pod_groups: Mapping[str, PodGroup] = field(default_factory=dict)
-    """`namespace/name` to pod group."""
+    pod_groups: Mapping[str, PodGroup] = field(default_factory=dict)  # `namespace/name` to pod group
     workloads: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
     """(kind, namespace, name) to the manifest of an object with a pod template."""
     custom_resources: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
@@ -265,8 +253,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     storage: Storage = field(default_factory=Storage)
     namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)
     """Namespace to its annotations that admission reads."""
-    limit_ranges: Mapping[str, Sequence[LimitRange]] = field(default_factory=dict)
-    """By namespace, with defaults."""
+    limit_ranges: Mapping[str, Sequence[LimitRange]] = field(default_factory=dict)  # by namespace, with defaults
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     failed_scheduling: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to kube-scheduler's newest event, if events were read."""
@@ -282,8 +269,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     """(kind, namespace, name) of an owner to its controller's newest event about a pod that it could not create."""
     objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
     """Record of a kind to its objects, for kinds without their own field."""
-    manifests: StoredManifests | None = None
-    """Complete pods and nodes, if they are kept."""
+    manifests: StoredManifests | None = None  # complete pods and nodes, if they are kept
     autoscaler_events: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to cluster-autoscaler's newest event."""
     node_group_errors: Mapping[str, str] = field(default_factory=dict)

@@ -36,8 +36,7 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
     claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
     """By `namespace/name`; claims without a class have the default class."""
     classes: Mapping[str, StorageClass] = field(default_factory=dict)
-    csi_nodes: Mapping[str, CSINode] = field(default_factory=dict)
-    """By the name of the node, which may not exist."""
+    csi_nodes: Mapping[str, CSINode] = field(default_factory=dict)  # by the name of the node, which may not exist
     csi_drivers: Mapping[str, CSIDriver] = field(default_factory=dict)
     capacities: Sequence[CSIStorageCapacity] = ()
     attachments: Sequence[VolumeAttachment] = ()
@@ -101,11 +100,9 @@ class VolumeCandidates:
 
     def __init__(self, volumes: Mapping[str, PersistentVolume]) -> None:
         self._place: dict[str, int] = {}
-        self._unclaimed: list[PersistentVolume | None] = []
-        """By place, the volume when it last had no claimRef."""
+        self._unclaimed: list[PersistentVolume | None] = []  # by place, the volume when it last had no claimRef
         self._unclaimed_of_class: Mapping[str, tuple[tuple[int, PersistentVolume], ...]] | None = None
-        self._is_free = bytearray()
-        """By place, whether it has no claimRef now."""
+        self._is_free = bytearray()  # by place, whether it has no claimRef now
         self._free_count: Counter[str] = Counter()
         self._prebound: dict[str, dict[str, PersistentVolume]] = {}
         self._versions: dict[str, int] = {}

@@ -239,8 +239,7 @@ class PodColumns:
         self.grace_periods: dict[str, int] = {}
         self.nominated: list[str] = []
         self.node_names = _Interner("", "")
-        self._with_label_keys: set[int] = set()
-        """Codes of specs that depend on the pod's own labels."""
+        self._with_label_keys: set[int] = set()  # codes of specs that depend on the pod's own labels
         self._seen_specs = 0
 
     def __len__(self) -> int:

@@ -54,8 +54,7 @@ class JoinedStream(Stream):
 
 # Compressed data, recognized by its first bytes, as a stream that needs bounded memory.
 
-_FREE = 256 << 20
-"""Bytes that compressed data may always unpack to."""
+_FREE = 256 << 20  # bytes that compressed data may always unpack to
 _RATIO = 200
 """Above _FREE, the maximum ratio of unpacked to compressed size.
 
@@ -72,8 +71,7 @@ _FORMATS: Mapping[bytes, str] = {
 SUFFIXES = (".gz", ".zst", ".xz", ".bz2")
 _FEED = 1 << 10
 """Bytes that are unpacked at once if the size of the result cannot be limited: zstd turns them into at most 32 MB."""
-_MEMORY = 256 << 20
-"""Bytes of an xz stream."""
+_MEMORY = 256 << 20  # bytes of an xz stream
 
 
 class SizeBudget:
@@ -81,8 +79,7 @@ class SizeBudget:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self.packed = 0
-        """Bytes of the input that were read."""
+        self.packed = 0  # bytes of the input that were read
         self._unpacked = 0
 
     def spend(self, size: int) -> None:

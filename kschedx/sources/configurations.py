@@ -17,14 +17,12 @@ from kschedx.sources.files import STDIN, load_documents
 from kschedx.sources.line_numbers import line_of
 
 _KIND = "KubeSchedulerConfiguration"
-_POLICY = "Policy"
-"""The kind of the configuration of schedulers before the framework."""
+_POLICY = "Policy"  # the kind of the configuration of schedulers before the framework
 
 _Json = Mapping[str, object]
 
 
-_MOST_BYTES = 4 << 20
-"""The maximum size in bytes of a file that is searched although it holds no objects."""
+_MOST_BYTES = 4 << 20  # the maximum size in bytes of a file that is searched although it holds no objects
 
 
 class _WrittenConfiguration(Struct, frozen=True, kw_only=True):
@@ -32,8 +30,7 @@ class _WrittenConfiguration(Struct, frozen=True, kw_only=True):
     place: Place
     config_map: str = ""
     key: str = ""
-    below: str = ""
-    """The field of its document that holds it; empty if it is the document."""
+    below: str = ""  # the field of its document that holds it; empty if it is the document
 
 
 def read_configuration(path: str) -> dict[str, object]:

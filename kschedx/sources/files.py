@@ -22,8 +22,7 @@ from kschedx.sources.manifests import read as read_text
 from kschedx.sources.tree import SUFFIXES, Folder, Tar, Tree, Zip, is_output, is_tar, is_zip, nearest_beside, unreadable
 
 STDIN = "-"
-_MOST_KEPT = 512 << 20
-"""Bytes of an archive from a pipe, which is kept because it is read twice."""
+_MOST_KEPT = 512 << 20  # bytes of an archive from a pipe, which is kept because it is read twice
 
 
 def read(
@@ -171,8 +170,7 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse | None, budget: Size
         see(dump)
 
 
-_MOST_COMPARED = 64 << 20
-"""Bytes of a file that is compared with another."""
+_MOST_COMPARED = 64 << 20  # bytes of a file that is compared with another
 
 
 def _twins(folder: str, names: Collection[str]) -> dict[str, str]:

@@ -57,8 +57,7 @@ class _JsonText:
         self.at = 0
         self.start = 0
         self.ended = False
-        self._known_line = (0, 1)
-        """A known offset and its line; counting starts there."""
+        self._known_line = (0, 1)  # a known offset and its line; counting starts there
 
     @property
     def rest(self) -> memoryview:
@@ -136,12 +135,9 @@ class _JsonText:
 
 _CHUNK = 1 << 18
 """Bytes that are cut at a time: few enough that a processor's cache keeps them until the objects are built."""
-_SMALL = 1 << 20
-"""Bytes; a smaller document is read at once, and the place of every object is known."""
-_MAX_ITEM = 32 << 20
-"""Bytes of a list's item; an API server stores objects of less than 2 MB."""
-_MAX_WHOLE = 128 << 20
-"""Bytes of a document that cannot be cut; reading one takes four times as much memory."""
+_SMALL = 1 << 20  # bytes; a smaller document is read at once, and the place of every object is known
+_MAX_ITEM = 32 << 20  # bytes of a list's item; an API server stores objects of less than 2 MB
+_MAX_WHOLE = 128 << 20  # bytes of a document that cannot be cut; reading one takes four times as much memory
 
 _LISTS = "lists can be of any size, as `kubectl get -o json` and `kschedx snapshot` write them"
 
@@ -152,14 +148,11 @@ _ARRAY = lazy_pattern(rb"\[(\s*)\{")
 class _ListHead(Struct, frozen=True, kw_only=True):
     """The beginning of a list that can be cut."""
 
-    prefix: bytes
-    """The text up to and including the `[` of its items."""
-    peek: Peek
-    """The fields before its items."""
+    prefix: bytes  # the text up to and including the `[` of its items
+    peek: Peek  # the fields before its items
     separator: bytes
     """The text between two items, including the braces of both; empty if items must be parsed to find their ends."""
-    nested_list: bytes = b""
-    """A text that occurs in every item that is a list itself."""
+    nested_list: bytes = b""  # a text that occurs in every item that is a list itself
     header: SnapshotHeader | None = None
 
 

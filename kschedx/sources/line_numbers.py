@@ -23,8 +23,7 @@ from kschedx.sources.yaml import split
 if TYPE_CHECKING:
     from yaml import Node
 
-_MAX_TEXT = 8 << 20
-"""Bytes of a text that is read again for a line."""
+_MAX_TEXT = 8 << 20  # bytes of a text that is read again for a line
 
 
 def with_line(error: InputError, place: Place, text: bytes | None = None, *, below: str = "") -> InputError:
@@ -163,8 +162,7 @@ class ManifestDocument(Struct, frozen=True, kw_only=True):
 
     value: dict[str, object]
     place: Place
-    text: bytes | None = None
-    """The whole standard input, which cannot be read again to find a line."""
+    text: bytes | None = None  # the whole standard input, which cannot be read again to find a line
 
     def fault(self, error: InputError, *, below: str = "") -> InputError:
         """Return the error with the line of its field; `below` is the path in the object at which field paths begin."""

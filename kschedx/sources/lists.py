@@ -96,8 +96,7 @@ def _name(key: str) -> str:
 
 # Nested lists: `kind: List`, and typed ones (`PodList`), whose items do not repeat their kind.
 
-_MAX_NESTING = 20
-"""Real lists have at most two levels."""
+_MAX_NESTING = 20  # real lists have at most two levels
 
 
 class Peek(Struct, rename="camel"):
@@ -128,10 +127,8 @@ class ItemError(InputError):
 class Flat(Struct, frozen=True, kw_only=True):
     """The objects of a document."""
 
-    items: bytes | memoryview
-    """A JSON array."""
-    indexes: tuple[int | None, ...]
-    """Each object's position in the outermost list; None for a document that is no list."""
+    items: bytes | memoryview  # a JSON array
+    indexes: tuple[int | None, ...]  # each object's position in the outermost list; None for a document that is no list
     header: SnapshotHeader | None = None
 
 
@@ -387,8 +384,7 @@ def _name_of(raw: msgspec.Raw) -> str:
 
 # Lines of a JSON list's items, computed on request.
 
-_NEAR = 16 << 20
-"""Bytes; an item of a chunk is searched this far from the chunk's beginning."""
+_NEAR = 16 << 20  # bytes; an item of a chunk is searched this far from the chunk's beginning
 _BLOCK = 1 << 20
 _BETWEEN_ITEMS = lazy_pattern(rb"[\s,]*")
 RAW = msgspec.json.Decoder(msgspec.Raw)
@@ -460,8 +456,7 @@ def lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, in
 
 class _Items(msgspec.Struct):
     items: msgspec.Raw = msgspec.Raw(b"")
-    Items: msgspec.Raw = msgspec.Raw(b"[]")
-    """The items of a list in kubectl's internal types (`lists.as_api_list`)."""
+    Items: msgspec.Raw = msgspec.Raw(b"[]")  # the items of a list in kubectl's internal types (`lists.as_api_list`)
 
 
 _T = TypeVar("_T")
@@ -486,8 +481,7 @@ class Spot(Struct, frozen=True, kw_only=True):
 
     document: int
     line: int | None = None
-    index: int | None = None
-    """The position in the object's List, if it was in one."""
+    index: int | None = None  # the position in the object's List, if it was in one
 
 
 class ListedOrigin(Struct, frozen=True, kw_only=True):
@@ -507,10 +501,8 @@ class ChunkOrigin(Struct, frozen=True, kw_only=True):
 
     source: str
     document: int
-    start: int
-    """The offset of the first object's first byte."""
-    lines: LineCounter | None = None
-    """Reads the chunk again; None for input that can be read only once."""
+    start: int  # the offset of the first object's first byte
+    lines: LineCounter | None = None  # reads the chunk again; None for input that can be read only once
     indexes: tuple[int | None, ...] = ()
     """The item of each object, counted from the chunk's first one; empty if items and objects are the same."""
 
@@ -537,8 +529,7 @@ class Batch(Struct, kw_only=True, eq=False):
     items: bytes | memoryview
     origin: Origin
     settle: Callable[[Batch], None] | None = None
-    header: SnapshotHeader | None = None
-    """The header of a snapshot, in the batch with its first objects."""
+    header: SnapshotHeader | None = None  # the header of a snapshot, in the batch with its first objects
 
     def decode(self, decoder: msgspec.json.Decoder[_T]) -> _T:
         """Decode `items` with a decoder of a list. Raises InputError for text that is not JSON.

@@ -51,8 +51,7 @@ _TEMPLATE = lazy_pattern(rb"\{\{-?\s*(?:[.$(\"/]|(?:if|end|else|range|with|inclu
 
 _OTHER_TEMPLATE = lazy_pattern(rb"\{\{-?\s*\w|\{%-?\s*\w")
 
-_HEAD = 64 << 10
-"""Bytes of a text that are searched; the patterns read each byte once."""
+_HEAD = 64 << 10  # bytes of a text that are searched; the patterns read each byte once
 
 _ANY_TEMPLATE = "looks like a template"
 _HELM_TEMPLATE = "looks like a template of a Helm chart"
@@ -89,12 +88,10 @@ def _foreign_template(content: bytes) -> tuple[str, str, int] | None:
 
 
 Refuse: TypeAlias = Callable[[InputError], None]
-HEAD = 64 << 10
-"""Bytes by which a file is recognized."""
+HEAD = 64 << 10  # bytes by which a file is recognized
 _LOG_LINES = lazy_pattern(rb"\A(?:\xef\xbb\xbf)?(?>(?:(?:[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: ).*+\n)+)")
 """kubectl's own log and warnings, if its standard error was redirected into the file."""
-_MAX_TEXT = 512 << 20
-"""Bytes of a text that is read as a whole: YAML, and text that only begins like JSON."""
+_MAX_TEXT = 512 << 20  # bytes of a text that is read as a whole: YAML, and text that only begins like JSON
 _SAYS_ITS_KIND = lazy_pattern(rb'\{\s*"(?:kind|apiVersion)"')
 _JSON_START = lazy_pattern(rb"(?:\xef\xbb\xbf)?\s*+\[?\s*+(?:\{\s*+[\"}]|\])")
 
@@ -105,10 +102,8 @@ class UnpackedFile(Struct, frozen=True, kw_only=True):
     head: bytes
     rest: Readable
     source: str
-    path: Path | None = None
-    """The file, to read it again."""
-    kind: str = ""
-    """The kind of its list ("v1 PodList"), if that is known from elsewhere."""
+    path: Path | None = None  # the file, to read it again
+    kind: str = ""  # the kind of its list ("v1 PodList"), if that is known from elsewhere
 
     @property
     def start(self) -> bytes:

@@ -27,21 +27,17 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class _TreeMember(Struct, frozen=True, kw_only=True):
-    name: str
-    """The path from the tree's root, with slashes."""
-    source: str
-    """The name of the file in output."""
+    name: str  # the path from the tree's root, with slashes
+    source: str  # the name of the file in output
     file: Readable
-    path: Path | None = None
-    """The file, to read it again; None for one in an archive."""
+    path: Path | None = None  # the file, to read it again; None for one in an archive
 
 
 class Tree(Protocol):
     """A folder or an archive. Nothing outside of it is ever read, whatever its names and links are, and nothing is
     written."""
 
-    what: str
-    """"a folder", "an archive"."""
+    what: str  # "a folder", "an archive"
 
     def names(self) -> Sequence[str]:
         """Return the files whose names are those of manifests, in order."""
@@ -140,8 +136,7 @@ class _MemberNames:
     def __init__(self, source: str) -> None:
         self._source = source
         self._count = 0
-        self._manifests: dict[str, str] = {}
-        """Why a file cannot be read, by name; empty if it can."""
+        self._manifests: dict[str, str] = {}  # why a file cannot be read, by name; empty if it can
 
     def add(self, written: str, kind: str) -> None:
         """Add a member. `kind` is its type, empty for a file. Raises InputError for a name that leads out of the
@@ -175,8 +170,7 @@ def _tidy(name: str) -> str:
 # Tar archives in any dialect, read from the first byte to the last.
 
 _BLOCK = 512
-_LONGEST_TAR_READ = 1 << 20
-"""Bytes; the limit for names and attributes before a member."""
+_LONGEST_TAR_READ = 1 << 20  # bytes; the limit for names and attributes before a member
 
 
 def is_tar(head: bytes) -> bool:
@@ -190,8 +184,7 @@ class Tar:
     what = "an archive"
 
     def __init__(self, reopened: Callable[[], Readable], source: str) -> None:
-        self._reopened = reopened
-        """Returns a stream from the archive's first byte on."""
+        self._reopened = reopened  # returns a stream from the archive's first byte on
         self._source = source
         self._names = _MemberNames(source)
 
@@ -275,10 +268,8 @@ class _Forward(io.RawIOBase):
         super().__init__()
         self._stream = stream
         self._at = 0
-        self._last = b""
-        """The last block that was read, or its end."""
-        self._again = 0
-        """The number of its bytes that are read again."""
+        self._last = b""  # the last block that was read, or its end
+        self._again = 0  # the number of its bytes that are read again
 
     @property
     def ends_with_zeros(self) -> bool:
@@ -322,8 +313,7 @@ class _Forward(io.RawIOBase):
 
 # Zip archives in seekable files.
 
-_LONGEST_ZIP_READ = 32 << 20
-"""Bytes; the limit for the table of contents, which is read at once."""
+_LONGEST_ZIP_READ = 32 << 20  # bytes; the limit for the table of contents, which is read at once
 
 
 def is_zip(head: bytes) -> bool:

@@ -151,10 +151,8 @@ def _short_float(value: float) -> str:
 Value = Scalar | list["Value"] | dict[str, "Value"]
 
 _MAX_DEPTH = 200
-MAX_DOCUMENT = 8 << 20
-"""Bytes: libyaml reads a megabyte per second, and an API server stores objects of less than 2 MB."""
-_MAX_REPEATED = 32 << 20
-"""Characters that aliases expand to."""
+MAX_DOCUMENT = 8 << 20  # bytes: libyaml reads a megabyte per second, and an API server stores objects of less than 2 MB
+_MAX_REPEATED = 32 << 20  # characters that aliases expand to
 
 # the lookbehind comes last, so that the search for the dashes is fast
 _SEPARATOR = lazy_pattern(rb"---(?<![^\n]---)(?:[ \t]*+\n---)*+(.*)")
@@ -168,20 +166,15 @@ class DocumentText(Struct, frozen=True, kw_only=True):
     """The text of one document of a file."""
 
     text: bytes
-    number: int
-    """Among the documents that are not empty, from 1."""
-    line: int
-    """The line of the file at which the text begins."""
+    number: int  # among the documents that are not empty, from 1
+    line: int  # the line of the file at which the text begins
 
 
 class YamlDocument(Struct, frozen=True, kw_only=True):
     value: Value
-    number: int
-    """That of its text."""
-    line: int
-    """The line of its first key."""
-    item_lines: tuple[int, ...]
-    """The lines at which its `items` begin, or its elements if it is a sequence."""
+    number: int  # that of its text
+    line: int  # the line of its first key
+    item_lines: tuple[int, ...]  # the lines at which its `items` begin, or its elements if it is a sequence
 
 
 def split(text: bytes, *, source: str) -> Iterator[DocumentText]:
@@ -265,24 +258,17 @@ class _OpenCollection(Struct, kw_only=True):
     value: dict[str, Value] | list[Value]
     line: int
     anchor: str | None
-    first_node: int
-    """The number of nodes that were read before it."""
-    first_character: int
-    """The number of characters in scalars that were read before it."""
-    key: str | None = None
-    """The key of the next value."""
-    merges: bool = False
-    """Whether the next value is merged."""
-    seen: dict[str, int] = {}
-    """The line of each key."""
+    first_node: int  # the number of nodes that were read before it
+    first_character: int  # the number of characters in scalars that were read before it
+    key: str | None = None  # the key of the next value
+    merges: bool = False  # whether the next value is merged
+    seen: dict[str, int] = {}  # the line of each key
 
 
 class _Anchor(Struct, frozen=True, kw_only=True):
     value: Value
-    nodes: int
-    """0 while it is open."""
-    length: int
-    """The number of characters in its scalars."""
+    nodes: int  # 0 while it is open
+    length: int  # the number of characters in its scalars
 
 
 class _Reader:

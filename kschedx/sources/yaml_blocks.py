@@ -25,8 +25,7 @@ from kschedx.sources.yaml import MAX_DOCUMENT, DocumentText, Value, load, resolv
 # brackets leaves them open, and the piece is no YAML. An entry in another form is read by `kschedx.sources.yaml`, which
 # is exact and many times slower. Tests verify that both agree.
 
-_MAX_KNOWN = 50_000
-"""Per generation: entries of the previous generation move to the current one if they are read again."""
+_MAX_KNOWN = 50_000  # per generation: entries of the previous generation move to the current one if they are read again
 _MAX_DEPTH = 50
 _MAX_INDENT = 400
 _MAX_BRACKETS = 100
@@ -94,10 +93,8 @@ class _Blocks:
         self._known: dict[bytes, bytes] = {}
         self._former: dict[bytes, bytes] = {}
         self._is_verbatim = is_verbatim
-        self._values: dict[bytes, bytes] = {}
-        """The JSON of the values of lines."""
-        self._similar: dict[int, _Similar] = {}
-        """The pattern of the last object with this number of lines."""
+        self._values: dict[bytes, bytes] = {}  # the JSON of the values of lines
+        self._similar: dict[int, _Similar] = {}  # the pattern of the last object with this number of lines
         self._joined = 0
         """The number of entries that were not read line by line: a value can be more there than a scalar."""
         self._placeholders = 0
@@ -227,8 +224,7 @@ class _Similar:
     """The pattern of objects that differ only in the values of some lines, such as the pods of a workload."""
 
     def __init__(self, lines: Sequence[bytes], before: Mapping[int, bytes], pieces: Sequence[bytes]) -> None:
-        self._lines = lines
-        """Of one of the objects."""
+        self._lines = lines  # of one of the objects
         self._before = before
         """The text before the value, by the index of its line; empty if no object with other values was found yet."""
         self._others = [index for index in range(len(lines)) if index not in before]
@@ -458,14 +454,10 @@ class _Pieces(Struct, frozen=True, kw_only=True):
     begin so; a cut there leaves the quotes open, and the piece is no YAML.
     """
 
-    head: dict[str, Raw]
-    """The document without its items."""
-    start: int
-    """The offset of the first item."""
-    end: int
-    """The offset of the end of the last item."""
-    dash: bytes
-    """The text before an item, from the line end on."""
+    head: dict[str, Raw]  # the document without its items
+    start: int  # the offset of the first item
+    end: int  # the offset of the end of the last item
+    dash: bytes  # the text before an item, from the line end on
 
     @classmethod
     def of(cls, document: DocumentText, source: str, blocks: _Blocks) -> _Pieces | None:

@@ -11,8 +11,7 @@ from kschedx.findings import Finding, InsufficientResource
 from kschedx.wording import Words, in_words
 from kschedx.words import constraints, devices, pod, resources, volumes
 
-FAMILIES = (constraints, devices, pod, resources, volumes)
-"""Modules that register their words when they are loaded."""
+FAMILIES = (constraints, devices, pod, resources, volumes)  # modules that register their words when they are loaded
 
 
 def headline(finding: Finding) -> str:

@@ -41,11 +41,9 @@ class PlaceWords(Struct, frozen=True, kw_only=True):
 
     name: str
     text: str
-    order: tuple[float, ...]
-    """The nearest comes first."""
+    order: tuple[float, ...]  # the nearest comes first
     facts: Callable[[], Iterable[Fact]] = tuple
-    is_brief: bool = False
-    """Whether the facts are shown only with everything."""
+    is_brief: bool = False  # whether the facts are shown only with everything
 
 
 class DecisionWords(Struct, frozen=True, kw_only=True):
@@ -54,29 +52,21 @@ class DecisionWords(Struct, frozen=True, kw_only=True):
     sentence: str
     places: Iterable[PlaceWords]
     noun: str
-    first: str = ""
-    """What comes before the places."""
+    first: str = ""  # what comes before the places
     event: str
-    recorded: str
-    """The recorded event."""
-    is_same: bool
-    """Whether it is equal to `event`."""
-    settings: str
-    """What may have been different when the event was recorded."""
+    recorded: str  # the recorded event
+    is_same: bool  # whether it is equal to `event`
+    settings: str  # what may have been different when the event was recorded
     reports: tuple[str, ...] = ()
     basis: tuple[str, ...]
 
 
 class GrowthWords(Struct, frozen=True, kw_only=True):
-    added: Sequence[str]
-    """`2 nodes to workers (1 → 3, maximum 5)`."""
-    how: str
-    """What follows `for 3 pods`."""
-    no_help: str
-    """`no node group helps {}`, with a place for the pods that are left."""
+    added: Sequence[str]  # `2 nodes to workers (1 → 3, maximum 5)`
+    how: str  # what follows `for 3 pods`
+    no_help: str  # `no node group helps {}`, with a place for the pods that are left
     expected: Sequence[str] = ()
     failed: Sequence[str] = ()
     reasons: Mapping[str, Sequence[str]]
     """Why most pods are left, with the names of the node groups or NodePools; none if each has this reason."""
-    refused: int
-    """The number of pods that are left for these reasons."""
+    refused: int  # the number of pods that are left for these reasons

@@ -16,8 +16,7 @@ from kschedx.patterns import lazy_pattern
 
 _LEADING = "parse error during conversion from string: "
 _OCTETS, _BYTES = 4, 16
-_LAST_FIELDS = _BYTES - _OCTETS
-"""The offset of an IPv4 address in an IPv6 address."""
+_LAST_FIELDS = _BYTES - _OCTETS  # the offset of an IPv4 address in an IPv6 address
 _BITS = lazy_pattern(r"[1-9][0-9]*|[0-9]", re.ASCII)
 
 

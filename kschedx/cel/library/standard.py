@@ -49,8 +49,7 @@ from kschedx.patterns import lazy_pattern
 # operations of cel-go's common/types, and common/types/overflow.go.
 
 _MIN_INT, _MAX_INT, _MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
-_CHARACTERS_A_STEP = 16
-"""For a string that is built or copied."""
+_CHARACTERS_A_STEP = 16  # for a string that is built or copied
 
 
 def _check_range(value: int, kind: type) -> Value:

@@ -33,10 +33,8 @@ from kschedx.patterns import lazy_pattern
 # formatting, with commas and `×10`; inside lists and maps they have CEL's. Upstream: cel-go's ext/formatting.go;
 # golang.org/x/text/message, as far as it is used there.
 
-_DIGITS = 6
-"""The default number of decimals."""
-_MOST_DIGITS = 1_000_000
-"""Above it, Go's output differs and would be very long."""
+_DIGITS = 6  # the default number of decimals
+_MOST_DIGITS = 1_000_000  # above it, Go's output differs and would be very long
 _CLAUSE = lazy_pattern(r"%(?:(%)|(\.([0-9]*))?(.)?)", re.ASCII | re.DOTALL)
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -79,8 +77,7 @@ _TAKES = {
 
 class _Clause(NamedTuple):
     verb: str
-    precision: int
-    """-1 for the default."""
+    precision: int  # -1 for the default
 
 
 _End = Fault("unexpected end of string")

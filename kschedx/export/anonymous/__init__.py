@@ -41,8 +41,7 @@ class _NameCollector:
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
         """The maximum length in bytes by name; the smallest if a name occurs in several places."""
-        self.values: defaultdict[str, set[str]] = defaultdict(set)
-        """The values of each label and taint key."""
+        self.values: defaultdict[str, set[str]] = defaultdict(set)  # the values of each label and taint key
         self.compared_keys: set[str] = set()
         self.ordinals: set[str] = set()
         self.kept: set[str] = set()

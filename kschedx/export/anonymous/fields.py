@@ -340,8 +340,7 @@ def _records() -> dict[str, Record]:
     return records
 
 
-RECORDS: Mapping[str, Record] = _records()
-"""The record of each kind."""
+RECORDS: Mapping[str, Record] = _records()  # the record of each kind
 POD: Mapping[str, Record] = {key: part for key, part in RECORDS["Pod"].fields.items() if isinstance(part, Record)}
 
 _API_VERSION = lazy_pattern(r"|v[0-9]+(?:(?:alpha|beta)[0-9]+)?")

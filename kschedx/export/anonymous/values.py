@@ -24,8 +24,7 @@ from kschedx.releases.plugins import PLUGINS
 DNS_SUBDOMAIN = 253
 DNS_LABEL = 63
 LABEL_VALUE = 63
-PORT_NAME = 15
-"""The maximum length of a port's name in bytes."""
+PORT_NAME = 15  # the maximum length of a port's name in bytes
 ANY_LENGTH = 2**31
 
 
@@ -76,8 +75,7 @@ class Names(Protocol):
         ...
 
 
-Replacement = Callable[[object, Names], object]
-"""Returns a field's value with its names replaced, or None to omit it."""
+Replacement = Callable[[object, Names], object]  # returns a field's value with its names replaced, or None to omit it
 
 
 def is_map(value: object) -> TypeGuard[Mapping[str, object]]:
@@ -313,8 +311,7 @@ def _both(replacement: Replacement, other: Replacement) -> Replacement:
     return replacement if isinstance(other, Record) else other
 
 
-_BOUNDS = (Operator.GT, Operator.LT, "Gte", "Lte")
-"""Operators that compare numbers; the last two are Karpenter's."""
+_BOUNDS = (Operator.GT, Operator.LT, "Gte", "Lte")  # operators that compare numbers; the last two are Karpenter's
 
 
 def requirement(fields: Mapping[str, Replacement]) -> Replacement:
@@ -358,10 +355,8 @@ _KEYS = frozenset({"balancing-label", "balancing-ignore-label", "startup-taint",
 """Flags whose value is the key of a label or taint."""
 _SCHEDULERS = frozenset({"bypassed-scheduler-names", "allowed-scheduler-names"})
 """Flags with the names of schedulers, between commas."""
-_KEPT_FLAGS = frozenset({"cloud-provider", "expander"})
-"""Flags whose names stay."""
-_SOME_FILE = "scheduler.yaml"
-"""Replaces the path of a file, which could contain a name."""
+_KEPT_FLAGS = frozenset({"cloud-provider", "expander"})  # flags whose names stay
+_SOME_FILE = "scheduler.yaml"  # replaces the path of a file, which could contain a name
 _AMOUNT = lazy_pattern(r"[0-9.:+-]+(?:ns|us|ms|[smh0-9.])*|true|false")
 
 

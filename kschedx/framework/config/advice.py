@@ -33,8 +33,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     id: str
     path: str
     text: str
-    needs: str = ""
-    """A plugin that a kube-scheduler must have to accept the configuration; empty if there is none."""
+    needs: str = ""  # a plugin that a kube-scheduler must have to accept the configuration; empty if there is none
 
 
 class _AdvisedProfile(Struct, frozen=True, kw_only=True):
@@ -44,8 +43,7 @@ class _AdvisedProfile(Struct, frozen=True, kw_only=True):
     document: ProfileDocument
     merged: Mapping[str, MergedSet]
     profile: Profile
-    default: Profile
-    """Of the version."""
+    default: Profile  # of the version
     implements: PluginPoints
     release: Release
 

@@ -249,8 +249,7 @@ def _step(key: object) -> str:
 # Field defaults are kube-scheduler's, since a null and an absent field mean the same.
 
 KIND = "KubeSchedulerConfiguration"
-POLICY = "Policy"
-"""The configuration kind of schedulers before the framework."""
+POLICY = "Policy"  # the configuration kind of schedulers before the framework
 
 
 class LeaderElection(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -399,8 +398,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     """`points` with the plugins that kschedx does not have; `multiPoint` has those whose points are unknown."""
     placement: Mapping[str, int] = {}
     """The plugins that generate or score the placements of pod groups, with their weights."""
-    weights: Mapping[str, int]
-    """Every enabled score plugin to its weight, never 0; those in `points["score"]` run."""
+    weights: Mapping[str, int]  # every enabled score plugin to its weight, never 0; those in `points["score"]` run
     args: Mapping[str, PluginArgs]
     """Plugin to its arguments, defaulted and validated. Plugins without arguments are left out."""
     unknown: Mapping[str, tuple[str, ...]] = {}

@@ -16,8 +16,7 @@ from kschedx.framework.config.decoding import Faults, Plugins, PluginSet, refuse
 from kschedx.framework.registry import misnamed_hint, missing_points
 from kschedx.releases import PLACEMENT_POINTS, POINTS, V1BETA2, DefaultPlugin, Release
 
-PluginPoints = Mapping[str, frozenset[str]]
-"""Plugin to the extension points that it implements."""
+PluginPoints = Mapping[str, frozenset[str]]  # plugin to the extension points that it implements
 
 _ORDER_OF_CHECKS = (
     "preFilter", "filter", "postFilter", "reserve", "preScore", "score", "preBind", "bind", "postBind", "permit",
@@ -91,8 +90,7 @@ class Expansion(Struct, frozen=True, kw_only=True):
     disables."""
 
     points: Mapping[str, tuple[str, ...]]
-    placement: Mapping[str, int]
-    """The plugins that generate or score the placements of pod groups, with their weights."""
+    placement: Mapping[str, int]  # the plugins that generate or score the placements of pod groups, with their weights
     weights: Mapping[str, int]
     unknown: Mapping[str, tuple[str, ...]]
     """Plugins that kschedx does not have, at some points or at all, with the places that enable them: points, or

@@ -539,10 +539,8 @@ class _Draft(Struct, frozen=True, kw_only=True):
     scheduler_name: str
     merged: Mapping[str, MergedSet]
     args: Mapping[str, PluginArgs]
-    args_paths: Mapping[str, str]
-    """By plugin; arguments without a path are defaults."""
-    enabled: frozenset[str]
-    """At some point or through MultiPoint."""
+    args_paths: Mapping[str, str]  # by plugin; arguments without a path are defaults
+    enabled: frozenset[str]  # at some point or through MultiPoint
 
 
 def _draft(

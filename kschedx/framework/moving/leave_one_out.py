@@ -80,8 +80,7 @@ class _SharedPlugin:
         self.plugin = plugin
         self.touch = plugin.touches(pod)
         self.state = state
-        self.filters = True
-        """Whether its Filter runs: PreFilter has not returned Skip."""
+        self.filters = True  # whether its Filter runs: PreFilter has not returned Skip
         is_at = {at: plugin.name in framework.profile.points[at] for at in ("preFilter", "preScore")}
         self._pre_filter = plugin if isinstance(plugin, PreFilterPlugin) and is_at["preFilter"] else None
         self._pre_score = plugin if isinstance(plugin, PreScorePlugin) and is_at["preScore"] else None
@@ -147,17 +146,12 @@ class _FilterWithout:
 
 
 class _FittingNodes(Struct):
-    first: IntArray
-    """The first plugin's rejection, an index into `Rejections.found`, or `FITS`."""
-    node: int
-    """The pod's own node."""
+    first: IntArray  # the first plugin's rejection, an index into `Rejections.found`, or `FITS`
+    node: int  # the pod's own node
     spot: int
-    fitted: bool
-    """Whether another identical pod would fit on its node."""
-    fits: bool
-    """Whether it fits on its node without itself."""
-    is_whole: bool
-    """Whether its removal changes the feasibility of nodes other than its own."""
+    fitted: bool  # whether another identical pod would fit on its node
+    fits: bool  # whether it fits on its node without itself
+    is_whole: bool  # whether its removal changes the feasibility of nodes other than its own
     table: NodeTable
     feasible_table: NodeTable | None = None
 
@@ -234,8 +228,7 @@ class _RawScores:
         self.shared = plugin
         self.plugin = plugin.plugin
         self.base = self.own = _NOTHING
-        self.is_skipped = False
-        """Whether the plugin scores no pod of the class."""
+        self.is_skipped = False  # whether the plugin scores no pod of the class
         if not plugin.moves:
             self.is_skipped = not plugin.prepare_score(pod, nodes)
             self.base = _NOTHING if self.is_skipped else self._evaluate(pod, nodes)
@@ -374,15 +367,11 @@ _POINTS = ("preFilter", "filter", "preScore", "score")
 class Outlook(Struct, frozen=True, kw_only=True):
     """One profile's result for a pod that fits some node. All arrays are (node,); several outlooks may share them."""
 
-    verdicts: IntArray
-    """Indexes into `rejections`, or `FITS`."""
-    rejections: Sequence[FirstRejection]
-    """All rejections of pods of this class; it only grows."""
-    scores: dict[str, IntArray]
-    """Plugin to what it adds to the totals, weight included; 0 if the pod does not fit."""
+    verdicts: IntArray  # indexes into `rejections`, or `FITS`
+    rejections: Sequence[FirstRejection]  # all rejections of pods of this class; it only grows
+    scores: dict[str, IntArray]  # plugin to what it adds to the totals, weight included; 0 if the pod does not fit
     weights: dict[str, int]
-    totals: IntArray
-    """-1 if the pod does not fit."""
+    totals: IntArray  # -1 if the pod does not fit
 
 
 class Profiles:

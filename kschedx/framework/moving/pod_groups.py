@@ -39,22 +39,18 @@ by one, too."""
 class _GroupPlacement(Struct, frozen=True, kw_only=True):
     """A set of nodes on which all pods of a group are tried."""
 
-    domain: str = ""
-    """The value of the topology key that the nodes share; empty for all nodes."""
-    nodes: ClusterRows | None = None
-    """Ascending; None for all nodes."""
+    domain: str = ""  # the value of the topology key that the nodes share; empty for all nodes
+    nodes: ClusterRows | None = None  # ascending; None for all nodes
 
 
 _EVERYWHERE = _GroupPlacement()
 
 
 class _Placements(Struct, frozen=True, kw_only=True):
-    key: str = ""
-    """The topology key; empty for a group that is tried on all nodes at once."""
+    key: str = ""  # the topology key; empty for a group that is tried on all nodes at once
     each: tuple[_GroupPlacement, ...] = (_EVERYWHERE,)
     """In order of their domains; kube-scheduler tries them in any order."""
-    problem: Decision | None = None
-    """The outcome of every member if there are no placements."""
+    problem: Decision | None = None  # the outcome of every member if there are no placements
 
 
 def _placements_of(run: Run, group: PodGroup, profile: Profile) -> _Placements:
@@ -109,10 +105,8 @@ class GroupTrial(Struct, frozen=True, kw_only=True):
     """The result of placing the members of a group one after the other, as far as they fit without preemption."""
 
     placement: _GroupPlacement
-    nodes: dict[int, ClusterRow]
-    """The nodes of the members that fit."""
-    is_feasible: bool
-    """Whether at least minCount members then have a node."""
+    nodes: dict[int, ClusterRow]  # the nodes of the members that fit
+    is_feasible: bool  # whether at least minCount members then have a node
 
 
 def _try_members(
@@ -219,20 +213,16 @@ class _Unit(Struct, frozen=True, kw_only=True):
 
     pods: tuple[int, ...]
     priority: int
-    is_group: bool
-    """Whether its pods belong to a pod group, even if it is a single pod."""
+    is_group: bool  # whether its pods belong to a pod group, even if it is a single pod
     started: int
 
 
 class _GroupPreemption(Struct, frozen=True, kw_only=True):
     """The pods that kube-scheduler preempts for a group that does not fit."""
 
-    victims: tuple[int, ...] = ()
-    """The most important first."""
-    message: str = ""
-    """The message of a member that fits while the victims are preempted."""
-    reason: str = ""
-    """kube-scheduler's reason why there are no victims; empty if it does not look for any."""
+    victims: tuple[int, ...] = ()  # the most important first
+    message: str = ""  # the message of a member that fits while the victims are preempted
+    reason: str = ""  # kube-scheduler's reason why there are no victims; empty if it does not look for any
 
 
 _NOT_TRIED = _GroupPreemption()

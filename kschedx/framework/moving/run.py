@@ -46,8 +46,7 @@ class EquivalenceKey(NamedTuple):
 
     common: tuple[int, ...]
     """What pods have in common, apart from the objects behind their claims and from the other pods that affect them."""
-    distinct: tuple[Hashable, ...]
-    """The values by which each of `EquivalenceClasses.plugins` distinguishes such pods."""
+    distinct: tuple[Hashable, ...]  # the values by which each of `EquivalenceClasses.plugins` distinguishes such pods
     fit: int | None = None
     """A number that is equal for pods that fit the same nodes with the same scores, apart from `distinct`: their
     priorities may differ. None for pods with claims."""
@@ -64,12 +63,9 @@ class _Readers(Struct):
     framework: Framework
     entering: tuple[PreEnqueuePlugin, ...]
     plugins: list[Plugin]
-    fits: list[bool]
-    """Whether each of `plugins` reads pods for more than PostFilter."""
-    keys: dict[tuple[int, ...], EquivalenceKey]
-    """By everything that is equal except names."""
-    of_rows: dict[int, EquivalenceKey]
-    """By row of the pod."""
+    fits: list[bool]  # whether each of `plugins` reads pods for more than PostFilter
+    keys: dict[tuple[int, ...], EquivalenceKey]  # by everything that is equal except names
+    of_rows: dict[int, EquivalenceKey]  # by row of the pod
 
 
 class _EquivalenceClasses:
@@ -203,8 +199,7 @@ def _selected_numbering_labels(snapshot: Snapshot) -> Iterator[str]:
 _MOST_ROWS = 600_000
 """The maximum number of rows of all equivalence classes together, with a row for each node. The least recently used
 class is dropped first."""
-_MOST_STANDING_ROWS = 1_000_000
-"""The same for the results that classes share."""
+_MOST_STANDING_ROWS = 1_000_000  # the same for the results that classes share
 
 
 _SCHEDULED = Outcome.SCHEDULED
@@ -240,23 +235,17 @@ class Run:
         self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
         self._keys = _EquivalenceClasses(self.cluster.snapshot)
         self._classes: dict[EquivalenceKey, EquivalenceClass] = {}
-        self._placements: dict[bytes, int] = {}
-        """The rows of a placement, as bytes, to a number."""
+        self._placements: dict[bytes, int] = {}  # the rows of a placement, as bytes, to a number
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
         """The last used of the classes that differ only in the objects behind their claims."""
-        self._standings: dict[int, SharedResults] = {}
-        """By `EquivalenceKey.fit`, the least recently used first."""
-        self._recurring: set[int] = set()
-        """`EquivalenceKey.fit` of pods that were decided by themselves."""
-        self._stood_in = self.cluster.snapshot
-        """The snapshot to which the standings belong."""
+        self._standings: dict[int, SharedResults] = {}  # by `EquivalenceKey.fit`, the least recently used first
+        self._recurring: set[int] = set()  # `EquivalenceKey.fit` of pods that were decided by themselves
+        self._stood_in = self.cluster.snapshot  # the snapshot to which the standings belong
         self._series: _Series | None = None
-        self._unknown = -1, -1
-        """The last pod without a known decision, and the version of the cluster."""
+        self._unknown = -1, -1  # the last pod without a known decision, and the version of the cluster
         self._latest_shared: tuple[EquivalenceKey, int, Decision] | None = None
         """The class of the last decided pod if it is unschedulable, the version of the cluster, and the decision."""
-        self._decided: tuple[int, EquivalenceClass] | None = None
-        """The last decided pod, with its class."""
+        self._decided: tuple[int, EquivalenceClass] | None = None  # the last decided pod, with its class
         self._preemptor: tuple[int, int, Decision] | None = None
         """The last pod that preempted others, the version of the cluster since then, and the decision that follows."""
 

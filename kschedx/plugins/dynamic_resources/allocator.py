@@ -62,8 +62,7 @@ class _AllocationConstraint(ABC):
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
         self.attribute = attribute
-        self._requests = frozenset(requests)
-        """Names of requests, or `request/alternative`; empty for all requests."""
+        self._requests = frozenset(requests)  # names of requests, or `request/alternative`; empty for all requests
 
     def add(self, request: str, alternative: str, picked: PooledDevice) -> bool:
         """Add a picked device and return whether the constraint allows it."""
@@ -154,10 +153,8 @@ def _clashes(attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
 class RequestAlternative(ExactDeviceRequest, frozen=True, kw_only=True):
     """A request, or one alternative in its `firstAvailable`."""
 
-    name: str
-    """Its own name, without the name of its request."""
-    parent: str = ""
-    """The request of which it is an alternative."""
+    name: str  # its own name, without the name of its request
+    parent: str = ""  # the request of which it is an alternative
 
     @property
     def base(self) -> str:
@@ -184,8 +181,7 @@ class CheckedRequest(Struct, kw_only=True):
     wanted: RequestAlternative
     device_class: DeviceClass
     count: int
-    everything: tuple[int, ...] = ()
-    """Positions of all matching devices, for a request with `allocationMode: All`."""
+    everything: tuple[int, ...] = ()  # positions of all matching devices, for a request with `allocationMode: All`
 
 
 def alternatives(request: DeviceRequest) -> Iterator[RequestAlternative]:
@@ -222,12 +218,9 @@ class _ClaimClass(Struct, frozen=True):
     """An equivalence class of claims: a node gives all of them the same result."""
 
     number: int
-    expressions: tuple[str, ...]
-    """CEL, of all selectors."""
-    attributes: tuple[str, ...]
-    """In constraints."""
-    lens: int
-    """A number for these expressions and attributes; they decide which devices are equivalent."""
+    expressions: tuple[str, ...]  # CEL, of all selectors
+    attributes: tuple[str, ...]  # in constraints
+    lens: int  # a number for these expressions and attributes; they decide which devices are equivalent
 
 
 class Solutions:
@@ -380,8 +373,7 @@ class Allocator:
         self.slices = slices
         self.solutions = solutions
         self.available = Available(allocated)
-        self.steps = 0
-        """Of all searches."""
+        self.steps = 0  # of all searches
 
     @classmethod
     def of(cls, devices: Devices, features: DeviceFeatures) -> Allocator:
@@ -422,8 +414,7 @@ def _picks(here: NodeDevices, picks: Sequence[tuple[str, int, bool, Mapping[str,
 class SearchOutcome(Enum):
     DONE = "done"
     FAILED = "failed"
-    TOO_MANY = "too many"
-    """The claim would exceed the maximum number of devices: only another alternative may help."""
+    TOO_MANY = "too many"  # the claim would exceed the maximum number of devices: only another alternative may help
 
 
 class AllocationSearch:
@@ -436,14 +427,11 @@ class AllocationSearch:
         self._claims = claims
         here = allocator.slices.on_node(node)
         self.pools, self.devices = here.pools, here.devices
-        self.requests: list[list[list[CheckedRequest]]] = []
-        """By claim, request, and alternative."""
+        self.requests: list[list[list[CheckedRequest]]] = []  # by claim, request, and alternative
         self._constraints: list[list[_AllocationConstraint]] = []
         self._matches: dict[tuple[DeviceID, int, int, int], bool] = {}
-        self._in_use: dict[DeviceID, set[int]] = {}
-        """Picked devices to the indexes of their claims."""
-        self._drawn: dict[str, dict[CounterID, int]] = {}
-        """Pool to what picked devices consume of its counters."""
+        self._in_use: dict[DeviceID, set[int]] = {}  # picked devices to the indexes of their claims
+        self._drawn: dict[str, dict[CounterID, int]] = {}  # pool to what picked devices consume of its counters
         self._shares: dict[DeviceID, dict[str, int]] = {}
         self._picks: list[list[Pick]] = []
         self._steps = 0

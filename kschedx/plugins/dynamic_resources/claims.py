@@ -362,8 +362,7 @@ def _request(index: int, container: Container, resource: str, device_class: str,
 # --- the API server's validation of selectors in a new DeviceClass or ResourceClaim: validateSelectorSlice in
 # pkg/apis/resource/validation/validation.go
 
-_Refusal = tuple[str, str]
-"""A field and the error of its value."""
+_Refusal = tuple[str, str]  # a field and the error of its value
 
 
 def class_refusals(device_class: DeviceClass, features: Features) -> Iterator[_Refusal]:

@@ -146,8 +146,7 @@ def _fits_node_allocatable(
     return _demand_fits(pod, tuple(statuses), nodes, row)
 
 
-_Devices = dict[tuple[str, str], Device]
-"""By pool and name."""
+_Devices = dict[tuple[str, str], Device]  # by pool and name
 
 
 def _status(
@@ -252,8 +251,7 @@ def _score_of(claims: Sequence[ResourceClaim], result: Result) -> int:
 
 # Why a node cannot allocate devices for a pod's claims: for each request, the devices and who uses them.
 
-_SHOWN = 8
-"""The maximum number of reported counters."""
+_SHOWN = 8  # the maximum number of reported counters
 
 
 def _shortage(
@@ -482,14 +480,12 @@ def _quantity(nano: int) -> str:
 # The decision about a pod that uses devices: prepared once, then made for each node.
 
 _NO_ALLOCATION = unresolvable(REASON_ALL_CLAIMS)
-_UNAVAILABLE = unresolvable(REASON_UNAVAILABLE)
-"""A status whose details are computed on request."""
+_UNAVAILABLE = unresolvable(REASON_UNAVAILABLE)  # a status whose details are computed on request
 
 
 class _ClaimAnswer(Struct, frozen=True, kw_only=True):
     status: Status = SUCCESS
-    result: Result | None = None
-    """For the claims that need devices."""
+    result: Result | None = None  # for the claims that need devices
     unavailable: tuple[int, ...] = ()
     """Indexes of the allocated claims that reject the node, because it cannot use their devices."""
 

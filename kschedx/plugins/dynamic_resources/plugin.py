@@ -58,8 +58,7 @@ if TYPE_CHECKING:
 
 _NO_CLAIMS = "no new claims to deallocate"
 _DISABLED = "plugin disabled"
-_NO_STATE = "not found"
-"""CycleState's error for a key that was not written, because an earlier plugin ended PreFilter."""
+_NO_STATE = "not found"  # CycleState's error for a key that was not written, because an earlier plugin ended PreFilter
 
 _DEFAULT_BINDING_TIMEOUT = Duration.seconds(600)
 

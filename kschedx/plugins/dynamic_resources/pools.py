@@ -44,10 +44,8 @@ from kschedx.releases import Release
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.devices import ClaimChange, Devices, MovingDevices, newest_slices
 
-DeviceID = tuple[str, str, str]
-"""Driver, pool and device."""
-_PoolID = tuple[str, str]
-"""Driver and pool, the order in which pools are tried."""
+DeviceID = tuple[str, str, str]  # driver, pool and device
+_PoolID = tuple[str, str]  # driver and pool, the order in which pools are tried
 
 
 class PooledDevice(Struct, frozen=True, kw_only=True):
@@ -61,13 +59,10 @@ class _DevicePool(Struct, kw_only=True):
     """A pool from the view of a node."""
 
     id: _PoolID
-    is_incomplete: bool = False
-    """Whether its driver is replacing it, so that slices are missing."""
+    is_incomplete: bool = False  # whether its driver is replacing it, so that slices are missing
     invalid: str = ""
-    devices: tuple[PooledDevice, ...] = ()
-    """The devices that the node can reach, in the order in which they are tried."""
-    elsewhere: tuple[ResourceSlice, ...] = ()
-    """Slices of other nodes whose devices consume the same counters."""
+    devices: tuple[PooledDevice, ...] = ()  # the devices that the node can reach, in the order in which they are tried
+    elsewhere: tuple[ResourceSlice, ...] = ()  # slices of other nodes whose devices consume the same counters
     counter_sets: Mapping[str, CounterSet] = {}
 
     @property
@@ -139,8 +134,7 @@ class Slices:
         self._partitionable = partitionable
         self._of_node: dict[str, list[ResourceSlice]] = {}
         self._shared: list[ResourceSlice] = []
-        self._counters: dict[_PoolID, list[ResourceSlice]] = {}
-        """Slices with counters; every node reaches them."""
+        self._counters: dict[_PoolID, list[ResourceSlice]] = {}  # slices with counters; every node reaches them
         self._of_pool: dict[_PoolID, list[ResourceSlice]] = {}
         self._seen: dict[str, tuple[Node, NodeDevices]] = {}
         """Earlier results by node name, with the node object they are valid for."""
@@ -308,18 +302,15 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     taint_rules: bool
     binding_conditions: bool
     consumable_capacity: bool
-    knows_consumable_capacity: bool
-    """Whether this version has the feature, enabled or not."""
+    knows_consumable_capacity: bool  # whether this version has the feature, enabled or not
     list_attributes: bool
     knows_list_attributes: bool
-    device_status: bool = False
-    """Whether statuses of devices alone need the newest allocator."""
+    device_status: bool = False  # whether statuses of devices alone need the newest allocator
     rules_need_selectors: bool = False
     broken_pools_reject_nodes: bool = False
     """Whether a request for all devices rejects the node, instead of failing, if a pool is incomplete or invalid."""
     shared_devices_stay_shared: bool = False
-    capacities_have_two_names: bool = False
-    """Whether a capacity may be named with or without the driver's domain."""
+    capacities_have_two_names: bool = False  # whether a capacity may be named with or without the driver's domain
     missing_attributes_have_a_hint: bool = False
 
     @classmethod
@@ -405,16 +396,13 @@ class UnavailableError(Exception):
 class Pick(Struct, frozen=True, kw_only=True):
     """A device picked for a request."""
 
-    request: str
-    """`request`, or `request/alternative`."""
+    request: str  # `request`, or `request/alternative`
     device: PooledDevice
     admin_access: bool = False
-    share: Mapping[str, int] | None = None
-    """The consumed capacity of a shared device."""
+    share: Mapping[str, int] | None = None  # the consumed capacity of a shared device
 
 
-Result = tuple[tuple[Pick, ...], ...]
-"""Picks by claim."""
+Result = tuple[tuple[Pick, ...], ...]  # picks by claim
 
 
 def allocation_reach(node: str, claim: ResourceClaim, picks: Sequence[Pick]) -> NodeSelector | None:
@@ -445,8 +433,7 @@ def allocation_reach(node: str, claim: ResourceClaim, picks: Sequence[Pick]) -> 
 
 _NANO = 10**9
 
-_Amounts = Mapping[str, int]
-"""Capacity to nano-units."""
+_Amounts = Mapping[str, int]  # capacity to nano-units
 
 
 def fits_capacity(
@@ -550,14 +537,10 @@ class AllocatedState:
     def __init__(self, claims: Iterable[ResourceClaim], *, shares: bool, seen: int = 0) -> None:
         """`shares`: devices may be shared. `seen`: how many changes the claims already include."""
         self._shares = shares
-        self.devices: Counter[DeviceID] = Counter()
-        """Devices that are allocated exclusively."""
-        self.shared: Counter[DeviceID] = Counter()
-        """Devices of which claims have shares."""
-        self.capacity: dict[DeviceID, dict[str, int]] = {}
-        """The capacity that the shares consume."""
-        self.moves: Counter[str] = Counter()
-        """By pool name, a number that grows with each change of an allocation."""
+        self.devices: Counter[DeviceID] = Counter()  # devices that are allocated exclusively
+        self.shared: Counter[DeviceID] = Counter()  # devices of which claims have shares
+        self.capacity: dict[DeviceID, dict[str, int]] = {}  # the capacity that the shares consume
+        self.moves: Counter[str] = Counter()  # by pool name, a number that grows with each change of an allocation
         self._consumers: Counter[DeviceID] = Counter()
         self._seen = seen
         for claim in claims:

@@ -69,11 +69,9 @@ from kschedx.snapshot.pods import PodTable, Tally
 class FilterState(Struct, frozen=True, kw_only=True):
     """The counts for the three rules."""
 
-    affinity_terms: tuple[AffinityTerm, ...]
-    """The incoming pod's required terms."""
+    affinity_terms: tuple[AffinityTerm, ...]  # the incoming pod's required terms
     anti_affinity_terms: tuple[AffinityTerm, ...]
-    matches_itself: bool
-    """Whether the incoming pod satisfies all of its own affinity terms."""
+    matches_itself: bool  # whether the incoming pod satisfies all of its own affinity terms
     repelling: Mapping[int, tuple[AffinityTerm, ...]]
     """Groups of existing pods to their anti-affinity terms that match the incoming pod."""
     existing: ExistingTerms
@@ -212,8 +210,7 @@ class _Weights(Struct, frozen=True, kw_only=True):
     """The weights of running pods for the incoming pod, by its own terms and by theirs."""
 
     own: tuple[tuple[AffinityTerm, int], ...]
-    stated: tuple[tuple[str, int, int], ...]
-    """Topology key, group, and weight."""
+    stated: tuple[tuple[str, int, int], ...]  # topology key, group, and weight
 
     @classmethod
     def of(
@@ -300,8 +297,7 @@ def _added_by(pods: PodTable, row: int, weights: Mapping[str, Tally]) -> dict[st
     return {key: int(tally.weights(pods, rows)[0]) for key, tally in weights.items()}
 
 
-_SHOWN = 5
-"""The maximum number of pods or domains in a finding."""
+_SHOWN = 5  # the maximum number of pods or domains in a finding
 
 
 class Accounts:

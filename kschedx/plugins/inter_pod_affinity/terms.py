@@ -27,8 +27,7 @@ NO_LABELS: Mapping[str, str] = {}
 class AffinityTerm(Struct, frozen=True, kw_only=True):
     """One term of podAffinity or podAntiAffinity, compiled."""
 
-    index: int
-    """Position in its list."""
+    index: int  # position in its list
     topology_key: str
     selector: Selector
     namespaces: frozenset[str]
@@ -343,12 +342,10 @@ class DomainSums(Struct, frozen=True, kw_only=True):
     """The weights of the pods in the domains of some topology keys. Sums are per node, not per domain: two nodes of one
     domain may differ in the pods that a what-if adds or removes on one of them."""
 
-    weights: Mapping[str, Tally]
-    """Topology key to what a pod adds to its domain."""
+    weights: Mapping[str, Tally]  # topology key to what a pod adds to its domain
     sums: Mapping[str, IntArray]
     """Topology key to (node,) int64 of the whole cluster: the sum in the node's domain, 0 without one."""
-    everywhere: IntArray
-    """(node,) the sum over all keys and domains."""
+    everywhere: IntArray  # (node,) the sum over all keys and domains
 
     @classmethod
     def of(cls, nodes: NodeTable, weights: Mapping[str, Tally], listed: BoolArray | None = None) -> DomainSums:

@@ -51,22 +51,17 @@ def limits_any_volume(nodes: NodeTable) -> BoolArray:
 
 # The CSI volumes that pods attach to their nodes: the part of NodeVolumeLimits that reads claims and volumes.
 
-_FEW_NODES = 32
-"""Up to this number of nodes, their pods are evaluated node by node."""
-UNBOUND = "<unbound>"
-"""Replaces the random prefix that upstream adds to handles of volumes that do not exist yet."""
+_FEW_NODES = 32  # up to this number of nodes, their pods are evaluated node by node
+UNBOUND = "<unbound>"  # replaces the random prefix that upstream adds to handles of volumes that do not exist yet
 
 
 class Attachable(Struct, frozen=True, kw_only=True):
     """A volume that counts against its driver's limit, once per node."""
 
-    name: str
-    """`driver/handle`."""
+    name: str  # `driver/handle`
     driver: str
-    title: str
-    """The name on screens: the claim as `namespace/name`, or the disk."""
-    plugin: str = ""
-    """The in-tree plugin that it is migrated from; it counts on nodes that migrate this plugin."""
+    title: str  # the name on screens: the claim as `namespace/name`, or the disk
+    plugin: str = ""  # the in-tree plugin that it is migrated from; it counts on nodes that migrate this plugin
 
 
 class VolumeError(Exception):
@@ -76,10 +71,8 @@ class VolumeError(Exception):
         self, text: str, missing_claim: str = "", volume: str = "", ephemeral: bool = False, plugin: str = ""
     ) -> None:
         super().__init__(text)
-        self.plugin = plugin
-        """The in-tree plugin whose migration causes the error."""
-        self.missing_claim = missing_claim
-        """`namespace/name` of a missing claim, else empty."""
+        self.plugin = plugin  # the in-tree plugin whose migration causes the error
+        self.missing_claim = missing_claim  # `namespace/name` of a missing claim, else empty
         self.volume = volume
         self.ephemeral = ephemeral
 
@@ -214,10 +207,8 @@ class AttachedVolumes:
         self._storage = storage
         self.pods = pods
         self.volumes: list[Attachable] = []
-        self.errors: dict[int, VolumeError] = {}
-        """By pod row."""
-        self.plugins: list[str] = [""]
-        """The in-tree plugins that volumes are migrated from; the first entry means none."""
+        self.errors: dict[int, VolumeError] = {}  # by pod row
+        self.plugins: list[str] = [""]  # the in-tree plugins that volumes are migrated from; the first entry means none
         self._migrated = migrated
         self._seen = len(storage.changed)
         self._numbers: dict[str, int] = {}

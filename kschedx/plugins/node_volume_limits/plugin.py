@@ -315,21 +315,17 @@ def _drivers(csi_node: CSINode | None) -> tuple[str, ...]:
 _INSTANCE_TYPES = ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type")
 NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
 
-_Disks = Mapping[str, str]
-"""Identifiers of volumes to their names on screens."""
+_Disks = Mapping[str, str]  # identifiers of volumes to their names on screens
 
 
 class _InTreeLimits(PreFilterPlugin, FilterPlugin):
     """Limits the volumes of one in-tree plugin on nodes whose CSINode does not migrate it."""
 
-    plugin: ClassVar[str]
-    """As in storage classes."""
+    plugin: ClassVar[str]  # as in storage classes
     identifier: ClassVar[tuple[str, str]]
     """The fields of `InTreeVolumeSources` and of the plugin's source that identify a volume."""
-    limit_key: ClassVar[str]
-    """The allocatable resource that may set a node's limit."""
-    limit: ClassVar[int]
-    """The limit of a node whose allocatable has none."""
+    limit_key: ClassVar[str]  # the allocatable resource that may set a node's limit
+    limit: ClassVar[int]  # the limit of a node whose allocatable has none
 
     def disk(self, sources: InTreeVolumeSources) -> str | None:
         """Return the volume's identifier, or None for another plugin's volume."""

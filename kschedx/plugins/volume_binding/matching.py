@@ -47,8 +47,7 @@ class _VolumeRanking:
         )
         """(rank,) equal for volumes with the same node affinity."""
         self._reaches = tuple(reaches)
-        self.by_reach, start = rows_by_group(self.reach, len(reaches))
-        """(rank,) ranks grouped by reach, ascending."""
+        self.by_reach, start = rows_by_group(self.reach, len(reaches))  # (rank,) ranks grouped by reach, ascending
         self.first: IntArray = start[self.reach[self.by_reach]]
         """(rank,) where in `by_reach` the group of the same reach starts."""
         self._reached: _ReachableNodes | None = None
@@ -116,8 +115,7 @@ class _FreeVolumes:
 
 NO_VOLUME = -1
 
-_KEPT = 100
-"""The maximum number of kept rankings: each is as long as the list of volumes."""
+_KEPT = 100  # the maximum number of kept rankings: each is as long as the list of volumes
 
 _NEAREST = 10
 _FURTHEST_FIRST = (
@@ -314,8 +312,7 @@ def _reach(selector: NodeSelector | None) -> str:
 class Matches(Struct, frozen=True, kw_only=True):
     """The volume of each claim on each node: `choices[i]` is (node,), the place of a volume or NO_VOLUME."""
 
-    searches: tuple[VolumeSearch, ...]
-    """In the order in which claims are matched."""
+    searches: tuple[VolumeSearch, ...]  # in the order in which claims are matched
     choices: tuple[IntArray, ...]
 
     def earlier_volumes(self, search: int, node: ClusterRow) -> frozenset[str]:

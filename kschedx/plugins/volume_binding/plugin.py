@@ -99,8 +99,7 @@ class PodClaims(Struct, frozen=True, kw_only=True):
     """A pod's claims in the order of its volumes. A claim of two volumes is listed twice."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
-    delayed: tuple[PersistentVolumeClaim, ...] = ()
-    """Unbound claims with WaitForFirstConsumer."""
+    delayed: tuple[PersistentVolumeClaim, ...] = ()  # unbound claims with WaitForFirstConsumer
 
 
 def _pod_claims(pod: Pod, storage: Storage) -> PodClaims | Status | None:
@@ -160,12 +159,9 @@ class _Provision(Struct, frozen=True, kw_only=True, dict=True):
 
     claim: PersistentVolumeClaim
     storage_class: StorageClass
-    needed: BoolArray
-    """Whether no existing volume is bound to the claim on the node."""
-    in_topology: BoolArray
-    """Whether allowedTopologies include the node's labels."""
-    capacities: tuple[CSIStorageCapacity, ...]
-    """The capacities of the class, if the driver publishes capacity."""
+    needed: BoolArray  # whether no existing volume is bound to the claim on the node
+    in_topology: BoolArray  # whether allowedTopologies include the node's labels
+    capacities: tuple[CSIStorageCapacity, ...]  # the capacities of the class, if the driver publishes capacity
     capacity: IntArray
     """Position in `capacities` of one with enough space; UNLIMITED if none is needed, NO_CAPACITY if none has
     enough."""
@@ -286,14 +282,10 @@ def _facts(capacity: CSIStorageCapacity, is_reachable: bool) -> StorageCapacity:
 class Conflict(IntFlag):
     """Why a node is rejected, in the order of upstream's reasons."""
 
-    NODE_AFFINITY = 1
-    """The node cannot reach a bound volume."""
-    NO_VOLUME = 2
-    """No volume matches an unbound claim."""
-    NO_SPACE = 4
-    """The node has not enough storage capacity to provision a volume."""
-    VOLUME_MISSING = 8
-    """A bound claim's volume does not exist."""
+    NODE_AFFINITY = 1  # the node cannot reach a bound volume
+    NO_VOLUME = 2  # no volume matches an unbound claim
+    NO_SPACE = 4  # the node has not enough storage capacity to provision a volume
+    VOLUME_MISSING = 8  # a bound claim's volume does not exist
 
 
 _Explain = Callable[[ClusterRow], tuple[Finding, ...]]
@@ -305,11 +297,9 @@ class _Bound(Struct, frozen=True, kw_only=True):
     claim: PersistentVolumeClaim
     volume: PersistentVolume | None
     reached: BoolArray
-    migrated: BoolArray
-    """Nodes that treat an in-tree volume as its CSI driver's."""
+    migrated: BoolArray  # nodes that treat an in-tree volume as its CSI driver's
     as_csi: PersistentVolume | None = None
-    error: str = ""
-    """Why the volume cannot be translated."""
+    error: str = ""  # why the volume cannot be translated
 
     def mismatch(self, row: ClusterRow, node: Node) -> Finding:
         if self.volume is None:
@@ -342,11 +332,9 @@ class Binding:
         self._nodes = nodes
         self._lookup = NodeLookup.of(nodes)
         self.claims = claims
-        self.conflicts: IntArray = np.zeros(len(nodes), dtype=np.int64)
-        """Sums of `Conflict`."""
+        self.conflicts: IntArray = np.zeros(len(nodes), dtype=np.int64)  # sums of `Conflict`
         self.errors: list[str] = [""]
-        self.error: IntArray = np.zeros(len(nodes), dtype=np.int64)
-        """Position in `errors`; 0 means no error."""
+        self.error: IntArray = np.zeros(len(nodes), dtype=np.int64)  # position in `errors`; 0 means no error
         self._explain: list[tuple[BoolArray, _Explain]] = []
         self._matches = Matches(searches=(), choices=())
         self._provisions: list[_Provision] = []
@@ -636,8 +624,7 @@ REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 _REASON_NO_SPACE = "node(s) did not have enough free storage"
 _REASON_VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
-_BINDING: StateKey[Binding | None] = StateKey("VolumeBinding", "not found")
-"""None for a pod without claims."""
+_BINDING: StateKey[Binding | None] = StateKey("VolumeBinding", "not found")  # None for a pod without claims
 
 _EVERY_CONFLICT = sum(Conflict)
 

@@ -31,10 +31,8 @@ from kschedx.render.view import (
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, visible
 
-_MOST_MEMBERS = 12_000
-"""Members of all rows together. If there are more, all rows have the same limit."""
-_MOST_CHARACTERS = 1_200_000
-"""Characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
+_MOST_MEMBERS = 12_000  # members of all rows together. If there are more, all rows have the same limit
+_MOST_CHARACTERS = 1_200_000  # characters of one table's rows. Later rows are counted, so that a page stays below 3 MB
 _MOST_OF_PAGE = 2_700_000
 """Characters of all tables and of the rows that open, with their details: the rows have what the tables leave."""
 _OF_A_DETAIL = 30  # characters of a row's details besides their texts
@@ -194,8 +192,7 @@ class _Group(Struct, frozen=True, kw_only=True, array_like=True):
     rows: tuple[int, ...]  # indices of the rows on the page
     size: int  # the number of identical rows, including those that the page has no room for
     values: tuple[str | int, ...]  # what all of them have: the same text, or a range of numbers
-    detail: int
-    """The index of the details that all of them have. Their members are the titles of the rows."""
+    detail: int  # the index of the details that all of them have. Their members are the titles of the rows
 
 
 class _RowDetail(Struct, frozen=True, kw_only=True):

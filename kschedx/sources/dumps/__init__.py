@@ -17,8 +17,7 @@ class Lack(Struct, frozen=True, kw_only=True):
     """Objects that the cluster may have, and that the dump lacks."""
 
     kind: str
-    what: str
-    """"pods of namespaces that were not gathered"."""
+    what: str  # "pods of namespaces that were not gathered"
 
     @property
     def is_whole(self) -> bool:
@@ -32,13 +31,10 @@ def lack(kind: str, what: str = "") -> Lack:
 
 
 class Dump(Struct, frozen=True, kw_only=True):
-    format: str
-    """The usual name: "must-gather", "kubectl cluster-info dump"."""
-    place: str
-    """The file, the folder, or the archive with the folder in it."""
+    format: str  # the usual name: "must-gather", "kubectl cluster-info dump"
+    place: str  # the file, the folder, or the archive with the folder in it
     lacks: tuple[Lack, ...] = ()
-    holds: tuple[str, ...] = ()
-    """Other content than objects, which is not applied."""
+    holds: tuple[str, ...] = ()  # other content than objects, which is not applied
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
@@ -46,8 +42,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
 
     source: str
     why: str
-    is_twin: bool = False
-    """Whether another file holds the same objects."""
+    is_twin: bool = False  # whether another file holds the same objects
 
 
 See: TypeAlias = Callable[[Dump | LeftOut], None]
@@ -64,8 +59,7 @@ class Form(Struct, frozen=True, kw_only=True):
     """One dump among the files of a tree."""
 
     format: str
-    top: str
-    """The folder in the tree; empty for the whole tree."""
+    top: str  # the folder in the tree; empty for the whole tree
     files: Mapping[str, str] | None
     """The files to read, each with the kind of its list ("v1 PodList"); None for all files."""
     lacks: tuple[Lack, ...]

@@ -87,10 +87,8 @@ _EVENTS = (b'"kind": "EventList"', b"\nkind: EventList\n", b'/events",\n')
 _NEXT = lazy_pattern(
     rb'==== START logs for container \S+ of pod |\{\s*"(?:kind": *"EventList"|selfLink": *")|---\r?\napiVersion: '
 )
-_ALL = lazy_pattern(rb"Cluster info dumped to [^\r\n]*\s*\Z")
-"""The last line of older versions."""
-_MARGIN = 2048
-"""Bytes; a mark and the beginning of what follows it are shorter."""
+_ALL = lazy_pattern(rb"Cluster info dumped to [^\r\n]*\s*\Z")  # the last line of older versions
+_MARGIN = 2048  # bytes; a mark and the beginning of what follows it are shorter
 _BLOCK = 1 << 18
 _LINE_ENDS = b"\r\n"
 _NO_LINE_END = bytes(byte for byte in range(256) if byte not in _LINE_ENDS)
@@ -114,8 +112,7 @@ class WithoutLogs(Stream):
         self._text = b""
         self._ready = b""
         self._ended = False
-        self._log: bytes | None = None
-        """The container and pod whose log is being read."""
+        self._log: bytes | None = None  # the container and pod whose log is being read
         self._finished: set[bytes] = set()
         self._at_line_start = True
         self._namespaces = 0
@@ -318,10 +315,8 @@ class _Entry(Struct, frozen=True, kw_only=True):
     file: str
     root: str
     resource: str
-    namespace: str
-    """Empty for cluster-scoped objects, and for a list of all namespaces."""
-    name: str
-    """Empty for a list."""
+    namespace: str  # empty for cluster-scoped objects, and for a list of all namespaces
+    name: str  # empty for a list
 
 
 def _find_must_gather(names: Sequence[str]) -> Iterator[Form]:

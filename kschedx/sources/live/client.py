@@ -25,27 +25,21 @@ from kschedx.sources.live.kubeconfig import KubeconfigUser, NamedEntry
 
 _T = TypeVar("_T")
 
-_MAX_PAGE = 64 << 20
-"""Bytes of a response; five hundred pods have ten million."""
-GRACE = 2.0
-"""Seconds by which a request may be late before it is abandoned."""
-_FOREVER = 24 * 3600.0
-"""Seconds; for a request without a timeout."""
+_MAX_PAGE = 64 << 20  # bytes of a response; five hundred pods have ten million
+GRACE = 2.0  # seconds by which a request may be late before it is abandoned
+_FOREVER = 24 * 3600.0  # seconds; for a request without a timeout
 
 _JSON = "application/json"
 _READ = 1 << 20
-_SHOWN = 300
-"""Characters of a server's message."""
-_TRIES = 10
-"""Attempts if a server asks for a retry."""
+_SHOWN = 300  # characters of a server's message
+_TRIES = 10  # attempts if a server asks for a retry
 
 
 class RefusedError(InputError):
     """The server responded with another status than 200."""
 
     status: int = 0
-    retry_after: float | None = None
-    """Seconds after which the server asks for a retry."""
+    retry_after: float | None = None  # seconds after which the server asks for a retry
 
 
 class TooLargeError(InputError):
@@ -102,11 +96,9 @@ class ApiServer:
     ) -> None:
         """`place` is where the login is configured; errors about the login name it. `timeout` is in seconds, for each
         request including its retries; 0 is none."""
-        self.url = str(access.url)
-        """The URL as it is shown."""
+        self.url = str(access.url)  # the URL as it is shown
         self.timeout = timeout or _FOREVER
-        self.stopped = threading.Event()
-        """If set, all running requests stop."""
+        self.stopped = threading.Event()  # if set, all running requests stop
         self._access = access
         self._place = place
         self._impersonation = impersonation or Impersonation()

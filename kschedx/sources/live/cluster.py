@@ -104,12 +104,9 @@ def _plurals(version: _Version) -> frozenset[str] | None:
     return frozenset(resource.resource for resource in version.resources)
 
 
-_THREADS = 4
-"""Lists that are read at the same time."""
-_WAITING = 4
-"""Pages that are queued for decoding."""
-_TICK = 0.2
-"""Seconds between two checks of the time."""
+_THREADS = 4  # lists that are read at the same time
+_WAITING = 4  # pages that are queued for decoding
+_TICK = 0.2  # seconds between two checks of the time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

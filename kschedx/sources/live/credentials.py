@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 _GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _MODES = ("", "Never", "IfAvailable", "Always")
-_LONGEST = 1 << 20
-"""Bytes of an ExecCredential, and of an identity provider's response."""
+_LONGEST = 1 << 20  # bytes of an ExecCredential, and of an identity provider's response
 
 
 class _Credential(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -239,8 +238,7 @@ def _decode_credential(printed: bytes, plugin: ExecPlugin, name: str, place: Pla
 # The login of `auth-provider: oidc`: an ID token, which the identity provider renews after it expires. New tokens are
 # not written back, since kschedx changes no kubeconfig. Upstream: client-go's plugin/pkg/client/auth/oidc.
 
-_EARLY = 10.0
-"""Seconds before its expiry from which a token is no longer used."""
+_EARLY = 10.0  # seconds before its expiry from which a token is no longer used
 
 
 class _Claims(Struct, frozen=True):
@@ -436,21 +434,17 @@ def _pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urll
 # k8s.io/client-go/tools/clientcmd and rest.
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_LOGIN_TIMEOUT = 60.0
-"""Seconds that a login plugin or an identity provider may take."""
-_TOKEN_LASTS = 60.0
-"""Seconds after which a token's file is read again, since its owner renews it."""
+_LOGIN_TIMEOUT = 60.0  # seconds that a login plugin or an identity provider may take
+_TOKEN_LASTS = 60.0  # seconds after which a token's file is read again, since its owner renews it
 _CONNECTIONS = 8
 
 
 class Access(Struct, frozen=True, kw_only=True):
     """One server and one identity."""
 
-    url: Url
-    """The URL without user and password."""
+    url: Url  # the URL without user and password
     pool: urllib3.PoolManager
-    authorization: Callable[[], str]
-    """Returns the header's value; empty without a login. Raises `InputError`."""
+    authorization: Callable[[], str]  # returns the header's value; empty without a login. Raises `InputError`
 
 
 def service_account_access(environment: Mapping[str, str]) -> Access:

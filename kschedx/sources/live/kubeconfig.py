@@ -18,8 +18,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.decoding import decode
 from kschedx.sources.tree import nearest_beside, unreadable
 
-_LARGEST = 10 << 20
-"""Bytes."""
+_LARGEST = 10 << 20  # bytes
 
 
 # --- entries with Kubernetes' types (k8s.io/client-go/tools/clientcmd/api/v1)
@@ -116,8 +115,7 @@ class NamedEntry(Struct, Generic[_KubeconfigEntry], frozen=True, kw_only=True):
 class ContextChoice(Struct, frozen=True, kw_only=True):
     """A cluster and a user. Without a user, requests are anonymous."""
 
-    context: str
-    """Empty if --cluster and --user replace it."""
+    context: str  # empty if --cluster and --user replace it
     namespace: str
     cluster: NamedEntry[KubeconfigCluster]
     user: NamedEntry[KubeconfigUser] | None

@@ -20,26 +20,18 @@ from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
 
 _T = TypeVar("_T")
 
-LIMIT = 500
-"""Objects per page, as in kubectl."""
-_SMALL_LIMIT = 25
-"""Objects per page if a page of LIMIT is too large."""
-_PIECE = 400 << 10
-"""Bytes: a hundred pods."""
-_MAX_RESTARTS = 5
-"""How often a list is read again if it expires midway."""
-_MAX_PAGES = 10_000
-"""Pages of one list: a server that returns more may never end."""
+LIMIT = 500  # objects per page, as in kubectl
+_SMALL_LIMIT = 25  # objects per page if a page of LIMIT is too large
+_PIECE = 400 << 10  # bytes: a hundred pods
+_MAX_RESTARTS = 5  # how often a list is read again if it expires midway
+_MAX_PAGES = 10_000  # pages of one list: a server that returns more may never end
 _MAX_SHORT = 100
 """Consecutive pages that are nearly empty but not the last: a server fills a page before it begins another."""
-_SHORT = 2500
-"""A page with fewer bytes is nearly empty: _SMALL_LIMIT objects need more."""
-_MAX_SECONDS = 900.0
-"""The maximum time for one list, or ten times that of a request if that is longer."""
+_SHORT = 2500  # a page with fewer bytes is nearly empty: _SMALL_LIMIT objects need more
+_MAX_SECONDS = 900.0  # the maximum time for one list, or ten times that of a request if that is longer
 
 _HEAD = lazy_pattern(rb'[^\[\]]{0,4096}?"items"\s*:\s*(\[)')
-_BEGINNING = lazy_pattern(rb'\[(\{"[A-Za-z]+":.)', re.DOTALL)
-"""The beginning of the first item: `{"metadata":{`."""
+_BEGINNING = lazy_pattern(rb'\[(\{"[A-Za-z]+":.)', re.DOTALL)  # the beginning of the first item: `{"metadata":{`
 _TAIL = lazy_pattern(rb"\]\s*\}\s*\Z")
 
 
@@ -58,10 +50,8 @@ class _Body(Struct, rename="camel"):
 class _PageOrigin(Struct, frozen=True, kw_only=True):
     server: str
     path: str
-    number: int
-    """From 1."""
-    first: int = 0
-    """The position of the first object in the page."""
+    number: int  # from 1
+    first: int = 0  # the position of the first object in the page
 
     @property
     def source(self) -> str:
@@ -79,10 +69,8 @@ class ListPage:
     resource: ResourceKind
     api_version: str
     batch: Batch
-    remaining: int | None
-    """The number of objects after this page, if the server states it."""
-    count: int = 0
-    """The number of these objects, once they are decoded."""
+    remaining: int | None  # the number of objects after this page, if the server states it
+    count: int = 0  # the number of these objects, once they are decoded
 
     @property
     def kind(self) -> str:
