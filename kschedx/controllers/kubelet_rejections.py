@@ -16,6 +16,7 @@ from kschedx.controllers.workloads import (
     member_rows,
     replica_sets_of,
 )
+from kschedx.explain.kubelet import bound_text
 from kschedx.explain.notes import Note, note
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
@@ -107,8 +108,9 @@ def kubelet_rejection(snapshot: Snapshot, workload: Workload) -> states.Rejected
         if rows and len(active) < (1 if wanted is None else wanted):
             state = _rejection(snapshot, rows, workload.reference)
             bound = map_at(msgspec.json.decode(raw), "spec", "template", "spec").get("nodeName")
-            by_hand = f"spec.nodeName binds it to {bound}, without kube-scheduler"
-            return replace(state, message=f"{state.message}; {by_hand}") if bound else state
+            if not bound:
+                return state
+            return replace(state, message=f"{state.message}; {bound_text(str(bound))}", is_bound_by_hand=True)
     return None
 
 

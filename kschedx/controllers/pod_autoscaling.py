@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import add_on_down
-from kschedx.controllers.states import NotScaled, ScaledToZero
+from kschedx.controllers.states import ComponentDown, NotScaled, ScaledToZero
 from kschedx.controllers.workloads import Workload, wanted_replicas, with_replicas, workload_of
 from kschedx.kube.autoscalers import (
     PAUSED_REPLICAS,
@@ -49,14 +49,15 @@ def scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Mapping[str
             pausing = keda.pausing_annotation
             value = keda.metadata.annotations.get(pausing, "")
             if pausing and (pausing != PAUSED_REPLICAS or value == "0"):
-                why = f"annotation {pausing} is {value}"
-            elif down := _any_down(snapshot, "keda-operator"):
-                why = down
+                state, why = replace(state, idle=pausing), f"annotation {pausing} is {value}"
+            elif (down := _any_down(snapshot, "keda-operator")) is not None:
+                state, why = replace(state, down=down), down.report
             elif keda.spec.idle_replica_count == 0:
-                why = "no trigger is active, and idleReplicaCount is 0"
+                state, why = replace(state, idle="idleReplicaCount"), "no trigger is active, and idleReplicaCount is 0"
             elif keda.spec.min_replica_count:
                 continue
             elif unready is not None:
+                state = replace(state, is_unready=True)
                 why = f"it is not ready: {unready.message or unready.reason}"
             return replace(state, autoscaler=f"ScaledObject {keda.metadata.name}", why=why)
     for hpa in snapshot.of(HorizontalPodAutoscaler):
@@ -158,17 +159,15 @@ _METRICS_SERVERS = {
 """Groups of metrics, and what usually serves them."""
 
 
-def _metrics_server_down(snapshot: Snapshot, message: str) -> str:
+def _metrics_server_down(snapshot: Snapshot, message: str) -> ComponentDown | None:
     """Return what serves the metrics that an autoscaler does not get, if the cluster has it and it does not run."""
     match = NO_METRICS.search(message)
-    return "" if match is None else _any_down(snapshot, *_METRICS_SERVERS[match["of"] or ""])
+    return None if match is None else _any_down(snapshot, *_METRICS_SERVERS[match["of"] or ""])
 
 
-def _any_down(snapshot: Snapshot, *names: str) -> str:
-    """Return `metrics-server does not run: kube-system/metrics-server-1 has no node` for the first component that the
-    cluster has and that does not run; else empty."""
-    downs = (add_on_down(snapshot, "", name) for name in names)
-    return next((f"{down.component} does not run: {down.shown}" for down in downs if down is not None), "")
+def _any_down(snapshot: Snapshot, *names: str) -> ComponentDown | None:
+    """Return the first of these components that the cluster has and that does not run."""
+    return next(filter(None, (add_on_down(snapshot, "", name) for name in names)), None)
 
 
 _KEEPS: Mapping[tuple[str, str], str] = {

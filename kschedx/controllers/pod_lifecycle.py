@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.controllers import states
 from kschedx.controllers.due_deletions import deleted_with_owner, ended_job, is_terminating
 from kschedx.controllers.node_lifecycle import is_unreachable
+from kschedx.controllers.state_facts import CommonEnd, KeptPods
 from kschedx.controllers.workloads import (
     SCALED,
     Workload,
@@ -47,7 +48,7 @@ from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.wording import count, list_names
+from kschedx.wording import list_names
 
 _IMAGE_REASONS = frozenset(
     {
@@ -96,7 +97,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
             why=_eviction(snapshot, pod),
             node=node,
             finalizers=finalizers,
-            down="" if down is None else f"{down.component} does not run: {down.shown}",
+            down="" if down is None else down.report,
             is_node_lost=is_node_lost(snapshot, node),
             owner=_recreating_owner(snapshot, pod),
             is_replaced=_is_replaced_early(snapshot, pod),
@@ -176,12 +177,11 @@ def _preemptor(snapshot: Snapshot, pod: Pod) -> str:
     return f"{pods.key(rows[0])} (priority {priorities[rows[0]]:,})" if rows else "another pod"
 
 
-def failures(pods: Sequence[Pod]) -> str:
-    """Return how most of these failed pods ended: `3 pods failed: PreemptionByScheduler: ...`; empty if no status shows
-    it."""
+def common_end(pods: Sequence[Pod]) -> CommonEnd:
+    """Return how most of these failed pods ended, as far as their statuses show it."""
     ends = Counter(": ".join(filter(None, _failure(pod))) or _end(pod, _failed_container(pod)) for pod in pods)
     del ends[""]
-    return "".join(f"{count(number, 'pod')} failed: {end}" for end, number in ends.most_common(1))
+    return next((CommonEnd(number, end) for end, number in ends.most_common(1)), CommonEnd())
 
 
 def _sync_refusal(snapshot: Snapshot, pod: Pod) -> states.NotSynced | None:
@@ -394,21 +394,21 @@ def namespace_lifecycle(
             rows = () if is_pod else snapshot.pods.in_namespace(namespace).nonzero()[0].tolist()
             kept = kept_pods(snapshot, rows)
             return states.NamespaceTerminating(
-                subject=subject, namespace=namespace, since=since, remaining=(*remaining, *kept), is_pod=is_pod
+                subject=subject, namespace=namespace, since=since, remaining=remaining, kept=kept, is_pod=is_pod
             )
     return None
 
 
-def kept_pods(snapshot: Snapshot, rows: Iterable[int]) -> tuple[str, ...]:
+def kept_pods(snapshot: Snapshot, rows: Iterable[int]) -> tuple[KeptPods, ...]:
     """Return the pods that keep a namespace or workload in deletion, by what keeps them."""
-    pods, kept = snapshot.pods, defaultdict[str, list[str]](list)
+    pods, kept = snapshot.pods, defaultdict[tuple[str, str], list[str]](list)
     for row in rows:
         node = pods.node_names[row]
         for finalizer in snapshot.pods.finalizers.get(pods.key(row), ()):
-            kept[f"finalizer {finalizer} keeps"].append(pods.names[row])
+            kept[finalizer, ""].append(pods.names[row])
         if is_node_lost(snapshot, node):
-            kept[f"the kubelet of {node} does not respond and keeps"].append(pods.names[row])
-    return tuple(f"{what} {count(len(names), 'pod')}: {list_names(names, 3)}" for what, names in kept.items())
+            kept["", node].append(pods.names[row])
+    return tuple(KeptPods(tuple(names), *by) for by, names in kept.items())
 
 
 def is_node_lost(snapshot: Snapshot, name: str) -> bool:

@@ -15,10 +15,6 @@ from kschedx.snapshot.events import REPORTERS_OF_CLAIMS
 from kschedx.wording import count, list_names
 
 _MOST_PODS = 3  # pods of a rollout that stalls, each with what it lacks
-_HELD = {
-    "OnDelete": "a pod gets the new template only when it is deleted",
-    "partition": "a pod gets the new template only if its ordinal is the partition or higher",
-}
 _DEPENDENTS_FIRST = "foregroundDeletion"
 
 
@@ -45,18 +41,19 @@ def own_event(lifecycle: states.Lifecycle) -> str:
 
 def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
     match lifecycle:
-        case states.NamespaceTerminating(remaining=remaining, is_pod=is_pod):
+        case states.NamespaceTerminating(remaining=remaining, kept=kept, is_pod=is_pod):
             goes = "the namespace controller deletes every pod of the namespace"
             yield goes if is_pod else "the API server creates nothing in a namespace that is being deleted"
-            yield from remaining
+            yield from (*remaining, *(each.text for each in kept))
         case states.BeingDeleted():
             yield from _deletion(lifecycle)
         case states.Failed():
             yield from _failure(lifecycle)
         case states.OfEndedJob() | states.RejectedByKubelet():
             yield from filter(None, (lifecycle.message, _next(lifecycle)))
-        case states.UpdateHeld(pods=pods, why=why):
-            yield f"{list_names(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
+        case states.UpdateHeld(pods=pods):
+            when = "when it is deleted" if lifecycle.is_on_delete else "if its ordinal is the partition or higher"
+            yield f"{list_names(pods, _MOST_PODS)}: a pod gets the new template only {when}"
         case states.OnLostNode():
             yield from _eviction(lifecycle)
         case (
@@ -64,7 +61,7 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
         ):
             yield from filter(None, (message,))
         case states.NotScaled(message=message, down=down):
-            yield from filter(None, (down, message))
+            yield from filter(None, (down and down.report, message))
         case states.CannotStart(driver=driver):
             if driver:
                 yield f"without {driver} there, its volumes are not provisioned or attached"
@@ -105,7 +102,8 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
 
 def _failure(state: states.Failed) -> Iterator[str]:
     """Yield how a pod or Job ended, and what its controller does then."""
-    yield from filter(None, (state.ends, state.message) if state.is_retried else (state.message, state.ends))
+    ends = state.ends.text
+    yield from filter(None, (ends, state.message) if state.is_retried else (state.message, ends))
     if state.surplus:
         yield f"{state.owner} {state.surplus}, and creates no other pod"
     elif state.owner:
@@ -145,7 +143,7 @@ def _next(lifecycle: states.OfEndedJob | states.RejectedByKubelet) -> str:
     if isinstance(lifecycle, states.OfEndedJob):
         return f"the Job controller deletes the unfinished pods of Job {lifecycle.job}"
     each = "it" if lifecycle.pods == 1 else "each"
-    again = "" if "spec.nodeName" in lifecycle.message else ", and kube-scheduler assigns the next as before"
+    again = "" if lifecycle.is_bound_by_hand else ", and kube-scheduler assigns the next as before"
     return f"{count(lifecycle.pods, 'pod')} failed so; {each} is replaced{again}"
 
 
@@ -294,7 +292,7 @@ def _start(pod: states.WaitingForKubelet) -> Iterator[str]:
 
 def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
     """Yield why a pod or workload is deleted, and what blocks the deletion."""
-    yield from filter(None, (pod.why, *pod.facts))
+    yield from filter(None, (pod.why, *pod.facts, *(each.text for each in pod.kept)))
     if pod.node and pod.is_node_lost:
         yield f"no kubelet answers for node {pod.node}, so the deletion is not confirmed"
     if _DEPENDENTS_FIRST in pod.finalizers:

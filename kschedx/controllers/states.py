@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, assert_never
 from msgspec import Meta, Struct, to_builtins
 from msgspec.structs import asdict
 
+from kschedx.controllers.state_facts import CommonEnd, KeptPods, StateFacts
 from kschedx.kube.documents import Json
 from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.wording import count, list_names
@@ -29,18 +30,11 @@ class ExitCode(IntEnum):
     INTERNAL = 70  # a defect of kschedx, without any answer (EX_SOFTWARE of sysexits.h)
 
 
-class StateFacts(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The facts about a state. `subject` is `shop/web-0`, or `shop/deploy/web` for a workload."""
-
-    is_open: ClassVar[bool] = False  # whether the answer includes where the pod would go once the state ends
-
-    subject: str
-
-
 class NamespaceTerminating(StateFacts, frozen=True, kw_only=True):
     namespace: str
     since: str = ""
     remaining: tuple[str, ...] = ()  # what blocks the deletion of the namespace, in the words of its conditions
+    kept: tuple[KeptPods, ...] = ()
     is_pod: bool = False
 
     @property
@@ -63,6 +57,7 @@ class BeingDeleted(StateFacts, frozen=True, kw_only=True):
     is_overdue: bool = False  # whether its kubelet should have confirmed the deletion long ago
     down: str = ""  # why the controller behind its finalizers does not run
     facts: tuple[str, ...] = ()  # what its deletion waits for
+    kept: tuple[KeptPods, ...] = ()
 
 
 class Finished(StateFacts, frozen=True, kw_only=True):
@@ -78,7 +73,7 @@ class Failed(StateFacts, frozen=True, kw_only=True):
     surplus: str = ""  # why the controller creates none: `is scaled to 0`
     is_replaced: bool = False  # whether the controller already has all its pods without this one
     pods: tuple[str, ...] = ()  # the failed pods of a Job
-    ends: str = ""  # how most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`
+    ends: CommonEnd = CommonEnd()
     container: str = ""  # the container of a pod that ended with an error
     is_retried: bool = False  # whether the Job's controller creates another pod after its back-off
 
@@ -97,6 +92,7 @@ class RejectedByKubelet(StateFacts, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     pods: int  # that failed for this reason
     owner: str = ""  # the controller of the next pod
+    is_bound_by_hand: bool = False  # whether spec.nodeName of the pod template binds them
 
     @property
     def effect(self) -> str:
@@ -128,6 +124,9 @@ class ScaledToZero(StateFacts, frozen=True, kw_only=True):
     field: str  # `spec.replicas` or `spec.parallelism`
     autoscaler: str = ""  # the autoscaler that scaled it to zero, such as `ScaledObject web`
     why: str = ""  # the field of the autoscaler that causes it
+    idle: str = ""  # the field or annotation of the autoscaler, if it is not the minimum of replicas alone
+    down: ComponentDown | None = None  # the autoscaler's controller, if it does not run
+    is_unready: bool = False  # whether the autoscaler cannot work: `why` is its message
     owner: str = ""  # the object whose controller sets the replicas, such as `Revision web-1`
     disabled: str = ""  # the HorizontalPodAutoscaler that is disabled while there are none
     value: str = ""  # the value of `field` that stops a custom resource
@@ -224,11 +223,6 @@ class Refused(StateFacts, frozen=True, kw_only=True):
         if is_of_workload and rest.startswith(f'"{name}" is forbidden'):
             return True
         return self.message.startswith((f'namespaces "{namespace}" not found', "no matches for kind "))
-
-
-def share_of(number: int, wanted: int) -> str:
-    """Return how many of its pods a workload has, such as `8 of 12`; empty if it has none or all."""
-    return f"{number:,} of {wanted:,}" if 0 < number < wanted else ""
 
 
 class NotChanged(Refused, frozen=True, kw_only=True):
@@ -380,6 +374,7 @@ class UpdateHeld(StateFacts, frozen=True, kw_only=True):
 
     pods: tuple[str, ...]
     why: str  # `updateStrategy is OnDelete`, `partition is 3`
+    is_on_delete: bool
 
     @property
     def detail(self) -> str:
@@ -394,7 +389,7 @@ class NotScaled(StateFacts, frozen=True, kw_only=True):
     why: str  # `is at maxReplicas 4`, `gets no metrics`
     message: str = ""  # the message of the autoscaler's condition
     most: int = 0  # its maxReplicas, if that is reached
-    down: str = ""  # what serves its metrics: `metrics-server does not run: kube-system/metrics-server-1 is pending`
+    down: ComponentDown | None = None  # what serves its metrics, if it does not run
 
     @property
     def detail(self) -> str:
@@ -579,6 +574,10 @@ class ComponentDown(StateFacts, frozen=True, kw_only=True):
             return f"{self.unready} has no ready replica"
         state = f"{''.join(self.pods[:1])} {self.state or ('has no node' if self.is_pending else 'is not ready')}"
         return f"{self.scaled} is scaled to zero" if self.scaled else state
+
+    @property
+    def report(self) -> str:
+        return f"{self.component} does not run: {self.shown}"
 
     @property
     def effect(self) -> str:

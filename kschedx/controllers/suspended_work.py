@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kschedx.controllers import states
 from kschedx.controllers.pod_lifecycle import add_on_down
 from kschedx.controllers.workloads import Workload
-from kschedx.errors import nearest
+from kschedx.errors import closest
 from kschedx.grouping import group_pairs
 from kschedx.kube import kueue
 from kschedx.snapshot.columns import Memo
@@ -61,8 +61,7 @@ def held_by_kueue(
     queues = [local_queue.metadata for local_queue in snapshot.of(kueue.LocalQueue)]
     own = [queue.name for queue in queues if queue.namespace == workload.namespace]
     if queues and queue not in own:
-        hint = nearest(queue, own) or (f'did you mean "{own[0]}"?' if len(own) == 1 else "")
-        meant = next((name for name in own if f'"{name}"' in hint), "")
+        meant = closest(queue, own) or (own[0] if len(own) == 1 else "")
         return replace(state, waits="waits in Kueue because its LocalQueue does not exist", meant=meant)
     if not workloads:
         return replace(state, waits="waits for Kueue; its Workload is not in this snapshot")

@@ -14,8 +14,8 @@ from kschedx.controllers.cron_job import cron_job_state, newest_job
 from kschedx.controllers.kubelet_rejections import kubelet_rejection
 from kschedx.controllers.pod_autoscaling import kept_by, not_scaled, scaled_to_zero, stopped_state
 from kschedx.controllers.pod_lifecycle import (
+    common_end,
     controller_manager_down,
-    failures,
     is_node_lost,
     is_ready,
     kept_pods,
@@ -28,6 +28,7 @@ from kschedx.controllers.pod_lifecycle import (
     termination,
     waiting_container,
 )
+from kschedx.controllers.state_facts import share_of
 from kschedx.controllers.stateful_set import unsure_of_name
 from kschedx.controllers.suspended_work import held_by_kueue, suspended_state
 from kschedx.controllers.workloads import (
@@ -93,7 +94,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
         rows = member_rows(snapshot, workload)
         kept = kept_pods(snapshot, (row for row in rows if snapshot.pods.deletion_timestamps[row]))
         return states.BeingDeleted(
-            subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True, facts=kept
+            subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True, kept=kept
         )
     if (terminating := namespace_lifecycle(snapshot, workload.namespace, subject)) is not None:
         return terminating
@@ -225,7 +226,7 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     phrase = f"its only {what} has a node" if len(rows) == 1 else f"all of its {len(rows):,} {what}s have nodes"
     assigned = [pods.start_times[row] or "" for row in rows]
     last = max(assigned) if all(assigned) else ""
-    ended = failures(_failed_pods(snapshot, workload)) if workload.kind == "Job" else ""
+    ended = common_end(_failed_pods(snapshot, workload)).text if workload.kind == "Job" else ""
     phrase += unready_count_text(snapshot, rows) + "".join(
         f"; {it}" for it in (kept_by(snapshot, workload), ended) if it
     )
@@ -273,11 +274,12 @@ def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) ->
     partition, start = strategy.rolling_update.partition, first_ordinal(manifest)
     if not is_on_delete and any(ordinal_of(name) - start >= partition for name in outdated):
         return None
-    from_start = f", counted from ordinal {start}" if start else ""
-    why = "updateStrategy is OnDelete" if is_on_delete else f"partition is {partition}{from_start}"
     if not outdated:
         return None
-    return states.UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why)
+    from_start = f", counted from ordinal {start}" if start else ""
+    why = "updateStrategy is OnDelete" if is_on_delete else f"partition is {partition}{from_start}"
+    subject, names = workload_of(manifest).reference, tuple(outdated)
+    return states.UpdateHeld(subject=subject, pods=names, why=why, is_on_delete=is_on_delete)
 
 
 def _not_available(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> states.NotAvailable | None:
@@ -458,7 +460,7 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
             break
     if condition is None:
         return None
-    numbers = states.share_of(len(rows), replicas)
+    numbers = share_of(len(rows), replicas)
     return refused(condition.message, source=source, has_pods=bool(rows), numbers=numbers)
 
 
@@ -683,7 +685,7 @@ def _job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> st
                     reason=condition.reason,
                     message=f"{condition.message}{detail}",
                     pods=tuple(pod.metadata.name for pod in ended),
-                    ends=failures(ended),
+                    ends=common_end(ended),
                 )
             return states.Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
@@ -734,7 +736,7 @@ def _between_attempts(
         subject=workload.reference,
         message=f"the Job fails after {limit} retries (backoffLimit)" if isinstance(limit, int) else "",
         pods=tuple(pod.metadata.name for pod in ended),
-        ends=failures(ended),
+        ends=common_end(ended),
         is_retried=True,
     )
 

@@ -27,6 +27,10 @@ OS_LABEL, ARCH_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
 # its reasons in the status.
 
 
+def bound_text(node: str) -> str:
+    return f"spec.nodeName binds it to {node}, without kube-scheduler"
+
+
 class BoundByHand(Struct, frozen=True, kw_only=True):
     node: str
     exists: bool
@@ -40,7 +44,7 @@ class BoundByHand(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        bound = f"spec.nodeName binds it to {self.node}, without kube-scheduler"
+        bound = bound_text(self.node)
         if not self.exists:
             return f"{bound}; the node does not exist"
         if self.refusals:

@@ -158,15 +158,15 @@ STARTS = (
      "let {node} reach the storage system, and repair {driver} if it is not running there"),
 )  # fmt: skip
 """Patterns of the kubelet's messages about starting containers, volumes, and networks, and the advice for each."""
-FAILURES = (
+_CURES = (
     (r"^UnexpectedAdmissionError .*maximum request size for shared resources is 1\b",
-     "request one shared device in each container, and create the pod again: {node} gives a container no more"),
+     "request one shared device in each container: {node} gives a container no more"),
     (r"^UnexpectedAdmissionError .*requested number of devices unavailable",
-     "restart the kubelet of {node}, which has fewer devices left than reported, and create the pod again"),
+     "restart the kubelet of {node}, which has fewer devices left than reported"),
     (r"^UnexpectedAdmissionError .*not enough cpus", "free exclusive CPUs on {node}, whose kubelet pins them to pods"),
     (r"^UnexpectedAdmissionError .*\[memorymanager\]",
      "free memory in a NUMA node of {node}, whose kubelet pins it to pods"),
-    (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
+    (r"^UnexpectedAdmissionError", "repair the device plugin on {node}"),
     (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
     (r"^SMTAlignmentError", "request whole cores, or free some on {node}: its CPU manager divides none"),
     (r"^Evicted .*DiskPressure", "free disk space on {node}"),
@@ -177,21 +177,23 @@ FAILURES = (
     (r"^Evicted .*[Uu]sage of EmptyDir volume", "raise sizeLimit of the emptyDir volume, or write less to it"),
     (r"^Evicted .*(?:ephemeral|disk)", "free disk space on {node}, or request and limit ephemeral-storage"),
     (r"^Evicted .*memory", "raise requests.memory to what the pod uses, or free memory on {node}"),
+    (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
+    (r"^AppArmor", "load the AppArmor profile on {node}, or name another one in the pod"),
+    (r"^SysctlForbidden", "allow the sysctl on {node} (kubelet's allowedUnsafeSysctls), or remove it from the pod"),
+    (r"^PodOSNotSupported", "run the pod on nodes of its spec.os: select kubernetes.io/os"),
+)  # fmt: skip
+"""Patterns of a kubelet's reasons for failing a pod, and what lets the next one run."""
+RECREATED = (
     (r"^(?:NodeShutdown|Terminated|Shutdown)", "delete the pod and create it again: {node} was shut down"),
     (r"^Preempt", "delete the pod and create it again, with a higher priority than the pods that preempt it"),
     (r"^(?:DeletionBy|EvictionBy|TerminationBy)", "delete the pod and create it again: it was evicted"),
-    (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
-    (r"^AppArmor", "load the AppArmor profile on {node}, or name another one in the pod, and create it again"),
-    (r"^SysctlForbidden", "allow the sysctl on {node} (kubelet's allowedUnsafeSysctls), or remove it from the pod"),
-    (r"^PodOSNotSupported", "run the pod on nodes of its spec.os: select kubernetes.io/os, and create it again"),
     (r"^TaintToleration", "delete the pod and create it again, without nodeName or with a toleration for {node}"),
     (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
      "delete the pod and create it again, without nodeName if it sets it: the kubelet of {node} refuses it"),
 )  # fmt: skip
-"""Patterns of a kubelet's reasons for failing a pod, and the advice for each; a controller of the pod creates another
-pod."""
+"""Patterns of reasons for which the same node or pod need not change; a controller of the pod creates another pod."""
+FAILURES = (*_CURES, *RECREATED)
 REJECTIONS = (
-    (r"spec\.nodeName binds it", "remove nodeName from the pod template, so that kube-scheduler selects a node"),
     (r"^OutOf", "free resources on {node}, or cordon it: its kubelet counts more in use than kube-scheduler"),
     (
         r"^UnexpectedAdmissionError .*requested number of devices unavailable",
@@ -201,7 +203,7 @@ REJECTIONS = (
         r"^UnexpectedAdmissionError (?!.*(?:maximum request size|not enough cpus|memorymanager))",
         "repair the device plugin on {node}; cordon it until then",
     ),
-    *((words, advice) for words, advice in FAILURES if not advice.startswith("delete the pod")),
+    *_CURES,
 )
 """Patterns of a kubelet's reasons for failing every pod of a workload, and the advice for each."""
 OF_JOBS = (

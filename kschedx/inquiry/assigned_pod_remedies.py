@@ -23,7 +23,7 @@ from kschedx.fixes.eviction import stop_workload
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.node_requirements import taint_remover
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.phrases import FAILURES, NO_DRIVER, OF_JOBS, PULLS, REJECTIONS, STARTS, advice_for
+from kschedx.fixes.phrases import FAILURES, NO_DRIVER, OF_JOBS, PULLS, RECREATED, REJECTIONS, STARTS, advice_for
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.stopped_pod import StoppedPod, fix_with_outcome
@@ -139,9 +139,10 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
     def _failure_fixes(self, state: states.Failed) -> Iterator[Fix]:
         """Yield fixes for a pod or Job that has failed permanently."""
         known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
-        advice = advice_for(known, f"{state.reason} {state.message}")
+        failure = f"{state.reason} {state.message}"
+        advice, is_recreated = advice_for(known, failure), bool(advice_for(RECREATED, failure))
         if "no healthy devices" in state.message and not state.owner and self._has_devices(state.node):
-            advice = "delete the pod and create it again: {node} has its devices again"
+            advice, is_recreated = "delete the pod and create it again: {node} has its devices again", True
         if state.reason.startswith("OutOf") and len(names := self._schedulers_on(state.node)) > 1:
             both = list_names(names, 3, conjunction="and")
             yield Fix.untried(f"let one scheduler assign pods to {state.node}, on which {both} do: they race for room")
@@ -162,7 +163,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             yield Fix.untried(f"{repair}: its kubelet runs this static pod from a manifest file")
         elif state.surplus:
             yield self._deletion_fix(f"delete the pod, which {state.owner} no longer needs")
-        elif state.owner and ((is_replaced := self._is_replaced(state)) or advice.startswith("delete the pod")):
+        elif state.owner and ((is_replaced := self._is_replaced(state)) or is_recreated):
             title = f"delete the pod: {state.owner} {'has replaced' if is_replaced else 'replaces'} it"
             yield self._deletion_fix(title)
         elif not state.node and not self._workload_name:  # its scheduler has given it up
@@ -172,8 +173,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             )
         elif not state.node:
             last = state.pods[-1:]
-            end = state.ends.partition(" failed: ")[2].replace(": ", " ", 1)
-            if not advice and (known_end := advice_for(OF_JOBS, end)):
+            if not advice and (known_end := advice_for(OF_JOBS, state.ends.end.replace(": ", " ", 1))):
                 pods = self.snapshot.pods
                 node = pods[pods.rows[f"{self._namespace}/{state.pods[-1]}"]].spec.node_name
                 advice, last = known_end.format(node=node), ()
@@ -187,7 +187,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                 again = "wait until its next Job starts, which gets the changed template"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
-            then = "" if "again" in advice or state.owner else "; then delete the pod and create it again"
+            then = "" if is_recreated or state.owner else "; then delete the pod and create it again"
             yield Fix.untried(f"{advice.format(node=state.node)}{then}")
 
     def _is_replaced(self, state: states.Failed) -> bool:

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from kschedx.controllers import states
 from kschedx.controllers.daemon_set import home_node, pods_for
 from kschedx.controllers.pod_autoscaling import NO_METRICS
-from kschedx.controllers.pod_lifecycle import add_on_down, controller_manager_down, pod_lifecycle
+from kschedx.controllers.pod_lifecycle import controller_manager_down, pod_lifecycle
+from kschedx.controllers.state_facts import KeptPods
 from kschedx.controllers.stateful_set import unsure_of_name
 from kschedx.controllers.workload_lifecycle import failing_rollout
 from kschedx.controllers.workloads import (
@@ -40,7 +41,6 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, activation, component_repair
 from kschedx.inquiry.refusal_remedies import Refusal
 from kschedx.inquiry.stopped_pod import Patch, StoppedPod
-from kschedx.kube.autoscalers import PAUSED
 from kschedx.kube.custom_resources import stop_of
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target, merged_fields, pointer, remove_field, set_field
@@ -60,8 +60,7 @@ _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container 
 _NO_METRIC = lazy_pattern(r"could not find the metric (?P<name>\S+)")
 _SEVERAL = lazy_pattern(r"controlled by multiple HPAs: \[(?P<names>[^\]]+)\]")
 _UNDISCOVERED = lazy_pattern(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
-_HELD_CONTENT = lazy_pattern(r"(?P<finalizer>(?!and )\S+) (?:in \d+ resource instances|keeps \d+ pods?:)")
-_ON_LOST_NODE = lazy_pattern(r"the kubelet of (?P<node>\S+) does not respond and keeps \d+ pods?: (?P<pod>[^\s,]+)")
+_HELD_CONTENT = lazy_pattern(r"(?P<finalizer>(?!and )\S+) in \d+ resource instances")
 
 
 class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
@@ -85,25 +84,27 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
 
     def _workload_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
-            case states.ScaledToZero(autoscaler=autoscaler, why=why) if autoscaler:
-                if "not ready" in why:
-                    yield Fix.untried(f"repair {autoscaler}: {why}")
-                yield self._repaired(why) or self._scaled_by(autoscaler, why)
-            case states.UpdateHeld(pods=pods, why=why):
-                yield self._update_fix(pods, why)
+            case states.ScaledToZero(autoscaler=autoscaler, down=down) if autoscaler:
+                if lifecycle.is_unready:
+                    yield Fix.untried(f"repair {autoscaler}: {lifecycle.why}")
+                yield self._scaled_by(autoscaler, lifecycle.idle) if down is None else component_repair(down)
+            case states.UpdateHeld(pods=pods, is_on_delete=is_on_delete):
+                yield self._update_fix(pods, is_on_delete=is_on_delete)
             case states.NotScaled(autoscaler=autoscaler, most=most):
                 yield self._scaled_further(autoscaler, most) if most else self._metrics_fix(lifecycle)
             case states.NoJobStarted(reason=reason):
                 yield self._missed_job_fix(reason)
-            case states.NamespaceTerminating(remaining=remaining):
-                fixes = filter(None, (_content_fix(lifecycle.namespace, item) for item in remaining))
-                yield from {fix.title: fix for fix in fixes}.values()
-            case states.BeingDeleted(is_workload=True, facts=facts):
-                yield from (_content_fix(self._namespace, item) for item in facts)
+            case states.NamespaceTerminating(remaining=remaining, kept=kept):
+                fixes = (*map(_content_fix, remaining), *(_kept_pods_fix(lifecycle.namespace, each) for each in kept))
+                yield from {fix.title: fix for fix in fixes if fix is not None}.values()
+            case states.BeingDeleted(is_workload=True, kept=kept):
+                yield from (_kept_pods_fix(self._namespace, each) for each in kept)
             case states.ScaledToZero(owner=owner) if owner:
                 yield self._scaled_by_owner(owner)
             case states.ScaledToZero(field=field):
                 yield self._start_fix() if lifecycle.value else self._scale_fix(field)
+            case states.RejectedByKubelet(is_bound_by_hand=True):
+                yield Fix.untried("remove nodeName from the pod template, so that kube-scheduler selects a node")
             case states.RejectedByKubelet(reason=reason, message=message, nodes=nodes):
                 phrase = f"{reason} {message}"
                 advice = advice_for(REJECTIONS, phrase)
@@ -308,28 +309,27 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
             return Fix.untried("send a request to it: Knative adds pods for it, or keeps one", commands=(command,))
         return None if kind == "Deployment" else Fix.untried(f"raise the replicas in {owner}, which sets them")
 
-    def _scaled_by(self, autoscaler: str, why: str) -> Fix | None:
-        """Return a change of the autoscaler, which would revert `kubectl scale`."""
+    def _scaled_by(self, autoscaler: str, idle: str) -> Fix | None:
+        """Return a change of the autoscaler, which would revert `kubectl scale`. `idle` is its field or annotation that
+        must be removed."""
         kind, _, name = autoscaler.partition(" ")
-        if why.startswith(f"annotation {PAUSED}"):
-            patch: Patch = [remove_field(f"/metadata/annotations/{pointer(annotation := why.split()[1])}")]
+        if "/" in idle:
+            patch: Patch = [remove_field(f"/metadata/annotations/{pointer(idle)}")]
             title, template = f"resume {autoscaler}", "kubectl annotate {} {} {}- -n {}"
-            command = shell_command(template, kind.lower(), name, annotation, self._namespace)
+            command = shell_command(template, kind.lower(), name, idle, self._namespace)
         else:
-            fields: tuple[str, ...] = ("minReplicas",)
-            if kind == "ScaledObject":
-                fields = ("idleReplicaCount", "minReplicaCount") if "idle" in why else ("minReplicaCount",)
-            values = {field: None if field.startswith("idle") else 1 for field in fields}
+            least = "minReplicaCount" if kind == "ScaledObject" else "minReplicas"
+            values = ({idle: None} if idle else {}) | {least: 1}
             patch = [*merged_fields("/spec", values)]
-            title = f"set {fields[-1]} of {autoscaler} to 1"
+            title = f"set {least} of {autoscaler} to 1"
             command = self._merge_command("{} {}", kind.lower(), name, spec=values)
         version = "keda.sh/v1alpha1" if kind == "ScaledObject" else "autoscaling/v2"
         change = Target(version, kind, name, self._namespace).patched(*patch)
         return self._try(title, (change,), commands=(command,))
 
-    def _update_fix(self, pods: Sequence[str], why: str) -> Fix | None:
+    def _update_fix(self, pods: Sequence[str], *, is_on_delete: bool) -> Fix | None:
         """Return the fix to delete the pods, highest ordinal first, or to lower the partition."""
-        if "partition" not in why:
+        if is_on_delete:
             commands = (delete_pod(f"{self._namespace}/{pod}") for pod in reversed(pods))
             return Fix.untried(
                 "delete its pods one after the other, each once the one before is ready", commands=(*commands,)
@@ -344,19 +344,13 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         command = self._merge_command("hpa {}", name, spec={"maxReplicas": most + 1})
         return self._try(f"raise maxReplicas of {autoscaler} from {most}", (change,), commands=(command,))
 
-    def _repaired(self, report: str) -> Fix | None:
-        """Return the repair of a component, `keda-operator does not run: ...`; None for other reports."""
-        name, does_not_run, _ = report.partition(" does not run: ")
-        down = add_on_down(self.snapshot, self.pod.key, name) if does_not_run else None
-        return None if down is None else component_repair(down)
-
     def _metrics_fix(self, state: states.NotScaled) -> Fix:
         if match := _NO_REQUEST.search(state.message):
             return Fix.untried(
                 f"set requests.{match['resource']} of container {match['container']}: {state.autoscaler} needs it"
             )
-        if (repair := self._repaired(state.down)) is not None:
-            return repair
+        if state.down is not None:
+            return component_repair(state.down)
         if match := _NO_METRIC.search(state.message):
             return Fix.untried(
                 f"export metric {match['name']} from the pods, with a rule of the metrics adapter for it"
@@ -414,20 +408,27 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         )
 
 
-def _content_fix(namespace: str, remaining: str) -> Fix | None:
-    """Return the fix for a message in a namespace's condition, or about pods that keep a deletion from its end."""
-    if match := _ON_LOST_NODE.match(remaining):
-        title = f"repair {match['node']}, or force the deletion of its pods if it is gone for good"
-        command = delete_pod(f"{namespace}/{match['pod']}", force=True)
-        return Fix.untried(title, commands=(command,))
+def _kept_pods_fix(namespace: str, kept: KeptPods) -> Fix:
+    """Return the fix for pods that keep a deletion from its end."""
+    if kept.finalizer:
+        return _finalizer_fix([kept.finalizer])
+    title = f"repair {kept.node}, or force the deletion of its pods if it is gone for good"
+    return Fix.untried(title, commands=(delete_pod(f"{namespace}/{kept.pods[0]}", force=True),))
+
+
+def _finalizer_fix(finalizers: Sequence[str]) -> Fix:
+    which = "finalizer" if len(finalizers) == 1 else "finalizers"
+    return Fix.untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
+
+
+def _content_fix(remaining: str) -> Fix | None:
+    """Return the fix for a message in a namespace's condition."""
     if "iscovery" in remaining and (match := _UNDISCOVERED.search(remaining)):
         name = f"{match['version']}.{match['group']}"
         command = shell_command("kubectl describe apiservice {}", name)
         return Fix.untried(f"repair what serves APIService {name}, or delete it", commands=(command,))
-    if finalizers := _HELD_CONTENT.findall(remaining):
-        which = "finalizer" if len(finalizers) == 1 else "finalizers"
-        return Fix.untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
-    return None
+    finalizers = _HELD_CONTENT.findall(remaining)
+    return _finalizer_fix(finalizers) if finalizers else None
 
 
 def with_newer_template(explanation: Explanation, pod: Pod, template: NewerTemplate) -> Fix | None:

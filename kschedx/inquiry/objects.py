@@ -137,7 +137,7 @@ def _autoscaler_state(snapshot: Snapshot, item: PodAutoscaler, subject: str) -> 
     named, workload = f"{target.kind} {target.name}", Workload(target.kind, namespace, target.name)
     most = item.spec.max_replicas if isinstance(item, HorizontalPodAutoscaler) else None
     if (held := not_scaled(snapshot, workload, most or 0)) is not None:
-        facts = tuple(filter(None, (held.down, held.message)))
+        facts = tuple(filter(None, ("" if held.down is None else held.down.report, held.message)))
         return states.ObjectState(subject=subject, does=f"{held.why}: {named} keeps its replicas", facts=facts)
     if kept := kept_by(snapshot, workload):
         return states.ObjectState(subject=subject, does=f"leaves {named} at its replicas", facts=(kept,))

@@ -23,6 +23,7 @@ from kschedx.controllers.pod_lifecycle import (
     pod_lifecycle,
     scheduler_down,
 )
+from kschedx.controllers.state_facts import share_of
 from kschedx.controllers.stateful_set import over_quota
 from kschedx.controllers.workload_lifecycle import (
     refusal_state,
@@ -300,7 +301,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         maker = self.written.workload
         if maker is None or self.written.document is not None or maker.get("kind") not in {*SCALED} - {"Job"}:
             return ""
-        return states.share_of(len(member_rows(self.before, workload_of(maker))), wanted_replicas(maker))
+        return share_of(len(member_rows(self.before, workload_of(maker))), wanted_replicas(maker))
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """Return kubectl's warning about a workload that is created although Pod Security refuses its pods."""

@@ -483,7 +483,7 @@ class PodFixes:
         if lacking > _MOST_CREATED:
             yield Fix.untried(title)
             return
-        members, then = self._with_members(lacking)
+        named, (members, then) = title, self._with_members(lacking)
         gated = [member.pod for member in gang.waiting if member.gates] if gang is not None else []
         if gated and then.alone is not Outcome.SCHEDULED:
             members, then = self._with_members(lacking, ungated=gated)
@@ -491,7 +491,7 @@ class PodFixes:
         else:
             gated = []
         if then.alone is not Outcome.SCHEDULED:
-            yield Fix.untried(title.partition(", and ")[0])
+            yield Fix.untried(named)
             return
 
         maker = "" if owner is None else f"{owner.kind} {owner.name}"

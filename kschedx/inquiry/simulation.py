@@ -349,7 +349,9 @@ class Simulation(Shown):
                 state = Failed(subject=about, reason=reason, message=text, node=node)
             else:
                 number = sum(len(rejection.rows) for rejection in rejections)
-                state = RejectedByKubelet(subject=about, reason=reason, message=text, nodes=(node,), pods=number)
+                state = RejectedByKubelet(
+                    subject=about, reason=reason, message=text, nodes=(node,), pods=number, is_bound_by_hand=True
+                )
             yield answer_with_fixes(subject, self.setup, state)
 
     @cached_property

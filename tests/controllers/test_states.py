@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from kschedx.controllers import states
+from kschedx.controllers.state_causes import causes
 
 WEB = "shop/deploy/web"
 
@@ -85,3 +86,16 @@ def test_every_state_has_one_row() -> None:
     rows = [row.name for row in states.STATES]
     assert len(rows) == len(set(rows))
     assert named == {row.name for row in states.STATES if "{s.verdict}" not in row.reads}
+
+
+@pytest.mark.parametrize("is_bound_by_hand", [True, False])
+def test_a_message_does_not_decide_which_component_assigns_the_next_pod(is_bound_by_hand: bool) -> None:
+    state = states.RejectedByKubelet(
+        subject=WEB,
+        reason="NodeAffinity",
+        message="denied by a policy about spec.nodeName",
+        nodes=("n",),
+        pods=2,
+        is_bound_by_hand=is_bound_by_hand,
+    )
+    assert ("kube-scheduler assigns the next" in " ".join(causes(state))) is not is_bound_by_hand

@@ -2854,6 +2854,11 @@ def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) 
             "fix 1 repair ScaledObject scaler",
         ),
         (
+            scaler("ScaledObject", status=limits("Ready", "False", "ScaledObjectCheckFailed", "an idle queue")),
+            "ScaledObject scaler: it is not ready: an idle queue",
+            '{"spec":{"minReplicaCount":1}}',
+        ),
+        (
             scaler("HorizontalPodAutoscaler", minReplicas=1),
             ": spec.replicas is 0, which disables HorizontalPodAutoscaler scaler",
             "kubectl scale deployment/web -n default --replicas=1",
@@ -2878,12 +2883,14 @@ def test_the_autoscaler_that_keeps_a_workload_at_zero_is_named(
 
 def test_an_operator_that_does_not_run_scales_nothing_up(tmp_path: Path) -> None:
     operator = pod("keda-operator-1", namespace="keda", labels={"app": "keda-operator"})
-    out = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), scaler("ScaledObject"), operator).out
-    assert "by ScaledObject scaler: keda-operator does not run: keda/keda-operator-1 has no node" in " ".join(
-        out.split()
-    )
-    assert "make room for keda/keda-operator-1 first" in out
-    assert "minReplicaCount" not in out
+    unready = limits("Ready", "False", "", "")
+    failing = pod("keda-operator-1", on="n", namespace="keda", labels={"app": "keda-operator"}, status=unready)
+    for known, is_pending in ((operator, True), (failing, False)):
+        out = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), scaler("ScaledObject"), known).out
+        assert "by ScaledObject scaler: keda-operator does not run: keda/keda-operator-1 " in " ".join(out.split())
+        assert ("make room for keda/keda-operator-1 first" in out) is is_pending
+        assert "minReplicaCount" not in out
+        assert "repair ScaledObject" not in out
 
 
 LATE: Manifest = {
@@ -3471,7 +3478,7 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
                 "reason": "UnexpectedAdmissionError",
                 "message": NOT_ALLOCATED.format("requested number of devices unavailable for x.com/gpu"),
             },
-            "fix restart the kubelet of m, which has fewer devices left than reported, and create the pod again",
+            "fix restart the kubelet of m, which has fewer devices left than reported; then delete the pod",
         ),
         (
             {"reason": "UnexpectedAdmissionError", "message": NOT_ALLOCATED.format("not enough cpus available")},
@@ -3491,7 +3498,7 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
         ),
         (
             {"reason": "AppArmor", "message": 'Pod was rejected: Cannot enforce AppArmor: profile "x" is not loaded'},
-            "fix load the AppArmor profile on m, or name another one in the pod, and create it again",
+            "fix load the AppArmor profile on m, or name another one in the pod; then delete the pod",
         ),
         ({"phase": "Pending"}, "because node m is unreachable: Kubelet stopped posting node status."),
         (
