@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from kschedx.version import __version__
+
 # loading a subpackage sets it as an attribute of this package: load it before the function of the same name is defined
 import_module("kschedx.explain")
 import_module("kschedx.simulate")
 import_module("kschedx.kueue")
 import_module("kschedx.doctor")
-
-__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.flags import FlagValue

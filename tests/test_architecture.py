@@ -27,6 +27,7 @@ PACKAGE = ROOT / "kschedx"
 TOP = "kschedx"
 ORDER = (
     "patterns",
+    "version",
     "grouping",
     "errors",
     "progress",

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from kschedx import __version__
 from kschedx.cli.app import NAMES
 from kschedx.cli.mcp.tools import TOOLS
 from kschedx.cli.options import OptionGroup
@@ -157,7 +158,7 @@ def test_the_table_of_stories_has_every_story() -> None:
 
 def test_the_changelog_names_the_version() -> None:
     versions = re.findall(r"^## \[(\S+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert versions[:2] == ["Unreleased", PYPROJECT["project"]["version"]]
+    assert versions[:2] == ["Unreleased", __version__]
 
 
 def test_tests_named_in_security_exist() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from importlib import metadata
 from importlib.resources import files
 from xml.etree import ElementTree
 
@@ -227,3 +228,12 @@ def test_a_page_of_150000_pods_stays_below_3_mb(rows: int, members: int) -> None
     assert isinstance(bounded, Table)
     assert (len(shown.rows) + shown.left_out, len(bounded.rows) + bounded.left_out) == (rows, rows * members)
     assert {len(detail.members) + detail.left_out for detail in shown.details} == {members}
+
+
+def test_a_page_needs_no_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def distribution(name: str) -> metadata.Distribution:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", distribution)
+    page = page_of(View(command="why", subject="", headline="fits", tone=Tone.GOOD), [])
+    assert ("kschedx", kschedx.__version__) in page.footer

@@ -29,6 +29,7 @@ from kschedx.render.view import (
     shared_value,
 )
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.version import __version__
 from kschedx.wording import Fact, visible
 
 _MOST_MEMBERS = 12_000  # members of all rows together. If there are more, all rows have the same limit
@@ -264,10 +265,8 @@ def page_of(
     The footer has what a citation needs: the `cited` entries, the snapshot's source, and the version. The command line
     adds the command.
     """
-    from importlib.metadata import version  # it is slow to load, and only pages need it
-
     read = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.taken or "unknown"))
-    footer = (*cited, *read, ("kschedx", version("kschedx")))
+    footer = (*cited, *read, ("kschedx", __version__))
     others = (*sections, *(_table(table) for table in view.tables if table.rows))
     room = _MOST_OF_PAGE - sum(len(msgspec.json.encode(section)) for section in others)
     itemses = []
