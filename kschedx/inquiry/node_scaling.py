@@ -21,7 +21,7 @@ from kschedx.fixes.steps import FixGroup, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.fix import Fix, FixedCluster
-from kschedx.kube.autoscalers import NodePool
+from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, NodePool
 from kschedx.kube.scalars import elapsed
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
@@ -242,8 +242,14 @@ def refusal_now(event: RecordedEvent | None, snapshot: Snapshot) -> str:
 
 
 def holds(event: RecordedEvent, snapshot: Snapshot) -> bool:
-    """Return whether Karpenter's event about a pod still holds: a nomination that is not recent led to no node."""
-    return event.reason != NOMINATED or is_recent(event, snapshot)
+    """Return whether Karpenter's event about a pod still holds: a nomination that is not recent led to no node, and
+    kube-scheduler has rejected one of a node that is initialized."""
+    if event.reason != NOMINATED:
+        return True
+    named = re.split(r"[\s,/]+", event.message)
+    labels = (node.metadata.labels for node in snapshot.cluster.nodes if node.name in named)
+    is_placed = any(it.get(INITIALIZED) == "true" or NODE_POOL not in it for it in labels)
+    return is_recent(event, snapshot) and not is_placed
 
 
 def is_recent(event: RecordedEvent, snapshot: Snapshot) -> bool:

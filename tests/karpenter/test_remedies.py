@@ -8,7 +8,7 @@ import pytest
 
 import kschedx
 from kschedx.inquiry.pool_scaling import PoolScaling
-from kschedx.kube.autoscalers import CAPACITY_TYPE
+from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED
 from tests.builders import reported
 from tests.cli.manifests import write
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, overlay, pod, pool
@@ -259,6 +259,18 @@ def test_a_nomination_by_karpenter_holds_while_it_is_recent(minute: str, *, is_r
     wait = "wait for Karpenter: it reports that the pod should schedule on nodeclaim/general-x"
     assert (titles[0] == wait) is is_recent
     assert (wait in titles) is is_recent
+
+
+@pytest.mark.parametrize("is_initialized", [True, False])
+def test_a_nomination_does_not_hold_of_an_initialized_node_that_rejects_the_pod(*, is_initialized: bool) -> None:
+    message, small, target = "Pod should schedule on: nodeclaim/general-x, node/one", node(), pod("64")
+    small["metadata"]["labels"] |= {INITIALIZED: str(is_initialized).lower()}
+    target["metadata"]["creationTimestamp"] = seen = "2026-01-01T09:00:00Z"
+    event = reported("karpenter", "Nominated", message, pod="default/web", lastTimestamp=seen)
+    titles = [
+        fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects([small, target, event]), "default/web").fixes
+    ]
+    assert any(title.startswith("wait for Karpenter") for title in titles) is not is_initialized
 
 
 @pytest.mark.parametrize("is_known", [True, False])
