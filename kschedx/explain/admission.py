@@ -47,10 +47,11 @@ from kschedx.apiserver.resource_quota import (
     release_usage,
     with_status,
 )
-from kschedx.errors import NotAdmittedError, Place
+from kschedx.errors import InputError, NotAdmittedError, Place
 from kschedx.explain.missing_kinds import require_for_admission
 from kschedx.explain.notes import ROUTINE, Note, note
 from kschedx.grouping import group_pairs
+from kschedx.kube.autoscalers import LIMIT_RANGER, has_default
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import Manifest, decode, encode, is_stored, map_at
 from kschedx.kube.field_errors import ValidationOptions
@@ -59,7 +60,7 @@ from kschedx.kube.names import OF_OPENSHIFT
 from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota, ResourceQuotaStatus, SharedQuota
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim
-from kschedx.kube.types import FINISHED, Namespace, ObjectMeta, Pod, ServiceAccount
+from kschedx.kube.types import FINISHED, Container, Namespace, ObjectMeta, Pod, ServiceAccount
 from kschedx.kube.typos import nearest_name, variables_hint
 from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.api_versions import is_served, served_version
@@ -456,6 +457,31 @@ def admitted_pod(
         return admit(pod, _context(snapshot, release, plugins, pod_security), kubelet)
     except NotAdmittedError as error:
         raise NotAdmittedError(create_error_text(pod, error.message), place=error.place, hint=error.hint) from None
+
+
+def readmitted(snapshot: Snapshot, pod: Pod, release: Release, plugins: Sequence[str]) -> Pod | None:
+    """Return a stored pod as it would be admitted now, without what a RuntimeClass and LimitRanges had set; None if it
+    would be refused, or if their kinds are not known."""
+    spec, annotations = pod.spec, pod.metadata.annotations
+    is_limited, name = LIMIT_RANGER in annotations, spec.runtime_class_name or ""
+    is_unknown = is_limited and snapshot.source.may_lack("LimitRange", pod.metadata.namespace)
+    if is_unknown or name not in ("", *snapshot.runtime_classes) or not (is_limited or name):
+        return None
+
+    def written(container: Container) -> Container:
+        sides = {"request": container.resources.requests, "limit": container.resources.limits}
+        kept = [
+            {key: amounts[key] for key in amounts if not has_default(annotations, container.name, key, side)}
+            for side, amounts in sides.items()
+        ]
+        return replace(container, resources=replace(container.resources, requests=kept[0], limits=kept[1]))
+
+    containers, inits = (tuple(map(written, them)) for them in (spec.containers, spec.init_containers))
+    bare = replace(spec, overhead={}, containers=containers, init_containers=inits)
+    try:
+        return admit(replace(pod, spec=bare), _context(snapshot, release, plugins, None)).pod
+    except InputError:
+        return None
 
 
 _BUILT_IN_NAMESPACES = (DEFAULT_NAMESPACE, "kube-system", "kube-public", "kube-node-lease")

@@ -597,8 +597,12 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     overhead = resource_amount(finding.resource, pod.spec.overhead.get(finding.resource))
     if overhead and finding.short_by <= overhead:
         [amount] = format_quantities((overhead,), Unit.of(finding.resource))
-        name = f"RuntimeClass {pod.spec.runtime_class_name}" if pod.spec.runtime_class_name else "spec.overhead"
-        yield RootCause(text=f"{name} adds {amount} {finding.resource} to the requests")
+        name = pod.spec.runtime_class_name or ""
+        known = snapshot.runtime_classes.get(name)
+        present = {} if known is None or known.overhead is None else known.overhead.pod_fixed
+        is_present = known is None or resource_amount(finding.resource, present.get(finding.resource)) == overhead
+        by = f"RuntimeClass {name}" if name and is_present else "spec.overhead"
+        yield RootCause(text=f"{by} adds {amount} {finding.resource} to the requests")
     names = diagnosis.cycle.all_nodes.cluster.names
     rejected = [*_rejected_nodes(diagnosis, f.InsufficientResource)]
     at = {names[row] for row in rejected}

@@ -30,7 +30,7 @@ from kschedx.fixes.eviction import await_termination, can_evict, deletion, is_te
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerRequest, rounded_down
 from kschedx.fixes.trial import RemedyCandidate, Situation
-from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
+from kschedx.kube.autoscalers import has_default, vertical_autoscaler
 from kschedx.kube.names import EPHEMERAL_STORAGE, MEMORY
 from kschedx.kube.quantity import resource_amount
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
@@ -252,7 +252,7 @@ def _source(request: ContainerRequest, place: RemedyCandidate) -> str:
     if stated is None:
         if owner is not None:
             return f"{INJECTED} {request.container}"
-        if not has_default_request(annotations, request.container, request.resource):
+        if not has_default(annotations, request.container, request.resource):
             return ""
     elif request.resource in (stated.get("requests") or ()):
         return ""

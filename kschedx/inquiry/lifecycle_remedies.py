@@ -5,7 +5,8 @@ Each is tried before it is printed: the pod is admitted and goes through a sched
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -27,15 +28,17 @@ from kschedx.controllers.workloads import (
     workload_of,
 )
 from kschedx.errors import InputError, UndecidableError
+from kschedx.explain.admission import readmitted
 from kschedx.explain.events import extender_failure
 from kschedx.explain.root_causes import NewerTemplate
 from kschedx.explain.setup import stored_subject
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import REJECTIONS, advice_for
+from kschedx.fixes.proposal import PodStep
 from kschedx.fixes.provisioning import provisioner_repair
 from kschedx.fixes.storage_remedies import volume_of_other_class
-from kschedx.framework.cycle import Outcome
+from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.inquiry.assigned_pod_remedies import AssignedPodRemedies, repair_fix
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, activation, component_repair
@@ -43,7 +46,7 @@ from kschedx.inquiry.refusal_remedies import Refusal
 from kschedx.inquiry.stopped_pod import Patch, StoppedPod
 from kschedx.kube.custom_resources import stop_of
 from kschedx.kube.decoding import map_at
-from kschedx.kube.documents import Target, merged_fields, pointer, remove_field, set_field
+from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kubectl import delete_pod, merge_patch, remove_finalizers, scale_workload
 from kschedx.kube.kueue import QUEUE_LABEL
@@ -462,12 +465,51 @@ def with_newer_template(explanation: Explanation, pod: Pod, template: NewerTempl
         title += then_deleted if template.is_deleted else ""
         patch = merge_patch("sts", namespace, template.name, {"spec": {"updateStrategy": rolling}})
         commands = [patch, *commands[: template.is_deleted]]
+    return _recreation(title, changes, commands, then[0])
+
+
+class _Readmission(PodStep, frozen=True, kw_only=True):
+    """The pod is created again, and admitted as its RuntimeClass and LimitRanges are now."""
+
+    title: str
+    admit: Callable[[Pod], Pod | None]
+
+    def edit(self, pod: Pod) -> Pod:
+        return self.admit(pod) or pod
+
+
+def with_present_admission(explanation: Explanation, pod: Pod) -> Fix | None:
+    """Return the fix that pending pods are created again, because their RuntimeClass or a LimitRange has changed since;
+    None if that does not help."""
+    owner, name, setup = pod.metadata.controller, pod.spec.runtime_class_name, explanation.setup
+    if setup is None:
+        return None
+    scheduler, snapshot = explanation.scheduler, explanation.cycle.snapshot
+    admit = partial(readmitted, snapshot, release=scheduler.release, plugins=setup.admission_plugins)
+    present = admit(pod)
+    then = None if present is None else scheduler.schedule(present, explanation.cycle.profile)
+    if present is None or then is None or then.outcome is not Outcome.SCHEDULED:
+        return None
+    parts = [(it.overhead, it.tolerations, it.node_selector) for it in (pod.spec, present.spec)]
+    every = [[each.resources for each in (*it.containers, *it.init_containers)] for it in (pod.spec, present.spec)]
+    by = [f"RuntimeClass {name}"] if name and parts[0] != parts[1] else []
+    by += ["LimitRanges"] if every[0] != every[1] else []
+    pending = () if explanation.replicas is None else explanation.replicas.pending
+    keys = [key for key in pending if key in snapshot.pods.rows] or [pod.key]
+    whose = f"pending pods of {owner.kind} {owner.name}: it creates them" if owner else f"{pod.key} and create it"
+    title = f"delete {whose} again under the present {' and '.join(by)}"
+    changes = [Target.pod(key).deletion for key in keys if owner]
+    commands = [delete_pod(key) for key in keys[: len(changes)]]
+    return _recreation(title, changes, commands, then, _Readmission(title=title, admit=admit))
+
+
+def _recreation(title: str, changes: Sequence[Change], commands: Sequence[str], then: Cycle, *steps: PodStep) -> Fix:
     return Fix(
         title=title,
         certainty=FixCertainty.VERIFIED,
         changes=tuple(changes),
-        feasible_nodes=tuple(then[0].all_nodes.cluster.names[row] for row in then[0].choice),
-        steps=(),
+        feasible_nodes=tuple(then.all_nodes.cluster.names[row] for row in then.choice),
+        steps=steps,
         commands=tuple(commands),
         apply=tuple(changes),
     )

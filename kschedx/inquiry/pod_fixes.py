@@ -210,10 +210,11 @@ class PodFixes:
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
         template = None if self._stored_in is None else newer_template(self.cycle.snapshot, pod)
-        if template is not None:
-            from kschedx.inquiry.lifecycle_remedies import with_newer_template
+        if self._stored_in is not None and answer.outcome is Outcome.UNSCHEDULABLE:
+            from kschedx.inquiry.lifecycle_remedies import with_newer_template, with_present_admission
 
-            if (recreated := with_newer_template(answer, pod, template)) is not None:
+            recreated = None if template is None else with_newer_template(answer, pod, template)
+            if (recreated := recreated or with_present_admission(answer, pod)) is not None:
                 yield recreated
                 return
         if self._stored_in is not None and (name := superseding(self.cycle.snapshot, pod)):

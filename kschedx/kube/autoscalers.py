@@ -121,10 +121,10 @@ ANNOTATION_MARKS = (
 """Texts of which JSON with a relevant annotation contains at least one, if slashes are not escaped."""
 
 
-def has_default_request(annotations: Mapping[str, str], container: str, resource: str) -> bool:
-    """Return whether a LimitRange set the container's request."""
+def has_default(annotations: Mapping[str, str], container: str, resource: str, side: str = "request") -> bool:
+    """Return whether a LimitRange set the container's request, or its limit."""
     phrases = annotations.get(LIMIT_RANGER, "").partition("set: ")[2].split("; ")
-    mine = (phrase for phrase in phrases if phrase.endswith(f" request for container {container}"))
+    mine = (phrase for phrase in phrases if phrase.endswith(f" {side} for container {container}"))
     return any(resource in re.split(r", | ", phrase) for phrase in mine)
 
 

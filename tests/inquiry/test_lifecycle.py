@@ -2091,6 +2091,46 @@ def test_a_pod_of_an_older_revision_is_not_replaced_while_it_fails(tmp_path: Pat
     assert "newer revision" not in why(tmp_path, "sts/web", newer, stuck).out
 
 
+def limit_range(cpu: str) -> Manifest:
+    spec = {"limits": [{"type": "Container", "defaultRequest": {"cpu": cpu}}]}
+    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "r", "namespace": "default"}, "spec": spec}
+
+
+def runtime_class(cpu: str) -> Manifest:
+    fixed = {"overhead": {"podFixed": {"cpu": cpu}}}
+    return {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, **fixed}
+
+
+@pytest.mark.parametrize(
+    ("is_set_by_range", "present", "by"),
+    [
+        (True, limit_range("1"), "LimitRanges"),
+        (False, limit_range("1"), ""),
+        (True, limit_range("65"), ""),
+        (False, runtime_class("1"), "RuntimeClass kata"),
+        (False, runtime_class("65"), ""),
+    ],
+)
+@pytest.mark.parametrize("is_owned", [True, False])
+def test_a_pod_that_was_admitted_under_earlier_rules(
+    tmp_path: Path, present: Manifest, by: str, *, is_set_by_range: bool, is_owned: bool
+) -> None:
+    """The requests, overhead, and tolerations of a pod stay as they were when it was created."""
+    text = "LimitRanger plugin set: cpu request for container main"
+    annotations = {"kubernetes.io/limit-ranger": text} if is_set_by_range else {}
+    stuck = pod("web-0", metadata={**(owned("ReplicaSet", "web-1") if is_owned else {}), "annotations": annotations})
+    at(stuck, "spec.containers")[0]["image"] = "web"
+    if is_of_class := present["kind"] == "RuntimeClass":
+        at(stuck, "spec").update({"runtimeClassName": "kata", "overhead": {"cpu": "65"}})
+    else:
+        at(stuck, "spec.containers")[0]["resources"] = {"requests": {"cpu": "65"}}
+    result = why(tmp_path, "pod/web-0", stuck, present, workload("ReplicaSet", "web-1"))
+    whose = "pending pods of ReplicaSet web-1: it creates them" if is_owned else "default/web-0 and create it"
+    assert (f"fix       delete {whose} again under the present {by}\n" in result.out) is bool(by)
+    assert ("kubectl delete pod web-0" in result.out) is bool(by and is_owned)
+    assert ("RuntimeClass kata adds 65 cpu" in result.out) is (is_of_class and not by)
+
+
 DELETED = "delete default/web-0, which {} web creates with its newer revision"
 LOWERED = "lower partition of StatefulSet web from 1 to 0"
 
