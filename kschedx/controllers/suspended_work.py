@@ -67,7 +67,7 @@ def held_by_kueue(
         return replace(state, waits="waits for Kueue; its Workload is not in this snapshot")
     if workloads[0].spec.active is False:
         ended = workloads[0].condition("Evicted")
-        message = "" if ended is None else ended.message
+        message = "" if ended is None else _with_check(workloads[0], ended.message)
         return replace(state, waits="is deactivated in Kueue", inactive=workloads[0].metadata.name, message=message)
     from kschedx.kueue.multikueue import is_dispatched
     from kschedx.kueue.verdict import decision_of
@@ -85,4 +85,12 @@ def held_by_kueue(
             waits = "is admitted by Kueue, which has not resumed it"
             waits = f"runs in worker cluster {cluster}, to which MultiKueue dispatched it" if cluster else waits
         return replace(state, message=checks[0].message if checks else "", waits=waits)
+    message = _with_check(workloads[0], message)
     return replace(state, message=message, waits="" if verdict is None else verdict.state_text)
+
+
+def _with_check(workload: kueue.Workload, message: str) -> str:
+    """Return the message of a condition; with that of the admission check, if it only says that one failed."""
+    failed = (check for check in workload.status.admission_checks if check.state != "Ready" and check.message)
+    check = next(failed, None) if "admission check" in message.lower() else None
+    return message if check is None else f"{message}: {check.name}: {check.message}"

@@ -15,10 +15,16 @@ from kschedx.fixes.phrases import budgets_by_drain, open_pool_budget, unguard_po
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.inquiry.node import NodeAnswer
-from kschedx.inquiry.node_scaling import NO_CAPACITY, autoscaler_fix, launch_repair, reported_by_karpenter
+from kschedx.inquiry.node_scaling import (
+    NO_CAPACITY,
+    autoscaler_fix,
+    launch_failure,
+    launch_repair,
+    reported_by_karpenter,
+)
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion, drain_facts, drain_fixes
-from kschedx.inquiry.pool_scaling import PoolScaling, limits_text, requirement_fixes, with_pool
-from kschedx.karpenter.catalogue import node_class_faults, node_class_of, unmet_requirements
+from kschedx.inquiry.pool_scaling import PoolScaling, limits_text, missing_class, requirement_fixes, with_pool
+from kschedx.karpenter.catalogue import node_class_faults, unmet_requirements
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PoolVerdict
 from kschedx.karpenter.disruption import NodeDisruption, disruptions
 from kschedx.karpenter.headlines import pool_headline, untried_text
@@ -27,7 +33,6 @@ from kschedx.karpenter.rejections import LimitReached, NodeLimitReached
 from kschedx.karpenter.scheduler import SchedulingFailure
 from kschedx.kube.autoscalers import (
     DO_NOT_DISRUPT,
-    NODE_CLASSES,
     NODE_POOL,
     TERMINATION_TIMESTAMP,
     NodeClaim,
@@ -39,7 +44,6 @@ from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
 from kschedx.kube.quantity import value
 from kschedx.kube.storage import VolumeAttachment, own_claims
-from kschedx.kube.typos import nearest_name
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
@@ -139,16 +143,9 @@ class _PoolAnswer:
             facts = ["it has no condition Ready: Karpenter has not checked it"]
         describe = shell_command("kubectl describe {} {}", reference.kind.lower(), reference.name)
         fix = autoscaler_fix(f"correct NodePool {pool.name}: {(others or [unready])[0].message}")
-        record = NODE_CLASSES.get((reference.api_group, reference.kind))
-        known = sorted(it.name for it in snapshot.of(record)) if record is not None else []
-        if is_of_class and not faults and known and node_class_of(snapshot, pool) is None:
-            near = nearest_name(reference.name, known)
-            facts = [f"there is no {named}{f' (did you mean {near}?)' if near else ''}", *facts]
-            fix = autoscaler_fix(f"create {named}, or name another one in spec.template.spec.nodeClassRef")
-            if near:
-                patch = {"spec": {"template": {"spec": {"nodeClassRef": {"name": near}}}}}
-                title = f"set nodeClassRef.name of NodePool {pool.name} to {near} instead of {reference.name}"
-                fix = autoscaler_fix(title, merge_patch("nodepool", "", pool.name, patch))
+        missing = missing_class(snapshot, pool) if is_of_class and not faults else None
+        if missing is not None:
+            facts, fix = [missing[0], *facts], missing[1]
         elif faults:
             fix = autoscaler_fix(f"repair {named}: {condition_text(faults[0])}", describe)
         elif is_of_class:
@@ -474,7 +471,7 @@ class _ClaimAnswer:
             text = event.message if event is not None else f"{launched.reason} {launched.message}"
             if NO_CAPACITY.search(text):
                 yield from reported_by_karpenter(text, self._pool)
-            elif launched.message and launched.reason != "AwaitingReconciliation":
+            elif launch_failure(claim) is not None:
                 yield autoscaler_fix(launch_repair(named, launched.message), describe)
             elif down is None:
                 title = f"wait until Karpenter launches {named}, or see in its logs why it does not"

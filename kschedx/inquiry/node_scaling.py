@@ -14,14 +14,15 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.sizes import AT_MAXIMUM
+from kschedx.autoscaler.sizes import AT_MAX_NODES_TOTAL, AT_MAXIMUM
 from kschedx.fixes import FixCertainty, find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import FixGroup, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.fix import Fix, FixedCluster
-from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, NodePool
+from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, NodeClaim, NodePool
+from kschedx.kube.conditions import TimedCondition, condition_of
 from kschedx.kube.scalars import elapsed
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
@@ -43,6 +44,7 @@ NO_CAPACITY = lazy_pattern(
 )
 _UNKNOWN_LABEL = lazy_pattern(r'label \\?"(?P<key>[^"\\]+)\\?" does not have known values')
 _INCOMPATIBLE = lazy_pattern(r"incompatible requirements, key (?P<key>\S+), \S+ In \[(?P<values>[^]]*)\] not in")
+_UNMET_RESOURCE = lazy_pattern(r'no instance type satisfied resources \{[^}]*"(?P<name>[^"/]+/[^"]+)":')
 _NOMINATION = lazy_pattern(r"should schedule on:? (?P<place>[^\s,]+)")
 _OF_POOL = lazy_pattern(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
 _CLUSTER_LIMIT = lazy_pattern(r'(?:max cluster |exceeded quota: "cluster-wide", resources: )(?P<resource>[^\s,]+)')
@@ -199,6 +201,13 @@ def other_ways(group: str, error: str) -> str:
 _MORE_QUOTA = "raise the quota of the cloud account, or use instance types or zones with quota left"
 
 
+def launch_failure(claim: NodeClaim) -> TimedCondition | None:
+    """Return the condition of a NodeClaim that Karpenter cannot launch; None before it has tried."""
+    launched = condition_of(claim.status.conditions, "Launched", "False", "Unknown")
+    is_tried = launched is not None and launched.message and launched.reason != "AwaitingReconciliation"
+    return launched if is_tried else None
+
+
 def launch_repair(claim: str, error: str) -> str:
     """Return what lets the cloud launch the machine of a NodeClaim."""
     return f"{_MORE_QUOTA if _OF_QUOTA.search(error) else f'repair what keeps {claim} from launching'}: {error}"
@@ -225,6 +234,8 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
         flag, resource = limit_flag(match["resource"]), match["resource"]
         limit = f"the limit of {resource} for the whole cluster ({flag}, or that of node auto-provisioning)"
         yield autoscaler_fix(f"raise {limit}, which cluster-autoscaler reports as reached")
+    elif AT_MAX_NODES_TOTAL in event.message:
+        yield autoscaler_fix("raise --max-nodes-total of cluster-autoscaler, which it reports as reached")
     elif AT_MAXIMUM in event.message:
         yield autoscaler_fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")
     elif BACKED_OFF in event.message:
@@ -282,6 +293,8 @@ def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Ite
         yield autoscaler_fix(f"raise the limits of {pool}{shares}, which Karpenter reports as reached")
     elif match := _MIN_VALUES.search(message):
         yield autoscaler_fix(f"lower minValues of {match['keys']} in {pool}, or allow more values of it")
+    elif match := _UNMET_RESOURCE.search(message):
+        yield autoscaler_fix(f"allow instance types with {match['name']} in {pool}: Karpenter reports that none fits")
     elif "no instance type" in message or "filtered out all" in message:
         yield autoscaler_fix(f"allow larger or other instance types in {pool}: Karpenter reports that none fits")
     elif match := _INCOMPATIBLE.search(message):

@@ -32,11 +32,12 @@ from kschedx.inquiry.node_scaling import (
     find_remedies,
     holds,
     is_of_limits,
+    launch_failure,
     launch_repair,
     refusal_now,
     reported_by_karpenter,
 )
-from kschedx.karpenter.catalogue import unmet_requirements, unready_text
+from kschedx.karpenter.catalogue import node_class_of, unmet_requirements, unready_text
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict, matching_types
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.node_claims import pool_requirements
@@ -61,6 +62,7 @@ from kschedx.karpenter.requirements import (
 )
 from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
+    NODE_CLASSES,
     NODE_POOL,
     NODE_POOL_API,
     NodeClaim,
@@ -72,12 +74,14 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.conditions import TimedCondition, condition_of, condition_text
 from kschedx.kube.documents import Change, Document, Target, part_of, with_spec
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import QuantityFormat, Unit
 from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import NodeCondition, Pod, Taint
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
+from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
 _MOST_TYPES = 4  # instance types for which a limit is raised, smallest first
@@ -320,9 +324,8 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             if claim.name not in names:
                 continue
             named, command = f"NodeClaim {claim.name}", shell_command("kubectl describe nodeclaim {}", claim.name)
-            untrue = (condition for condition in claim.status.conditions if condition.status != "True")
-            failing = next((condition for condition in untrue if condition.message), None)
-            if not is_waiting:
+            failing = launch_failure(claim)
+            if failing is None and not is_waiting:
                 yield autoscaler_fix(f"wait for the node of {named}; if it does not register, find out why", command)
             elif failing is not None and NO_CAPACITY.search(f"{failing.reason} {failing.message}"):
                 pool = claim.metadata.labels.get(NODE_POOL, "")
@@ -364,6 +367,9 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 if (details := pool.unready_details) and all(it.type != "NodeClassReady" for it in details):
                     yield autoscaler_fix(f"correct NodePool {pool.name}: {details[0].message}")
                     continue
+                if (missing := missing_class(karpenter.snapshot, pool)) is not None:
+                    yield missing[1]
+                    continue
                 reference = pool.spec.template.spec.node_class_ref
                 why = unready_text(karpenter.snapshot, pool).rpartition("; ")[2].removeprefix(f"{reference.kind} ")
                 names.setdefault((f"{reference.kind} {reference.name}", why), []).append(pool.name)
@@ -376,6 +382,23 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         if deleted:
             verb = "is" if len(deleted) == 1 else "are"
             yield autoscaler_fix(f"create a NodePool to replace {list_names(deleted, 2)}, which {verb} being deleted")
+
+
+def missing_class(snapshot: Snapshot, pool: NodePool) -> tuple[str, Fix] | None:
+    """Return that there is no node class of a NodePool's reference, and what to do; None if it may be there."""
+    reference = pool.spec.template.spec.node_class_ref
+    named, record = f"{reference.kind} {reference.name}", NODE_CLASSES.get((reference.api_group, reference.kind))
+    known = sorted(it.name for it in snapshot.of(record)) if record is not None else []
+    if not known or node_class_of(snapshot, pool) is not None:
+        return None
+    near = nearest_name(reference.name, known)
+    if not near:
+        fix = autoscaler_fix(f"create {named}, or name another one in spec.template.spec.nodeClassRef")
+        return f"there is no {named}", fix
+    patch = {"spec": {"template": {"spec": {"nodeClassRef": {"name": near}}}}}
+    title = f"set nodeClassRef.name of NodePool {pool.name} to {near} instead of {reference.name}"
+    fix = autoscaler_fix(title, merge_patch("nodepool", "", pool.name, patch))
+    return f"there is no {named} (did you mean {near}?)", fix
 
 
 def requirement_fixes(pool: NodePool, unmet: Collection[str]) -> Iterator[Fix]:

@@ -506,7 +506,9 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     requires no others."""
     node_class = node_class_of(snapshot, pool)
     zones = node_class.zones if node_class is not None else ()
-    places = zones or tuple(sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone}))
+    wanted, seen = pool_requirements(pool), {zone for zone in snapshot.cluster.label(ZONE).values if zone}
+    allowed = wanted.requirement(ZONE)
+    places = zones or tuple(sorted(seen | ({*allowed.values} if allowed.operator == "In" else set())))
     group = pool.spec.template.spec.node_class_ref.api_group
     labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS)) - (OF_THE_NODE - _OF_RESERVATIONS)
     reserved = _reservations(node_class, places)
@@ -514,7 +516,7 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
         types, are_all = read_instance_types(catalogue, pool.name, places, labels, reserved), True
     else:
         types = tuple(_observed_types(snapshot, places, labels, reserved))
-        requirement = pool_requirements(pool).requirement(INSTANCE_TYPE)
+        requirement = wanted.requirement(INSTANCE_TYPE)
         has_others = requirement.operator != "In" or requirement.values - {known_type.name for known_type in types}
         are_all = (bool(zones) and not has_others) or bool(unmet_requirements(snapshot, pool))
     types = overlaid(types, pool, effective_overlays(snapshot.of(NodeOverlay)), well_known(group))

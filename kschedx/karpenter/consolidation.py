@@ -251,7 +251,7 @@ class Consolidator:
             pool=pool,
             price=self._prices[disruption.node],
             pods=tuple(filter(is_reschedulable, pods_on(self._snapshot, state))),
-            is_consolidatable=disruption.is_consolidatable and pool.spec.replicas is None,
+            is_consolidatable=disruption.is_consolidatable,
             is_drifted=disruption.goes_by_drift and pool.spec.replicas is None,
             drifted_since="" if drifted is None else drifted.last_transition_time or "",
         )

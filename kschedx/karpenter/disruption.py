@@ -179,7 +179,7 @@ class _Pools:
         conditions = claim.status.conditions
         is_consolidatable = condition_of(conditions, "Consolidatable", "True") is not None
         is_drifted, is_empty = condition_of(conditions, "Drifted", "True") is not None, _is_empty(pods, behaviour)
-        disabling = None if pool is None else self._disabling(pool, pods)
+        disabling = None if pool is None or pool.spec.replicas is not None else self._disabling(pool, pods)
         reasons = {"Drifted"} if is_drifted else set()
         if not is_drifted or (is_consolidatable and disabling is None):
             reasons.add("Empty" if is_empty else "Underutilized")
@@ -235,7 +235,9 @@ class _Pools:
         for label in (CAPACITY_TYPE, ZONE):
             if label not in state.labels:
                 yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
-        if (disabling := self._disabling(pool, pods)) is not None:
+        if (replicas := pool.spec.replicas) is not None:
+            yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" is static (replicas is {replicas})')
+        elif (disabling := self._disabling(pool, pods)) is not None:
             text = 'NodePool "{pool}" has consolidation disabled' if NEVER in disabling else self._behaviour.not_empty
             yield Obstacle(reason=_UNCONSOLIDATABLE, text=text.format(pool=pool.name))
 

@@ -23,12 +23,12 @@ from kschedx.kueue.preemption import (
 )
 from kschedx.kueue.queues import Cache, Requeue
 from kschedx.kueue.quota import CohortNode, QueueNode, Share, Usage, minus
+from kschedx.kueue.settings import PODS_NOT_READY
 from kschedx.kueue.workloads import REJECTED, RETRY, Job, ScanProgress
 
 NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
 _NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 _OVERLAPPING_TARGETS = "Workload has overlapping preemption targets with another workload"
-PODS_NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
 _SLICE_REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
 _FITS_AFTER_PREEMPTIONS = f"{_OVERLAPPING_TARGETS}, but will fit after these preemptions complete"
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.kueue import MANAGER_CONFIG
+from kschedx.kube.kueue import MANAGER_CONFIG, Workload
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import exact_amounts
 from kschedx.kube.types import ConfigMap, ObjectMeta
@@ -20,6 +20,8 @@ from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 
 VERSION = "0.19.2"  # the version whose decisions were recorded and compared
+
+PODS_NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
 
 _GATES: Mapping[str, bool] = {
     "AdmissionFairSharing": True,
@@ -185,7 +187,14 @@ def _read_settings(snapshot: Snapshot) -> KueueSettings:
     maps = [config_map for config_map in snapshot.of(ConfigMap) if config_map.metadata.name == name]
     place = f"ConfigMap {maps[0].metadata.namespace}/{name}" if maps else ""
     written: object = {"kind": "ConfigMap", "data": maps[0].data} if maps else None
-    return _resolve(next(_configurations(written, place), None))
+    return _resolve(next(_configurations(written, place), _evident_settings(snapshot)))
+
+
+def _evident_settings(snapshot: Snapshot) -> Mapping[str, object] | None:
+    """Return what Kueue's own messages tell of a Configuration that is not in the dump."""
+    conditions = (workload.condition("QuotaReserved") for workload in snapshot.of(Workload))
+    blocks = any(each is not None and each.message == PODS_NOT_READY for each in conditions)
+    return {"waitForPodsReady": {"blockAdmission": True}} if blocks else None
 
 
 def with_configuration(

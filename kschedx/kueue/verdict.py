@@ -36,8 +36,8 @@ from kschedx.kueue.quota import (
     with_quota,
 )
 from kschedx.kueue.run import AdmissionRun, Memory
-from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
-from kschedx.kueue.settings import KueueSettings, settings_of
+from kschedx.kueue.scheduler import NAMESPACE_MISMATCH
+from kschedx.kueue.settings import PODS_NOT_READY, KueueSettings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.snapshot.columns import Memo

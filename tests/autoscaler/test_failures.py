@@ -209,8 +209,17 @@ def test_a_failed_scale_up_is_known_from_events_alone(of_pod: Mapping[str, str],
     assert explain(node(), pod("web", cpu="8"), *events, failed).fixes[0].title.startswith(expected)
 
 
-def test_a_group_that_is_not_ready_is_repaired() -> None:
-    message = "pod didn't trigger scale-up: 2 node(s) didn't match node selector, 1 not ready for scale-up"
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "pod didn't trigger scale-up: 2 node(s) didn't match node selector, 1 not ready for scale-up",
+            "repair the nodes of the node group that do not join or are not ready",
+        ),
+        ("max total nodes in cluster reached", "raise --max-nodes-total of cluster-autoscaler"),
+    ],
+)
+def test_what_keeps_a_group_from_growing_is_repaired(message: str, expected: str) -> None:
     event = reported("cluster-autoscaler", "NotTriggerScaleUp", message, pod="shop/web")
     first, *_ = explain(node(), pod("web", cpu="8"), event).fixes
-    assert first.title.startswith("repair the nodes of the node group that do not join or are not ready")
+    assert first.title.startswith(expected)

@@ -724,6 +724,14 @@ CHECKED = kueue(
         "admissionChecks": [{"name": "capacity", "state": "Pending", "message": "no zone has room"}],
     },
 )
+REJECTED_CHECK = changed(
+    INACTIVE,
+    "status",
+    {
+        "conditions": [{"type": "Evicted", "status": "True", "message": "Admission check(s): dws, were rejected"}],
+        "admissionChecks": [{"name": "dws", "state": "Rejected", "message": "no capacity"}],
+    },
+)
 IN_QUEUE = workload("Job", metadata={"labels": QUEUED}, suspend=True)
 CRASHES = replica("web-0", "StatefulSet", "web", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
 KUEUE_DOWN = pod(
@@ -2633,6 +2641,11 @@ def test_pods_of_a_daemon_set_whose_claim_waits_for_its_volume(tmp_path: Path) -
     assert "repair disk.example.com, so that it provisions the volume for claim default/d · not tried" in " ".join(
         result.out.split()
     )
+
+
+def test_an_admission_check_that_failed_is_quoted(tmp_path: Path) -> None:
+    result = why(tmp_path, "job/web", IN_QUEUE, TEAM, REJECTED_CHECK)
+    assert "because   Admission check(s): dws, were rejected: dws: no capacity" in result.out
 
 
 def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path) -> None:

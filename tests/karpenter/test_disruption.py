@@ -35,6 +35,7 @@ def cluster(
     annotations: Json | None = None,
     on_pod: Json | None = None,
     labels: Json | None = None,
+    replicas: int | None = None,
     **policy: Any,
 ) -> Snapshot:
     node = {
@@ -54,7 +55,7 @@ def cluster(
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
         "metadata": {"name": "general"},
-        "spec": {"disruption": {"consolidateAfter": "1m", **policy}},
+        "spec": {"disruption": {"consolidateAfter": "1m", **policy}, "replicas": replicas},
     }
     pod = {
         "apiVersion": "v1",
@@ -101,6 +102,7 @@ def budget(name: str, allowed: int) -> Json:
             "No allowed disruptions due to blocking budget",
         ),
         (cluster(budgets=[{"nodes": "0", "reasons": ["Drifted", "Empty"]}, {"nodes": "1"}]), ""),
+        (cluster(replicas=2, consolidateAfter="Never"), 'NodePool "general" is static (replicas is 2)'),
         (cluster(consolidateAfter="Never"), 'NodePool "general" has consolidation disabled'),
         (cluster(consolidationPolicy="WhenEmpty"), 'NodePool "general" has non-empty consolidation disabled'),
     ],

@@ -10,7 +10,7 @@ import kschedx
 from kschedx.inquiry.pool_scaling import PoolScaling
 from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED
 from tests.builders import reported
-from tests.cli.manifests import write
+from tests.cli.manifests import changed, write
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, overlay, pod, pool
 
 TYPE = "node.kubernetes.io/instance-type"
@@ -337,6 +337,56 @@ def test_fixes_with_unknown_types_and_zones(category: str, of_node: str, target:
     objects = [pool("general", *requirements), first, node_class("eu-1a"), target]
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web")
     assert result.fixes[0].title.startswith(fix)
+
+
+GPUS = (
+    'incompatible with nodepool "general", daemonset overhead={"pods":"5"}, no instance type satisfied resources '
+    '{"cpu":"1","nvidia.com/gpu":"1","pods":"6"} and requirements karpenter.sh/nodepool In [general]'
+)
+UNLAUNCHED: Json = {
+    "apiVersion": "karpenter.sh/v1",
+    "kind": "NodeClaim",
+    "metadata": {"name": "general-x", "labels": {"karpenter.sh/nodepool": "general", ZONE: "eu-1a"}},
+    "spec": {},
+    "status": {"capacity": {"cpu": "4", "pods": "110"}, "allocatable": {"cpu": "4", "pods": "110"}},
+}
+
+
+def unlaunched(reason: str, message: str) -> Json:
+    launched = {"type": "Launched", "status": "Unknown", "reason": reason, "message": message}
+    return {**UNLAUNCHED, "status": {**UNLAUNCHED["status"], "providerID": "aws:///x", "conditions": [launched]}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "first"),
+    [
+        ([reported("karpenter", "FailedScheduling", GPUS, pod="default/web")], "allow instance types with nvidia.com/"),
+        ([node_class("eu-1a"), unlaunched("LaunchFailed", "denied")], "repair what keeps NodeClaim general-x from "),
+        ([node_class("eu-1a"), unlaunched("AwaitingReconciliation", "waits")], "wait for the node of NodeClaim gene"),
+    ],
+)
+def test_what_karpenter_reports_is_the_first_fix(objects: list[Json], first: str) -> None:
+    asking = pod("64" if len(objects) == 1 else "3")
+    made = kschedx.Snapshot.from_objects([pool(), node("2"), asking, *objects])
+    assert kschedx.explain(made, "default/web").fixes[0].title.startswith(first)
+
+
+def test_the_node_class_of_a_pool_is_missing() -> None:
+    broken = changed(pool(), "spec.template.spec.nodeClassRef.name", "gone")
+    broken["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeClassNotFound"}]}
+    result = kschedx.explain(
+        kschedx.Snapshot.from_objects([broken, node_class("eu-1a"), node("2"), pod()]), "default/web"
+    )
+    expected = "create EC2NodeClass gone, or name another one in spec.template.spec.nodeClassRef"
+    assert result.fixes[0].title == expected
+
+
+def test_a_type_is_offered_in_the_zones_that_its_pool_allows() -> None:
+    both = pool("general", {**ONE_ZONE, "values": ["eu-1a", "eu-1b"]})
+    provisioner = karpenter(both, node(), node_class(), pod(nodeSelector={ZONE: "eu-1b"}))
+    result = provisioner.explain(provisioner.snapshot.pods[provisioner.snapshot.pods.rows["default/web"]])
+    assert result is not None
+    assert result.pool == "general"
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,10 @@ def test_kueue_waits_for_pods_of_another_workload() -> None:
     config = '{"kind": "Configuration", "waitForPodsReady": {"blockAdmission": true}}'
     meta = {"name": "kueue-manager-config", "namespace": "kueue-system"}
     cluster = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"config.yaml": config}}
+    reporting = workload("a")
+    message = "waiting for all admitted workloads to be in PodsReady condition"
+    reporting["status"] = {"conditions": [{"type": "QuotaReserved", "status": "False", "message": message}]}
+    assert verdict(*FULL, reporting).wait is Wait.PODS_READY  # as Kueue's own message tells
     result = verdict(*FULL, workload("a"), cluster)
     assert (result.wait, result.not_ready) == (Wait.PODS_READY, ("ml/z",))
     assert [item.title for item in result.remedies] == ["wait until the pods of ml/z are ready"]
