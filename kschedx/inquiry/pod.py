@@ -69,7 +69,7 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import NOT_APPLIED, PodInQuestion, has_unknown_pods, pod_manifest, title, written_from
-from kschedx.inquiry.scheduled_first import scheduled_first
+from kschedx.inquiry.scheduled_first import assigned_first
 from kschedx.inquiry.scheduler_pods import component_of, known_schedulers, scheduler_rows
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import Controller, convert, stored_controller, stored_metadata
@@ -372,6 +372,11 @@ def _explain(
     node = pods.node_names[pods.rows[pod.key]] if snapshot is not scheduler.snapshot else ""
     scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
+    if cycle.outcome is Outcome.SCHEDULED and not node:
+        first = assigned_first(snapshot, setup, pod.priority, objection)
+        then = cycle_of(scheduler.on(first.snapshot), pod, profile) if first.nodes else cycle
+        if then.outcome is not cycle.outcome or [*then.choice] != [*cycle.choice]:
+            scheduler, cycle, notes = scheduler.on(first.snapshot), then, (*notes, first.note(first.nodes))
     if node:
         is_ready = reports_ready(subject.pod.status.conditions)
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
@@ -381,8 +386,6 @@ def _explain(
     )
     chosen = [cycle.all_nodes.cluster.names[row] for row in cycle.choice]
     notes = (*notes, *failed_before(snapshot, pod, chosen), *(() if chosen else job_deadline(snapshot, pod)))
-    if chosen and not node:
-        notes = (*notes, *scheduled_first(subject.snapshot, setup, pod))
     autoscalers: tuple[NodeAutoscaler, ...] = ()
     if cycle.outcome is Outcome.UNSCHEDULABLE:
         autoscalers, unread = autoscalers_of(subject.snapshot, autoscaling, scheduler)

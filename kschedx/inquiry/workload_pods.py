@@ -36,6 +36,7 @@ from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pending_pods import SharedFix, SharedFixes
 from kschedx.inquiry.pod import explain, objection
+from kschedx.inquiry.scheduled_first import AssignedFirst, assigned_first
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
 from kschedx.kube.custom_resources import TemplatePodCount
@@ -340,9 +341,9 @@ def _future_names(workload: Workload, manifest: Manifest, known: Collection[str]
 class GroupOutcomes(QueueOutcome):
     """The outcome of groups of pods after the queue."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, first: AssignedFirst) -> None:
         super().__init__(simulation)
-        self._setup = simulation.setup
+        self._setup, self._first = simulation.setup, first
         self._states: dict[int, _GroupState] = {}
         self._disputed: dict[int, tuple[str, ...]] = {}
 
@@ -466,6 +467,9 @@ class GroupOutcomes(QueueOutcome):
         pod = snapshot.pods[snapshot.pods.rows[key]]
         claims = self._simulation.simulator.manager.refused_claims
         own = (claim_refusal_note(*claims[key]),) if key in claims else ()
+        if pending and (before := self.node_if_first(key)) is not None:
+            first = [other for other in before.by if other in self._first.nodes]
+            own = (*own, self._first.note(first)) if first else own
         rollout = self.rollout(group)
         if pending and group.is_new and rollout is not None and isinstance(rollout.strategy, NoRollout):
             old = len([*self._simulation.simulator.manager.outdated_rows(rollout.workload)])
@@ -516,7 +520,7 @@ class ManifestQuestions:
 
     def __init__(self, before: Snapshot, snapshot: Snapshot, setup: Setup) -> None:
         """`before` is the current cluster, `snapshot` the one with manifests applied."""
-        self._setup = setup
+        self._setup, self._before = setup, before
         changed = (Workload(*key) for key, raw in snapshot.workloads.items() if before.workloads.get(key) != raw)
         stored = ((workload, workloads.stored_manifest(before, workload)) for workload in changed)
         known = {workload: manifest for workload, manifest in stored if manifest is not None}
@@ -644,10 +648,12 @@ class ManifestQuestions:
     def place(self) -> GroupOutcomes:
         """Schedule all groups, in the order of the queue, with their controllers."""
         pods = self._simulator.pods
-        rows = (row for group in self.groups for row in (*group.waited, *group.own))
-        self._simulator.settle([pods.key(row) for row in rows])
+        rows = [row for group in self.groups for row in (*group.waited, *group.own)]
+        least = min((group.pod.priority for group in self.groups), default=0)
+        first = assigned_first(self._before, self._setup, least, objection)
+        self._simulator.settle({*first.nodes, *map(pods.key, rows)})
         for group in self.groups:
             rest = self.state(group).rest
             if rest and group.workload is not None:
                 self._simulator.manager.create_rest(group.workload, rest)
-        return GroupOutcomes(Simulation(self._simulator))
+        return GroupOutcomes(Simulation(self._simulator), first)

@@ -3669,20 +3669,6 @@ def test_a_job_with_all_its_pods_tells_how_earlier_ones_failed(tmp_path: Path, f
     assert f"its only active pod has a node{says}" in " ".join(out.split())
 
 
-@pytest.mark.parametrize(("cpu", "is_taken"), [("1", True), ("500m", False), ("2", False)])
-def test_a_pending_pod_of_a_higher_priority_takes_the_room(tmp_path: Path, cpu: str, is_taken: bool) -> None:
-    def asks(name: str, amount: str, priority: int) -> Manifest:
-        container = {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": amount}}}
-        spec = {"containers": [container], "nodeSelector": {"pool": "small"}, "priority": priority}
-        return pod(name, spec=spec)
-
-    small = node("small", labels={"pool": "small"}, allocatable={"cpu": "1", "pods": "9"})
-    out = why(tmp_path, "pod/low", small, asks("high", cpu, 9), asks("low", "500m", 0)).out
-    assert out.startswith("✓ default/low would be assigned to small")
-    says = "default/high, with a higher priority, takes the room first: then default/low stays pending"
-    assert (says in out) == is_taken
-
-
 def test_the_manifest_of_a_new_node_has_its_room(tmp_path: Path) -> None:
     spec = {**SMALL, "nodeSelector": {"kubernetes.io/arch": "arm64"}}
     amd = node("amd", labels={"kubernetes.io/arch": "amd64"})

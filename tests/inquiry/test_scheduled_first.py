@@ -1,0 +1,72 @@
+"""Pending pods of a higher priority are assigned before the pod in question, in `why` as in `simulate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, node, pod
+from tests.command import CommandResult, kschedx
+
+SAYS = "default/high, with a higher priority, takes the room first"
+
+
+def asks(name: str, cpu: str, priority: int, **status: object) -> Manifest:
+    container = {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+    return pod(name, spec={"containers": [container], "priority": priority}, status={"phase": "Pending", **status})
+
+
+def deployment(replicas: int) -> Manifest:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": asks("web", "500m", 0)["spec"]}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+def answer(folder: Path, *arguments: str, objects: list[Manifest], new: Manifest | None = None) -> CommandResult:
+    (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    (folder / "new.json").write_text(json.dumps(new))
+    return kschedx(*arguments, "-s", "cluster.json", cwd=folder, columns=400)
+
+
+@pytest.mark.parametrize(
+    ("of_high", "priority", "is_taken"),
+    [("1", 9, True), ("500m", 9, False), ("2", 9, False), ("1", 0, False)],
+    ids=["no room is left", "room is left", "it does not fit", "no higher priority"],
+)
+def test_a_pod_is_pending_if_others_take_its_room(tmp_path: Path, of_high: str, priority: int, is_taken: bool) -> None:
+    small = node("small", allocatable={"cpu": "1", "pods": "9"})
+    low = asks("low", "500m", 0)
+    objects = [small, asks("high", of_high, priority)]
+    stored = answer(tmp_path, "why", "pod/low", objects=[*objects, low])
+    assert stored.out.startswith("✗ default/low is unschedulable" if is_taken else "✓ default/low would be assigned")
+    assert (SAYS in stored.out, stored.code) == (is_taken, int(is_taken))
+    assert answer(tmp_path, "why", "new.json", objects=objects, new=low).code == int(is_taken)
+    if priority:
+        queue = json.loads(answer(tmp_path, "simulate", "-o", "json", objects=[*objects, low]).out)
+        assert ("default/low" in queue["pending"]) is is_taken
+    several = answer(tmp_path, "why", "new.json", objects=objects, new=deployment(2)).out
+    assert not is_taken or SAYS in several
+    assert several.startswith("✗ default/deploy/web: none of 2 replicas can be scheduled") is is_taken
+
+
+def test_a_pod_that_gets_another_node_is_answered_with_that_node(tmp_path: Path) -> None:
+    best = node("a", allocatable={"cpu": "4", "pods": "9"})
+    nodes = [best, node("b", allocatable={"cpu": "1", "pods": "9"})]
+    out = answer(tmp_path, "why", "pod/low", objects=[*nodes, asks("high", "4", 9), asks("low", "500m", 0)]).out
+    assert out.startswith("✓ default/low would be assigned to b")
+    assert SAYS in out
+
+
+def test_a_pod_about_which_the_cluster_reports_otherwise_takes_no_room(tmp_path: Path) -> None:
+    message = "0/1 nodes are available: 1 node(s) had untolerated taint {x: y}."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    objects = [
+        node("small", allocatable={"cpu": "1", "pods": "9"}),
+        asks("high", "1", 9, conditions=[condition]),
+        asks("low", "500m", 0),
+    ]
+    assert answer(tmp_path, "why", "pod/high", objects=objects).code == 3
+    result = answer(tmp_path, "why", "pod/low", objects=objects)
+    assert (result.out.startswith("✓ default/low would be assigned to small"), result.code) == (True, 0)
