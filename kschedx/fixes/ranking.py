@@ -21,7 +21,7 @@ from kschedx.kube.documents import Change, Target
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import ARCH_LABELS, is_extended_resource
 from kschedx.kube.resources import container_requests
-from kschedx.kube.types import PodSpec
+from kschedx.kube.types import Pod, PodSpec
 from kschedx.plugins.node_volume_limits.attachments import where_unlimited
 from kschedx.simulate.changes import another_like
 from kschedx.wording import count
@@ -287,7 +287,7 @@ def verified_fixes(
             if any(fix.changes == other for other in known_changes if other):
                 continue  # two causes have the same remedy
             if fix.certainty is FixCertainty.VERIFIED:
-                fix = _with_enough_nodes(replace(fix, trial=test(fix)), test)
+                fix = _without_earlier_pods(_with_enough_nodes(replace(fix, trial=test(fix)), test), cycle.pod, test)
             if fix.trial.shortfall is None:
                 shown.append(situation)
                 known_changes.append(fix.changes)
@@ -311,6 +311,18 @@ def _with_enough_nodes(fix: TriedFix, test: ClusterTest) -> TriedFix:
             return replace(more, trial=replace(trial, higher_priority=first))
         first = trial.shortfall.higher_priority
     return fix
+
+
+def _without_earlier_pods(fix: TriedFix, pod: Pod, test: ClusterTest) -> TriedFix:
+    """Return the fix. If it lets go of a required anti-affinity that running pods of the StatefulSet keep, and it
+    fails only by them, all pods are deleted."""
+    is_apart = any(isinstance(step, s.PreferTerm) and step.anti for step in fix.steps)
+    owner = pod.metadata.controller
+    if fix.trial.shortfall is None or not is_apart or owner is None or owner.kind != "StatefulSet":
+        return fix
+    whole = replace(fix, recreates_all=True)
+    outcome = test(whole)
+    return replace(whole, trial=outcome) if outcome.is_tried and outcome.shortfall is None else fix
 
 
 def _enters_another_pool(situation: Situation) -> bool:

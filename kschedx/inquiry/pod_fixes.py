@@ -14,7 +14,7 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
-from kschedx.controllers.workloads import SCALED, Workload, member_rows, wanted_replicas
+from kschedx.controllers.workloads import SCALED, Workload, member_rows, ordinal_of, wanted_replicas
 from kschedx.errors import UndecidableError
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.claim_causes import SharedClaim
@@ -45,7 +45,7 @@ from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.owners import Owner, template_owner
 from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, adding_nodes
-from kschedx.fixes.steps import AddNode, PreferTerm
+from kschedx.fixes.steps import AddNode
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.holding.model import GangStatus, WorkloadState
@@ -85,8 +85,8 @@ from kschedx.snapshot.edits import with_bound_pods, with_changed_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-_SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
-"""Kinds whose controllers delete pods without nodes first."""
+_SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+"""Kinds whose controllers delete pods without nodes first, or the last ordinals."""
 _MOST_GATED = 2
 _MOST_OLD = 4  # old pods of a rollout of which one has to go first
 _MOST_CREATED = 1_000  # the maximum number of missing pods of a group that are tried
@@ -254,7 +254,6 @@ class PodFixes:
         before = self.answer.before or (None if self.answer.setup is None else self.answer.setup.snapshot)
         for found_fix in find_fixes(self.scheduler, self.cycle, self._cluster_test(owner), self.answer.drained):
             if self.answer.gang is None or not any(map(self._deletes_member, found_fix.changes)):
-                found_fix = self._for_all_pods(found_fix, owner)
                 trial = found_fix.trial
                 if self.answer.covering is not None:  # reported for all pods then
                     found_fix = replace(found_fix, trial=replace(trial, left=0))
@@ -266,17 +265,6 @@ class PodFixes:
                     most = len(replicas.pending)
                     fix = uncordoning_more(fix, self.cycle.snapshot, self.answer.drained, self._helped_count, most)
                 yield fix.with_claims_of(owner, pod, before, self.cycle.snapshot)
-
-    def _for_all_pods(self, fix: TriedFix, owner: Owner | None) -> TriedFix:
-        """Return the fix. If it lets go of a required anti-affinity that running pods of the StatefulSet keep, and it
-        fails only by them, all pods are deleted."""
-        is_apart = any(isinstance(step, PreferTerm) and step.anti for step in fix.steps)
-        if fix.trial.shortfall is None or not is_apart or owner is None or owner.kind != "StatefulSet":
-            return fix
-        whole = replace(fix, recreates_all=True)
-        outcome = self._cluster_test(owner)(whole)
-        is_enough = outcome.is_tried and outcome.shortfall is None
-        return replace(whole, certainty=FixCertainty.VERIFIED, trial=outcome) if is_enough else fix
 
     def _helped_count(self, fix: Fix) -> int:
         """Return the number of pending replicas that a fix helps; 1 if that is not tried."""
@@ -299,6 +287,9 @@ class PodFixes:
         workload = Workload(owner.kind, pod.metadata.namespace, owner.name)
         rows = member_rows(snapshot, workload)
         fit = sum(snapshot.pods.node[row] >= 0 and not snapshot.pods.deletion_timestamps[row] for row in rows)
+        by_ordinal = sorted(rows, key=lambda row: ordinal_of(snapshot.pods.names[row]))
+        if owner.kind == "StatefulSet" and any(snapshot.pods.node[row] < 0 for row in by_ordinal[:fit]):
+            return
         is_rollout = len({snapshot.pods.owners[row] for row in rows}) > 1
         if 0 < fit < wanted_replicas(owner.manifest) and not is_rollout and not rescaled(snapshot, workload, fit):
             command = scale_workload(owner.kind, pod.metadata.namespace, owner.name, fit)

@@ -73,6 +73,32 @@ def test_pods_that_keep_the_rule_of_a_stateful_set_are_deleted_together() -> Non
     ]
 
 
+@pytest.mark.parametrize(("ran", "scaled"), [(0, True), (1, False)])
+def test_a_stateful_set_that_keeps_apart_has_fewer_nodes_than_replicas(ran: int, *, scaled: bool) -> None:
+    """It is scaled by its last ordinals, so that a first one that is pending stays so."""
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    uses: Manifest = {"containers": [{"name": "main", "image": "i"}], "affinity": apart}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": uses}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}, "template": template}
+    parallel: Manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": METADATA, "spec": spec}
+    at(parallel, "spec")["podManagementPolicy"] = "Parallel"
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "x", "uid": "u", "controller": True}
+    pods = [
+        pod(f"x-{number}", on="a" if number == ran else None, labels={"app": "x"}, spec=uses) for number in range(2)
+    ]
+    for each in pods:
+        at(each, "metadata")["ownerReferences"] = [reference]
+    hosts = node("a", labels={"kubernetes.io/hostname": "a"}, allocatable=ROOM)
+    snapshot = kschedx.Snapshot.from_objects([parallel, hosts, *pods])
+    titles = [fix.title for fix in kschedx.explain(snapshot, f"default/x-{1 - ran}").fixes]
+    assert [title.split(", then")[0] for title in titles] == [
+        "add a node like a",
+        "make podAntiAffinity term 1 (app=x) preferred instead of required",
+        *(["scale to 1 replica: its required anti-affinity has no node for more"] if scaled else []),
+    ]
+
+
 DELETED = "kubectl delete pod x-0 -n default"
 PARTITIONED: Manifest = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}
 
