@@ -450,6 +450,8 @@ def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequen
     copies = PodCopies(template, prefix, np.fromiter(itertools.islice(free, count), dtype=np.int64, count=count))
     if not (pod.spec.resource_claims or any(volume.ephemeral for volume in pod.spec.volumes)):
         return snapshot, copies
+    if pod.key not in taken:  # its claims were created to admit it; only its copies exist
+        snapshot = snapshot.with_devices(snapshot.devices.without_deleted_pods({pod.key}))
     pods: list[Pod] = []
     for another in copies:
         snapshot, its_own = _with_own_claims(snapshot, pod, another)

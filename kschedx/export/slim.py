@@ -453,7 +453,8 @@ def object_lines(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
                     yield key, _ENCODER.encode(_slim_object(key, msgspec.json.decode(raw)))
         elif key not in _ORDER and kind.record is not None:
             for record in _records(snapshot, kind.record):
-                yield key, _ENCODER.encode(_slim_object(key, _head(kind) | _known_fields(record)))
+                head = _head(kind)  # the record is converted to this version, whatever it was read as
+                yield key, _ENCODER.encode(_slim_object(key, head | _known_fields(record) | head))
     for (key, _, _), raw in snapshot.custom_resources.items():
         yield key, _ENCODER.encode(_slim_custom(msgspec.json.decode(raw)))
     yield from _nodes(snapshot)
@@ -490,6 +491,11 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         spec = specs[id(shared)] | ({"nodeName": pod.spec.node_name} if pod.spec.node_name else {})
         kept = {key: value for key, value in pod.metadata.annotations.items() if key in ANNOTATIONS}
         whole = _known_fields(Pod(metadata=replace(pod.metadata, annotations=kept), status=pod.status))
+        if pod.metadata.deletion_timestamp:
+            whole["metadata"] = dict(map_at(whole, "metadata")) | _without_empty({
+                "deletionGracePeriodSeconds": snapshot.pods.grace_periods.get(pod.key),
+                "finalizers": snapshot.pods.finalizers.get(pod.key),
+            })  # fmt: skip
         yield "Pod", _ENCODER.encode(_head(KINDS["Pod"]) | whole | {"spec": spec})
 
 

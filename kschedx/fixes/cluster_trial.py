@@ -269,10 +269,7 @@ class ClusterTrial:
 
     def _put(self, pod: Pod, simulator: Simulator) -> None:
         """Replace the existing pod by the pod as the fix changes it."""
-        row = simulator.row(pod.key)
-        if row is not None:
-            simulator.delete(row)
-        [row] = simulator.create(simulator.snapshot, [with_spec(pod, node_name="")])
+        [row] = simulator.create(simulator.free_name(pod), [with_spec(pod, node_name="")])
         simulator.queue.is_first(row)
 
     def _patch(self, workload: Workload, change: Change, by_hand: ClusterChanges) -> None:

@@ -633,9 +633,7 @@ class ManifestQuestions:
     def _alone(self, subject: Subject) -> ReplicaGroup:
         row = self._simulator.row(subject.pod.key)
         if subject.is_new:
-            if row is not None:
-                self._simulator.delete(row)
-            [row] = self._create(self.snapshot, [subject.pod])
+            [row] = self._create(self._simulator.free_name(subject.pod), [subject.pod])
         return replace(_group_of(subject), own=() if row is None else (row,))
 
     def _create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:

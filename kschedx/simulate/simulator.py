@@ -246,6 +246,15 @@ class Simulator:
         _ = self.run
         self.queue.delete(row)
 
+    def free_name(self, pod: Pod) -> Snapshot:
+        """Delete the pod with the name of a new one, if there is one. Returns the current cluster with the device
+        claims of the new pod, which may have the names of the deleted ones."""
+        devices = self.snapshot.devices.without_consumers({pod.key})
+        claims = {claim.key: claim for claim in devices.claims_of(pod)}
+        if (row := self.row(pod.key)) is not None:
+            self.delete(row)
+        return self.snapshot.with_devices(self.snapshot.devices.with_claims(claims))
+
     def _vacate(self, row: int) -> None:
         if (node := self.pods.node[row]) >= 0:
             self._vacated.add(self._current.cluster.names[node])

@@ -124,8 +124,12 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     def without_deleted_pods(self, pods: Collection[str]) -> Devices:
         """Return the devices after pods, `namespace/name`, are deleted and kube-controller-manager has cleaned up:
         claims generated for them are deleted, and claims without other consumers are deallocated."""
-        left = self.without_consumers(pods)
-        return replace(left, claims={key: claim for key, claim in left.claims.items() if not _is_owned_by(claim, pods)})
+        return self.with_claims(self.changed_by_deletion(pods))
+
+    def changed_by_deletion(self, pods: Collection[str]) -> dict[str, ResourceClaim | None]:
+        """Return the claims that `without_deleted_pods` changes, after the change."""
+        generated = (claim.key for claim in self._claims_of(pods) if _is_owned_by(claim, pods))
+        return self.released_by(pods) | dict.fromkeys(generated)
 
     def without_consumers(self, pods: Collection[str]) -> Devices:
         """Return the devices as if pods, `namespace/name`, used no claims: claims without other consumers are not

@@ -321,14 +321,42 @@ def test_a_stateful_set_deletes_claims_with_its_pods(
 
 
 def test_a_pod_that_waits_for_its_device_claim_has_the_cause(tmp_path: Path) -> None:
-    spec = {"spec": {"devices": {"requests": [request()]}}}
-    metadata = {"name": "gpu", "namespace": "default"}
-    template = {
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec
-    }  # fmt: skip
     me = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
-    items = [node("n"), resource_slice("n", device("d")), device_class(), template, me]
+    items = [node("n"), resource_slice("n", device("d")), device_class(), claim_template("gpu"), me]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
     result = command("simulate", "-s", str(tmp_path / "cluster.json"))
     assert "pending: no resource claim has been created for gpu\n" in result.out
     assert "wait until kube-controller-manager creates a claim from template default/gpu\n" in result.out
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "DaemonSet", "StatefulSet"])
+def test_device_claims_of_a_template_are_those_of_the_pods(tmp_path: Path, kind: str) -> None:
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    spec = {"containers": [{"name": "main", "image": "x"}], "resourceClaims": claims}
+    template = {"metadata": {"labels": {"app": "w"}}, "spec": spec}
+    replicas = {} if kind == "DaemonSet" else {"replicas": 2}
+    app = {
+        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "w"}}, "template": template, **replicas},
+    }  # fmt: skip
+    items = [node("n"), resource_slice("n", device("a"), device("b")), device_class(), claim_template("gpu")]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+    (tmp_path / "app.json").write_text(json.dumps(app))
+    cluster = tmp_path / "cluster.json"
+    for change in (["--apply", str(tmp_path / "app.json")], ["--restart", f"{kind}/w"], ["--delete", f"{kind}/w"]):
+        result = command("simulate", "-s", str(cluster), *change, "--out", str(tmp_path / "after.json"))
+        assert result.code in (0, 1), result.err
+        cluster = tmp_path / "after.json"
+        left = json.loads(cluster.read_text())["items"]
+        of_pods = sorted(item["metadata"]["name"] for item in left if item["kind"] == "Pod")
+        created = [item["metadata"] for item in left if item["kind"] == "ResourceClaim"]
+        assert sorted(metadata["ownerReferences"][0]["name"] for metadata in created) == of_pods
+        assert bool(of_pods) == (change[0] != "--delete")
+
+
+def claim_template(name: str) -> Manifest:
+    spec = {"spec": {"devices": {"requests": [request()]}}}
+    metadata = {"name": name, "namespace": "default"}
+    return {
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec
+    }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import kschedx
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, at, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx as command
 from tests.simulate.clusters import shop
 
@@ -89,6 +90,41 @@ def test_it_is_the_cluster_of_the_simulation(name: str, tmp_path: Path) -> None:
     more = [kschedx.simulate(item, changes=[{"scale": "deploy/web=12"}], namespace="shop") for item in (after, written)]
     texts = [[step.get("bestNodes") for step in at(item.to_dict(), "steps")] for item in more]
     assert texts[0] == texts[1]
+
+
+BETA = "resource.k8s.io/v1beta1"
+
+
+def beta(kind: str, name: str, spec: Mapping[str, object]) -> Manifest:
+    return {"apiVersion": BETA, "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def test_the_same_decision_follows_from_what_is_written(tmp_path: Path) -> None:
+    """Devices of another API version are converted, and a terminating pod keeps its finalizers and its grace period."""
+    deleted = {"deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 60}
+    four = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "4"}}}]
+    held = pod("held", on="n", metadata={**deleted, "finalizers": ["example.com/hold"]}, containers=four)
+    of_x = [{"cel": {"expression": "device.attributes['example.com'].model == 'x'"}}]
+    devices = [{"name": "a", "basic": {"attributes": {"model": {"string": "x"}}}}]
+    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+    claim = {"devices": {"requests": [{"name": "r", "deviceClassName": "gpu", "selectors": of_x}]}}
+    objects = [
+        node("n", allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}),
+        held,
+        beta("DeviceClass", "gpu", {}),
+        beta("ResourceSlice", "s", {"driver": "example.com", "nodeName": "n", "pool": pool, "devices": devices}),
+        beta("ResourceClaim", "c", claim),
+        pod("me", resourceClaims=[{"name": "d", "resourceClaimName": "c"}]),
+        pod("big", containers=four),
+    ]
+    cluster, after = tmp_path / "cluster.json", tmp_path / "after.json"
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    simulated = command("simulate", "-s", cluster, "--cordon", "n", "--uncordon", "n", "--no-recreate", "--out", after)
+    assert simulated.code == 1, simulated.err
+    assert "finalizer example.com/hold" in command("why", "pod/big", "-s", after).out
+    assert kschedx.load(str(after)).pods.grace_periods == {"default/held": 60}
+    (claimed,) = kschedx.load(str(after)).devices.claims.values()
+    assert claimed.status.allocation is not None
 
 
 def test_unchanged_objects_are_written_unchanged(tmp_path: Path) -> None:

@@ -456,17 +456,16 @@ class Run:
 
     def evict(self, row: int, *, waits: bool) -> None:
         """Evict a pod, and release the devices that only it uses. If `waits`, its controller recreates it, pending."""
-        self._release_devices(row)
+        if (devices := self.snapshot.devices).claims:
+            self.cluster.set_device_claims(devices.released_by({self.cluster.pods.key(row)}))
         self.cluster.remove(row, waits=waits)
 
     def delete(self, row: int) -> None:
-        """Delete a running or pending pod for good, and release the devices that only it uses."""
-        self._release_devices(row)
+        """Delete a running or pending pod for good, with the claims generated for it, and release the devices that
+        only it uses."""
+        if (devices := self.snapshot.devices).claims:
+            self.cluster.set_device_claims(devices.changed_by_deletion({self.cluster.pods.key(row)}))
         self.cluster.delete(row)
-
-    def _release_devices(self, row: int) -> None:
-        if self.snapshot.devices.claims:
-            self.cluster.set_device_claims(self.snapshot.devices.released_by({self.cluster.pods.key(row)}))
 
     def release(self, claims: Mapping[str, ResourceClaim | None]) -> bool:
         """Change device claims that are deallocated from an unschedulable pod (`PostFilterResult.released`). Return
