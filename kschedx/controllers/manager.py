@@ -302,7 +302,7 @@ class Manager:
             cluster, new_pods = workloads.pods_of_ordinals(snapshot, self._setup, manifest, lacks[-count:])
         else:
             cluster, new_pods = self._more_of(managed, manifest, ())(snapshot, count)
-        managed.created += self._cluster.create(cluster, new_pods)
+        self._store(managed, cluster, new_pods)
 
     def resume(self, assigned: Iterable[int]) -> None:
         """Continue rollouts, and StatefulSets in order, of newly assigned pods."""
@@ -688,15 +688,20 @@ class Manager:
         except NotReadError as error:
             self.unread[managed.workload] = error
             return False
-        pods = self._admit(cluster, new_pods, snapshot)
+        rows = self._store(managed, cluster, new_pods)
+        if is_outdated:
+            managed.outdated |= {*rows}
+        return bool(rows) and self.workload_of(rows[0]) == managed.workload  # else each sync would create more
+
+    def _store(self, managed: _ManagedWorkload, cluster: Snapshot, new_pods: Sequence[Pod]) -> Sequence[int]:
+        """Create those of the pods that the API server admits, and return their rows."""
+        pods = self._admit(cluster, new_pods, self._cluster.snapshot)
         if pods.refused:
             self._refuse(managed, len(pods.refused), pods.refusal, tuple(pod.key for pod in pods.refused))
         self.refused_claims |= pods.claims
         rows = self._cluster.create(pods.snapshot, pods.created) if pods.created else []
         managed.created += rows
-        if is_outdated:
-            managed.outdated |= {*rows}
-        return bool(rows) and self.workload_of(rows[0]) == managed.workload  # else each sync would create more
+        return rows
 
     def _refuse(self, managed: _ManagedWorkload, count: int, refusal: str, pods: tuple[str, ...] = ()) -> None:
         if managed.rollout is not None and managed.replaced_rows - self._cluster.deleted:

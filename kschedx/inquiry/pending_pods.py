@@ -13,8 +13,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.stateful_set import admit_pods
 from kschedx.controllers.workloads import manifest_of, member_rows, new_pods
 from kschedx.errors import InputError, UndecidableError
+from kschedx.explain.admission import QuotaLedger
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import with_nodes
@@ -133,9 +135,11 @@ class SharedFixes:
             snapshot, to_come = new_pods(self._then, setup, manifest, result.to_come, taken)
         except (InputError, UndecidableError):
             return self.story(result.pending)
-        scene = with_pods(snapshot, to_come)
+        quotas = QuotaLedger(snapshot, setup.release)
+        admitted = admit_pods(snapshot, quotas, to_come, self._then.storage.claims)
+        scene = with_pods(admitted.snapshot, admitted.created)
         later = SharedFixes(self._simulation, scene, autoscalers=self._known_autoscalers)
-        return later.story((*result.pending, *(pod.key for pod in to_come)))
+        return later.story((*result.pending, *(pod.key for pod in admitted.created)))
 
     def _rows(self, pods: Sequence[str]) -> IntArray:
         """Return the pods' rows; -1 for a pod that does not exist."""

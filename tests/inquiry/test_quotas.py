@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.builders import Manifest, node
+from tests.command import kschedx
 from tests.inquiry.objects import answer_of
 
 AMOUNTS = "requested: requests.cpu=2, used: requests.cpu=4, limited: requests.cpu=4"
@@ -52,3 +56,24 @@ def test_a_quota_names_the_workloads_whose_pods_it_refuses(by: str) -> None:
     is_own = by == "team"
     assert ("it refused pods of default/rs/web" in answer.causes) is is_own
     assert any(fix.startswith("raise requests.cpu from 4 to 6 in ResourceQuota team") for fix in answer.fixes) is is_own
+
+
+@pytest.mark.parametrize(("pods", "of_all"), [("9", 3), ("2", 2)])
+def test_a_fix_for_all_replicas_leaves_out_ordinals_that_a_quota_refuses(
+    tmp_path: Path, pods: str, of_all: int
+) -> None:
+    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": "2"}}}
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 3, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": template}
+    sts = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": spec}
+    limit = quota({"requests.cpu": "0", "pods": "0"})
+    limit["spec"] = {"hard": {"pods": pods}}
+    (tmp_path / "db.json").write_text(json.dumps(sts))
+    items = [node("n", allocatable={"cpu": "1", "pods": "9"}), {**limit, "status": {"hard": {}, "used": {"pods": "0"}}}]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+    screens = [
+        kschedx(*question, "-s", "cluster.json", cwd=tmp_path, columns=400).out
+        for question in (("why", "db.json"), ("simulate", "-f", "db.json"))
+    ]
+    assert all(f"add {of_all} nodes each with at least 2 CPU free · for all {of_all}" in out for out in screens)
+    assert ("the API server refuses 1" in screens[0]) is (of_all < 3)
