@@ -459,7 +459,7 @@ _ELSEWHERE = "recorded at another time"
 _NO_CLAIMS = "no new claims to deallocate"
 _MOST_TEXTS = 3
 _MOST_LETTERS = 100  # the maximum number of characters of one text: other schedulers and extenders write arbitrary ones
-AFTER_THE_CHOICE = lazy_pattern(r"^(running \S+ plugin|binding )")
+AFTER_THE_CHOICE = lazy_pattern(r'^(running ("\S+" )?(reserve|permit|prebind|bind) plugin|binding )', re.IGNORECASE)
 """The start of an event that does not reject nodes, because a node was chosen (pkg/scheduler/schedule_one.go)."""
 
 

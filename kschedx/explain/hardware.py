@@ -214,8 +214,9 @@ def nodes_with_unhealthy(cluster: ClusterNodes, resource: str) -> dict[str, tupl
     return {node.name: amounts for node in nodes if (amounts := unhealthy_devices(node, resource)) is not None}
 
 
-def unhealthy(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[RootCause]:
-    """Yield nodes whose device plugin reports unhealthy devices; without them, nodes whose plugin reports none."""
+def unhealthy(snapshot: Snapshot, finding: InsufficientResource, *, is_down: bool) -> Iterator[RootCause]:
+    """Yield nodes whose device plugin reports unhealthy devices; without them, nodes whose plugin reports none. The
+    repair of a plugin that is down is known."""
     resource = finding.resource
     unhealthy = nodes_with_unhealthy(snapshot.cluster, resource)
     if "/" in resource and finding.offered_nowhere and not unhealthy:
@@ -223,9 +224,9 @@ def unhealthy(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[Roo
         empty = [node.name for node in nodes if resource in node.status.allocatable]
         for name in empty[:1]:
             why = _registration(resource) or "its device plugin finds no device, or does not run"
-            yield RootCause(
-                text=f"{name}{_more_nodes_text(len(empty))}: 0 {resource} in capacity and allocatable; {why}"
-            )
+            text = f"{name}{_more_nodes_text(len(empty))}: 0 {resource} in capacity and allocatable; {why}"
+            title = f"check why the device plugin finds no {resource} on {name}: its log, its configuration"
+            yield root_cause(text, "" if is_down or resource in NODE_FEATURES else title, by_default=FixGroup.CLUSTER)
         if not empty and (registration := _registration(resource)):
             text, title = f"no node lists {resource}: {registration}", _ENABLED_BY.get(resource, "")
             yield root_cause(text, title, by_default=FixGroup.CLUSTER)

@@ -616,8 +616,8 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     yield from used_slices(snapshot, pod, finding, rejected)
     yield from other_vendor_causes(snapshot, finding)
     yield from unmapped_classes(diagnosis.cycle, finding)
-    yield from unhealthy(snapshot, finding)
-    yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
+    down = [*plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)]
+    yield from (*unhealthy(snapshot, finding, is_down=bool(down)), *down)
     yield from idle_plugins(snapshot, finding, diagnosis.hardware)
     yield from _never_preempts(diagnosis)
     yield from _needed_victims(diagnosis)

@@ -27,12 +27,13 @@ from kschedx.inquiry.pod import answer_with_fixes, answer_without_cycle, explain
 from kschedx.inquiry.target import find_target, rows_with_devices, selected_pod, selected_rows
 from kschedx.kube.autoscalers import POD_AUTOSCALERS, HorizontalPodAutoscaler, PodAutoscaler, ScaleTarget
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.documents import with_spec
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
 from kschedx.kube.resources import ResourceQuota, nano_units
 from kschedx.kube.selectors import Operator, Selector, compile_selector, selector_from_set
-from kschedx.kube.storage import PersistentVolume, VolumeAttachment, is_bound_to
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttachment, is_bound_to
 from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget, Service
 from kschedx.kube.typos import nearest_name
 from kschedx.simulate.object_changes import NamedObject
@@ -273,8 +274,21 @@ def _explain_volume(asked: ObjectQuestion) -> ObjectAnswer | None:
             does = f"is bound to claim {key}"
         case phase:
             does = f"is {phase}, and reserved for claim {key}" if key else f"is {phase}: no claim is bound to it"
+            facts += [its for claim in snapshot.storage.claims.values() if (its := _class_apart(claim, volume))][:3]
     state_of_volume = states.ObjectState(subject=subject, does=does, facts=tuple(facts))
     return ObjectAnswer(state=state_of_volume, fixes=partial(_volume_fixes, volume))
+
+
+def _class_apart(claim: PersistentVolumeClaim, volume: PersistentVolume) -> str:
+    """Return that an unbound claim matches a free volume but for its class; otherwise, an empty string."""
+    from kschedx.fixes.changed_volumes import fits_claim  # needed only for objects that are not bound
+
+    wanted, own = claim.storage_class, volume.spec.storage_class_name
+    if wanted == own or claim.spec.volume_name or volume.spec.claim_ref is not None:
+        return ""
+    if not fits_claim(with_spec(claim, storage_class_name=own), volume):
+        return ""
+    return f"volume {volume.name} has class {own or '<none>'}, and claim {claim.key} has {wanted or '<none>'}"
 
 
 def _volume_fixes(volume: PersistentVolume) -> Iterator[Fix]:
@@ -370,7 +384,8 @@ def _claim_state(snapshot: Snapshot, reference: NamedObject) -> states.Lifecycle
     else:
         fact = f"class {claim.storage_class} binds it where its pod is scheduled (WaitForFirstConsumer)"
         wrong_class = wrong_attributes_class(snapshot, claim)
-        facts = (fact,) if wrong_class is None else (fact, wrong_class.text)
+        apart = [its for volume in volumes.values() if (its := _class_apart(claim, volume))]
+        facts = (fact, *apart[:3]) if wrong_class is None else (fact, wrong_class.text)
         lifecycle = states.ObjectState(subject=subject, does="is pending until a pod uses it", facts=facts)
         if snapshot.source.may_lack("Pod", namespace):
             because = f"{fact}; the dump holds no pods"

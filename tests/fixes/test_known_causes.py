@@ -339,15 +339,6 @@ NEAR_CACHE = {
             id="unhealthy devices",
         ),
         pytest.param(
-            [
-                node("a", allocatable={"cpu": "9", "devices.example.com/kvm": "0", "devices.example.com/tun": "9"}),
-                asking("me", **{"devices.example.com/kvm": "1", "devices.example.com/tun": "1"}),
-            ],
-            "a: 0 devices.example.com/kvm in capacity and allocatable; its device plugin finds no device",
-            "add a node with at least 1 devices.example.com/kvm",
-            id="a device plugin without devices",
-        ),
-        pytest.param(
             [node("a", labels={"kubernetes.io/arch": "amd64"}), asking("me", **{"kubernetes.io/batch-cpu": "1"})],
             "no node lists kubernetes.io/batch-cpu: Koordinator's koord-manager adds it to nodes",
             "add a node with at least 1 kubernetes.io/batch-cpu free",
@@ -1604,6 +1595,8 @@ def test_a_plugin_that_offers_shares_of_its_devices_is_not_called_down(offered: 
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     text = "a: 0 nvidia.com/gpu in capacity and allocatable; its device plugin finds no device, or does not run"
     assert (text in roots(Diagnosis(result.cycle))) is is_named
+    check = f"check why the device plugin finds no {GPU} on a: its log, its configuration"
+    assert (check in [fix.title for fix in result.fixes]) is is_named
 
 
 def test_a_node_name_written_by_hand_is_removed_before_other_pods_move() -> None:

@@ -2542,6 +2542,8 @@ def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> N
         )
         assert ("it is slow" in result.out, "timed out" in result.out) == (failed in events, slow in events)
         assert "fix       repair disk.example.com" in result.out
+    early = 'running PreFilter plugin "VolumeBinding": error getting PVC: could not find it'
+    assert "not bound" not in why(tmp_path, "pod/x", *objects, reports("Pod", "x", "FailedScheduling", early)).out
     at(failed, "involvedObject")["uid"] = "of-an-earlier-claim"
     at(claim, "metadata")["uid"] = "of-this-claim"
     assert why(tmp_path, "pod/x", *objects, failed).out.startswith("✓ default/x")

@@ -57,6 +57,13 @@ LOOK = ["see in its events why it is not deleted"]
             LOOK,
         ),
         ({"phase": "Available"}, [], "is Available: no claim is bound to it", [], []),
+        (
+            {"phase": "Available", "storage_class": ""},
+            [claim("data"), claim("large", size="20Gi"), claim("bound", volume="other")],
+            "is Available: no claim is bound to it",
+            ["volume v has class <none>, and claim default/data has waits"],
+            [],
+        ),
         ({"claim_ref": "data", "phase": "Available"}, [], "is Available, and reserved for claim default/data", [], []),
         ({"claim_ref": "data", "phase": "Pending"}, [], "is Pending, and reserved for claim default/data", [], []),
     ],
@@ -74,6 +81,15 @@ def test_a_volume_stays_in_deletion_as_long_as_a_claim_is_bound_to_it() -> None:
     leaving = {**leaving, "metadata": {"name": "v", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
     answer = answer_of("pv/v", node("n"), leaving, BOUND, USER)
     assert (answer.code, answer.causes) == (1, ["claim default/data is bound to it", "pod default/db on n uses it"])
+
+
+@pytest.mark.parametrize("own", ["", "waits"])
+def test_a_claim_that_waits_for_a_pod_is_told_apart_from_a_volume_of_another_class(own: str) -> None:
+    objects = [claim("data"), storage_class(provisioner=DRIVER), volume("v", storage_class=own, phase="Available")]
+    answer = answer_of("pvc/data", node("n"), *objects)
+    apart = "volume v has class <none>, and claim default/data has waits"
+    waits = "class waits binds it where its pod is scheduled (WaitForFirstConsumer)"
+    assert (answer.code, answer.causes) == (0, [waits, *([] if own else [apart])])
 
 
 def test_a_lost_claim_has_the_fixes_of_a_pod_that_uses_it() -> None:
