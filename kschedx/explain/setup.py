@@ -457,7 +457,4 @@ def unassign(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod]:
     if row is None or snapshot.pods.node_names[row] not in snapshot.cluster.index:
         return snapshot, pod
     unbound = msgspec.structs.replace(pod.spec, node_name="")
-    without = snapshot.without_pods([row])
-    if snapshot.devices.claims:
-        without = without.with_devices(snapshot.devices.without_consumers({pod.key}))
-    return without, msgspec.structs.replace(pod, spec=unbound)
+    return snapshot.without_pods([row]), msgspec.structs.replace(pod, spec=unbound)

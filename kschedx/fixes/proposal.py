@@ -174,7 +174,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
         if self.deallocated_claims:
             snapshot = snapshot.with_devices(snapshot.devices.with_claims(self.deallocated_claims))
         if edited := {**self.twins, **self.resized}:
-            snapshot = with_pods(snapshot.without_pods(map(snapshot.pods.rows.__getitem__, edited)), [*edited.values()])
+            rows = map(snapshot.pods.rows.__getitem__, edited)
+            snapshot = with_pods(snapshot.without_pods(rows, keep_devices=True), [*edited.values()])
         if gone := self.deleted | self.moved.keys():
             replacements = [_move_pod(snapshot.pods[snapshot.pods.rows[key]], node) for key, node in self.moved.items()]
             snapshot = snapshot.without_pods(snapshot.pods.rows[key] for key in gone)

@@ -546,12 +546,15 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     # --- what-ifs
 
-    def without_pods(self, rows: Iterable[int]) -> Snapshot:
-        """Delete these pods: their rows stay, without a node and not pending."""
+    def without_pods(self, rows: Iterable[int], *, keep_devices: bool = False) -> Snapshot:
+        """Delete these pods: their rows stay, without a node and not pending. Devices that only they use become free,
+        unless `keep_devices`; their claims stay."""
         gone = distinct(np.fromiter(rows, dtype=np.int64))
-        pods = self.pods.without(gone)
+        pods, devices = self.pods.without(gone), self.devices
         tables = {options: table.without(pods, gone) for options, table in self._tables.items()}
-        return replace(self, pods=pods, _tables=tables)
+        if devices.claims and not keep_devices:
+            devices = devices.without_consumers({self.pods.key(row) for row in gone.tolist()})
+        return replace(self, pods=pods, devices=devices, _tables=tables)
 
     def with_nodes(self, changed: Mapping[ClusterRow, Node]) -> Snapshot:
         """Replace nodes by row; names stay."""

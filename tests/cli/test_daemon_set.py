@@ -12,6 +12,7 @@ import pytest
 from tests.builders import Manifest, at, node
 from tests.cli.manifests import changed, small_pod, write
 from tests.command import kschedx
+from tests.device_builders import allocated, device, device_class, request, resource_slice
 
 AGENT: Manifest = {
     "apiVersion": "apps/v1",
@@ -213,6 +214,27 @@ def test_a_pending_pod_keeps_its_template_until_it_is_deleted(tmp_path: Path) ->
     patch, *rest = result.out.splitlines()
     assert patch.startswith("kubectl patch daemonset.apps agent -n infra --type=json")
     assert rest == ["kubectl delete pod agent-1 -n infra"]
+
+
+def test_devices_of_its_own_pods_are_free_for_them(tmp_path: Path) -> None:
+    gpus = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    agent = changed(AGENT, "spec.template.spec.resourceClaims", gpus)
+    template: Manifest = {
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpu", "namespace": "infra"}, "spec": {"spec": {"devices": {"requests": [request()]}}},
+    }  # fmt: skip
+    of_pod = changed(allocated("mine", "runs", "gpu-0", reserved_for=["agent-1"]), "metadata.namespace", "infra")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "agent-1", "uid": "2", "controller": True}
+    own = changed(changed(OWN, "metadata.ownerReferences", [OWNER]), "spec.resourceClaims", gpus)
+    statuses = [{"name": "gpu", "resourceClaimName": "mine"}]
+    own = changed(own, "status", {"phase": "Running", "resourceClaimStatuses": statuses})
+    devices: list[Manifest] = [resource_slice("runs", device("gpu-0")), device_class(), template]
+    claim = changed(of_pod, "metadata.ownerReferences", [owner])
+    result = kschedx(
+        "why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), *devices, agent, own, claim)
+    )
+    assert result.out.startswith("✓ DaemonSet infra/agent fits 1 eligible node\n")
+    assert result.code == 0
 
 
 def test_a_daemon_set_that_fits_on_all_its_nodes(tmp_path: Path) -> None:
