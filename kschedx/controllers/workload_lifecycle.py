@@ -787,6 +787,8 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
         rows = [row for row in rows if not pods.deletion_timestamps[row]]
         if len(rows) < wanted:
             return None
+    new = {*_rows_of_new_template(snapshot, manifest, rows)}
+    rows = sorted(rows, key=lambda row: row not in new)
     waiting = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
     stuck = [pod for pod, state in waiting if not isinstance(state, states.BeingDeleted) or state.is_node_lost]
     if not stuck and workload.kind == "StatefulSet":  # it creates another pod of the name once this one is gone

@@ -41,8 +41,10 @@ _MOST_COMPETING = 10  # pending pods of an equal priority, or later in the queue
 class ClusterTrial:
     """Trials of the fixes of one pod, in the cluster in which they were found."""
 
-    def __init__(self, snapshot: Snapshot, setup: Setup, pod: Pod) -> None:
+    def __init__(self, snapshot: Snapshot, setup: Setup, pod: Pod, before: Snapshot | None = None) -> None:
+        """`before` is the cluster without the manifests in question, if there are any."""
         self._setup = setup
+        self._before = before or setup.snapshot
         self._pod = pod
         self._snapshot = snapshot
         owners, row = owners_in(snapshot), snapshot.pods.rows.get(pod.key)
@@ -63,7 +65,7 @@ class ClusterTrial:
     def _before_question(self) -> tuple[Snapshot, dict[Workload, Manifest]]:
         """The cluster without the pods that the question created, and the manifest that the workload had before the
         question. If a fix changes the template, these pods are created again from it."""
-        known, snapshot = self._setup.snapshot, self._snapshot
+        known, snapshot = self._before, self._snapshot
         if known is None:
             return snapshot, {}
         created = [row for row in self._own if snapshot.pods.key(row) not in known.pods.rows]

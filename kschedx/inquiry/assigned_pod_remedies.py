@@ -178,7 +178,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                 node = pods[pods.rows[f"{self._namespace}/{state.pods[-1]}"]].spec.node_name
                 advice, last = known_end.format(node=node), ()
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
-            of_pods = tuple(pod_logs(f"{self._namespace}/{name}") for name in last)
+            container = end.split()[1] if end.startswith("container ") else ""
+            of_pods = tuple(pod_logs(f"{self._namespace}/{name}", container) for name in last)
             kind = str((self.maker or {}).get("kind") or "Job")
             ended = f"a {kind} that has failed creates no pods"
             why = "the pod template of a Job is immutable" if state.is_retried else ended

@@ -30,7 +30,7 @@ from kschedx.controllers.workloads import (
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.admission import readmitted
 from kschedx.explain.events import extender_failure
-from kschedx.explain.root_causes import NewerTemplate
+from kschedx.explain.root_causes import NewerTemplate, superseding
 from kschedx.explain.setup import stored_subject
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.owners import template_owner
@@ -227,7 +227,7 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
                     named = f'storageClassName "{volume.spec.storage_class_name}", as volume {volume.name} has it'
                     yield Fix.untried(f"delete and recreate claim {key} with {named}")
                 yield Fix.untried(provisioner_repair(self.snapshot, claim, driver))
-            case states.WaitingForKubelet():
+            case states.WaitingForKubelet() if not superseding(self.snapshot, self.pod):
                 if (owner := template_owner(self.snapshot, self.pod)) is not None:
                     workload = Workload(owner.kind, self._namespace, owner.name)
                     yield from replace(self, maker=failing_rollout(self.snapshot, workload))._rolled_back()

@@ -20,7 +20,7 @@ from kschedx.explain.admission import QuotaLedger
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import with_nodes
-from kschedx.fixes.steps import AddNode, ClassedClaim, PodStep, RepairNode
+from kschedx.fixes.steps import AddNode, ClassedClaim, PodStep, RepairNode, TakeOldFirst
 from kschedx.framework.moving import Run
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.explanation import Explanation
@@ -253,6 +253,8 @@ class SharedFixes:
         if of == 1 or asks_others:
             # extenders are called only for the actual pods, never for changed ones
             return alone
+        if self._kinds(rows) == 1 and any(isinstance(step, TakeOldFirst) for step in fix.steps):
+            return replace(alone, pods=of)  # the trial of the first pod ends the whole rollout
         self._free_tried()
         first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), self._then)
         first = first.with_objects(*self._claims_of_replicas(fix, explanation.cycle.pod, rows))

@@ -607,7 +607,8 @@ class PodFixes:
         of its pods."""
         if self.answer.setup is None or self.answer.gang is not None:
             return lambda fix: TrialOutcome()
-        pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.answer.setup, self.cycle.pod)
+        pod, before = self.cycle.pod, self.answer.before
+        trial = ClusterTrial(self.cycle.snapshot, self.answer.setup, pod, before)
 
         def test(fix: TriedFix) -> TrialOutcome:
             alone, whole = (Fix.of(fix, owner, pod, stored_in=stored).apply for stored in (None, self._stored_in))

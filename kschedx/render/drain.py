@@ -221,6 +221,8 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         verb = "fits" if len(stranded) == 1 else "fit"
         why = "" if story is None else story_reason(story)
         yield Fact(label="pending", items=(about(stranded, f"{verb} no other node{f', {why}' if why else ''}"),))
+    if returning := [pod.pod for pod in drained.returning]:
+        yield Fact(label="returns", items=(about(returning, "tolerates node.kubernetes.io/unschedulable"),))
     for pod in drained.undecided[:3]:
         yield Fact(label="undecided", items=(about([pod.pod], pod.message),))
     if not with_pods:
@@ -251,6 +253,8 @@ def _shared_cause(result: DrainResult) -> str:
     stopped = result.of(*STAYS)
     if stopped:
         return f"PDB {stopped[0].budget}" if stopped[0].fate is DrainOutcome.BUDGET else "pods with several PDBs"
+    if result.returning:
+        return "pods tolerate the cordon"
     return "pods fit no other node" if result.pending else "undecided"
 
 
@@ -273,7 +277,9 @@ def verdict(drained: DrainResult) -> str:
         parts.append(f"{count(len(pending), 'pod fits', 'pods fit')} no other node")
     if drained.undecided:
         parts.append(f"whether {count(len(drained.undecided), 'evicted pod')} can be rescheduled is undecided")
-    if evicted and not pending and not drained.undecided:
+    if returning := drained.returning:
+        parts.append(f"{count(len(returning), 'evicted pod returns', 'evicted pods return')} to it")
+    elif evicted and not pending and not drained.undecided:
         every = "all " if not blocked and len(evicted) > 2 else ""
         parts.append(f"{every}{count(len(evicted), 'evicted pod fits', 'evicted pods fit')} on other nodes")
     if deleted:

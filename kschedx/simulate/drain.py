@@ -130,6 +130,11 @@ class DrainResult(Struct, frozen=True, kw_only=True):
         return tuple(pod for pod in self.pods if pod.is_stranded and not pod.is_undecided)
 
     @property
+    def returning(self) -> tuple[DrainedPod, ...]:
+        """Pods whose replacements are on the node again, because they tolerate its cordon."""
+        return tuple(pod for pod in self.pods if pod.node == self.node)
+
+    @property
     def undecided(self) -> tuple[DrainedPod, ...]:
         """Pods whose replacements depend on what is not known."""
         return tuple(pod for pod in self.pods if pod.is_stranded and pod.is_undecided)
@@ -137,7 +142,7 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     @property
     def is_open(self) -> bool:
         """Whether nothing stops the drain as far as is known."""
-        return not (self.is_refused or self.is_unconfirmed or self.of(*STAYS) or self.pending)
+        return not (self.is_refused or self.is_unconfirmed or self.of(*STAYS) or self.pending or self.returning)
 
     @property
     def is_done(self) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 import kschedx
 from kschedx.kube.documents import Change
 from kschedx.render.manifests import kubectl_commands
 from tests.builders import Manifest, at, node, pod
+from tests.command import kschedx as command
 
 NODES = [node("a"), node("b")]
-PORTS = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]}]
+PORTS = [{"name": "main", "image": "web:1", "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]}]
 SURGING: Manifest = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 0}}
 
 
@@ -113,6 +117,20 @@ def test_the_patch_of_the_strategy() -> None:
     assert (deployment.target.kind, deployment.patch[0]["path"]) == ("Deployment", "/spec/strategy")
     assert (old.target.name, old.delete, old.by) == ("old-a", True, "kube-controller-manager")
     assert first.feasible_nodes == ("a",)
+
+
+@pytest.mark.parametrize("pending", [0, 2], ids=["written", "stored"])
+def test_the_strategy_helps_every_replica(tmp_path: Path, pending: int) -> None:
+    """The rollout goes on from node to node, though only one old pod is deleted at first."""
+    deployment, old_set, new_set, *old, new = rollout({**SURGING, "rollingUpdate": {"maxSurge": 2}})
+    news = [{**new, "metadata": {**at(new, "metadata"), "name": f"new-{number}"}} for number in range(pending)]
+    before = deployment if pending else {**deployment, "spec": {**at(deployment, "spec"), **at(old_set, "spec")}}
+    items = [*NODES, before, old_set, *([new_set] if pending else ()), *old, *news]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+    (tmp_path / "web.json").write_text(json.dumps(deployment))
+    target = "deploy/web" if pending else "web.json"
+    result = command("why", target, "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert "default/old-a goes first · for all 2" in result.out
 
 
 def daemon(name: str, on: str | None) -> Manifest:

@@ -93,6 +93,10 @@ ROLLED_OUT: Manifest = {
     "spec": workload("Deployment")["spec"],
 }
 SURGE: Manifest = {**REPLICA_SET, "spec": {**at(REPLICA_SET, "spec"), "replicas": 1}}
+FAILED_TO_INITIALIZE: Manifest = {
+    "phase": "Failed",
+    "initContainerStatuses": [{"name": "init", "state": {"terminated": {"exitCode": 1, "reason": "Error"}}}],
+}
 REJECTED: Manifest = {"phase": "Failed", "reason": "OutOfcpu", "message": "Pod was rejected: not enough: cpu"}
 ON_FULL_NODE: list[Manifest] = [
     workload("Deployment", replicas=2),
@@ -3156,6 +3160,11 @@ UNALIGNED = pod(
             "kubectl logs web-x -n default",
         ),
         (
+            "job/web",
+            [workload("Job"), pod("web-x", on="n", metadata=owned("Job", "web"), status=FAILED_TO_INITIALIZE)],
+            "kubectl logs web-x -n default -c init",
+        ),
+        (
             "pod/x",
             [pod("x", on="n", metadata=owned("Node", "n"), status=REJECTED)],
             "free resources on n: its kubelet runs this static pod from a manifest file",
@@ -4233,6 +4242,22 @@ def test_a_simulation_reports_a_failing_rollout(
     assert (states, result.code) == (["RolloutStalled"] if is_stalled else [], 0)
     fixes = kschedx("why", "pod/web-2-z", "-s", "cluster.json", cwd=tmp_path, columns=400).out
     assert ("kubectl rollout undo deployment/web" in fixes) == (newest is FAILS)
+
+
+def test_the_former_template_is_no_remedy_for_its_own_pods(tmp_path: Path) -> None:
+    crashes = waiting("CrashLoopBackOff")
+    template = {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}
+    status = {"replicas": 2, "updatedReplicas": 1}
+    current = {**workload("Deployment", replicas=1, template=template), "status": status}
+    new = workload("ReplicaSet", "web-2", template=template, metadata=owned("Deployment", "web"))
+    objects = [current, ROLLED_OUT, new]
+    for revision, it in zip("212", objects, strict=True):
+        at(it, "metadata")["annotations"] = {"deployment.kubernetes.io/revision": revision}
+    objects += [replica("web-1-x", "ReplicaSet", "web-1", ready=False, containerStatuses=crashes), FAILS]
+    undo = "kubectl rollout undo"
+    assert undo not in why(tmp_path, "pod/web-1-x", *objects).out
+    result = why(tmp_path, "deploy/web", *objects)
+    assert ("default/web-2-z is scheduled" in result.out, undo in result.out) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.what_if import drain_nodes, simulate
-from kschedx.render.drain import drain_facts
+from kschedx.render.drain import drain_facts, verdict
 from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.drain import DrainOutcome, DrainResult, drain
 from kschedx.simulate.simulator import SimulationOptions, Simulator
@@ -111,6 +111,15 @@ def test_a_pod_that_fits_no_other_node_returns_to_its_node_before_the_next_drain
     objects = [*nodes(("8", "8")), *deployment("web", "5", ["node-1", "node-2"])]
     first, second = drained(objects, "node-1", "node-2")
     assert [len(each.pending) for each in (first, second)] == [1, 1]
+
+
+def test_a_pod_that_tolerates_the_cordon_returns_to_its_node() -> None:
+    objects = [*nodes(("8", "1")), *deployment("web", "5", ["node-1"])]
+    at(objects[-1], "spec")["tolerations"] = [{"operator": "Exists"}]
+    (each,) = drained(objects, "node-1")
+    assert (each.is_done, [leaves.pod for leaves in each.returning]) == (False, ["shop/web-0"])
+    assert verdict(each) == "1 evicted pod returns to it"
+    assert [fact.label for fact in drain_facts(each)] == ["returns"]
 
 
 def test_drains_of_each_node_are_independent() -> None:
