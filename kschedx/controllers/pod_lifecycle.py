@@ -13,6 +13,14 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers import states
+from kschedx.controllers.container_states import (
+    between_restarts,
+    failed_container,
+    is_running,
+    other_waits,
+    termination,
+    waiting_container,
+)
 from kschedx.controllers.due_deletions import deleted_with_owner, ended_job, is_terminating
 from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.state_facts import CommonEnd, KeptPods
@@ -43,39 +51,18 @@ from kschedx.kube.resources import ClusterResourceQuota, Lease, ResourceQuota
 from kschedx.kube.scalars import earlier, elapsed, newest
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, stay_seconds
-from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
+from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, Namespace, Pod, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import Memo
-from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
+from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, PULLING, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
-_IMAGE_REASONS = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "ErrImageNeverPull",
-        "InvalidImageName",
-        "ImageInspectError",
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
-    }
-)
-"""Upstream: pkg/kubelet/images/types.go."""
-_CONFIGURATION_REASONS = frozenset(
-    {
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "PreCreateHookError",
-        "PreStartHookError",
-        "RunContainerError",
-    }
-)
-"""Upstream: pkg/kubelet/kuberuntime/kuberuntime_container.go."""
 _BY_REASON = (
     (OF_VOLUMES, states.Waits.VOLUMES),
     (OF_SANDBOX, states.Waits.NETWORK),
     (OF_DEVICES, states.Waits.DEVICES),
+    ((PULLING,), states.Waits.CONTAINER),
 )
 _RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA = "ResourceQuota", "ClusterResourceQuota"
 _NAME_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
@@ -106,7 +93,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
         )
     if pod.status.phase == "Failed":
         reason, message = _failure(pod)
-        container = "" if reason else _failed_container(pod)
+        container = "" if reason else failed_container(pod)
         unmet = _unmet_selector(snapshot, pod) if reason == "NodeAffinity" else ""
         return states.Failed(
             subject=subject,
@@ -179,7 +166,7 @@ def _preemptor(snapshot: Snapshot, pod: Pod) -> str:
 
 def common_end(pods: Sequence[Pod]) -> CommonEnd:
     """Return how most of these failed pods ended, as far as their statuses show it."""
-    ends = Counter(": ".join(filter(None, _failure(pod))) or _end(pod, _failed_container(pod)) for pod in pods)
+    ends = Counter(": ".join(filter(None, _failure(pod))) or _end(pod, failed_container(pod)) for pod in pods)
     del ends[""]
     return next((CommonEnd(number, end) for end, number in ends.most_common(1)), CommonEnd())
 
@@ -267,19 +254,11 @@ def _is_replaced_early(snapshot: Snapshot, pod: Pod) -> bool:
     return bool(owner and owner.kind in kinds and not waits_until_gone(snapshot, pod.metadata.namespace, owner))
 
 
-def _failed_container(pod: Pod) -> str:
-    """Return the name of the first container that ended with an error."""
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        if status.state is not None and status.state.terminated is not None and status.state.terminated.exit_code:
-            return status.name
-    return ""
-
-
 def _lost_node(snapshot: Snapshot, pod: Pod) -> states.OnLostNode | None:
     """Return the state of a pod whose node's kubelet does not respond. The pod's tolerations decide when it is
     deleted."""
     row = snapshot.cluster.index.get(pod.spec.node_name)
-    if row is None or pod.status.phase != "Running":
+    if row is None or pod.status.phase not in ("Running", "Unknown"):
         return None
     node = snapshot.cluster.nodes[row]
     ready = condition_of(node.status.conditions, "Ready")
@@ -340,7 +319,7 @@ def _kept_by_sidecar(pod: Pod) -> states.KeptBySidecar | None:
         over = None if status.state is None else status.state.terminated
         if over is not None and not over.exit_code:
             ended.append(status.name)
-        elif _is_running(status):
+        elif is_running(status):
             running.append(status.name)
     if not ended or len(ended) + len(running) < len(pod.spec.containers) or not running:
         return None
@@ -455,10 +434,11 @@ def backend_state(snapshot: Snapshot, namespace: str, service: str) -> str:
 def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | None:
     """Return the state of a pod that waits for its kubelet. It is None for a running pod, and for a pod that was bound
     by hand and that no kubelet has seen."""
-    node, waiting, warning = pod.spec.node_name, waiting_container(pod), snapshot.pod_warnings.get(pod.key)
+    node, warning = pod.spec.node_name, snapshot.pod_warnings.get(pod.key)
     is_left_out = snapshot.left_out_node(pod)
     is_lost = is_node_lost(snapshot, node) and not is_left_out
     event = "" if warning is None else warning.message
+    waiting = waiting_container(pod) or between_restarts(pod, event)
     if waiting is None:
         if pod.status.phase != "Pending" or not (pod.status.conditions or event or is_lost):
             return None
@@ -494,10 +474,10 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | No
         container=container,
         reason=reason,
         message=message,
-        conditions=(*_other_waits(pod, container), *_false_conditions(pod)),
+        conditions=(*other_waits(pod, container), *_false_conditions(pod)),
         event=event,
         claim=claim,
-        last=termination(pod, container, is_last=True),
+        last=termination(pod, container, is_last=True) or termination(pod, container),
         is_node_lost=is_lost,
         outdated=newer_revision(snapshot, pod),
         is_static=is_mirror_pod(snapshot.pods, snapshot.pods.rows[pod.key]) if pod.key in snapshot.pods.rows else False,
@@ -557,85 +537,10 @@ def _unmet_selector(snapshot: Snapshot, pod: Pod) -> str:
     return f"; {pod.spec.node_name} is not labeled {list_names(unmet, 3)}" if unmet and row is not None else ""
 
 
-def termination(pod: Pod, container: str, *, is_last: bool = False) -> str:
-    """Return how a container ended, such as `OOMKilled, exit code 137`; if `is_last`, before it was restarted. Empty if
-    it has not ended."""
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        state = status.last_state if is_last else status.state
-        ended = None if state is None else state.terminated
-        if status.name == container and ended is not None:
-            return ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
-    return ""
-
-
 def _end(pod: Pod, container: str) -> str:
     """Return how a container of a failed pod ended, with its name."""
     phrase = termination(pod, container)
     return f"container {container} ended with {phrase}" if phrase else ""
-
-
-def waiting_container(pod: Pod) -> tuple[states.Waits, str, str, str] | None:
-    """Return what the pod waits for, with the container, the reason, and the message. Init containers come first."""
-    status = pod.status
-    for init_container_status in status.init_container_statuses:
-        if (waiting := _waiting_reason(init_container_status, is_init=True)) is not None:
-            return waiting
-    initializing = False
-    for container_status in status.container_statuses:
-        waiting = _waiting_reason(container_status, is_init=False)
-        if waiting is not None and waiting[2] == "PodInitializing":
-            initializing = True
-        elif waiting is not None:
-            return waiting
-    if not initializing:
-        return None
-    state_by_name = {each.name: each.state for each in status.init_container_statuses}
-    if all(state is None or state.waiting is not None for state in state_by_name.values()):
-        return states.Waits.SANDBOX, next(iter(state_by_name), ""), "PodInitializing", ""  # none has started
-    return (
-        states.Waits.INIT,
-        next((each.name for each in status.init_container_statuses if _is_running(each)), ""),
-        "",
-        "",
-    )
-
-
-def _other_waits(pod: Pod, container: str) -> Iterator[str]:
-    """Yield why other containers wait, if one does not start."""
-    for status in pod.status.container_statuses if container else ():
-        waiting = _waiting_reason(status, is_init=False)
-        if (
-            waiting is not None
-            and status.name != container
-            and waiting[2] not in ("ContainerCreating", "PodInitializing")
-        ):
-            yield f"container {status.name} waits as well: {': '.join(filter(None, waiting[2:]))}"
-
-
-def _is_running(status: ContainerStatus) -> bool:
-    return status.state is not None and status.state.waiting is None and status.state.terminated is None
-
-
-def _waiting_reason(status: ContainerStatus, *, is_init: bool) -> tuple[states.Waits, str, str, str] | None:
-    state = status.state
-    if state is None or state.waiting is None:
-        if is_init and state is not None and state.terminated is not None and state.terminated.exit_code:
-            ended = state.terminated
-            return states.Waits.INIT, status.name, ended.reason or f"exit code {ended.exit_code}", ended.message
-        return None
-    reason, message = state.waiting.reason, state.waiting.message
-    if is_init and reason == "PodInitializing":
-        return None
-    if reason == "ContainerCreating":
-        return states.Waits.SANDBOX, status.name, reason, message
-    waits = states.Waits.INIT if is_init else states.Waits.CONTAINER
-    if reason in _IMAGE_REASONS:
-        waits = states.Waits.IMAGE
-    elif reason in _CONFIGURATION_REASONS:
-        waits = states.Waits.CONFIGURATION
-    elif reason == "CrashLoopBackOff" and not is_init:
-        waits = states.Waits.CRASH
-    return waits, status.name, reason, message
 
 
 def _false_conditions(pod: Pod) -> tuple[str, ...]:

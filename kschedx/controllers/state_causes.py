@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from kschedx.controllers import states
+from kschedx.controllers.container_states import RESTARTING_PROBE
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.kueue import MULTIKUEUE
@@ -287,6 +288,8 @@ def _start(pod: states.WaitingForKubelet) -> Iterator[str]:
         yield f"the container ended with {pod.last}"
     if pod.message:
         yield pod.message
+    if pod.waits is states.Waits.CRASH and RESTARTING_PROBE.search(pod.event):
+        yield pod.event
     yield from pod.conditions
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers import states
+from kschedx.controllers.container_states import failing_container, waiting_container
 from kschedx.controllers.cron_job import cron_job_state, newest_job
 from kschedx.controllers.kubelet_rejections import kubelet_rejection
 from kschedx.controllers.pod_autoscaling import kept_by, not_scaled, scaled_to_zero, stopped_state
@@ -25,8 +26,6 @@ from kschedx.controllers.pod_lifecycle import (
     quota_names,
     refuser,
     successor,
-    termination,
-    waiting_container,
 )
 from kschedx.controllers.state_facts import share_of
 from kschedx.controllers.stateful_set import unsure_of_name
@@ -236,7 +235,7 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
 def unready_count_text(snapshot: Snapshot, rows: Sequence[int]) -> str:
     """Return how many pods are not ready, and why: `, 2 of them not ready (REASON)`; empty if all are ready."""
     unready = [pod for row in rows if not is_ready(pod := snapshot.pods[row])]
-    reasons = (_failing_container(pod) or unready_reason(snapshot, pod) for pod in unready)
+    reasons = (failing_container(pod) or unready_reason(snapshot, pod) for pod in unready)
     reason = next((f" ({reason.rstrip('.')})" for reason in reasons if reason), "")
     number = "but is" if len(rows) == 1 else f"{len(unready):,} of them"
     return f", {number} not ready{reason}" if unready else ""
@@ -418,16 +417,8 @@ def unready_reason(snapshot: Snapshot, pod: Pod) -> str:
     return snapshot.warning_about(pod.key) or ready.message or ready.reason
 
 
-def _failing_container(pod: Pod) -> str:
-    """Return `container app: CrashLoopBackOff: OOMKilled, exit code 137`; empty if no container waits."""
-    if (waiting := waiting_container(pod)) is None or not waiting[2]:
-        return ""
-    _, name, reason, message = waiting
-    return f"container {': '.join(filter(None, (name, reason, termination(pod, name, is_last=True) or message)))}"
-
-
 def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
-    phrase = _failing_container(pod) or unready_reason(snapshot, pod)
+    phrase = failing_container(pod) or unready_reason(snapshot, pod)
     where = f"{pod.metadata.name} on {pod.spec.node_name}"
     return f"{where}: {phrase}" if phrase else f"{where} is not ready"
 
@@ -556,7 +547,7 @@ def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manife
             seconds=seconds if is_ready(pod) else 0,
             node=pod.spec.node_name,
             is_node_lost=is_node_lost(snapshot, pod.spec.node_name),
-            container=_failing_container(pod) or snapshot.warning_about(pod.key),
+            container=failing_container(pod) or snapshot.warning_about(pod.key),
         )
     return None
 

@@ -97,6 +97,7 @@ NO_DRIVER = lazy_pattern(
     r"driver name (?P<name>\S+) not found in|CSINode \S+ does not contain driver (?P<unlisted>\S+)"
 )
 STARTS = (
+    (r"^Pulling ", "wait until {node} has pulled the image, or use a smaller one"),
     (r"PostStartHook", "correct the postStart hook of the container, or what it needs"),
     (r"memory limit too low", "raise limits.memory of the container: it is too low for the container to start"),
     (r"chdir to cwd", "correct workingDir of the container, or let its user enter that directory"),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kschedx.controllers import states
+from kschedx.controllers.container_states import failed_container
 from kschedx.controllers.daemon_set import absent_agent, agents_down
 from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready
@@ -172,14 +173,12 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                 f"correct what its scheduler rejects ({state.reason or 'see its status'}); then delete the pod{by}"
             )
         elif not state.node:
-            last = state.pods[-1:]
+            rows = self.snapshot.pods.rows
+            last = [self.snapshot.pods[rows[f"{self._namespace}/{name}"]] for name in state.pods[-1:]]
             if not advice and (known_end := advice_for(OF_JOBS, state.ends.end.replace(": ", " ", 1))):
-                pods = self.snapshot.pods
-                node = pods[pods.rows[f"{self._namespace}/{state.pods[-1]}"]].spec.node_name
-                advice, last = known_end.format(node=node), ()
+                advice, last = known_end.format(node=last[0].spec.node_name), []
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
-            container = end.split()[1] if end.startswith("container ") else ""
-            of_pods = tuple(pod_logs(f"{self._namespace}/{name}", container) for name in last)
+            of_pods = tuple(pod_logs(pod.key, failed_container(pod)) for pod in last)
             kind = str((self.maker or {}).get("kind") or "Job")
             ended = f"a {kind} that has failed creates no pods"
             why = "the pod template of a Job is immutable" if state.is_retried else ended
@@ -302,6 +301,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             command = pod_logs(self.pod.key, state.container, previous=True)
             is_killed = of_probe and _KILLED.search(state.last)
             title = of_probe if is_killed else f"find out from its logs why container {state.container} ends"
+            if state.last.startswith("Completed"):
+                title = f"give container {state.container} a command that does not end, or run it as a Job"
             yield Fix.untried(title, commands=(command,))
         elif (row := self.snapshot.cluster.index.get(state.node)) is not None:
             owner, virtual = self.pod.metadata.controller, virtual_node(self.snapshot.cluster.nodes[row])

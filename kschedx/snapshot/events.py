@@ -66,6 +66,8 @@ _BY_KUBELET = frozenset(
     {*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unhealthy", "FailedToRetrieveImagePullSecret"}
 )
 """Warnings about pods that have a node and do not start."""
+PULLING = "Pulling"  # from a kubelet, about an image
+_BACK_OFF = "BackOff"  # from a kubelet, about a container that it restarts
 PREEMPTED = "Preempted"  # from kube-scheduler, about a victim; `related` is the preemptor
 OF_EVICTION = frozenset({PREEMPTED, "Evicted", "EvictedByVPA", "ScaleDown", "TaintManagerEviction"})
 """From what ends a pod that has a node: kube-scheduler, Karpenter, a kubelet, the VPA's updater, cluster-autoscaler, or
@@ -85,6 +87,7 @@ _UNMADE = {
 REASONS = frozenset(
     {
         *(FAILED_SCHEDULING, _INFORMATIONAL, NOMINATED, _SCHEDULED, _FAILED_CREATE, EXTERNAL_PROVISIONING),
+        *(PULLING, _BACK_OFF),
         *(*_OF_AUTOSCALER, *OF_NODE_GROUPS, *_BY_KUBELET, *OF_EVICTION),
     }.union(*_UNMADE.values())
 )
@@ -217,6 +220,7 @@ class RecordedEvents:
         self._failed_scaling: _Newest[str] = {}  # failed scale-ups by pod
         self._node_groups: _Newest[str] = {}  # failed scale-ups by node group; the message is the error
         self._warnings: _Newest[str] = {}  # warnings of a kubelet by pod
+        self._progress: _Newest[str] = {}  # what a kubelet does by pod: it pulls an image, or restarts a container
         self._evictions: _Newest[str] = {}  # events of what ended a pod, by pod
         self._preemptions: dict[tuple[str, str, str], RecordedPreemption] = {}
         """By namespace, name, and uid of the victim."""
@@ -248,6 +252,12 @@ class RecordedEvents:
             self._preemptions[namespace, preemption.name, preemption.uid] = preemption
         if event.reason in _BY_KUBELET and pod and not _repeats(event):
             _keep(self._warnings, pod, event, prefix=event.reason or "")
+        if (
+            event.reason in (PULLING, _BACK_OFF)
+            and pod
+            and "Back-off pulling" not in (event.message or event.note or "")
+        ):
+            _keep(self._progress, pod, event, prefix=event.reason or "")
         if event.reason == _FAILED_CREATE or event.reason in _UNMADE.get(about.kind, ()):
             key = (about.kind, namespace, about.name or "")
             _keep(self._unmade, key, event, prefix="" if event.reason == _FAILED_CREATE else event.reason or "")
@@ -271,8 +281,14 @@ class RecordedEvents:
         return {key: event for key, (_, event) in sorted({**self._awaited, **self._unmade}.items())}
 
     def of_kubelets(self, pods: PodTable) -> dict[str, RecordedEvent]:
-        """Return the newest kubelet warning by pod, for pods with a node."""
-        return _pod_events(self._warnings, pods, have_nodes=True)
+        """Return the newest kubelet warning by pod, for pods with a node; without one, what the kubelet does."""
+        progress, found = (_pod_events(each, pods, have_nodes=True) for each in (self._progress, self._warnings))
+        for pod, event in progress.items():
+            warning = found.setdefault(pod, event)
+            is_past = event.reason == PULLING and warning.reason in (*OF_VOLUMES, *OF_SANDBOX)
+            if is_past and newest((warning.last_seen, event.last_seen)) != warning.last_seen:
+                found[pod] = event  # a kubelet pulls images once it has the volumes and the network
+        return found
 
     def of_evictions(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the newest event of what ended a pod by pod; the message starts with the reporter."""

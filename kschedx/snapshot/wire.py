@@ -499,13 +499,15 @@ def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> b
     init_containers = _container_statuses(texts[1], "initContainerStatuses") if is_read else []
     is_told = is_told or _has_state(containers, _WAITING) or _has_state(init_containers, _WAITING)
     is_told = is_told or (status.phase == "Running" and _has_state(containers, _ENDED))
-    if isinstance(status.conditions, Raw):
-        text = bytes(status.conditions)
+    text = bytes(status.conditions) if isinstance(status.conditions, Raw) else b""
+    unready = _unready(text) if b'"False"' in text else ()
+    is_told = is_told or (bool(unready) and _ENDED in texts[0])
+    if text:
         # two conditions that scheduling reads, and kube-scheduler's message for a pending pod. The others have their
         # own timestamps, and budgets count a pod without them as not ready
         if is_told or status.phase == "Pending" or any(word in text for word in telling):
             part["conditions"] = status.conditions
-        elif b'"False"' in text and (unready := _unready(text)):
+        elif unready:
             part["conditions"] = unready
     for name, statuses in (("containerStatuses", containers), ("initContainerStatuses", init_containers)):
         kept = [s for s in statuses if is_told or isinstance(s.resources, Raw)]

@@ -3776,14 +3776,61 @@ REFUSED = 'probe failed: Get "http://10.0.0.5:80/": dial tcp 10.0.0.5:80: connec
         ("Startup", 143, "find out why container app fails its startup probe, or relax it"),
         ("Startup", 1, "find out from its logs why container app ends"),
         ("Readiness", 137, "find out from its logs why container app ends"),
+        ("Readiness", 0, "give container app a command that does not end, or run it as a Job"),
     ],
 )
 def test_what_a_probe_reports_is_no_fault_of_storage(tmp_path: Path, kind: str, code: int, fix: str) -> None:
-    ended = {"terminated": {"reason": "Error", "exitCode": code}}
+    ended = {"terminated": {"reason": "Error" if code else "Completed", "exitCode": code}}
     crashing = kubelet(containerStatuses=[{**waiting("CrashLoopBackOff")[0], "lastState": ended}])
     event = reports("Pod", "web-0", "Unhealthy", f"{kind} {REFUSED}", by="kubelet")
     document = json.loads(why(tmp_path, "pod/web-0", crashing, event, output="json").out)
     assert [it["title"] for it in document["fixes"]] == [fix]
+
+
+RUNNING: Manifest = {"running": {"startedAt": SINCE}}
+IS_OVER: Manifest = {"terminated": {"reason": "Error", "exitCode": 1}}
+
+
+@pytest.mark.parametrize(
+    ("ready", "state", "event", "restarts"),
+    [
+        ("False", RUNNING, ("Unhealthy", f"Startup {REFUSED}"), True),
+        ("False", RUNNING, ("BackOff", "Back-off restarting failed container app in pod web-0_default(1)"), True),
+        ("False", RUNNING, ("Unhealthy", f"Readiness {REFUSED}"), False),
+        ("False", IS_OVER, None, True),
+        ("True", RUNNING, ("Unhealthy", f"Liveness {REFUSED}"), False),
+    ],
+    ids=["killed by a probe", "crashes", "ended once", "has just ended", "ready"],
+)
+def test_a_container_that_runs_between_two_crashes(
+    tmp_path: Path, ready: str, state: Manifest, event: tuple[str, str] | None, restarts: bool
+) -> None:
+    statuses = [{"name": "app", "state": state, "lastState": IS_OVER}]
+    conditions = [{"type": "Ready", "status": ready}]
+    stored = kubelet(phase="Running", containerStatuses=statuses, conditions=conditions)
+    events = [] if event is None else [reports("Pod", "web-0", *event, by="kubelet")]
+    result = why(tmp_path, "pod/web-0", stored, *events)
+    assert ("default/web-0 is scheduled to n and restarts container app, which fails\n" in result.out) == restarts
+    never = {**stored, "spec": {**at(stored, "spec"), "restartPolicy": "Never"}}
+    assert "restarts container" not in why(tmp_path, "pod/web-0", never, *events).out
+
+
+@pytest.mark.parametrize(
+    ("mounts", "cause"),
+    [
+        (None, "waits for container app: Pulling\n  because   Pulling image"),
+        ("2026-01-02T00:01:00Z", "waits for container app: Pulling\n  because   Pulling image"),
+        ("2026-01-02T00:03:00Z", "waits for its volumes: FailedMount"),
+    ],
+)
+def test_an_image_is_pulled_after_the_volumes_are_mounted(tmp_path: Path, mounts: str | None, cause: str) -> None:
+    creating = kubelet(containerStatuses=waiting("ContainerCreating"))
+    pulls = reports("Pod", "web-0", "Pulling", 'Pulling image "app:1"', by="kubelet")
+    events = [{**pulls, "lastTimestamp": "2026-01-02T00:02:00Z"}]
+    if mounts is not None:
+        failed = reports("Pod", "web-0", "FailedMount", 'secret "tls" not found', by="kubelet")
+        events.append({**failed, "lastTimestamp": mounts})
+    assert cause in why(tmp_path, "pod/web-0", creating, *events).out
 
 
 @pytest.mark.parametrize(("resource", "number"), [("count/pods", 2), ("pods", 0)])
