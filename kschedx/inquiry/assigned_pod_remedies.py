@@ -78,6 +78,14 @@ def _probe_advice(container: str, kind: str) -> str:
     )
 
 
+def _crash_advice(state: states.WaitingForKubelet, of_probe: str) -> str:
+    """Return what to do about a container that ends again and again; `of_probe` is the advice about its probe."""
+    if state.last.startswith("Completed"):
+        return f"give container {state.container} a command that does not end, or run it as a Job"
+    is_killed = of_probe and _KILLED.search(state.last)
+    return of_probe if is_killed else f"find out from its logs why container {state.container} ends"
+
+
 def repair_fix(node: str) -> Fix:
     return Fix.untried(f"repair {node}, or delete the node if its machine is gone")
 
@@ -299,11 +307,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             yield Fix.untried(title, commands=(pod_logs(self.pod.key, state.container),))
         elif state.container and (state.waits is states.Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = pod_logs(self.pod.key, state.container, previous=True)
-            is_killed = of_probe and _KILLED.search(state.last)
-            title = of_probe if is_killed else f"find out from its logs why container {state.container} ends"
-            if state.last.startswith("Completed"):
-                title = f"give container {state.container} a command that does not end, or run it as a Job"
-            yield Fix.untried(title, commands=(command,))
+            yield Fix.untried(_crash_advice(state, of_probe), commands=(command,))
         elif (row := self.snapshot.cluster.index.get(state.node)) is not None:
             owner, virtual = self.pod.metadata.controller, virtual_node(self.snapshot.cluster.nodes[row])
             if virtual is not None and owner is not None and owner.kind == "DaemonSet":

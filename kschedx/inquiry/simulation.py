@@ -470,17 +470,18 @@ class Simulation(Shown):
 
     @property
     def lacks_pods(self) -> bool:
-        """Whether it is unknown which pods are pending: a dump holds none, and no change creates any."""
-        return self.before.lacks_all_pods and not len(self.queue) and not self.refused
+        """Whether it is unknown which pods are pending: a dump holds none, no change creates any, and no workload shows
+        why it has none."""
+        return self.before.lacks_all_pods and not len(self.queue) and not self.refused and not self.states
 
     @property
     def overall(self) -> Outcome:
         """The outcome over all pods and `states`."""
         outcomes = {state.overall for state in (*self._states_without_kueue, *self._answers_of_others.values())}
         is_open = bool(self.undecided) or self._of_others[1] or self.lacks_pods
-        if is_open or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
-            return Outcome.UNDECIDED
         is_done = self.is_done and not self.gated and outcomes <= {Outcome.SCHEDULED}
+        if is_open or (self.open_counts and is_done) or Outcome.UNDECIDED in outcomes:
+            return Outcome.UNDECIDED
         return Outcome.SCHEDULED if is_done else Outcome.UNSCHEDULABLE
 
     @property

@@ -287,6 +287,13 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
         assert by_mcp.exit_code == fit_code
 
 
+@pytest.mark.parametrize("command", [("simulate",), ("why", "--all-pending"), ("why", "rs/web")])
+def test_a_refusal_is_an_answer_though_a_dump_has_no_pods(tmp_path: Path, command: tuple[str, ...]) -> None:
+    items = [NODE, {**workload("ReplicaSet", replicas=1), "status": {"conditions": [FAILURE]}}]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+    assert kschedx(*command, "-s", "cluster.json", cwd=tmp_path).code == 1
+
+
 def test_every_state_is_tested(tmp_path: Path) -> None:
     names = set()
     for name, target, objects in KNOWN:

@@ -294,7 +294,7 @@ def test_only_events_about_scheduling_are_written() -> None:
             "involvedObject": about,
         }
 
-    assert [each["reason"] for each in slim([event("Pulled"), event("FailedScheduling"), event("BackOff")])] == [
+    assert [each["reason"] for each in slim([event("Pulled"), event("FailedScheduling"), event("Created")])] == [
         "FailedScheduling"
     ]
 
