@@ -492,11 +492,12 @@ def pods_of_ordinals(
     for ordinal in ordinals:
         spec = {**map_at(manifest, "spec"), "ordinals": {"start": ordinal}}
         next_pod = pod_from_workload({**manifest, "spec": spec})
+        metadata = map_at(next_pod, "metadata")
+        uid = f"new/{metadata.get('namespace')}/{metadata.get('name')}"  # its claims refer to it
+        next_pod = {**next_pod, "metadata": {**metadata, "uid": uid}}
         subject = admit(snapshot, next_pod, setup, title=title(manifest), maker=manifest, is_recreated=True)
-        pod = subject.pod
-        snapshot = with_template_claims(subject.snapshot, manifest, pod)
-        # its ephemeral claims have its uid already
-        pods.append(replace(pod, metadata=replace(pod.metadata, uid=pod.metadata.uid or f"new/{pod.key}")))
+        snapshot = with_template_claims(subject.snapshot, manifest, subject.pod)
+        pods.append(subject.pod)
     return snapshot, pods
 
 

@@ -7,8 +7,9 @@ from collections.abc import Container, Iterator
 
 import msgspec
 
+from kschedx.controllers.due_deletions import rows_to_be_deleted
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
-from kschedx.controllers.states import BeingDeleted, Paused, Suspended, headline
+from kschedx.controllers.states import BeingDeleted, OfEndedJob, Paused, Suspended, headline
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.controllers.workloads import Workload, manifest_of
 from kschedx.errors import KschedxError
@@ -66,10 +67,10 @@ def _kueue_answer(
 
 
 def being_deleted(snapshot: Snapshot, setup: Setup) -> Iterator[Explanation]:
-    """Yield the answer about each pod without a node that is being deleted."""
+    """Yield the answer about each pod without a node that is being deleted, or that the Job controller deletes."""
     pods = snapshot.pods
-    for row in pods.pending:
-        if pods.deletion_timestamps[row] and isinstance(facts := pod_lifecycle(snapshot, pods[row]), BeingDeleted):
+    for row in sorted(rows_to_be_deleted(snapshot, pods.pending)):
+        if isinstance(facts := pod_lifecycle(snapshot, pods[row]), BeingDeleted | OfEndedJob):
             yield answer_with_fixes(stored_subject(snapshot, pods[row]), setup, facts)
 
 

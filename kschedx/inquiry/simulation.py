@@ -216,7 +216,8 @@ class Simulation(Shown):
     @cached_property
     def evicted(self) -> frozenset[str]:
         """Pods that were preempted and not recreated."""
-        return frozenset(map(self.run.cluster.pods.key, self.simulator.queue.evicted))
+        keys = map(self.run.cluster.pods.key, self.simulator.queue.evicted)
+        return frozenset(key for key in keys if self.simulator.row(key) is None)
 
     @cached_property
     def placed(self) -> PodTexts:
@@ -527,8 +528,7 @@ class Simulation(Shown):
 
     def is_recreated(self, key: str) -> bool:
         """Whether an evicted pod was recreated under its old name."""
-        row = self.simulator.row(key)
-        return row is not None and row in self.simulator.queue.recreated
+        return self.simulator.row(key) is not None
 
     @property
     def displaced(self) -> DisplacedPods:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import create, ends_job, evict, has_ephemeral_claims, is_recreated
+from kschedx.controllers.workloads import create, ends_job, evict, has_ephemeral_claims, is_recreated, ordinal_of
 from kschedx.errors import InputError, UndecidableError
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
@@ -23,7 +23,7 @@ from kschedx.framework.scheduler import queue_order
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import Document
-from kschedx.kube.types import Pod, PodGroup
+from kschedx.kube.types import Pod, PodGroup, controller_of
 from kschedx.progress import Phase, report_progress
 from kschedx.simulate.unknown_facts import UnknownFacts
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, each_cluster_row
@@ -297,6 +297,8 @@ class Queue:
         self._pick = pick
         self._recreate = recreate
         self._known = known
+        self.delays: Callable[[int], bool] = lambda _: False
+        """Whether the controller of an evicted pod of a StatefulSet recreates it only once others are ready."""
         self._created: dict[int, str] = {}
         self._unknown = UnknownFacts(run.snapshot)
         self._is_open = False  # whether the last decision depends on unknown facts
@@ -746,7 +748,12 @@ class Queue:
         number, pods = len(self.steps), self._run.cluster.pods
         again = [victim for victim in victims if self._recreate and is_recreated(pods, victim)]
         again = [victim for victim in again if not ends_job(self._run.snapshot, pods, victim)]
-        for victim in victims:
+        owners = ((victim, controller_of(pods.owners[victim])) for victim in again)
+        ordered = [victim for victim, owner in owners if owner is not None and owner.kind == "StatefulSet"]
+        ordered.sort(key=lambda row: ordinal_of(pods.names[row]))
+        for victim in (*(victim for victim in victims if victim not in ordered), *ordered):
+            if victim in ordered and self.delays(victim):
+                again.remove(victim)
             comes_back = victim in again
             evict(self._run, victim, waits=comes_back)
             (self.recreated if comes_back else self.evicted)[victim] = number

@@ -101,6 +101,7 @@ class Simulator:
         self._by_name: tuple[Run, Pick] | None = None
         self._lots = None if options.seed is None else _pick_by_lot(options.seed)
         self.manager = Manager(self, setup, known=known, held=held)
+        self._queue.delays = self.manager.recreate
         self.scenes: dict[str, Snapshot] = {}
         """The first nodes whose drain left pods without another node, to the cluster at that moment."""
         self._vacated: set[str] = set()  # nodes that changes and controllers took pods from

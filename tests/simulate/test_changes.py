@@ -178,6 +178,48 @@ def test_a_job_that_exceeds_its_backoff_limit_replaces_no_pod(limit: int, pods: 
     assert len(preempted.simulator.after.pods) == 1 + pods
 
 
+@pytest.mark.parametrize(
+    ("policy", "free", "placed", "pending"),
+    [
+        ("OrderedReady", "2", ["db-0", "db-1"], []),
+        ("OrderedReady", "1", ["db-0"], ["db-1"]),
+        ("OrderedReady", "0", [], ["db-0"]),
+        ("Parallel", "0", [], ["db-0", "db-1"]),
+    ],
+)
+def test_preempted_pods_of_a_stateful_set_are_recreated_in_order(
+    policy: str, free: str, placed: list[str], pending: list[str]
+) -> None:
+    container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [container]}}
+    stateful_set = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "default", "uid": "db"},
+        "spec": {"replicas": 2, "podManagementPolicy": policy, "template": template},
+    }
+    metadata = {"ownerReferences": [{"kind": "StatefulSet", "name": "db", "uid": "db", "controller": True}]}
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    running = [
+        pod(f"db-{ordinal}", on="a", containers=[container], metadata=metadata, status=ready) for ordinal in range(2)
+    ]
+    two = {**container, "resources": {"requests": {"cpu": "2"}}}
+    urgent = pod("urgent", priority=9, containers=[two], nodeSelector={"for": "urgent"})
+    nodes = [
+        node("a", labels={"for": "urgent"}, allocatable={"cpu": "2", "pods": "9"}),
+        node("b", allocatable={"cpu": free, "pods": "9"}),
+    ]
+    simulation = kschedx.simulate(Snapshot.from_objects([*nodes, stateful_set, *running, urgent]))
+    assert [key for key, name in simulation.placed.items() if name == "b"] == [f"default/{name}" for name in placed]
+    assert sorted(simulation.pending) == [f"default/{name}" for name in pending]
+    assert {*simulation.evictions} == {"default/db-0", "default/db-1"}
+    [of_db] = [result for result in simulation.workloads if result.workload.kind == "StatefulSet"]
+    assert of_db.to_come == 2 - len(placed) - len(pending)
+    assert len(of_db.evicted) == 2
+    for step in range(len(simulation.steps)):
+        assert simulation.explain(step).outcome is simulation.steps[step].outcome
+
+
 def test_the_first_toleration_of_a_taint_decides_whether_it_evicts_a_pod() -> None:
     limited = {"key": "x", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
     for tolerations, left in (([{"operator": "Exists"}, limited], 1), ([limited, {"operator": "Exists"}], 0)):

@@ -286,3 +286,16 @@ def test_a_workload_that_the_question_scales_to_zero_is_no_finding(tmp_path: Pat
     result = kschedx("simulate", "--scale", "rs/web=0", "-s", "cluster.json", cwd=tmp_path)
     assert (result.code, result.out.splitlines()[0]) == (0, "✓ no pod is pending")
     assert "web is" not in result.out
+
+
+def test_a_pod_that_an_ended_job_leaves_is_reported(tmp_path: Path) -> None:
+    failed = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "Job was active too long"}
+    ended = {**job(activeDeadlineSeconds=60), "status": {"conditions": [failed]}}
+    ended["metadata"] = {"name": "web", "namespace": "default"}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "web", "uid": "u", "controller": True}
+    left = pod("web-x", metadata={"ownerReferences": [owner]}, spec={"containers": CONTAINERS})
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, ended, left]}))
+    for question in (("simulate",), ("why", "pod/web-x")):
+        result = kschedx(*question, "-s", "cluster.json", cwd=tmp_path)
+        assert "✗ default/web-x is pending, and its Job has ended: DeadlineExceeded" in result.out
+        assert result.code == 1
