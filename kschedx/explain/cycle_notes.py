@@ -455,9 +455,10 @@ def _event_notes(cycle: Cycle) -> Iterator[Note]:
         held = (status.message for status in cycle.pre_enqueue if not status.is_success)
         ours = event.message if cycle.outcome is Outcome.GATED and event.message in held else cycle.message
         different = contrasts(event, ours, nominated=bool(cycle.pod.status.nominated_node_name))
-        whole, _, fraction = event.last_seen.partition(".")
+        whole, dot, _ = event.last_seen.partition(".")
+        whole += "Z" if dot else ""
         times = f", {event.count:,} times" if event.count > 1 else ""
-        seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if event.last_seen else ""
+        seen = f" (last seen {whole}{times})" if event.last_seen else ""
         chosen = (cycle.all_nodes.cluster.nodes[row] for row in cycle.choice)
         if not ours and (joined := joined_later(chosen, whole)):
             different = (f"kschedx finds a node: {list_names(joined, _SHOWN_OBJECTS)} joined after the event",)

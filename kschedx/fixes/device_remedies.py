@@ -20,7 +20,7 @@ from kschedx.explain.hardware import driver_named, driver_of, hardware_label, un
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.new_node import described_devices, intended_values, slices_with
-from kschedx.fixes.proposal import CONTROLLER_MANAGER
+from kschedx.fixes.proposal import CONTROLLER_MANAGER, is_replaced
 from kschedx.fixes.resource_remedies import MOST_VICTIMS
 from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.grouping import group_pairs
@@ -153,12 +153,22 @@ def _recreate_step(
         if same_claim is not None and same_claim.spec == claim.spec
     }
     recreated = tuple(_as_new_claim(claim, spec) for claim in same.values())
+    owners = (claim.metadata.controller for claim in recreated)
+    keys = (f"{claim.metadata.namespace}/{owner.name}" for owner in owners if owner is not None)
+    replaced = sum(is_replaced(place.snapshot.pods, key) for key in keys)
+    then = f", then delete {count(replaced, 'pending pod')}" if replaced else ""
     return s.ObjectStep(
-        title=title.format(f"ResourceClaimTemplate {template}"),
+        title=title.format(f"ResourceClaimTemplate {template}") + then,
+        costs=(_YOUNG_CLAIM,) if replaced < len(recreated) else (),
         cost=cost,
         objects=(_template(template, spec), *recreated),
         made=tuple((claim, CONTROLLER_MANAGER) for claim in recreated),
     )
+
+
+_YOUNG_CLAIM = "if a claim was created within the last hour, recreate its pod instead of the claim"
+"""kube-controller-manager keeps claims that it created in a cache for an hour, and takes deleted ones for existing.
+Upstream: pkg/controller/resourceclaim/controller.go (claimCache)."""
 
 
 def _template_of(claim: ResourceClaim, place: RemedyCandidate) -> str | None:

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar, get_args
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import stays_terminating
+from kschedx.controllers.workloads import is_controlled, stays_terminating
 from kschedx.explain.advice import FixGroup
 from kschedx.fixes.changes import add_operation, map_patch
 from kschedx.kube.decoding import list_at, manifest, map_at, to_plain
@@ -21,6 +21,7 @@ from kschedx.kube.types import Container, Node, Pod, PodSpec, Taint
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import with_less_allocatable
 from kschedx.snapshot.edits import with_pods
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 ClusterObject = (
@@ -285,7 +286,13 @@ class Proposal(Struct, frozen=True, kw_only=True):
                 is_prebound=self._names_claim(changed_object),
             ):
                 owner = changed_object.metadata.controller
-                goes = is_recreated and owner is not None and owner.kind == "Pod"
+                its_pod = f"{change.target.namespace}/{owner.name}" if owner is not None and owner.kind == "Pod" else ""
+                if driver and not is_recreated and is_replaced(snapshot.pods, its_pod):
+                    # kube-controller-manager does not recreate a claim that it created within the last hour
+                    if change.delete:
+                        yield Target.pod(its_pod).deletion
+                    continue
+                goes = is_recreated and its_pod
                 yield replace(change, by=driver) if driver and (goes or not change.delete) else change
         if status := tuple(_pod_status_patch(pod, self.pod)):
             yield Change(target=target, patch=status, by=CONTROLLER_MANAGER)
@@ -295,6 +302,12 @@ class Proposal(Struct, frozen=True, kw_only=True):
         references = (volume.spec.claim_ref for volume in self._of(PersistentVolume))
         key = (item.metadata.namespace, item.metadata.name)
         return any(reference is not None and (reference.namespace, reference.name) == key for reference in references)
+
+
+def is_replaced(pods: PodTable, key: str) -> bool:
+    """Whether a controller creates another pod, with claims of its own, for a deleted one."""
+    row = pods.rows.get(key)
+    return row is not None and is_controlled(pods.owners[row])
 
 
 def _pod_patch(before: Pod, after: Pod) -> Iterator[Json]:

@@ -58,11 +58,19 @@ def note(*objects: Manifest) -> Note | None:
     return next((item for item in result.notes if item.id == "recorded-event"), None)
 
 
-def test_nodes_that_joined_after_the_event_explain_it() -> None:
-    joined = {**node("c"), "metadata": {"name": "c", "creationTimestamp": "2026-01-31T12:05:00Z"}}
-    result = note(pending(), event(NO_ROOM), joined)
+@pytest.mark.parametrize(
+    ("created", "seen", "is_later"),
+    [
+        ("2026-01-31T12:05:00Z", NOON, True),
+        ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.691198Z", False),
+        ("2026-01-31T12:00:01Z", "2026-01-31T12:00:00.691198Z", True),
+    ],
+)
+def test_nodes_that_joined_after_the_event_explain_it(created: str, seen: str, is_later: bool) -> None:
+    joined = {**node("c"), "metadata": {"name": "c", "creationTimestamp": created}}
+    result = note(pending(), event(NO_ROOM, seen), joined)
     assert result is not None
-    assert result.text.endswith("differs: kschedx finds a node: c joined after the event")
+    assert result.text.endswith("differs: kschedx finds a node: c joined after the event") == is_later
 
 
 def differences(theirs: str, ours: str, *, nominated: bool = False) -> list[str]:

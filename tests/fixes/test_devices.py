@@ -145,8 +145,23 @@ def test_a_template_that_is_missing_is_created_and_not_its_claim() -> None:
     ]
 
 
-def test_the_template_changes_and_not_its_claim() -> None:
-    """The controller recreates a deleted claim from the changed template."""
+DONE = [("ResourceClaimTemplate", "delete", ""), ("ResourceClaimTemplate", "create", "")]
+
+
+@pytest.mark.parametrize(
+    ("owners", "then", "did"),
+    [
+        ([], "", [("ResourceClaim", "delete", ""), ("ResourceClaim", "create", "kube-controller-manager")]),
+        (
+            [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}],
+            ", then delete 1 pending pod",
+            [("Pod", "delete", "")],
+        ),
+    ],
+    ids=["a bare pod", "a pod of a controller"],
+)
+def test_the_template_changes_and_not_its_claim(owners: list[Manifest], then: str, did: list[tuple[str, ...]]) -> None:
+    """The controller creates the claim of a new pod from the changed template, or recreates an old deleted claim."""
     wanted = request(select=[f'device.attributes["{DRIVER}"].root == 99'])
     template = {
         "apiVersion": "resource.k8s.io/v1",
@@ -157,19 +172,16 @@ def test_the_template_changes_and_not_its_claim() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "me", "uid": "default/me", "controller": True}
     uses = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
     status = {"phase": "Pending", "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "me-gpu"}]}
-    me = pod("me", spec={"resourceClaims": uses}, status=status, metadata={"uid": "default/me"})
+    me = pod(
+        "me", spec={"resourceClaims": uses}, status=status, metadata={"uid": "default/me", "ownerReferences": owners}
+    )
     mine = claim("me-gpu", wanted, ownerReferences=[owner])
     snapshot = kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, template, mine, me])
-    title = "remove the selectors of request r from ResourceClaimTemplate default/gpus"
+    title = "remove the selectors of request r from ResourceClaimTemplate default/gpus" + then
     [fix] = [item for item in kschedx.explain(snapshot, "default/me").fixes if item.title == title]
     assert fix.certainty is FixCertainty.VERIFIED
-    did = [(item.target.kind, "delete" if item.delete else "create", item.by) for item in fix.changes]
-    assert did == [
-        ("ResourceClaimTemplate", "delete", ""),
-        ("ResourceClaimTemplate", "create", ""),
-        ("ResourceClaim", "delete", ""),
-        ("ResourceClaim", "create", "kube-controller-manager"),
-    ]
+    changes = [(item.target.kind, "delete" if item.delete else "create", item.by) for item in fix.changes]
+    assert changes == [*DONE, *did]
 
 
 def test_a_class_whose_selectors_match_no_device() -> None:
