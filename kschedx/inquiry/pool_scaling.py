@@ -200,7 +200,8 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         if self.adds_node:
             title = f"wait for Karpenter: it adds a node to NodePool {provisioning.pool}, if the cloud has capacity"
             is_own = self.pod.key in karpenter.snapshot.pods.rows
-            helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
+            found = (*(new.pods for new in karpenter.own.new), *karpenter.own.existing.values())
+            helps = frozenset(key for pods in found for key in pods) if is_own else None
             fix = trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
             yield replace(fix, costs=(*fix.costs, *self._limit_for_others(provisioning.pool)))
             for taint in self._undeclared_taints(provisioning.pool):

@@ -463,3 +463,19 @@ def test_an_overlay_with_a_requested_resource_that_is_not_ready_is_repaired(
         kschedx.Snapshot.from_objects([own, node(), node_class("eu-1a"), adds, target]), "default/web"
     )
     assert any(fix.title == "correct NodeOverlay fpga: Ready=False" for fix in answer.fixes) is is_named
+
+
+def test_a_new_node_helps_pods_that_existing_nodes_take_after_it() -> None:
+    """The spread lets one pod go to the full zone only; the next one may go to any node again."""
+    rule = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**rule, "labelSelector": {"matchLabels": {"app": "web"}}}]
+    open_, full = node(), node("100m")
+    full["metadata"] |= {"name": "two", "labels": {**full["metadata"]["labels"], ZONE: "eu-1b"}}
+    pods = [pod(topologySpreadConstraints=spread, **more) for more in ({}, {}, {"nodeName": "one"})]
+    for number, (each, name) in enumerate(zip(pods, ("web", "next", "first"), strict=True)):
+        each["metadata"] |= {"name": name, "labels": {"app": "web"}, "uid": str(number)}
+    for each in (open_, full):
+        each["spec"]["taints"] = []
+    snapshot = kschedx.Snapshot.from_objects([pool(), node_class("eu-1a", "eu-1b"), open_, full, *pods])
+    [wait, *_] = kschedx.explain(snapshot, "default/web").fixes
+    assert (wait.title[:18], wait.helps) == ("wait for Karpenter", {"default/web", "default/next"})
