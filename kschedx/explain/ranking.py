@@ -19,8 +19,14 @@ from kschedx.framework.preemption import ranks
 from kschedx.framework.status import Candidate, Code
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.decoding import map_at
-from kschedx.kube.names import DEFAULT_SCHEDULER, HOSTNAME, ZONE_LABELS, first_label
-from kschedx.kube.selectors import CompiledTerm, compile_node_selector, compile_preferred_terms, compile_selector
+from kschedx.kube.names import DEFAULT_SCHEDULER, HOSTNAME, OF_CONTROL_PLANE, ZONE_LABELS, first_label
+from kschedx.kube.selectors import (
+    CompiledTerm,
+    compile_node_selector,
+    compile_preferred_terms,
+    compile_selector,
+    required_node_affinity,
+)
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodAffinityTerm
 from kschedx.kube.typos import nearest_name
@@ -178,6 +184,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
     yield from _either_term(cycle, node)
     if len(winners) == 1:
         yield from _loose_spread(cycle, node)
+        yield from _narrow_spread(cycle)
         yield from _unreserved_reasons(cycle, cycle.choice[0])
         yield from _bare_pods(cycle, cycle.choice[0])
 
@@ -340,10 +347,27 @@ def _loose_spread(cycle: Cycle, node: Node) -> Iterator[str]:
             yield f"maxSkew {constraint.max_skew} over {constraint.topology_key} allows one more in {domain}: {has}"
 
 
+def _narrow_spread(cycle: Cycle) -> Iterator[str]:
+    """Yield a required spread constraint over several domains, of which the pod's node affinity selects only one."""
+    spec, nodes = cycle.pod.spec, cycle.all_nodes.cluster.nodes
+    selects = required_node_affinity(spec.node_selector, spec.required_node_affinity)
+    for constraint in spec.topology_spread_constraints:
+        key, is_honored = constraint.topology_key, constraint.node_affinity_policy in (None, "Honor")
+        there = [node for node in nodes if key in node.metadata.labels]
+        own = {it.metadata.labels[key] for it in there if selects.matches(it.metadata.labels, it.name)}
+        others = {it.metadata.labels[key] for it in there} - own
+        if constraint.when_unsatisfiable == "DoNotSchedule" and is_honored and others and len(own) == 1:
+            yield f"the spread constraint over {key} has one domain, {own.pop()}: the pod selects nodes of no other"
+
+
 def _unreserved_reasons(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     cluster = cycle.all_nodes.cluster
     node = cluster.nodes[row]
     if any(taint.effect in DO_NOT_SCHEDULE for taint in node.spec.taints):
+        return
+    of_control_plane = [not each.metadata.labels.keys().isdisjoint(OF_CONTROL_PLANE) for each in cluster.nodes]
+    if of_control_plane[row] and not all(of_control_plane):
+        yield f"{node.name} is a control plane node, and no taint keeps pods off the node"
         return
     resources = {
         name

@@ -18,7 +18,6 @@ from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import (
     ABOUT_TO_BE_REMOVED,
-    OF_CONTROL_PLANE,
     labels_for,
     required_terms,
     taint_remover,
@@ -54,6 +53,7 @@ from kschedx.kube.names import (
     ARCH_LABELS,
     HOSTNAME,
     INSTANCE_TYPE_LABELS,
+    OF_CONTROL_PLANE,
     POOL_LABELS,
     ZONE,
     first_label,

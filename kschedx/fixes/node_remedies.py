@@ -27,7 +27,6 @@ from kschedx.fixes.eviction import delete_all
 from kschedx.fixes.node_requirements import (
     ABOUT_TO_BE_REMOVED,
     KEPT,
-    OF_CONTROL_PLANE,
     SET_BY_AKS,
     STANDARD_KEYS,
     are_all_of_control_plane,
@@ -51,6 +50,7 @@ from kschedx.kube.names import (
     HOSTNAME,
     INSTANCE_TYPE_LABELS,
     NEW_NAMES,
+    OF_CONTROL_PLANE,
     OF_OPENSHIFT,
     POOL_LABELS,
     REGION_LABELS,

@@ -19,7 +19,7 @@ from kschedx.framework.config import Profile
 from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import NODE_POOL, NodePool
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.names import NEW_NAMES, REGION_LABELS, ZONE_LABELS
+from kschedx.kube.names import NEW_NAMES, OF_CONTROL_PLANE, REGION_LABELS, ZONE_LABELS
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
@@ -288,8 +288,6 @@ ABOUT_TO_BE_REMOVED = (
     "cloud.google.com/impending-node-termination",
     OUT_OF_SERVICE,
 )
-
-OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")  # both taints and labels
 
 
 def taint_remover(taint: Taint) -> str:

@@ -106,6 +106,7 @@ def label_value_errors(value: str) -> Iterator[str]:
 
 
 DEFAULT_SCHEDULER = "default-scheduler"
+OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")  # both taints and labels
 
 # The meaning of a resource's name.
 

@@ -175,7 +175,8 @@ def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
     """Return a line for each thing that a reader may expect to decide and that does not."""
     setup = explanation.setup
     profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
-    return list_facts("because", islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES))
+    label = "" if causes(explanation.diagnosis) else "because"  # they follow the causes
+    return list_facts(label, islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES))
 
 
 def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:

@@ -157,6 +157,32 @@ def apart(app: str, **term: object) -> Manifest:
             pod("me", labels={"app": "x"}, containers=REQUESTS, topologySpreadConstraints=[{**SPREAD, "maxSkew": 2}]),
             "maxSkew 2 over zone allows one more in x: x has 1 matching pod, the least of all domains is 0",
         ),
+        (
+            [node("a", labels={"zone": "x", "disk": "ssd"}), node("b", labels={"zone": "y"})],
+            pod(
+                "me",
+                labels={"app": "x"},
+                nodeSelector={"disk": "ssd"},
+                topologySpreadConstraints=[{**SPREAD, "maxSkew": 1}],
+            ),
+            "the spread constraint over zone has one domain, x: the pod selects nodes of no other",
+        ),
+        (
+            [node("a", labels={"zone": "x", "disk": "ssd"}), node("b", labels={"zone": "y"})],
+            pod(
+                "me",
+                labels={"app": "x"},
+                nodeSelector={"disk": "ssd"},
+                topologySpreadConstraints=[{**SPREAD, "maxSkew": 1, "nodeAffinityPolicy": "Ignore"}],
+            ),
+            None,
+        ),
+        (
+            [node("a", labels={"node-role.kubernetes.io/control-plane": ""}), node("b", allocatable=ROOM)],
+            pod("me", containers=REQUESTS),
+            "a is a control plane node, and no taint keeps pods off the node",
+        ),
+        ([node("a", labels={"node-role.kubernetes.io/control-plane": ""})], pod("me"), None),
     ],
 )
 def test_fields_that_do_not_decide(objects: list[Manifest], me: Manifest, expected: str | None) -> None:
