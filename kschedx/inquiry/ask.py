@@ -174,7 +174,8 @@ class Inquiry(Struct, frozen=True, kw_only=True):
     def explain(self, target: PodInQuestion, queue: Sequence[PodInQuestion]) -> Explanation:
         """Return the story of a pod, or of the replicas that a workload lacks, placed together with the others in
         `queue`. Raises `NotAdmittedError`."""
-        clusters, setup, workload = self.clusters, self.setup, target.workload
+        clusters, workload = self.clusters, target.workload
+        setup = replace(self.setup, is_after_queue=not self.is_alone)
         is_alone = self.is_alone or len(queue) == 1
         if self.is_alone or (is_alone and workload is None):
             return explain(self.admit(target, clusters.applied), setup, self.autoscaling)

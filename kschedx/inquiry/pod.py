@@ -372,7 +372,7 @@ def _explain(
     node = pods.node_names[pods.rows[pod.key]] if snapshot is not scheduler.snapshot else ""
     scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
-    if cycle.outcome is Outcome.SCHEDULED and not node:
+    if setup.is_after_queue and cycle.outcome is Outcome.SCHEDULED and not node:
         first = assigned_first(snapshot, setup, pod.priority, objection)
         then = cycle_of(scheduler.on(first.snapshot), pod, profile) if first.nodes else cycle
         if then.outcome is not cycle.outcome or [*then.choice] != [*cycle.choice]:

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import kschedx
+from kschedx.framework.cycle import Outcome
 from tests.builders import Manifest, node, pod
-from tests.command import CommandResult, kschedx
+from tests.command import CommandResult
+from tests.command import kschedx as command
 
 SAYS = "default/high, with a higher priority, takes the room first"
 
@@ -27,7 +30,7 @@ def deployment(replicas: int) -> Manifest:
 def answer(folder: Path, *arguments: str, objects: list[Manifest], new: Manifest | None = None) -> CommandResult:
     (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
     (folder / "new.json").write_text(json.dumps(new))
-    return kschedx(*arguments, "-s", "cluster.json", cwd=folder, columns=400)
+    return command(*arguments, "-s", "cluster.json", cwd=folder, columns=400)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,9 @@ def test_a_pod_is_pending_if_others_take_its_room(tmp_path: Path, of_high: str, 
     stored = answer(tmp_path, "why", "pod/low", objects=[*objects, low])
     assert stored.out.startswith("✗ default/low is unschedulable" if is_taken else "✓ default/low would be assigned")
     assert (SAYS in stored.out, stored.code) == (is_taken, int(is_taken))
+    assert answer(tmp_path, "why", "pod/low", "--alone", objects=[*objects, low]).code == 0
+    next_cycle = kschedx.explain(kschedx.Snapshot.from_objects([*objects, low]), "default/low")
+    assert (next_cycle.outcome, next_cycle.best_nodes) == (Outcome.SCHEDULED, ("small",))
     assert answer(tmp_path, "why", "new.json", objects=objects, new=low).code == int(is_taken)
     if priority:
         queue = json.loads(answer(tmp_path, "simulate", "-o", "json", objects=[*objects, low]).out)
