@@ -13,7 +13,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.defaulting import default_pod, merge_spread_label_keys, rounded_resources, with_canonical_amounts
+from kschedx.apiserver.defaulting import default_pod, merge_spread_label_keys, rounded_resources
 from kschedx.apiserver.pod_classes import (
     apply_runtime_class,
     check_overhead,
@@ -32,11 +32,12 @@ from kschedx.apiserver.pod_security import (
 )
 from kschedx.apiserver.validation import validate_kubelet_fields, validate_pod
 from kschedx.errors import InputError, NotAdmittedError, Place, nearest
+from kschedx.kube import types
 from kschedx.kube.autoscalers import LIMIT_RANGER as LIMIT_RANGER_ANNOTATION
 from kschedx.kube.decoding import decode
 from kschedx.kube.field_errors import DEFAULT_OPTIONS, ValidationOptions, aggregate
 from kschedx.kube.names import CPU, MEMORY, is_extended_resource, label_key_errors, label_value_errors
-from kschedx.kube.quantity import Quantity, ResourceList
+from kschedx.kube.quantity import Quantity, ResourceList, parse_quantity
 from kschedx.kube.resources import QOS, container_limits, container_requests, parse_resources, qos_of
 from kschedx.kube.scalars import MAX_INT64
 from kschedx.kube.storage import PersistentVolumeClaim
@@ -453,6 +454,29 @@ class AdmittedPod(Struct, frozen=True, kw_only=True):
     changes: tuple[AdmissionChange, ...] = ()  # in order. Defaults that every API server sets are not included
 
 
+def _with_canonical_amounts(spec: types.PodSpec) -> types.PodSpec:
+    """Return the spec with requests, limits, and overhead in canonical form: 500m for 0.5."""
+    return replace(
+        spec,
+        containers=tuple(_canonical_container(container) for container in spec.containers),
+        init_containers=tuple(_canonical_container(container) for container in spec.init_containers),
+        overhead=_canonical(spec.overhead),
+        resources=None if spec.resources is None else _canonical_requirements(spec.resources),
+    )
+
+
+def _canonical_container(container: types.Container) -> types.Container:
+    return replace(container, resources=_canonical_requirements(container.resources))
+
+
+def _canonical_requirements(resources: types.ResourceRequirements) -> types.ResourceRequirements:
+    return replace(resources, requests=_canonical(resources.requests), limits=_canonical(resources.limits))
+
+
+def _canonical(amounts: ResourceList) -> ResourceList:
+    return {name: str(parse_quantity(written)) for name, written in amounts.items()}
+
+
 def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = None) -> AdmittedPod:
     """Return a manifest as it would be stored; `kubelet` has its fields that scheduling does not read.
 
@@ -479,7 +503,7 @@ def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = Non
     if phrase:
         annotations = {**metadata.annotations, LIMIT_RANGER_ANNOTATION: f"LimitRanger plugin set: {phrase}"}
         metadata = replace(metadata, annotations=annotations)
-    pod = replace(given, metadata=metadata, spec=with_canonical_amounts(spec))
+    pod = replace(given, metadata=metadata, spec=_with_canonical_amounts(spec))
     admitted = AdmittedPod(pod=pod, changes=tuple(changes))
     _refuse(given, admitted, context, kubelet)
     return admitted

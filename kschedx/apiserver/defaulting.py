@@ -187,29 +187,6 @@ def rounded_resources(resources: ResourceList, field: str) -> ResourceList:
     return resources | changed if changed else resources
 
 
-def with_canonical_amounts(spec: types.PodSpec) -> types.PodSpec:
-    """Return the spec with requests, limits, and overhead in canonical form: 500m for 0.5."""
-    return replace(
-        spec,
-        containers=tuple(_canonical_container(container) for container in spec.containers),
-        init_containers=tuple(_canonical_container(container) for container in spec.init_containers),
-        overhead=_canonical(spec.overhead),
-        resources=None if spec.resources is None else _canonical_requirements(spec.resources),
-    )
-
-
-def _canonical_container(container: types.Container) -> types.Container:
-    return replace(container, resources=_canonical_requirements(container.resources))
-
-
-def _canonical_requirements(resources: types.ResourceRequirements) -> types.ResourceRequirements:
-    return replace(resources, requests=_canonical(resources.requests), limits=_canonical(resources.limits))
-
-
-def _canonical(amounts: ResourceList) -> ResourceList:
-    return {name: str(parse_quantity(written)) for name, written in amounts.items()}
-
-
 @lru_cache(maxsize=16384)
 def _rounded_quantity(written: Written) -> str | None:
     """Return the quantity rounded away from zero to a thousandth, or None if it needs no rounding."""

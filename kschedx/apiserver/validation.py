@@ -57,7 +57,6 @@ from kschedx.kube.names import (
 )
 from kschedx.kube.quantity import Quantity, ResourceList, parse_quantity
 from kschedx.kube.resources import container_limits, container_requests, parse_resources
-from kschedx.kube.scalars import MAX_INT32
 from kschedx.kube.types import (
     Container,
     ContainerClaim,
@@ -74,6 +73,7 @@ from kschedx.kube.typos import nearest_name
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")
+_MAX_INT32 = 2**31 - 1
 
 
 def validate_claim_spec(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
@@ -479,8 +479,8 @@ def _spec(spec: PodSpec, field: str, options: ValidationOptions) -> Errors:
     if spec.node_name:
         yield from syntax(dns_subdomain_errors, spec.node_name, f"{field}.nodeName")
     deadline = spec.active_deadline_seconds
-    if deadline is not None and not 1 <= deadline <= MAX_INT32:
-        detail = f"must be between 1 and {MAX_INT32}, inclusive"
+    if deadline is not None and not 1 <= deadline <= _MAX_INT32:
+        detail = f"must be between 1 and {_MAX_INT32}, inclusive"
         yield invalid(f"{field}.activeDeadlineSeconds", str(deadline), detail)
     yield from validate_tolerations(spec.tolerations, f"{field}.tolerations", options)
     if spec.priority_class_name:

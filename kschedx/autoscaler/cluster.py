@@ -30,7 +30,7 @@ from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import added_node_name
 from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Pod
 from kschedx.releases import Release
-from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
+from kschedx.releases.autoscaler import AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.devices import slices_on
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
@@ -99,6 +99,9 @@ class PodScaling(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         """Return the template of a group's new nodes; None if it is not known."""
         templates = (verdict.template for verdict in self.groups if verdict.name == group)
         return next((template.node for template in templates if template is not None), None)
+
+
+_MEASURED = ("1.36", "1.33")
 
 
 class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
@@ -171,7 +174,7 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     @property
     def is_measured(self) -> bool:
         """Whether loops of this version were recorded."""
-        return self.release.version in MEASURED
+        return self.release.version in _MEASURED
 
     @cached_property
     def flags_are_known(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.sandbox import FITS, OF_OTHERS, AddedNode, NewNodeResult, Sandbox, TemplateVerdict
+from kschedx.autoscaler.sandbox import OF_OTHERS, AddedNode, NewNodeResult, Sandbox, TemplateVerdict
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.quantity import milli_value, value
@@ -210,13 +210,6 @@ class CountingBins:
         return None
 
 
-def verdict_alone(seen: NewNodeResult) -> TemplateVerdict:
-    if seen.stopped is not None:
-        return seen.stopped
-    verdicts = [*seen.rejections, *rejections_by_others(seen)]
-    return min(verdicts, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
-
-
 def rejections_by_others(seen: NewNodeResult) -> Iterator[TemplateVerdict]:
     """Yield the rejections of plugins that read other nodes, of which no other new node counts."""
     if OF_OTHERS & set(seen.filters):
@@ -328,27 +321,6 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
     nodes: int
     pods: tuple[int, ...]  # the placed pods, in the order of packing
-
-
-NOTHING = Estimate(nodes=0, pods=())
-
-
-def node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_total: int, current_nodes: int) -> int:
-    """Return how many nodes an estimate may add: -1 for none, 0 for no limit. `headroom` is what the group and similar
-    ones have left; None if that is not evaluated."""
-    limits = [max_nodes_per_scale_up]
-    if headroom is not None:
-        limits.append(headroom if headroom > 0 else -1)
-    if max_nodes_total != 0:
-        rest = max_nodes_total - current_nodes
-        limits.append(rest if rest > 0 and max_nodes_total > 0 else -1)
-    least = 0
-    for limit in limits:
-        if least < 0 or limit < 0:
-            return -1
-        if limit > 0 and (least == 0 or least > limit):
-            least = limit
-    return least
 
 
 class SandboxBins:

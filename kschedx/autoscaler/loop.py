@@ -15,25 +15,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.autoscaler.estimate import (
-    NOTHING,
     CountingBins,
     Estimate,
     Estimator,
     SandboxBins,
     is_countable,
-    node_limit,
     rejections_by_others,
     rename_template,
     sort_classes,
-    verdict_alone,
 )
 from kschedx.autoscaler.node_groups import cluster_is_healthy
 from kschedx.autoscaler.pods import Placements, PodOutcome, are_all_new, consumed_request, old_enough, place_pods
-from kschedx.autoscaler.sandbox import AddedNode, NewNodeResult, Sandbox, TemplateVerdict, sandbox_of
+from kschedx.autoscaler.sandbox import FITS, AddedNode, NewNodeResult, Sandbox, TemplateVerdict
 from kschedx.autoscaler.sizes import (
     AT_MAX_NODES_TOTAL,
-    CLUSTER_UNHEALTHY,
-    FILTERED_OUT,
     Limits,
     LoopError,
     Machines,
@@ -45,12 +40,14 @@ from kschedx.autoscaler.sizes import (
     skip_reasons,
 )
 from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopOutcome, LoopResult, LoopState, PodResult
+from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Status
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.quantity import ResourceList, parse_quantity
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.types import AUTOSCALER_PRIORITIES, Node, Pod
-from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray
+from kschedx.snapshot.nodes import ClusterNodes
 
 # `--fastpath-binpacking-enabled`: which equivalence class of pods is packed by arithmetic. Upstream:
 # determineBestPEGToFastpath in estimator/binpacking_estimator.go.
@@ -108,6 +105,27 @@ def _is_simple(pod: Pod) -> bool:
 # core/scaleup/orchestrator/orchestrator.go, estimator/.
 
 
+_NOTHING = Estimate(nodes=0, pods=())
+
+
+def _node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_total: int, current_nodes: int) -> int:
+    """Return how many nodes an estimate may add: -1 for none, 0 for no limit. `headroom` is what the group and similar
+    ones have left; None if that is not evaluated."""
+    limits = [max_nodes_per_scale_up]
+    if headroom is not None:
+        limits.append(headroom if headroom > 0 else -1)
+    if max_nodes_total != 0:
+        rest = max_nodes_total - current_nodes
+        limits.append(rest if rest > 0 and max_nodes_total > 0 else -1)
+    least = 0
+    for limit in limits:
+        if least < 0 or limit < 0:
+            return -1
+        if limit > 0 and (least == 0 or least > limit):
+            least = limit
+    return least
+
+
 class _Packing(Struct, frozen=True, dict=True):
     """Packs pending pods on new nodes of one group; its changes of the sandbox are undone."""
 
@@ -158,9 +176,11 @@ class _Packing(Struct, frozen=True, dict=True):
         headroom = None
         if self.state.behaviour.similar_groups_limit_the_estimate:
             headroom = sum(self.state.groups_by_name[group].headroom for group in (name, *similar))
-        limit = node_limit(self.state.flags.max_nodes_per_scale_up, headroom, self.state.flags.max_nodes_total, current)
+        limit = _node_limit(
+            self.state.flags.max_nodes_per_scale_up, headroom, self.state.flags.max_nodes_total, current
+        )
         if limit < 0:
-            return NOTHING
+            return _NOTHING
         requests = self.state.pods.requests(self.state.options)
         sort_keys = {
             pod_class[0]: (
@@ -194,6 +214,53 @@ class _Packing(Struct, frozen=True, dict=True):
         )
 
 
+_CLUSTER_UNHEALTHY = "Warning ClusterUnhealthy: Cluster is unhealthy"
+
+
+_FILTERED_OUT = "expansion options filtered out and no longer considered"
+
+
+def _sandbox_of(
+    framework: Framework,
+    nodes: Sequence[ClusterRow],
+    upcoming: Sequence[AddedNode],
+    more: Sequence[Pod],
+    places: Mapping[int, ClusterRow],
+    gone: IntArray,
+    *,
+    names_count: bool,
+) -> tuple[Sandbox, dict[ClusterRow, ClusterRow]]:
+    """Return a sandbox with some of the snapshot's nodes, followed by new ones, and its rows by the snapshot's.
+    `more` are pods that are first appended as rows; `places` assigns pods (rows of the snapshot) to nodes, `gone`
+    removes pods from their nodes."""
+    snapshot = framework.snapshot
+    kept = {row: ClusterRow(index) for index, row in enumerate(nodes)}
+    position = np.full(len(snapshot.cluster.nodes) + 1, -1, dtype=np.int64)
+    position[list(kept)] = list(kept.values())
+    pods = snapshot.pods
+    node = position[pods.node]
+    node[gone] = -1
+    for pod, place in places.items():
+        node[pod] = position[place]
+    cluster_nodes = [snapshot.cluster.nodes[row] for row in nodes]
+    scalars = frozenset(snapshot.cluster.resources.names)
+    cluster = ClusterNodes([*cluster_nodes, *(new.node for new in upcoming)], snapshot.cluster.images, scalars)
+    table = pods.moved(node, len(cluster.nodes)).with_pods(more)
+    for index, new in enumerate(upcoming, start=len(nodes)):
+        rows = np.array(new.pods, dtype=np.int64)
+        table = table.with_copies(rows, ClusterRows(np.full(len(rows), index, dtype=np.int64)), len(cluster.nodes))
+    devices = snapshot.devices.with_slices([each for new in upcoming for each in new.own_slices()])
+    changed = replace(snapshot, cluster=cluster, pods=table, devices=devices, _tables={})
+    return Sandbox(framework.on(changed), names_count=names_count), kept
+
+
+def _verdict_alone(seen: NewNodeResult) -> TemplateVerdict:
+    if seen.stopped is not None:
+        return seen.stopped
+    verdicts = [*seen.rejections, *rejections_by_others(seen)]
+    return min(verdicts, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
+
+
 class Loop:
     """A loop. It runs once and then explains its decisions about pods."""
 
@@ -213,7 +280,7 @@ class Loop:
             what = "ready nodes" if self.state.nodes else "nodes"
             return self._skip(f"Warning ClusterUnhealthy: Cluster has no {what}.")
         if not cluster_is_healthy(self.state.states, self.state.flags):
-            return self._skip(CLUSTER_UNHEALTHY)
+            return self._skip(_CLUSTER_UNHEALTHY)
         self._sandbox = sandbox = self._begin()
         waiting = self._unplaced_pods(sandbox)
         for row in waiting:
@@ -264,7 +331,7 @@ class Loop:
                 upcoming += [
                     (group.name, rename_template(new, f"{new.node.name}-upcoming-{i}")) for i in range(group.upcoming)
                 ]
-        sandbox, rows_of = sandbox_of(
+        sandbox, rows_of = _sandbox_of(
             self.state.framework,
             kept,
             [new for _, new in upcoming],
@@ -355,7 +422,7 @@ class Loop:
             for members in rows_by_identity.values():
                 looked = sandbox.check_new_nodes(members[0], new) if new else ()
                 seen = dict(zip(self._new_nodes, looked, strict=True))
-                verdicts = {group: verdict_alone(on_node) for group, on_node in seen.items()}
+                verdicts = {group: _verdict_alone(on_node) for group, on_node in seen.items()}
                 for row in members:
                     self._seen[row], verdicts_by_row[row] = seen, verdicts
         return verdicts_by_row
@@ -418,7 +485,7 @@ class Loop:
         if not choices:
             if self.state.behaviour.failures_are_reported:
                 some = [classes[i] for i in sorted(helped)]
-                self._record_helpless(some, fitting=(FILTERED_OUT,), is_event_sent=True)
+                self._record_helpless(some, fitting=(_FILTERED_OUT,), is_event_sent=True)
             self._record_helpless(
                 [pod_class for i, pod_class in enumerate(classes) if i not in helped], is_event_sent=True
             )

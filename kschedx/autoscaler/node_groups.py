@@ -29,30 +29,6 @@ _GPU_LABELS: Mapping[str, str] = {
     "clusterapi": "cluster-api/accelerator",
 }
 
-IGNORED_LABELS = frozenset({
-    "kubernetes.io/hostname",
-    "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
-    "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
-    "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup",
-})  # fmt: skip
-"""Labels to ignore in every cloud."""
-
-IGNORED_LABELS_OF: Mapping[str, frozenset[str]] = {
-    "aws": frozenset({
-        "alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name", "eks.amazonaws.com/nodegroup",
-        "k8s.amazonaws.com/eniConfig", "lifecycle", "topology.ebs.csi.aws.com/zone", "topology.k8s.aws/zone-id",
-    }),
-    "azure": frozenset({
-        "agentpool", "kubernetes.azure.com/agentpool", "topology.disk.csi.azure.com/zone", "aksEngineVersion",
-        "creationSource", "poolName", "resourceNameSuffix", "kubernetes.azure.com/node-image-version",
-        "kubernetes.azure.com/consolidated-additional-properties",
-    }),
-    "gce": frozenset({"topology.gke.io/zone"}),
-}  # fmt: skip
-
-SAME_POOL_LABELS: Mapping[str, tuple[str, ...]] = {"azure": ("kubernetes.azure.com/agentpool", "agentpool")}
-"""Nodes with the same value of one of these are similar, whatever else differs."""
-
 
 def gpu_label(cloud_provider: str) -> str | None:
     return _GPU_LABELS.get(cloud_provider)

@@ -13,10 +13,8 @@ from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.sandbox import Sandbox
 from kschedx.autoscaler.templates import is_of_daemon_set
 from kschedx.kube.autoscalers import CONSUMED_REQUESTS, SCALE_UP_DELAY
-from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.scalars import Duration
-from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
 
@@ -139,50 +137,9 @@ class PendingOrder(Struct, frozen=True, kw_only=True):
     unschedulable: tuple[int, ...]
 
 
-def arrange(
-    pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behaviour: AutoscalerBehaviour
-) -> PendingOrder:
-    """`has_node`: whether a node with this name is listed."""
-    passed_over: dict[int, PodOutcome] = {}
-    nominated: list[int] = []
-    unschedulable: list[int] = []
-    for row in pods.pending:
-        if not is_allowed(pods, row, flags):
-            passed_over[row] = PodOutcome.NOT_LOOKED_AT
-        elif pods.deletion_timestamps[row]:
-            passed_over[row] = PodOutcome.DELETING
-        elif behaviour.nominated_pods_are_placed and pods.nominated_node_names[row]:
-            passed_over[row] = PodOutcome.NOMINATED
-            nominated.append(row)
-        elif not (_is_marked(pods, row) or _is_bypassed(pods, row, flags)):
-            passed_over[row] = PodOutcome.NOT_MARKED
-        elif is_expendable(pods, row, flags):
-            passed_over[row] = PodOutcome.EXPENDABLE
-        elif not behaviour.nominated_pods_are_placed and has_node(pods.nominated_node_names[row]):
-            passed_over[row] = PodOutcome.NOMINATED
-            nominated.append(row)
-        else:
-            unschedulable.append(row)
-    return PendingOrder(passed_over=passed_over, nominated=tuple(nominated), unschedulable=tuple(unschedulable))
-
-
 def is_allowed(pods: PodTable, row: int, flags: Flags) -> bool:
     """Return whether the pod's scheduler is allowed; other pods are ignored."""
     return not flags.allowed_schedulers or pods.specs[row].scheduler_name in flags.allowed_schedulers
-
-
-def _is_marked(pods: PodTable, row: int) -> bool:
-    """Return whether kube-scheduler marked the pod as unschedulable."""
-    said = condition_of(pods.statuses[row].conditions, "PodScheduled")
-    return said is not None and said.status == "False" and said.reason == UNSCHEDULABLE
-
-
-def _is_bypassed(pods: PodTable, row: int, flags: Flags) -> bool:
-    """Return whether the pod has no scheduling result yet, and the autoscaler does not wait for its scheduler."""
-    if pods.specs[row].scheduler_name not in flags.bypassed_schedulers:
-        return False
-    said = condition_of(pods.statuses[row].conditions, "PodScheduled")
-    return said is None or (said.status == "False" and not said.reason)
 
 
 def is_expendable(pods: PodTable, row: int, flags: Flags) -> bool:

@@ -26,7 +26,7 @@ from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, TableRow, cluster_rows
 from kschedx.snapshot.devices import slices_on
 from kschedx.snapshot.moving_cluster import MovingCluster
-from kschedx.snapshot.nodes import ClusterNodes, NodeTable
+from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -461,37 +461,3 @@ def _verdict(verdicts: Verdicts, index: int, plugin: str) -> TemplateVerdict:
         return TemplateVerdict(fits=False, plugin=plugin, reasons=reasons)
     wrapped = tuple(f'running "{plugin}" filter plugin: {reason}' for reason in reasons)
     return TemplateVerdict(fits=False, plugin=plugin, reasons=wrapped, error=f'unexpected filter status "{code.text}"')
-
-
-def sandbox_of(
-    framework: Framework,
-    nodes: Sequence[ClusterRow],
-    upcoming: Sequence[AddedNode],
-    more: Sequence[Pod],
-    places: Mapping[int, ClusterRow],
-    gone: IntArray,
-    *,
-    names_count: bool,
-) -> tuple[Sandbox, dict[ClusterRow, ClusterRow]]:
-    """Return a sandbox with some of the snapshot's nodes, followed by new ones, and its rows by the snapshot's.
-    `more` are pods that are first appended as rows; `places` assigns pods (rows of the snapshot) to nodes, `gone`
-    removes pods from their nodes."""
-    snapshot = framework.snapshot
-    kept = {row: ClusterRow(index) for index, row in enumerate(nodes)}
-    position = np.full(len(snapshot.cluster.nodes) + 1, -1, dtype=np.int64)
-    position[list(kept)] = list(kept.values())
-    pods = snapshot.pods
-    node = position[pods.node]
-    node[gone] = -1
-    for pod, place in places.items():
-        node[pod] = position[place]
-    cluster_nodes = [snapshot.cluster.nodes[row] for row in nodes]
-    scalars = frozenset(snapshot.cluster.resources.names)
-    cluster = ClusterNodes([*cluster_nodes, *(new.node for new in upcoming)], snapshot.cluster.images, scalars)
-    table = pods.moved(node, len(cluster.nodes)).with_pods(more)
-    for index, new in enumerate(upcoming, start=len(nodes)):
-        rows = np.array(new.pods, dtype=np.int64)
-        table = table.with_copies(rows, ClusterRows(np.full(len(rows), index, dtype=np.int64)), len(cluster.nodes))
-    devices = snapshot.devices.with_slices([each for new in upcoming for each in new.own_slices()])
-    changed = replace(snapshot, cluster=cluster, pods=table, devices=devices, _tables={})
-    return Sandbox(framework.on(changed), names_count=names_count), kept

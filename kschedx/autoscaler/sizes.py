@@ -16,9 +16,6 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import (
-    IGNORED_LABELS,
-    IGNORED_LABELS_OF,
-    SAME_POOL_LABELS,
     AutoscalerGroup,
     gpu_label,
     gpus_of,
@@ -40,6 +37,27 @@ NOT_READY = "not ready for scale-up"
 AT_MAXIMUM = "max node group size reached"
 
 _CPU, _MEMORY = "cpu", "memory"
+_IGNORED_LABELS = frozenset({
+    "kubernetes.io/hostname",
+    "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+    "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup",
+})  # fmt: skip
+"""Labels to ignore in every cloud."""
+_IGNORED_LABELS_OF: Mapping[str, frozenset[str]] = {
+    "aws": frozenset({
+        "alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name", "eks.amazonaws.com/nodegroup",
+        "k8s.amazonaws.com/eniConfig", "lifecycle", "topology.ebs.csi.aws.com/zone", "topology.k8s.aws/zone-id",
+    }),
+    "azure": frozenset({
+        "agentpool", "kubernetes.azure.com/agentpool", "topology.disk.csi.azure.com/zone", "aksEngineVersion",
+        "creationSource", "poolName", "resourceNameSuffix", "kubernetes.azure.com/node-image-version",
+        "kubernetes.azure.com/consolidated-additional-properties",
+    }),
+    "gce": frozenset({"topology.gke.io/zone"}),
+}  # fmt: skip
+_SAME_POOL_LABELS: Mapping[str, tuple[str, ...]] = {"azure": ("kubernetes.azure.com/agentpool", "agentpool")}
+"""Nodes with the same value of one of these are similar, whatever else differs."""
 
 
 class LoopError(Exception):
@@ -241,8 +259,8 @@ class Similarity(Struct, frozen=True, dict=True):
 
     @cached_property
     def _ignored(self) -> frozenset[str]:
-        own = IGNORED_LABELS_OF.get(self.flags.cloud_provider, frozenset()) - self.behaviour.labels_still_compared
-        return IGNORED_LABELS | own | frozenset(self.flags.balancing_ignore_labels)
+        own = _IGNORED_LABELS_OF.get(self.flags.cloud_provider, frozenset()) - self.behaviour.labels_still_compared
+        return _IGNORED_LABELS | own | frozenset(self.flags.balancing_ignore_labels)
 
     def are_similar(self, first: str, second: str) -> bool:
         if first not in self.templates or second not in self.templates:
@@ -251,7 +269,7 @@ class Similarity(Struct, frozen=True, dict=True):
         labels, others = template.node.metadata.labels, other.node.metadata.labels
         if self.flags.balancing_labels:
             return all(key in labels and labels[key] == others.get(key) for key in self.flags.balancing_labels)
-        for key in SAME_POOL_LABELS.get(self.flags.cloud_provider, ()):
+        for key in _SAME_POOL_LABELS.get(self.flags.cloud_provider, ()):
             if labels.get(key) and labels[key] == others.get(key):
                 return True
         return self._same_machine(template, other) and self._labels(template) == self._labels(other)
@@ -373,21 +391,6 @@ def resize_groups(
 # core/static_autoscaler.go.
 
 AT_MAX_NODES_TOTAL = "max total nodes in cluster reached"
-CLUSTER_UNHEALTHY = "Warning ClusterUnhealthy: Cluster is unhealthy"
-FILTERED_OUT = "expansion options filtered out and no longer considered"
-
-
-def not_triggered_text(parts: Sequence[str]) -> str:
-    return f"pod didn't trigger scale-up: {', '.join(parts)}"
-
-
-def is_same_autoscaler_event(theirs: str, ours: str) -> bool:
-    """Compare two messages; their parts may be in any order."""
-    if theirs == ours:
-        return True
-    head, colon, rest = theirs.partition(": ")
-    our_head, _, our_rest = ours.partition(": ")
-    return bool(colon) and head == our_head and sorted(rest.split(", ")) == sorted(our_rest.split(", "))
 
 
 # The choice among options. Upstream: expander/ (factory, waste, mostpods, leastnodes, priority).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from enum import StrEnum
 from functools import cached_property
 
@@ -16,16 +16,18 @@ from kschedx.autoscaler.pods import (
     Placements,
     PodEquivalence,
     PodOutcome,
-    arrange,
     is_allowed,
     is_expendable,
 )
 from kschedx.autoscaler.sandbox import TemplateVerdict
 from kschedx.autoscaler.sizes import Option, Resize
 from kschedx.autoscaler.status import AutoscalerStatus
-from kschedx.autoscaler.templates import CloudTemplate, Template, TemplateBuilder, choose_templates, daemon_sets
+from kschedx.autoscaler.templates import CloudTemplate, Template, TemplateBuilder, daemon_sets
 from kschedx.framework.runtime import Framework, request_options
+from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.resources import RequestOptions
+from kschedx.kube.scalars import Duration
+from kschedx.kube.tolerations import TO_BE_DELETED
 from kschedx.kube.types import Node, Pod
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
@@ -75,6 +77,88 @@ def _is_same(before: Struct, now: Struct, *, apart: Set[str]) -> bool:
 # core/static_autoscaler.go, clusterstate/.
 
 
+def _arrange(
+    pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behaviour: AutoscalerBehaviour
+) -> PendingOrder:
+    """`has_node`: whether a node with this name is listed."""
+    passed_over: dict[int, PodOutcome] = {}
+    nominated: list[int] = []
+    unschedulable: list[int] = []
+    for row in pods.pending:
+        if not is_allowed(pods, row, flags):
+            passed_over[row] = PodOutcome.NOT_LOOKED_AT
+        elif pods.deletion_timestamps[row]:
+            passed_over[row] = PodOutcome.DELETING
+        elif behaviour.nominated_pods_are_placed and pods.nominated_node_names[row]:
+            passed_over[row] = PodOutcome.NOMINATED
+            nominated.append(row)
+        elif not (_is_marked(pods, row) or _is_bypassed(pods, row, flags)):
+            passed_over[row] = PodOutcome.NOT_MARKED
+        elif is_expendable(pods, row, flags):
+            passed_over[row] = PodOutcome.EXPENDABLE
+        elif not behaviour.nominated_pods_are_placed and has_node(pods.nominated_node_names[row]):
+            passed_over[row] = PodOutcome.NOMINATED
+            nominated.append(row)
+        else:
+            unschedulable.append(row)
+    return PendingOrder(passed_over=passed_over, nominated=tuple(nominated), unschedulable=tuple(unschedulable))
+
+
+def _is_marked(pods: PodTable, row: int) -> bool:
+    """Return whether kube-scheduler marked the pod as unschedulable."""
+    said = condition_of(pods.statuses[row].conditions, "PodScheduled")
+    return said is not None and said.status == "False" and said.reason == UNSCHEDULABLE
+
+
+def _is_bypassed(pods: PodTable, row: int, flags: Flags) -> bool:
+    """Return whether the pod has no scheduling result yet, and the autoscaler does not wait for its scheduler."""
+    if pods.specs[row].scheduler_name not in flags.bypassed_schedulers:
+        return False
+    said = condition_of(pods.statuses[row].conditions, "PodScheduled")
+    return said is None or (said.status == "False" and not said.reason)
+
+
+_SETTLED = Duration.seconds(60)  # how long a node has to be ready before it serves as a template
+
+
+def _choose_templates(
+    maker: TemplateBuilder,
+    groups: Iterable[str],
+    nodes: Sequence[tuple[NodeState, Node]],
+    pods_on: Callable[[ClusterRow], Sequence[Pod]],
+    cloud: Mapping[str, CloudTemplate],
+    now: int,
+) -> dict[str, Template]:
+    """Return for each group the first good node in list order, else the cloud's template, else the first other node.
+    `pods_on` returns the pods on a node by its row. A group without any of these has no template."""
+    good: dict[str, tuple[NodeState, Node]] = {}
+    bad: dict[str, tuple[NodeState, Node]] = {}
+    for state, node in nodes:
+        if state.group is not None:
+            (good if _is_good_example(state, node, now) else bad).setdefault(state.group, (state, node))
+
+    def of_example(group: str, state: NodeState, node: Node) -> Template:
+        force = maker.flags.force_daemon_sets
+        return maker.make_from_node(group, node, pods_on(state.row), f"node/{node.name}", force=force)
+
+    templates: dict[str, Template] = {}
+    for group in groups:
+        if group in good:
+            templates[group] = of_example(group, *good[group])
+        elif group in cloud:
+            templates[group] = maker.make_from_cloud(group, cloud[group])
+        elif group in bad:
+            templates[group] = of_example(group, *bad[group])
+    return templates
+
+
+def _is_good_example(state: NodeState, node: Node, now: int) -> bool:
+    """Return whether it has been ready and unchanged for a minute, is not cordoned, and is not marked for deletion."""
+    settled = state.stable_since + _SETTLED < now
+    deleted = any(taint.key == TO_BE_DELETED for taint in node.spec.taints)
+    return state.is_ready and settled and not state.is_cordoned and not deleted
+
+
 class LoopState(Struct, frozen=True, kw_only=True, dict=True):
     """Everything that a loop reads; nothing changes."""
 
@@ -118,7 +202,7 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def pending_order(self) -> PendingOrder:
         """The pending pods before the autoscaler evaluates any group."""
-        return arrange(self.pods, self.snapshot.cluster.index.__contains__, self.flags, self.behaviour)
+        return _arrange(self.pods, self.snapshot.cluster.index.__contains__, self.flags, self.behaviour)
 
     @cached_property
     def expendable(self) -> frozenset[int]:
@@ -163,7 +247,7 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
         def pods_on(node: ClusterRow) -> list[Pod]:
             return [self.pods[row] for row in self.rows_on(node)]
 
-        return choose_templates(maker, names, examples, pods_on, self.cloud, self.now)
+        return _choose_templates(maker, names, examples, pods_on, self.cloud, self.now)
 
     def rows_on(self, node: ClusterRow) -> list[int]:
         """Return rows of the pods that count on a node of the snapshot."""

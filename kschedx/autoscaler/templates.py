@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
@@ -11,21 +11,26 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.autoscaler.flags import Flags
-from kschedx.autoscaler.node_groups import NodeState, TaintRules
+from kschedx.autoscaler.node_groups import TaintRules
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as capi
-from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
+from kschedx.kube.autoscalers import (
+    DAEMON_SET_POD,
+    MIRROR,
+    MachineDeployment,
+    MachinePool,
+    MachineSet,
+    OpenShiftMachineSet,
+    Scalable,
+)
 from kschedx.kube.decoding import map_at
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.documents import Json
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE_LABELS
 from kschedx.kube.resources import RequestOptions, pod_request
-from kschedx.kube.scalars import Duration
-from kschedx.kube.tolerations import TO_BE_DELETED
 from kschedx.kube.types import Node, ObjectMeta, OwnerReference, Pod, controller_of
 from kschedx.kube.workloads import pod_from_workload, runs_on
 from kschedx.releases.autoscaler import AutoscalerBehaviour
-from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 # A file about node groups: their nodes, templates, and the tags of their ASGs.
@@ -46,6 +51,12 @@ from kschedx.snapshot.snapshot import Snapshot
 
 _PREFIX = "k8s.io/cluster-autoscaler/node-template/"
 _KEYS = ("nodes", "template", "capacity", "labels", "taints", "tags")
+_RECORDS: dict[str, tuple[type[Scalable], ...]] = {
+    "MachineDeployment": (MachineDeployment,),
+    "MachineSet": (MachineSet, OpenShiftMachineSet),
+    "MachinePool": (MachinePool,),
+}
+"""By kind, which is part of a group's name: `MachineSet/namespace/name`."""
 
 
 class GroupsFile(Struct, frozen=True, kw_only=True):
@@ -163,7 +174,7 @@ _MOST_PODS = "110"
 def machine_templates(snapshot: Snapshot) -> dict[str, Json]:
     """Group to `{"Node": manifest, "Pods": [manifest]}`, for groups with cpu and memory capacity."""
     templates: dict[str, Json] = {}
-    for kind, records in capi.RECORDS.items():
+    for kind, records in _RECORDS.items():
         for record in records:
             for scalable in snapshot.of(record):
                 capacity = _capacity(scalable.metadata.annotations)
@@ -225,7 +236,6 @@ def _kube_proxy(group: str) -> Json:
 _TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
 _CRITICAL = "system-node-critical"
 
-_SETTLED = Duration.seconds(60)  # how long a node has to be ready before it serves as a template
 _BETA_LABELS: Mapping[str, str] = dict((INSTANCE_TYPE_LABELS, REGION_LABELS, ZONE_LABELS))
 
 
@@ -377,44 +387,6 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
             unschedulable=node.spec.unschedulable and not self.flags.scale_from_unschedulable,
         )
         return replace(node, metadata=metadata, spec=spec)
-
-
-def choose_templates(
-    maker: TemplateBuilder,
-    groups: Iterable[str],
-    nodes: Sequence[tuple[NodeState, Node]],
-    pods_on: Callable[[ClusterRow], Sequence[Pod]],
-    cloud: Mapping[str, CloudTemplate],
-    now: int,
-) -> dict[str, Template]:
-    """Return for each group the first good node in list order, else the cloud's template, else the first other node.
-    `pods_on` returns the pods on a node by its row. A group without any of these has no template."""
-    good: dict[str, tuple[NodeState, Node]] = {}
-    bad: dict[str, tuple[NodeState, Node]] = {}
-    for state, node in nodes:
-        if state.group is not None:
-            (good if _is_good_example(state, node, now) else bad).setdefault(state.group, (state, node))
-
-    def of_example(group: str, state: NodeState, node: Node) -> Template:
-        force = maker.flags.force_daemon_sets
-        return maker.make_from_node(group, node, pods_on(state.row), f"node/{node.name}", force=force)
-
-    templates: dict[str, Template] = {}
-    for group in groups:
-        if group in good:
-            templates[group] = of_example(group, *good[group])
-        elif group in cloud:
-            templates[group] = maker.make_from_cloud(group, cloud[group])
-        elif group in bad:
-            templates[group] = of_example(group, *bad[group])
-    return templates
-
-
-def _is_good_example(state: NodeState, node: Node, now: int) -> bool:
-    """Return whether it has been ready and unchanged for a minute, is not cordoned, and is not marked for deletion."""
-    settled = state.stable_since + _SETTLED < now
-    deleted = any(taint.key == TO_BE_DELETED for taint in node.spec.taints)
-    return state.is_ready and settled and not state.is_cordoned and not deleted
 
 
 def is_of_daemon_set(owners: Iterable[OwnerReference], annotations: Mapping[str, str]) -> bool:

@@ -25,7 +25,6 @@ from kschedx.cel.values import (
 )
 from kschedx.kube.devices import EvaluationError
 
-LIMIT = 1_000_000  # Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)
 LIST, MAP = 10, 30
 
 _TRAVERSAL = 0.1  # per character of a text

@@ -14,7 +14,6 @@ from kschedx.cel.types import (
     BOOL,
     BYTES,
     CIDR,
-    DEVICE,
     DOUBLE,
     DURATION,
     DYN,
@@ -129,9 +128,6 @@ class Environment:
                 )
             functions_by_name[function.name] = function
         return functions_by_name
-
-
-VARIABLES: dict[str, Type] = {"device": DEVICE}
 
 
 @lru_cache(maxsize=8)

@@ -353,9 +353,12 @@ def _of_text(own: Run) -> Run:
     return lambda budget, text, pattern: own(budget, text, pattern) if isinstance(text, str) else NO_OVERLOAD
 
 
+_LIMIT = 1_000_000  # Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)
+
+
 def _plan_call(own: Run, arguments: list[_Evaluate], cost: costs.CallCost | None) -> _Evaluate:
     """Return a call; its cost is 1 if `cost` is None."""
-    limit = costs.LIMIT
+    limit = _LIMIT
     if len(arguments) == 2:
         first, second = arguments
 
@@ -437,7 +440,7 @@ def _fold(
 ) -> _Evaluate:
     """`variable2` is None for one variable, `goes_on` if the iteration never stops early; numbers are slots of
     variables."""
-    limit = costs.LIMIT
+    limit = _LIMIT
 
     def evaluate(run: _Evaluation) -> Value:
         items = over(run)
@@ -501,7 +504,7 @@ class PlannedExpression:
         """Raises `CostExceededError` and `UndecidedError`."""
         run = _Evaluation(device, self._slots)
         value = self._evaluate(run)
-        if run.cost > costs.LIMIT:
+        if run.cost > _LIMIT:
             raise CostExceededError
         return value
 

@@ -9,7 +9,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from kschedx.cel import regex
-from kschedx.cel.environment import TYPES, VARIABLES, Environment, environment
+from kschedx.cel.environment import TYPES, Environment, environment
 from kschedx.cel.functions import Function
 from kschedx.cel.library.standard import STANDARD_FUNCTIONS as STANDARD
 from kschedx.cel.library.texts import format_error
@@ -61,6 +61,7 @@ from kschedx.patterns import lazy_pattern
 # Upstream: cel-go's checker/checker.go, and the validators that Kubernetes adds (cel/validator.go).
 
 _Issue = tuple[int, str]
+_VARIABLES: dict[str, Type] = {"device": DEVICE}
 
 
 def _check(root: Expr, environment: Environment) -> list[_Issue]:
@@ -127,8 +128,8 @@ class _Checker:
         if local is not None:
             return local
         name = ident.name.removeprefix(".")
-        if name in VARIABLES:
-            return VARIABLES[name]
+        if name in _VARIABLES:
+            return _VARIABLES[name]
         if name in TYPES:
             ident.stands_for = TYPES[name]
             return type_of(TYPES[name])

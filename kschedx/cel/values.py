@@ -109,23 +109,6 @@ class ConcatenatedList:
 
 
 ListValue = list[Value] | ConcatenatedList
-_SHORT = 256  # the number of items up to which a copy is cheaper than a `ConcatenatedList`
-_LONGEST = 2**40  # the maximum number of items in a list that is repeatedly joined with itself
-
-
-def concatenate(first: ListValue, second: ListValue) -> ListValue:
-    if isinstance(first, GrowingList):
-        first.extend(second)
-        return first
-    if not first:
-        return second
-    if not second:
-        return first
-    if len(first) + len(second) <= _SHORT:
-        return [*first, *second]
-    if len(first) + len(second) > _LONGEST:
-        raise UndecidedError("a list grows too large")
-    return ConcatenatedList(first, second)
 
 
 class MapValue:

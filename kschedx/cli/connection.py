@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
@@ -118,19 +116,6 @@ def read_cluster(
         snapshot = load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep, whole=whole)
     note_time(lambda: snapshot.taken)
     return LoadedCluster(snapshot=snapshot, namespace=default_namespace)
-
-
-def freeze_loaded_objects() -> None:
-    """Exclude loaded objects from garbage collection. Clusters of trials, hundreds for some questions, are freed with
-    their last reference."""
-    _freeze_once()
-    gc.set_threshold(50_000)
-    gc.enable()
-
-
-@cache
-def _freeze_once() -> None:
-    gc.freeze()  # to ask how many objects are frozen would count them, at every question of a long process
 
 
 def print_notes(snapshot: Snapshot, *setups: Setup) -> None:

@@ -9,9 +9,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kschedx.cli.options import TITLE_OF
-from kschedx.cli.output import Format, print_error_as_checks
+from kschedx.cli.output import Format, Report, write
 from kschedx.cli.question import ORDER
-from kschedx.errors import InputError, UndecidableError
+from kschedx.errors import InputError, KschedxError, UndecidableError
 from kschedx.patterns import lazy_pattern
 
 _OWN = "Options"
@@ -84,6 +84,14 @@ class HelpGroup(_Help, TyperGroup):
                     )
 
 
+def _print_error_as_checks(error: KschedxError, output: Format) -> None:
+    """Print an error that ended a command as checks."""
+    from kschedx.cli.checks import error_checks
+
+    checks = tuple(error_checks(error))
+    write(Report(screen=lambda *_: (), document=dict, checks=lambda: checks), output)
+
+
 class HelpCommand(_Help, TyperCommand):
     """A command whose help has its options in groups."""
 
@@ -114,7 +122,7 @@ class HelpCommand(_Help, TyperCommand):
         try:
             return super().invoke(ctx)
         except (InputError, UndecidableError) as error:
-            print_error_as_checks(error, output)
+            _print_error_as_checks(error, output)
             raise
 
     def _refuse_empty(self, ctx: Any) -> None:

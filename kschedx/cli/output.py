@@ -307,14 +307,6 @@ def write(report: Report, output: Format | None) -> None:
             assert_never(output)
 
 
-def print_error_as_checks(error: KschedxError, output: Format) -> None:
-    """Print an error that ended a command as checks."""
-    from kschedx.cli.checks import error_checks
-
-    checks = tuple(error_checks(error))
-    write(Report(screen=lambda *_: (), document=dict, checks=lambda: checks), output)
-
-
 def _has(form: Callable[_P, _T] | None, output: Format) -> Callable[_P, _T]:
     """Return the function of a format. Raises `InputError` if the answer to this question lacks the format."""
     if form is None:

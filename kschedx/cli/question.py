@@ -6,13 +6,14 @@ A command declares by `asks` which groups of options (`options.py`) it has, and 
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, json
 from msgspec.structs import fields, replace
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from kschedx.simulate.changes import SimulatedChange
     from kschedx.snapshot.snapshot import Snapshot
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 _RECORD = "record="
 
 
@@ -50,6 +49,19 @@ _SNAPSHOTZ = lazy_pattern(rb'\s*\{\s*"(?:NodeList|UnscheduledPodsCanBeScheduled|
 """The beginning of the output of the autoscaler's /snapshotz."""
 _RETYPED_APART = {"where", "snapshot", "namespace", "what_if"}
 """Options whose form in another command differs from the name of their field."""
+
+
+def _freeze_loaded_objects() -> None:
+    """Exclude loaded objects from garbage collection. Clusters of trials, hundreds for some questions, are freed with
+    their last reference."""
+    _freeze_once()
+    gc.set_threshold(50_000)
+    gc.enable()
+
+
+@cache
+def _freeze_once() -> None:
+    gc.freeze()  # to ask how many objects are frozen would count them, at every question of a long process
 
 
 class Question(Struct, frozen=True, kw_only=True, dict=True):
@@ -269,7 +281,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
             require_nodes(snapshot)
         if needs_nodes or not snapshot.source.is_dump:
             refuse_without_nodes(snapshot)
-        connection.freeze_loaded_objects()
+        _freeze_loaded_objects()
         return self._apply_options(reached)
 
     def _part(self, reached: LoadedCluster, namespace: str) -> LoadedCluster:
@@ -393,20 +405,6 @@ def asks(*parts: OptionGroup) -> Callable[[Callable[..., Answer | int]], Callabl
         return called
 
     return decorate
-
-
-def with_defaults(command: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Return a command to call without its options: each that is left out has its default."""
-    signature = inspect.signature(command)
-    declared = {name: it.default for name, it in signature.parameters.items() if isinstance(it.default, ParameterInfo)}
-
-    @functools.wraps(command)
-    def called(*args: _P.args, **options: _P.kwargs) -> _T:
-        typed = signature.bind(*args, **options)
-        typed.arguments = {**{name: it.default for name, it in declared.items()}, **typed.arguments}
-        return command(*typed.args, **typed.kwargs)
-
-    return called
 
 
 def _keyword(name: str, default: object, annotation: object) -> inspect.Parameter:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
 
 from kschedx.controllers.workloads import Workload, ordinal_of
 from kschedx.kube.controllers import Controller, convert
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.types import FINISHED, OwnerReference, controller_of
-from kschedx.snapshot.edits import with_controller
 from kschedx.snapshot.snapshot import Snapshot
+
+
+def _with_controller(snapshot: Snapshot, rows: Iterable[int], controller: OwnerReference) -> Snapshot:
+    """The cluster in which a controller has adopted pods."""
+    owners = snapshot.pods.owners.copy()
+    for row in rows:
+        owners.put(row, (*owners[row], controller))
+    return replace(snapshot, pods=replace(snapshot.pods, owners=owners, derived={}), _tables={})
 
 
 def with_adopted_pods(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Snapshot:
@@ -19,7 +28,7 @@ def with_adopted_pods(snapshot: Snapshot, workload: Workload, manifest: Manifest
     if not orphans:
         return snapshot
     owner = OwnerReference(api_version="apps/v1", kind=workload.kind, name=workload.name, controller=True)
-    return with_controller(snapshot, orphans, owner)
+    return _with_controller(snapshot, orphans, owner)
 
 
 def _orphans(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Iterator[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
@@ -18,10 +17,8 @@ from kschedx.grouping import group_pairs
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import Manifest, decode, encode
 from kschedx.kube.documents import with_spec
-from kschedx.kube.storage import identifying_parts
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Pod, PodSpec
-from kschedx.kube.workloads import continues_on, created_pod, pin_to_node, pinned_to, runs_on, selects_node
+from kschedx.kube.workloads import continues_on, created_pod, pin_to_node, pinned_to, runs_on
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.pods import PodTable
@@ -201,28 +198,6 @@ def _agents_down(snapshot: Snapshot) -> dict[str, list[int]]:
     there = np.flatnonzero(is_of_daemon & (pods.node >= 0)).tolist()
     unready = ((pods.node_names[row], row) for row in there if not is_running(pods, row))
     return group_pairs((*waiting, *unready))
-
-
-def absent_agent(snapshot: Snapshot, setup: Setup, driver: str, node: Node) -> str:
-    """Return why no DaemonSet of a CSI driver creates a pod for a node: `DaemonSet kube-system/ebs-csi-node does not
-    tolerate gpu=true:NoSchedule`. Empty if one does, or none is known."""
-    parts = next(filter(None, map(identifying_parts, driver.split("."))), frozenset[str]())  # the most specific
-    unselected = tainted = ""
-    for daemon in daemon_pods(snapshot, setup.scheduler.nodes.options):
-        owner, namespace = daemon.pod.metadata.controller, daemon.pod.metadata.namespace
-        own = f"{namespace}/{owner.name}" if owner is not None else ""
-        if "csi" not in own or not parts & set(re.split("[./-]", own)):
-            continue
-        taint = find_untolerated(
-            node.spec.taints, daemon.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=setup.release.compares_taints
-        )
-        if not selects_node(daemon.spec, node):
-            unselected = unselected or f"DaemonSet {own} does not select it"
-        elif taint is None:
-            return ""
-        else:
-            tainted = tainted or f"DaemonSet {own} does not tolerate {taint}"
-    return tainted or unselected
 
 
 def is_running(pods: PodTable, row: int) -> bool:

@@ -79,14 +79,6 @@ def overuse_text(message: str) -> str:
     return list_names(overuses, _MOST_OVERUSES)
 
 
-def evicted_pods(snapshot: Snapshot, node: str) -> Sequence[Pod]:
-    """Return the pods that the kubelet of a node evicted and whose objects remain, the newest first."""
-    pods = snapshot.pods
-    rows = (pods.node_names.where(node.__eq__) & pods.phases.where(lambda phase: phase == "Failed")).nonzero()[0]
-    evicted = (pod for pod in map(pods.__getitem__, rows.tolist()) if pod.status.reason == EVICTED)
-    return sorted(evicted, key=lambda pod: pod.metadata.creation_timestamp or "", reverse=True)
-
-
 def kubelet_rejection(snapshot: Snapshot, workload: Workload) -> states.RejectedByKubelet | None:
     """Return the state of a Job without an active pod, of a DaemonSet without one on some node, or of a workload with a
     ReplicaSet that lacks pods, if kubelets failed some of its pods."""

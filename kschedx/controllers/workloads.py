@@ -652,14 +652,6 @@ def with_dependents(snapshot: Snapshot, workload: Workload) -> list[Workload]:
     return [*found]
 
 
-def is_recreated_workload(snapshot: Snapshot, workload: Workload) -> bool:
-    """Whether a controller creates the workload again when it is deleted, such as the ReplicaSet of a Deployment. A
-    CronJob does not repeat a Job."""
-    raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
-    owner = None if raw is None else stored_metadata(raw).controller
-    return owner is not None and owner.kind != "CronJob"
-
-
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
     """Return the manifest of a workload; None if the snapshot has at most its pods."""
     return snapshot.manifest_of(workload.kind, workload.namespace, workload.name)

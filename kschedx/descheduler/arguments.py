@@ -82,7 +82,6 @@ DEFAULT_PROTECTIONS = (
     Protection.FAILED_BARE,
     Protection.DAEMON_SET,
 )
-EXTRA_PROTECTIONS = (Protection.PVC, Protection.WITHOUT_PDB, Protection.RESOURCE_CLAIMS)
 
 
 class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
@@ -248,5 +247,3 @@ BALANCE: Mapping[str, type[Args]] = {
     "HighNodeUtilization": HighNodeUtilizationArgs,
     "RemovePodsViolatingTopologySpreadConstraint": TopologySpreadArgs,
 }
-REGISTRY: Mapping[str, type[Args]] = {DEFAULT_EVICTOR: DefaultEvictorArgs, **DESCHEDULE, **BALANCE}
-"""Every plugin of descheduler 0.36."""

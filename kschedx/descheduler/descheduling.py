@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, PodIndex, pods_of, round_up, shuffle, unit_of
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorVerdict, PassedOver, RequestedEviction
 from kschedx.descheduler.policy import API_VERSION, KIND, KUBERNETES_METRICS, Policy, PolicyError, read_policy
-from kschedx.descheduler.rounds import Chance, ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
+from kschedx.descheduler.rounds import Chance, ClusterInMotion, Landing, Likelihood, Repeat, likelihood
 from kschedx.descheduler.run import DescheduleLoop, FailedPlugin, run_loop
 from kschedx.descheduler.utilization import Classification, Shares, round_percent, shares
 from kschedx.errors import InputError, Place
@@ -215,6 +215,22 @@ def _amount_text(resource: str, nano: int) -> str:
 API, _DRY_RUN = "api", "dry-run"
 
 
+def _repeats(loops: Sequence[DescheduleLoop], landings: Sequence[Sequence[Landing]]) -> tuple[Repeat, ...]:
+    """Return the pods that a loop evicts and a later loop evicts again, each pair of evictions once."""
+    last: dict[str, tuple[int, Landing]] = {}
+    repeated = []
+    for number, loop in enumerate(loops, start=1):
+        for eviction in loop.evicted:
+            if eviction.pod.key in last:
+                before, landing = last[eviction.pod.key]
+                repeated.append(
+                    Repeat(round=before, first=landing.eviction, landing=landing, then_round=number, then=eviction)
+                )
+        if number <= len(landings):
+            last.update((landing.eviction.pod.key, (number, landing)) for landing in landings[number - 1])
+    return tuple(repeated)
+
+
 class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
     """What a policy does to a cluster."""
 
@@ -258,7 +274,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def repeats(self) -> tuple[Repeat, ...]:
         """Pods that a loop evicts and a later one evicts again."""
-        return repeats(self.loops, self.landings)
+        return _repeats(self.loops, self.landings)
 
     @property
     def chance(self) -> str:

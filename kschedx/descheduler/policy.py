@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.descheduler import arguments
+from kschedx.descheduler.arguments import BALANCE, DEFAULT_EVICTOR, DESCHEDULE, Args, DefaultEvictorArgs, Protection
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.framework.config.decoding import decode
 from kschedx.kube.escaping import MASK, Url, url_error
@@ -32,6 +33,9 @@ REQUIRED, PREFERRED = (
 )
 
 _T = TypeVar("_T")
+_EXTRA_PROTECTIONS = (Protection.PVC, Protection.WITHOUT_PDB, Protection.RESOURCE_CLAIMS)
+_REGISTRY: Mapping[str, type[Args]] = {DEFAULT_EVICTOR: DefaultEvictorArgs, **DESCHEDULE, **BALANCE}
+"""Every plugin of descheduler 0.36."""
 
 
 class PolicyError(ConfigError):
@@ -142,7 +146,7 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
     faults = [*_faults(read, configs), *(("metricsProviders", fault) for fault in _metrics_faults(read))]
     if faults:
         unknown = next((name for config in configs for name, args in config if args is None), "")
-        hint = nearest(unknown, arguments.REGISTRY) if unknown else ""
+        hint = nearest(unknown, _REGISTRY) if unknown else ""
         raise PolicyError(aggregate_texts(fault for _, fault in faults), place=Place(field=faults[0][0]), hint=hint)
     thresholds = [_priority_threshold(config, classes, f"profiles[{at}]") for at, config in enumerate(configs)]
     selector = _node_selector(read.node_selector)
@@ -209,7 +213,7 @@ def _decode(written: Mapping[str, object], source: str, ignored: list[str]) -> t
 
 
 def _args(config: _PluginConfig, path: str) -> arguments.Args | None:
-    kind = arguments.REGISTRY.get(config.name)
+    kind = _REGISTRY.get(config.name)
     if kind is None:
         return None
     return decode({} if config.args is None else config.args, kind, path)
@@ -372,7 +376,7 @@ def _evictor_faults(args: arguments.DefaultEvictorArgs) -> Iterator[str]:
     if args.uses_deprecated:
         yield "cannot use Deprecated fields alongside PodProtections.ExtraEnabled or PodProtections.DefaultDisabled"
     for field, names, known in (
-        ("ExtraEnabled", protections.extra_enabled, arguments.EXTRA_PROTECTIONS),
+        ("ExtraEnabled", protections.extra_enabled, _EXTRA_PROTECTIONS),
         ("DefaultDisabled", protections.default_disabled, arguments.DEFAULT_PROTECTIONS),
     ):
         allowed = f"Valid options are: [{' '.join(known)}]"

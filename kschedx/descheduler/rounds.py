@@ -201,22 +201,6 @@ def _ready(pod: PodFacts) -> PodStatusFacts:
     return PodStatusFacts(qos_class=pod.status.qos_class, conditions=(ready,))
 
 
-def repeats(loops: Sequence[DescheduleLoop], landings: Sequence[Sequence[Landing]]) -> tuple[Repeat, ...]:
-    """Return the pods that a loop evicts and a later loop evicts again, each pair of evictions once."""
-    last: dict[str, tuple[int, Landing]] = {}
-    repeated = []
-    for number, loop in enumerate(loops, start=1):
-        for eviction in loop.evicted:
-            if eviction.pod.key in last:
-                before, landing = last[eviction.pod.key]
-                repeated.append(
-                    Repeat(round=before, first=landing.eviction, landing=landing, then_round=number, then=eviction)
-                )
-        if number <= len(landings):
-            last.update((landing.eviction.pod.key, (number, landing)) for landing in landings[number - 1])
-    return tuple(repeated)
-
-
 # --- random order
 
 

@@ -330,13 +330,6 @@ UNKNOWN_PODS = (
 )
 
 
-def weakness(kind: str) -> tuple[Weakness, ...]:
-    """Return what is weaker if a kind is missing."""
-    if kind == "Pod":
-        return UNKNOWN_PODS
-    return (Weakness(plugins=KINDS[kind].read_by, effect=f"unknown: {KINDS[kind].leaves}"),)
-
-
 def weakness_without(kinds: Iterable[str]) -> tuple[Weakness, ...]:
     """Return what is weaker if several kinds are missing or incomplete: one entry per set of plugins."""
     weaknesses: list[Weakness] = []

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.doctor import findings as f
 from kschedx.doctor.contents import DumpContents, DumpWorkload, minor_of
+from kschedx.doctor.findings import UNKNOWN_PODS, Weakness
 from kschedx.errors import closest
 from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import KARPENTER_GROUP, PROGRAM
@@ -82,6 +83,13 @@ def _incomplete_dump(dump: Dump, none: Sequence[str]) -> Iterator[f.IncompleteDu
         )
 
 
+def _weakness(kind: str) -> tuple[Weakness, ...]:
+    """Return what is weaker if a kind is missing."""
+    if kind == "Pod":
+        return UNKNOWN_PODS
+    return (Weakness(plugins=KINDS[kind].read_by, effect=f"unknown: {KINDS[kind].leaves}"),)
+
+
 def _missing_entirely(contents: DumpContents, kind: str) -> f.MissingKind:
     """Return the finding for a kind without any object."""
     is_forbidden = contents.missing_cause(kind) is MissingCause.FORBIDDEN
@@ -89,7 +97,7 @@ def _missing_entirely(contents: DumpContents, kind: str) -> f.MissingKind:
     return f.MissingKind(
         certainty=f.Certainty.CERTAIN,
         reaction=reaction,
-        weakens=f.weakness(kind),
+        weakens=_weakness(kind),
         kind=kind,
         is_forbidden=is_forbidden,
     )
@@ -168,7 +176,7 @@ def _missing_kind(
     return f.MissingKind(
         certainty=certainty,
         reaction=f.Reaction.SHOWS if kind in ("PersistentVolumeClaim", "PersistentVolume") else f.Reaction.SILENT,
-        weakens=f.weakness(kind),
+        weakens=_weakness(kind),
         kind=kind,
         present=contents.number(kind),
         missing=len(names),

@@ -6,7 +6,6 @@ subtracted, because kube-scheduler may choose other nodes for them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -118,11 +117,6 @@ def groups(answers: Iterable[PodAnswer]) -> tuple[CauseGroup, ...]:
 
 def _fits(answer: PodAnswer) -> bool:
     return answer.outcome is Outcome.SCHEDULED and not answer.state
-
-
-def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], int]:
-    """Return the number of pods with each outcome and state."""
-    return Counter((answer.outcome, answer.state) for answer in answers)
 
 
 def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:

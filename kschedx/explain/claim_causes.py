@@ -8,12 +8,13 @@ from kschedx import findings as f
 from kschedx.errors import InputError
 from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.advice import FixGroup, RootCause, root_cause
-from kschedx.explain.cycle_notes import unusable_volumes
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.kubelet import attached_elsewhere
+from kschedx.findings import ClaimUnbound
+from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.names import HOSTNAME, ZONE
-from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.selectors import Operator, terms_of
 from kschedx.kube.storage import (
     PersistentVolume,
@@ -50,12 +51,53 @@ class WrongAttributesClass(RootCause, frozen=True, kw_only=True):
     is_missing: bool
 
 
+def _unusable_volumes(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[str]:
+    """Yield the cause for a claim whose class does not provision volumes, so that an existing volume has to match."""
+    claim = snapshot.storage.claims.get(finding.claim.claim)
+    storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
+    is_provisioned = storage_class is not None and storage_class.can_provision
+    if claim is None or finding.cause == "class-missing" or (is_provisioned and not claim.spec.volume_name):
+        return
+    from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch  # most pods have no such claim
+
+    try:
+        nearest = VolumeSearch(claim, snapshot.storage, attributes_classes=True).nearest(frozenset())
+    except SearchError:
+        return
+    named = claim.spec.volume_name
+    if named and named not in snapshot.storage.volumes and snapshot.storage.volumes:
+        yield f"it names volume {named}, which does not exist"
+    volume = next((candidate for candidate in nearest if not named or candidate.name == named), None)
+    phase = "" if volume is None else snapshot.storage.volumes[volume.name].status.phase
+    if volume is not None and (why := _why_lost(volume, claim.key, phase)):
+        about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
+        yield f"{about} {why}"
+
+
+def _why_lost(volume: VolumeCandidate, claim: str, phase: str) -> str:
+    """Return why the volume does not match, or an empty string for other reasons."""
+    state = "Failed, because it could not be deleted" if phase == "Failed" else "Released"
+    reserved = f"is {state}: it still has the claimRef of an earlier claim of that name"
+    why = {
+        "access-modes": f"has the access modes {volume.detail}",
+        "bound-to-another-claim": reserved
+        if volume.detail == claim
+        else f"is {'reserved for' if phase == 'Available' else 'bound to'} claim {volume.detail}",
+        "released": reserved if volume.detail == claim else f"is Released: its claim {volume.detail} is deleted",
+        "selector": f"is not selected by the claim: its labels are {volume.detail or '<none>'}",
+        "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
+        "volume-mode": f"has volumeMode {volume.detail}",
+        "not-available": f"is {volume.detail}",
+    }
+    return why.get(volume.lost, "")
+
+
 def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
     """Yield why a claim or its volume keeps the pod pending."""
     cycle = diagnosis.cycle
     match finding:
         case f.ClaimUnbound():
-            yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
+            yield from (RootCause(text=text) for text in _unusable_volumes(cycle.snapshot, finding))
             yield from _nothing_provisions(cycle.snapshot, finding)
             claim = cycle.snapshot.storage.claims.get(finding.claim.claim)
             wrong_class = None if claim is None else wrong_attributes_class(cycle.snapshot, claim)

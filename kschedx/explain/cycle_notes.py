@@ -12,8 +12,6 @@ from kschedx.explain.kubelet import ARCH_LABEL, bound_by_hand, start_obstacle
 from kschedx.explain.missing_kinds import missing_notes
 from kschedx.explain.notes import Note, note, unknown_plugins
 from kschedx.explain.ranking import joined_later
-from kschedx.findings import ClaimUnbound
-from kschedx.findings.volumes import VolumeCandidate
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.framework.extenders import Trace
 from kschedx.grouping import group_pairs
@@ -23,10 +21,9 @@ from kschedx.kube.devices import ADMIN_ACCESS_LABEL, ResourceClaim
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.other_schedulers import NodeResourceTopology
-from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.scalars import elapsed
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, is_bound_to, own_claims
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to, own_claims
 from kschedx.kube.tolerations import stay_seconds
 from kschedx.kube.types import LOST_TAINTS, Node, Pod
 from kschedx.kube.typos import unlikely_quantities
@@ -39,6 +36,8 @@ from kschedx.wording import count, list_names
 RECORDED = "recorded-event"  # the id of the note about the event that the cluster's own kube-scheduler wrote
 CANNOT_START = "cannot-start"  # the id of the note about a node of the choice on which the pod cannot start
 _SHOWN_OBJECTS = 3
+_RESIZING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
+"""Conditions of a claim whose volume is being expanded."""
 
 
 def amount_notes(pod: Pod) -> Iterator[Note]:
@@ -190,7 +189,7 @@ def claim_expansions(claim: PersistentVolumeClaim) -> Iterator[tuple[str, str]]:
     """Yield the conditions of a claim about its expansion, each with a text: `is being expanded to 20Gi, Resizing`."""
     size = claim.spec.resources.requests.get("storage", "")
     for condition in claim.status.conditions:
-        if condition.type in RESIZING and condition.status == "True":
+        if condition.type in _RESIZING and condition.status == "True":
             is_mounted = condition.type != "FileSystemResizePending"
             message = condition.message or ("" if is_mounted else "its file system grows when a pod mounts it again")
             yield condition.type, f"is being expanded to {size}, {condition.type}{message and f': {message}'}"
@@ -229,47 +228,6 @@ def _unplaced_notes(cycle: Cycle) -> Iterator[Note]:
                 "with a class of volumeBindingMode WaitForFirstConsumer, the volume follows the pod"
             )
             yield note("volume-before-node", text, claim=unevaluated.name, storage_class=name)
-
-
-def unusable_volumes(snapshot: Snapshot, finding: ClaimUnbound) -> Iterator[str]:
-    """Yield the cause for a claim whose class does not provision volumes, so that an existing volume has to match."""
-    claim = snapshot.storage.claims.get(finding.claim.claim)
-    storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
-    is_provisioned = storage_class is not None and storage_class.can_provision
-    if claim is None or finding.cause == "class-missing" or (is_provisioned and not claim.spec.volume_name):
-        return
-    from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch  # most pods have no such claim
-
-    try:
-        nearest = VolumeSearch(claim, snapshot.storage, attributes_classes=True).nearest(frozenset())
-    except SearchError:
-        return
-    named = claim.spec.volume_name
-    if named and named not in snapshot.storage.volumes and snapshot.storage.volumes:
-        yield f"it names volume {named}, which does not exist"
-    volume = next((candidate for candidate in nearest if not named or candidate.name == named), None)
-    phase = "" if volume is None else snapshot.storage.volumes[volume.name].status.phase
-    if volume is not None and (why := _why_lost(volume, claim.key, phase)):
-        about = f"volume {volume.name}, which claim {claim.key} names," if named else f"volume {volume.name}"
-        yield f"{about} {why}"
-
-
-def _why_lost(volume: VolumeCandidate, claim: str, phase: str) -> str:
-    """Return why the volume does not match, or an empty string for other reasons."""
-    state = "Failed, because it could not be deleted" if phase == "Failed" else "Released"
-    reserved = f"is {state}: it still has the claimRef of an earlier claim of that name"
-    why = {
-        "access-modes": f"has the access modes {volume.detail}",
-        "bound-to-another-claim": reserved
-        if volume.detail == claim
-        else f"is {'reserved for' if phase == 'Available' else 'bound to'} claim {volume.detail}",
-        "released": reserved if volume.detail == claim else f"is Released: its claim {volume.detail} is deleted",
-        "selector": f"is not selected by the claim: its labels are {volume.detail or '<none>'}",
-        "too-small": f"has only {format_quantities((volume.capacity,), Unit.BYTE)[0]}",
-        "volume-mode": f"has volumeMode {volume.detail}",
-        "not-available": f"is {volume.detail}",
-    }
-    return why.get(volume.lost, "")
 
 
 def released_volume(claim: str, snapshot: Snapshot) -> PersistentVolume | None:

@@ -22,7 +22,7 @@ from kschedx.findings import (
     NodeUnschedulable,
     UntoleratedTaint,
 )
-from kschedx.findings.constraints import FAULTS
+from kschedx.findings.constraints import CONDITION_OF_TAINT
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status
 from kschedx.kube.documents import Document
@@ -35,6 +35,14 @@ from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 
 _MOST_NEAR = 100  # the maximum number of requirements for which a near name is searched
+_FAULTS = frozenset(
+    {
+        *CONDITION_OF_TAINT,
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+    }
+)
+"""Taints of nodes that are unhealthy or not initialized yet."""
 
 
 class LabelHint(Struct, frozen=True, kw_only=True):
@@ -373,7 +381,7 @@ class Diagnosis(Struct, frozen=True, dict=True, eq=False):
                 case (UntoleratedTaint(key=key) as fault,) | (
                     NodeUnschedulable(maintenance=None),
                     UntoleratedTaint(key=key) as fault,
-                ) if key in FAULTS:
+                ) if key in _FAULTS:
                     return FaultyNodes(nodes=group.count, first=group.exemplar.name, fault=fault)
                 case _:
                     pass

@@ -192,13 +192,6 @@ def _offers_parts(node: Node, resource: str) -> bool:
     return any(name.startswith(parts) for name in _offered_resources(node))
 
 
-def lacked_feature(node: Node, resource: str) -> str:
-    """Return the setting of the machine without which a node offers 0 of a resource, or an empty string."""
-    amounts = {str(of.get(resource, "0")) for of in (node.status.capacity, node.status.allocatable)}
-    is_listed = resource in node.status.allocatable
-    return NODE_FEATURES.get(resource, "") if is_listed and amounts == {"0"} else ""
-
-
 def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:
     """Return a node's capacity and allocatable of an extended resource, if the capacity is larger."""
     capacity, left = node.status.capacity.get(resource), node.status.allocatable.get(resource)

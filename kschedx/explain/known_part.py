@@ -17,10 +17,8 @@ from msgspec.structs import replace
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.errors import InputError
 from kschedx.explain.events import recorded_event, rejects_nodes, shows_state
-from kschedx.explain.volume_places import unplaced_claims
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import with_spec
-from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name, own_claims
 from kschedx.kube.types import Container, Pod, PodAffinity, PodAffinityTerm, Volume
@@ -166,10 +164,18 @@ def known_part(snapshot: Snapshot, pod: Pod) -> KnownPart:
     return KnownPart(pod=pod, unread=unread, unplaced=unplaced)
 
 
+def _unplaced_claims(snapshot: Snapshot, pod: Pod) -> tuple[PersistentVolumeClaim, ...]:
+    """Return the pod's new claims whose class is Immediate and whose volumes get a place about which nothing is known.
+
+    kube-scheduler rejects the pod until they are bound, which a driver does soon. So the pod is decided without them.
+    """
+    return tuple(claim for claim in snapshot.storage.claims_of(pod) if snapshot.provisions_first(claim))
+
+
 def _without_claims(snapshot: Snapshot, pod: Pod) -> KnownPart:
     """Leave out the volumes whose claim, bound volume, or class is missing, and those that a driver provisions first,
     in a place that is not known."""
-    unplaced = unplaced_claims(snapshot, pod)
+    unplaced = _unplaced_claims(snapshot, pod)
     names = {claim.name for claim in unplaced}
     lacking = [
         (volume, _unread_of_volume(snapshot, pod, volume))
@@ -294,15 +300,6 @@ def _without_group(snapshot: Snapshot, pod: Pod) -> KnownPart:
     if not unread:
         return KnownPart(pod=pod)
     return KnownPart(pod=replace(pod, spec=replace(spec, scheduling_group=None, workload_ref=None)), unread=unread)
-
-
-def unread_gang(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
-    """Return the Coscheduling group in the pod's label; the plugin binds no pod of a missing group."""
-    name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
-    groups = ((gang.metadata.namespace, gang.metadata.name) for gang in snapshot.of(Gang))
-    if not name or (namespace, name) in groups or not is_unread(snapshot, COSCHEDULING_GROUP, namespace):
-        return {}
-    return {COSCHEDULING_GROUP: (name,)}
 
 
 def _without_namespaces(snapshot: Snapshot, pod: Pod) -> KnownPart:

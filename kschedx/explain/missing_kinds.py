@@ -21,7 +21,6 @@ from kschedx.explain.known_part import (
     known_part,
     selects_by_label,
     unique_names,
-    unread_gang,
 )
 from kschedx.explain.notes import Note, note
 from kschedx.explain.volume_places import claims_in_one_of_several_places, open_places
@@ -33,7 +32,7 @@ from kschedx.framework.status import Code
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import EVENTS, KINDS, READ_LIVE
 from kschedx.kube.kubectl import add_to_dump, dump_objects
-from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.storage import NO_PROVISIONER, claim_name, own_claims
 from kschedx.kube.types import Pod
 from kschedx.plugins.node_volume_limits.attachments import is_counted, where_unlimited
@@ -353,6 +352,15 @@ MATTERS: Mapping[str, Callable[[Cycle], object]] = {
 """Each kind that a plugin reads, with a function that returns whether it could change a finished cycle's result."""
 
 
+def _unread_gang(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
+    """Return the Coscheduling group in the pod's label; the plugin binds no pod of a missing group."""
+    name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
+    groups = ((gang.metadata.namespace, gang.metadata.name) for gang in snapshot.of(Gang))
+    if not name or (namespace, name) in groups or not is_unread(snapshot, COSCHEDULING_GROUP, namespace):
+        return {}
+    return {COSCHEDULING_GROUP: (name,)}
+
+
 def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     """Return the pod's cycle; undecided if it depends on what a dump lacks. Raises as `require_for_decision` does."""
     snapshot = scheduler.snapshot
@@ -360,7 +368,7 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     cycle = scheduler.schedule(part.pod, profile)
     _require_allocatable(cycle)
     optimistic = {kind: () for kind in OPTIMISTIC if is_unread(snapshot, kind) and MATTERS[kind](cycle)}
-    named = {**part.unread, **optimistic, **unread_gang(snapshot, pod)}
+    named = {**part.unread, **optimistic, **_unread_gang(snapshot, pod)}
     named |= {} if part.pod.spec.has_unknown_priority else _unread_priorities(cycle)
     stakes = {"CSINode": _stake_of_limits(cycle)} if "CSINode" in named else {}
     unread = {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from kschedx.findings import Finding, TopologySpreadSkew
 from kschedx.framework.cycle import Stake, Unevaluated, open_stake
-from kschedx.kube.documents import camel, plain
+from kschedx.kube.documents import camel
 
 ROUTINE = "admission-routine"  # the id of notes about what happens to every pod, or what the manifest itself requests
 CLAIMS_MADE = "claims-from-templates"  # the id of notes about claims that controllers create for a new pod
@@ -28,9 +29,14 @@ class Note(Struct, frozen=True, kw_only=True):
         return {"id": self.id, "text": self.text, **self.facts}
 
 
+def _plain(value: object) -> object:
+    """Convert a value to JSON types."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
 def note(name: str, text: str, /, **facts: object) -> Note:
     """Build a note with this id. The document has the facts beside the id and the text."""
-    return Note(id=name, text=text, facts={camel(key): plain(value) for key, value in facts.items()})
+    return Note(id=name, text=text, facts={camel(key): _plain(value) for key, value in facts.items()})
 
 
 def drained_nodes(notes: Iterable[Note]) -> frozenset[str]:
@@ -61,7 +67,7 @@ class RunsAlready(Note, frozen=True, kw_only=True):
     @property
     def document(self) -> dict[str, object]:
         names = ("node", "not_ready", "behind", "joined_later", "ready_later")
-        return super().document | {camel(name): plain(getattr(self, name)) for name in names}
+        return super().document | {camel(name): _plain(getattr(self, name)) for name in names}
 
 
 def unknown_plugins(left_out: Sequence[Unevaluated], *, stands: bool) -> Note:

@@ -11,14 +11,6 @@ from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
 
-def unplaced_claims(snapshot: Snapshot, pod: Pod) -> tuple[PersistentVolumeClaim, ...]:
-    """Return the pod's new claims whose class is Immediate and whose volumes get a place about which nothing is known.
-
-    kube-scheduler rejects the pod until they are bound, which a driver does soon. So the pod is decided without them.
-    """
-    return tuple(claim for claim in snapshot.storage.claims_of(pod) if snapshot.provisions_first(claim))
-
-
 def claims_in_one_of_several_places(snapshot: Snapshot, pod: Pod) -> tuple[PersistentVolumeClaim, ...]:
     """Return the pod's new claims whose volumes a driver provisions first, in a place that it chooses."""
     return tuple(claim for claim in snapshot.storage.claims_of(pod) if len(_places(snapshot, claim)) > 1)

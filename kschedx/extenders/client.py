@@ -12,7 +12,7 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Self, assert_never
 from urllib.parse import urljoin, urlsplit
 
@@ -24,7 +24,7 @@ from urllib3 import exceptions
 
 from kschedx.errors import InputError, Place, UndecidableError, system_reason
 from kschedx.framework.config.decoding import ExtenderTLSConfig
-from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, Victims
+from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import API_VERSION, Json
 from kschedx.kube.escaping import MASK, Url
@@ -392,28 +392,6 @@ class Objects:
                 "what scheduling reads (load it with whole=True)"
             )
         return self._manifests.get(kind, name) or {}  # a simulated object has only its typed record
-
-
-def filter_request(pod: Json, names: Sequence[str], nodes: Sequence[Mapping[str, object]] | None) -> bytes:
-    """Return ExtenderArgs for filter and prioritize; `nodes` is None for an extender that caches nodes."""
-    whole = None if nodes is None else {"metadata": {}, "items": nodes}
-    return msgspec.json.encode({"Pod": pod, "Nodes": whole, "NodeNames": list(names) if nodes is None else None})
-
-
-def preempt_request(
-    pod: Json, victims: Mapping[str, Victims], pods: Mapping[str, Json] | None, uids: Mapping[str, str]
-) -> bytes:
-    """Return ExtenderPreemptionArgs; `pods` is None for an extender that knows pods by UID."""
-
-    def each(pods_of: object, violations: int) -> Json:
-        return {"Pods": pods_of, "NumPDBViolations": violations}
-
-    whole, meta = None, None
-    if pods is None:
-        meta = {n: each([{"UID": uids[key]} for key in v.pods], v.pdb_violations) for n, v in victims.items()}
-    else:
-        whole = {n: each([pods[key] for key in v.pods], v.pdb_violations) for n, v in victims.items()}
-    return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": meta})
 
 
 def _kept(manifest: Mapping[str, object]) -> Json:

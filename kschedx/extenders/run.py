@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,9 +24,9 @@ from kschedx.extenders.answers import (
     preemption_answer,
     priorities,
 )
-from kschedx.extenders.client import Objects, filter_request, preempt_request
+from kschedx.extenders.client import Objects
 from kschedx.findings import ExtenderDropped, ExtenderRefused, Finding
-from kschedx.framework.columns import ScoreFailedError, run_scores
+from kschedx.framework.columns import ScoreFailedError, Scoring
 from kschedx.framework.config.decoding import Extender
 from kschedx.framework.cycle import Cycle, Outcome, Scores
 from kschedx.framework.extenders import (
@@ -42,7 +43,7 @@ from kschedx.framework.extenders import (
     call_order,
     path_of,
 )
-from kschedx.framework.interface import CycleState
+from kschedx.framework.interface import CycleState, Touch
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import Decision
 from kschedx.framework.status import (
@@ -55,10 +56,19 @@ from kschedx.framework.status import (
     Status,
     Verdicts,
 )
+from kschedx.kube.documents import Json
 from kschedx.kube.field_errors import quote_go
 from kschedx.kube.scalars import wrap_int64
 from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import ClusterRow, IntArray, cluster_rows, each_cluster_row, each_row, rows_where
+from kschedx.snapshot.columns import (
+    ClusterRow,
+    IntArray,
+    TableRows,
+    cluster_rows,
+    each_cluster_row,
+    each_row,
+    rows_where,
+)
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import StoredManifests
 
@@ -80,6 +90,28 @@ class _FilteredByExtenders(Struct, frozen=True, kw_only=True):
     statuses: Mapping[str, Status] = {}  # name to status; a name that is not a node's is possible
     whole: int | None = None
     error: str = ""  # the error that ended the cycle
+
+
+def _filter_request(pod: Json, names: Sequence[str], nodes: Sequence[Mapping[str, object]] | None) -> bytes:
+    """Return ExtenderArgs for filter and prioritize; `nodes` is None for an extender that caches nodes."""
+    whole = None if nodes is None else {"metadata": {}, "items": nodes}
+    return msgspec.json.encode({"Pod": pod, "Nodes": whole, "NodeNames": list(names) if nodes is None else None})
+
+
+def _preempt_request(
+    pod: Json, victims: Mapping[str, Victims], pods: Mapping[str, Json] | None, uids: Mapping[str, str]
+) -> bytes:
+    """Return ExtenderPreemptionArgs; `pods` is None for an extender that knows pods by UID."""
+
+    def each(pods_of: object, violations: int) -> Json:
+        return {"Pods": pods_of, "NumPDBViolations": violations}
+
+    whole, meta = None, None
+    if pods is None:
+        meta = {n: each([{"UID": uids[key]} for key in v.pods], v.pdb_violations) for n, v in victims.items()}
+    else:
+        whole = {n: each([pods[key] for key in v.pods], v.pdb_violations) for n, v in victims.items()}
+    return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": meta})
 
 
 class HTTPExtenders:
@@ -239,7 +271,7 @@ class HTTPExtenders:
                     objects.node(nodes.cluster.nodes[node.row]) if node.answered is None else node.answered.manifest
                     for node in left
                 ]
-            return filter_request(objects.incoming_pod(pod), names, whole)
+            return _filter_request(objects.incoming_pod(pod), names, whole)
 
         return self._question(verb, number, pod, names, body)
 
@@ -263,7 +295,7 @@ class HTTPExtenders:
             whole = None
             if not extender.node_cache_capable:
                 whole = {nodes.pods.key(row): objects.pod(nodes.pods[row]) for row in rows}
-            return preempt_request(objects.incoming_pod(pod), asked_victims, whole, uids)
+            return _preempt_request(objects.incoming_pod(pod), asked_victims, whole, uids)
 
         return self._question(ExtenderVerb.PREEMPT, number, pod, about, body)
 
@@ -415,6 +447,13 @@ def _with_extenders(scores: Scores, calls: Sequence[ScoreCall], urls: Sequence[s
 # findNodesThatFitPod, evaluateNominatedNode, and prioritizeNodes in pkg/scheduler/schedule_one.go.
 
 
+def _run_scores(framework: Framework, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+    """Run PreScore, Score, and NormalizeScore on the feasible nodes. Raises `ScoreFailedError`."""
+    scoring = Scoring(framework, lambda plugin: Touch.CLUSTER)
+    scoring.totals(state, pod, lambda: nodes, TableRows(np.arange(len(nodes))))
+    return scoring.scores(lambda: nodes)
+
+
 class HTTPExtenderCycle:
     """The extenders' part of a cycle, filled step by step; `judged` adds it to the finished cycle."""
 
@@ -467,7 +506,7 @@ class HTTPExtenderCycle:
         framework, left = self._framework, self.left
         scoring, nodes = _scoring_framework(framework, left)
         try:
-            scores = run_scores(scoring, state, self._pod, nodes)
+            scores = _run_scores(scoring, state, self._pod, nodes)
         except ScoreFailedError as failed:
             if len(left) > 1:
                 return Decision(outcome=Outcome.ERROR, message=failed.status.message), None

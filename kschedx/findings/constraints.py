@@ -18,14 +18,6 @@ CONDITION_OF_TAINT = {
     "node.kubernetes.io/network-unavailable": "NetworkUnavailable",
 }
 """Each taint that the node lifecycle controller sets, with the node condition that it stands for."""
-FAULTS = frozenset(
-    {
-        *CONDITION_OF_TAINT,
-        "node.cloudprovider.kubernetes.io/uninitialized",
-        "node.cloudprovider.kubernetes.io/shutdown",
-    }
-)
-"""Taints of nodes that are unhealthy or not initialized yet."""
 _CONTROL_PLANE = "node-role.kubernetes.io/"  # the prefix of taints that reserve nodes for the control plane
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 

@@ -8,16 +8,13 @@ from itertools import islice
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER, SYSTEM_CRITICAL
-from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.pod_lifecycle import is_long_past
 from kschedx.controllers.workloads import (
     SCALED,
-    Workload,
     current_replica_set_of,
     is_of_daemon_set,
     name_of,
     stays_with_node,
-    wanted_replicas,
 )
 from kschedx.errors import UndecidableError
 from kschedx.explain.node_groups import account_of
@@ -173,20 +170,6 @@ def take_from_holder(key: str, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
 
 def _removal_steps(row: int, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
     return (stop_workload(row, place.snapshot) or deletion([row], place.snapshot),)
-
-
-def add_replica(key: str, place: RemedyCandidate) -> Iterator[s.AddReplica]:
-    """Yield one more replica of an existing pod's Deployment on the node, if no autoscaler sets their number."""
-    snapshot, row = place.snapshot, place.snapshot.pods.rows[key]
-    pod = snapshot.pods[row]
-    owner, namespace = template_owner(snapshot, pod), pod.metadata.namespace
-    if owner is None or owner.kind != "Deployment" or owner.above or is_twin(row, place.situation):
-        return
-    replicas = wanted_replicas(owner.manifest) + 1
-    if rescaled(snapshot, Workload(owner.kind, namespace, owner.name), replicas) is None:
-        metadata = replace(pod.metadata, name=f"{pod.metadata.name}-new", uid="", deletion_timestamp="")
-        replica = replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=place.node.name))
-        yield s.AddReplica(workload=owner.target(namespace), replicas=replicas, replica=replica)
 
 
 def stop_workload(row: int, snapshot: Snapshot, among: Collection[int] = ()) -> s.StopWorkload | None:

@@ -23,7 +23,6 @@ from kschedx.fixes.node_requirements import (
     taint_remover,
 )
 from kschedx.fixes.trial import Situation
-from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import (
     MACHINE,
     MAX_SIZES,
@@ -531,19 +530,6 @@ def _new_attributes(situation: Situation) -> Iterator[str]:
             offered = (parse_quantity(str(each.capacity[key].value)) for each in known if key in each.capacity)
             if all(quantity < least for quantity in offered):
                 yield f"{key}={amount.value}"
-
-
-def fewer_devices(step: s.AddNode) -> Iterator[s.AddNode]:
-    """Yield the node without one kind of device, or with one device fewer of a kind."""
-    for position, resource_slice in enumerate(step.slices):
-        spec = resource_slice.spec
-        kinds = group_pairs((repr(replace(device, name="")), device) for device in spec.devices)
-        for kind, devices in kinds.items():
-            others = [device for device in spec.devices if repr(replace(device, name="")) != kind]
-            for kept in dict.fromkeys((0, len(devices) - 1)):
-                left = (*others, *devices[:kept])
-                slices = [replace(resource_slice, spec=replace(spec, devices=left))] if left else []
-                yield replace(step, slices=(*step.slices[:position], *slices, *step.slices[position + 1 :]))
 
 
 def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:

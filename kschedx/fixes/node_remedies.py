@@ -27,7 +27,6 @@ from kschedx.fixes.eviction import delete_all
 from kschedx.fixes.node_requirements import (
     ABOUT_TO_BE_REMOVED,
     KEPT,
-    SET_BY_AKS,
     STANDARD_KEYS,
     are_all_of_control_plane,
     contradiction,
@@ -91,6 +90,8 @@ _WORDS_OF_COMPONENTS = lazy_pattern(
     re.IGNORECASE,
 )
 """Words in the name of a label, after its domain: `disk-type`, `gpu`, `instance-type`, `eu-zone`."""
+_SET_BY_AKS = "kubernetes.azure.com/"
+"""Taints that AKS restores on the nodes of a pool, such as that of spot nodes: to remove them is no fix."""
 
 
 def is_of_provider(key: str) -> bool:
@@ -621,7 +622,7 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
         yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
     offered = place.node.status.allocatable
     names_device = any(offered.get(taint.key, "0") != "0" for taint in missing)  # it reserves the node's devices
-    is_kept_by_provider = any(taint.key.startswith((*KEPT, SET_BY_AKS)) for taint in missing)
+    is_kept_by_provider = any(taint.key.startswith((*KEPT, _SET_BY_AKS)) for taint in missing)
     if nobody_else or not (names_device or is_kept_by_provider):
         is_of_openshift = nobody_else and OF_OPENSHIFT in place.node.metadata.labels
         pool = "" if is_of_openshift else first_label(place.node.metadata.labels, POOL_LABELS)

@@ -276,8 +276,6 @@ KEPT = (
 """Taints of nodes that are unhealthy, about to be removed, or reserved for the control plane, the provider's own pods,
 or a single pod. Neither tolerating nor removing them is a fix."""
 
-SET_BY_AKS = "kubernetes.azure.com/"
-"""Taints that AKS restores on the nodes of a pool, such as that of spot nodes: to remove them is no fix."""
 
 ABOUT_TO_BE_REMOVED = (
     TO_BE_DELETED,

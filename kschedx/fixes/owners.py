@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
-from typing import assert_never
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import first_ordinal, ordinal_of
 from kschedx.explain.creators import configured_in
 from kschedx.fixes.changes import PatchError, add_operation, apply_patch
 from kschedx.kube.autoscalers import JOB_SET_NAME
@@ -198,107 +195,6 @@ class ClaimTemplate(Struct, frozen=True, kw_only=True):
 
 
 _OF_TEMPLATE = ("accessModes", "resources", "storageClassName")  # fields of a claim that fixes change
-
-
-_SHOWN_DELETED = 2
-
-
-class _UndeliveredCause(Enum):
-    """Why a change of the template alone does not reach the pod."""
-
-    ORDERED_READY = "OrderedReady"  # a StatefulSet does not replace a pod that is not ready
-    PARTITION = "partition"  # a StatefulSet updates only ordinals from its partition on
-    ON_DELETE = "OnDelete"
-    NO_ROLLOUT = "NoRollout"  # a ReplicaSet or ReplicationController uses its template only for new pods
-    KEPT_APART = "kept apart"  # other pods of a StatefulSet still repel the pod, and are updated after it
-    PAUSED = "paused"  # a paused Deployment creates no pods from a new template
-
-
-class _Delivery(Struct, frozen=True, kw_only=True):
-    """Changes that have to follow a change of the template, so that the pod is created from it."""
-
-    why: _UndeliveredCause
-    changes: tuple[Change, ...]
-
-    def text(self, owner: Owner) -> str:
-        """Return what you do after the template has changed, and why its controller does not do it."""
-        workload, names = f"{owner.kind} {owner.name}", [it.target.name for it in self.changes if it.delete]
-        named = f"pod{'' if len(names) == 1 else 's'} {' and '.join(names)}"
-        pods = named if len(names) <= _SHOWN_DELETED else f"its {len(names):,} pending pods"
-        match self.why:
-            case _UndeliveredCause.ORDERED_READY:
-                return f"delete {pods} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
-            case _UndeliveredCause.PARTITION:
-                return f"lower its partition and delete {pods} ({workload} updates from its partition on)"
-            case _UndeliveredCause.ON_DELETE:
-                return f"delete {pods} (the update strategy of {workload} is OnDelete)"
-            case _UndeliveredCause.NO_ROLLOUT:
-                return f"delete {pods} ({workload} uses its template for new pods only)"
-            case _UndeliveredCause.KEPT_APART:
-                return f"delete all pods of {workload}, which keep the earlier rule until then"
-            case _UndeliveredCause.PAUSED:
-                return f"resume {workload}, which is paused"
-            case _:
-                assert_never(self.why)
-
-
-def delivery(owner: Owner, pod: Pod, snapshot: Snapshot, *, was_apart: bool = False) -> _Delivery | None:
-    """Return what else has to be done; None if the owner's controller replaces the pod by itself. Where pods keep an
-    old template until they are deleted, all pending ones are. `was_apart`: the change lets go of a required
-    anti-affinity, which holds as long as one of the pods has it.
-
-    Upstream: pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go.
-    """
-    spec = map_at(owner.manifest, "spec")
-    strategy = map_at(spec, "updateStrategy")
-    namespace = pod.metadata.namespace
-    target, gone = owner.target(namespace), Target("v1", "Pod", pod.metadata.name, namespace).deletion
-    pending = tuple(Target.pod(key).deletion for key in _pending(pod, snapshot)) or (gone,)
-    match owner.kind:
-        case "StatefulSet" if was_apart:
-            every = tuple(Target.pod(key).deletion for key in _siblings(pod, snapshot))
-            return _Delivery(why=_UndeliveredCause.KEPT_APART, changes=every)
-        case "StatefulSet" if strategy.get("type") == "OnDelete":
-            return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
-        case "StatefulSet":
-            partition = value_at(strategy, "rollingUpdate", "partition")
-            index = ordinal_of(pod.metadata.name) - first_ordinal(owner.manifest)
-            if isinstance(partition, int) and index < partition:
-                lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", index)
-                return _Delivery(why=_UndeliveredCause.PARTITION, changes=(target.patched(lower), gone))
-            if spec.get("podManagementPolicy") == "Parallel":
-                return None
-            return _Delivery(why=_UndeliveredCause.ORDERED_READY, changes=(gone,))
-        case "DaemonSet" if strategy.get("type") == "OnDelete":
-            return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
-        case "ReplicaSet" | "ReplicationController":
-            return _Delivery(why=_UndeliveredCause.NO_ROLLOUT, changes=pending)
-        case "Deployment" if spec.get("paused") is True:
-            resume = target.patched(add_operation("/spec/paused", False))
-            return _Delivery(why=_UndeliveredCause.PAUSED, changes=(resume,))
-        case _:
-            return None
-
-
-def _pending(pod: Pod, snapshot: Snapshot) -> list[str]:
-    """Return the pending pods of the same controller."""
-    return _siblings(pod, snapshot, snapshot.pods.pending)
-
-
-def _siblings(pod: Pod, snapshot: Snapshot, among: Iterable[int] | None = None) -> list[str]:
-    """Return the pods of the same controller: of pods that an API server has stored, only those."""
-    pods, controller = snapshot.pods, pod.metadata.controller
-    if controller is None:
-        return []
-    rows = [
-        row
-        for row in (pods.in_namespace(pod.metadata.namespace).nonzero()[0].tolist() if among is None else among)
-        if pods.namespaces[row] == pod.metadata.namespace
-        and not pods.deletion_timestamps[row]
-        and any(it.controller and (it.kind, it.name) == (controller.kind, controller.name) for it in pods.owners[row])
-    ]
-    stored = [row for row in rows if pods.creation_timestamps[row]]
-    return list(map(pods.key, stored or rows))
 
 
 def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], lead: str) -> Iterator[Json]:

@@ -16,10 +16,8 @@ from kschedx.kube.quantity import ResourceList, Unit, format_quantity, resource_
 from kschedx.kube.resources import RequestOptions, pod_request, requested_amount
 from kschedx.kube.selectors import SelectorRequirement, terms_of
 from kschedx.kube.types import (
-    Affinity,
     Container,
     Pod,
-    PodAffinity,
     PodAffinityTerm,
     PodResourceClaim,
     PodResourceClaimStatus,
@@ -112,16 +110,6 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
 VERTICAL = "VerticalPodAutoscaler"
 INJECTED = "Injector"  # the prefix of the source if the container is in the pod but not in its template
 OF_LIMIT = "limits."  # the prefix of the source if the container has a limit and no request
-INJECTED_BY = {
-    "istio-proxy": {"cpu": "sidecar.istio.io/proxyCPU", "memory": "sidecar.istio.io/proxyMemory"},
-    "linkerd-proxy": {"cpu": "config.linkerd.io/proxy-cpu-request", "memory": "config.linkerd.io/proxy-memory-request"},
-    "daprd": {"cpu": "dapr.io/sidecar-cpu-request", "memory": "dapr.io/sidecar-memory-request"},
-    "vault-agent": {
-        "cpu": "vault.hashicorp.com/agent-requests-cpu",
-        "memory": "vault.hashicorp.com/agent-requests-mem",
-    },
-}
-"""Container to resource to the annotation of the pod template that sets the injected request."""
 
 
 def lowered_requests(
@@ -189,17 +177,7 @@ def expressions(pod: Pod, index: int) -> tuple[SelectorRequirement, ...]:
     return terms[index].match_expressions if index < len(terms) else ()
 
 
-def names_nodes(pod: Pod) -> bool:
-    """Whether a required node affinity term names nodes."""
-    return any(term.match_fields for term in terms_of(pod.spec.required_node_affinity))
-
-
 # --- pod affinity
-
-
-def rules(pod: Pod, *, anti: bool) -> PodAffinity:
-    affinity = pod.spec.affinity or Affinity()
-    return (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
 
 
 def required_term(pod: Pod, index: int, *, anti: bool) -> PodAffinityTerm | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
 
@@ -184,11 +184,6 @@ class TriedFix(Struct, frozen=True, kw_only=True):
 
 
 ClusterTest = Callable[[TriedFix], TrialOutcome]
-
-
-def with_nodes(steps: Iterable[s.FixStep], number: int, zones: Sequence[str] = ()) -> str:
-    """Return the title of a fix that adds `number` nodes, in these zones or all in one."""
-    return ", ".join(step.title_of(number, zones) if isinstance(step, s.AddNode) else step.title for step in steps)
 
 
 def adding_nodes(fix: TriedFix, number: int) -> TriedFix:

@@ -8,11 +8,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx import findings as f
+from kschedx.controllers.pod_autoscaling import rescaled
+from kschedx.controllers.workloads import Workload, wanted_replicas
 from kschedx.explain.pod_selectors import misses_pod
 from kschedx.explain.root_causes import provider_zone
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
-from kschedx.fixes.eviction import add_replica, delete_all, is_twin, stop_holder, take_from_holder
+from kschedx.fixes.eviction import delete_all, is_twin, stop_holder, take_from_holder
 from kschedx.fixes.node_remedies import affinity_remedies, host_port_remedies, taint_remedies, uncordon
 from kschedx.fixes.node_requirements import intended_key
 from kschedx.fixes.owners import template_owner
@@ -69,12 +71,26 @@ def _spread_remedies(
         yield changed(when_unsatisfiable="ScheduleAnyway", min_domains=None)
 
 
+def _add_replica(key: str, place: RemedyCandidate) -> Iterator[s.AddReplica]:
+    """Yield one more replica of an existing pod's Deployment on the node, if no autoscaler sets their number."""
+    snapshot, row = place.snapshot, place.snapshot.pods.rows[key]
+    pod = snapshot.pods[row]
+    owner, namespace = template_owner(snapshot, pod), pod.metadata.namespace
+    if owner is None or owner.kind != "Deployment" or owner.above or is_twin(row, place.situation):
+        return
+    replicas = wanted_replicas(owner.manifest) + 1
+    if rescaled(snapshot, Workload(owner.kind, namespace, owner.name), replicas) is None:
+        metadata = replace(pod.metadata, name=f"{pod.metadata.name}-new", uid="", deletion_timestamp="")
+        replica = replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=place.node.name))
+        yield s.AddReplica(workload=owner.target(namespace), replicas=replicas, replica=replica)
+
+
 def _own_rule_remedies(
     finding: f.PodAffinityUnsatisfied | f.PodAntiAffinityConflict, place: RemedyCandidate
 ) -> Iterator[s.FixStep]:
     anti = isinstance(finding, f.PodAntiAffinityConflict)
     if isinstance(finding, f.PodAffinityUnsatisfied) and finding.pods and finding.domain is not None:
-        yield from add_replica(finding.pods[0], place)
+        yield from _add_replica(finding.pods[0], place)
     rule = edit.required_term(place.pod, finding.term, anti=anti)
     if rule is not None:
         kind = s.RuleKind.ANTI_AFFINITY if anti else s.RuleKind.AFFINITY

@@ -12,7 +12,6 @@ from kschedx.explain.hardware import (
     NODE_FEATURES,
     device_plugin_down,
     hardware_hint,
-    lacked_feature,
     nodes_with_unhealthy,
     partitioned_resources,
     unhealthy_devices,
@@ -34,6 +33,7 @@ from kschedx.kube.autoscalers import has_default, vertical_autoscaler
 from kschedx.kube.names import EPHEMERAL_STORAGE, MEMORY
 from kschedx.kube.quantity import resource_amount
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
+from kschedx.kube.types import Node
 from kschedx.kube.typos import UnlikelyQuantity, excessive_amounts, nearest_name, unlikely_quantities
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, clamp_int64
@@ -44,6 +44,13 @@ _OF_OTHER_PODS = (
     ExistingAntiAffinityConflict | HostPortConflict | InsufficientResource | PodAntiAffinityConflict | TooManyPods
 )
 """Findings that end once a terminating pod is gone."""
+
+
+def _lacked_feature(node: Node, resource: str) -> str:
+    """Return the setting of the machine without which a node offers 0 of a resource, or an empty string."""
+    amounts = {str(of.get(resource, "0")) for of in (node.status.capacity, node.status.allocatable)}
+    is_listed = resource in node.status.allocatable
+    return NODE_FEATURES.get(resource, "") if is_listed and amounts == {"0"} else ""
 
 
 def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
@@ -60,7 +67,7 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
         cluster.index[node.name]
         for resource in lacking
         for node in (cluster.nodes if resource in NODE_FEATURES else ())
-        if lacked_feature(node, resource)
+        if _lacked_feature(node, resource)
     )
     yield from [*ill][:_MOST_NODES]
     short = {finding.resource for finding in findings if isinstance(finding, InsufficientResource)}
@@ -85,7 +92,7 @@ def _offer_resource(short: Sequence[InsufficientResource], place: RemedyCandidat
     whole, _ = unhealthy_devices(place.node, finding.resource) or (0, 0)
     hint = hardware_hint(finding, place.nodes.cluster)
     label = "" if hint is None else dict(hint.nodes).get(place.node.name, "")
-    feature = lacked_feature(place.node, finding.resource)
+    feature = _lacked_feature(place.node, finding.resource)
     is_hidden = finding.resource == EPHEMERAL_STORAGE and not finding.allocatable
     if whole >= more.after or label or feature or is_hidden:
         name, is_unhealthy = place.node.name, whole >= more.after

@@ -14,14 +14,12 @@ from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.errors import UndecidableError
 from kschedx.explain.kubelet import attached_elsewhere
 from kschedx.explain.node_groups import account_of
-from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
 from kschedx.fixes.device_remedies import rows_of_drivers
 from kschedx.fixes.eviction import moves, preemption, preemption_after_raise, taking_old_first
 from kschedx.fixes.new_node import (
     copies_of_full_nodes,
-    fewer_devices,
     is_only_full,
     machines_without_nodes,
     nodes_of_a_pool,
@@ -37,7 +35,9 @@ from kschedx.fixes.resource_remedies import rows_of_interest
 from kschedx.fixes.trial import RemedyCandidate, Situation, state_after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.grouping import group_pairs
 from kschedx.kube.names import HOSTNAME
+from kschedx.kube.selectors import terms_of
 from kschedx.kube.types import UNREACHABLE, Node, Pod
 from kschedx.progress import Phase, report_progress
 from kschedx.releases.plugins import Trait, plugins_with
@@ -90,6 +90,19 @@ def find_fix_by_autoscaler(
     except UndecidableError:
         pass
     return None
+
+
+def _fewer_devices(step: s.AddNode) -> Iterator[s.AddNode]:
+    """Yield the node without one kind of device, or with one device fewer of a kind."""
+    for position, resource_slice in enumerate(step.slices):
+        spec = resource_slice.spec
+        kinds = group_pairs((repr(replace(device, name="")), device) for device in spec.devices)
+        for kind, devices in kinds.items():
+            others = [device for device in spec.devices if repr(replace(device, name="")) != kind]
+            for kept in dict.fromkeys((0, len(devices) - 1)):
+                left = (*others, *devices[:kept])
+                slices = [replace(resource_slice, spec=replace(spec, devices=left))] if left else []
+                yield replace(step, slices=(*step.slices[:position], *slices, *step.slices[position + 1 :]))
 
 
 class _Search:
@@ -370,7 +383,7 @@ class _Search:
             if not isinstance(step, s.AddNode) or not step.slices:
                 break
             self._left = _MOST_NEW_NODES
-            less = (apply_steps((device, *after), start.proposal, start.snapshot) for device in fewer_devices(step))
+            less = (apply_steps((device, *after), start.proposal, start.snapshot) for device in _fewer_devices(step))
             smaller = next((situation for situation in self._all(less) if situation.feasible), None)
             if smaller is None:
                 break
@@ -384,9 +397,14 @@ def _replaces_lost_node(situation: Situation) -> bool:
     return added is not None and added.metadata.labels.get(HOSTNAME, added.name) not in (added.name, "")
 
 
+def _names_nodes(pod: Pod) -> bool:
+    """Whether a required node affinity term names nodes."""
+    return any(term.match_fields for term in terms_of(pod.spec.required_node_affinity))
+
+
 def _nameless(pod: Pod) -> Iterator[s.FixStep]:
     """Yield steps that remove node names from the pod, which no new node has."""
-    if edit.names_nodes(pod) and not is_of_daemon_set(pod.metadata.owner_references):
+    if _names_nodes(pod) and not is_of_daemon_set(pod.metadata.owner_references):
         yield s.DropNodeNames()
     if (name := pod.spec.node_selector.get(HOSTNAME)) is not None:
         wanted = f.RequirementMatch.unmatched(HOSTNAME, "=", (name,))

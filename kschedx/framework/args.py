@@ -152,11 +152,3 @@ class NodeResourceTopologyMatchArgs(Struct, frozen=True, kw_only=True, rename="c
     discard_reserved_nodes: bool = False
     cache: _TopologyCache = _TopologyCache()
     preemption_mode: str = ""
-
-
-ARGS_OF_OTHERS: Mapping[str, type[Struct]] = {
-    "Coscheduling": CoschedulingArgs,
-    "NodeResourcesAllocatable": NodeResourcesAllocatableArgs,
-    "NodeResourceTopologyMatch": NodeResourceTopologyMatchArgs,
-    "PreemptionToleration": DefaultPreemptionArgs,
-}

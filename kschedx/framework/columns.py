@@ -543,13 +543,6 @@ class Scoring:
         return raw
 
 
-def run_scores(framework: Framework, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
-    """Run PreScore, Score, and NormalizeScore on the feasible nodes. Raises `ScoreFailedError`."""
-    scoring = Scoring(framework, lambda plugin: Touch.CLUSTER)
-    scoring.totals(state, pod, lambda: nodes, TableRows(np.arange(len(nodes))))
-    return scoring.scores(lambda: nodes)
-
-
 def _check(score: _ScoreColumn, scores: IntArray) -> None:
     failed = score_error(score.plugin.name, scores)
     if failed is not None:

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from kschedx.framework.config import Profile, SchedulerConfig
-from kschedx.framework.extenders import Trace, call_order
+from kschedx.framework.extenders import Trace
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.status import SUCCESS, FilterOutcome, Status
 from kschedx.kube.documents import Document, part_of
@@ -92,22 +92,6 @@ def unknown_plugins(profile: Profile, config: SchedulerConfig) -> Iterator[Uneva
         yield Unevaluated(
             kind=UnevaluatedKind.PLUGIN, name=name, where=where, stake=stake, is_waived=config.without_unknown_plugins
         )
-
-
-def unasked_extenders(config: SchedulerConfig, pod: Pod) -> Iterator[Unevaluated]:
-    """Yield the configured extenders that kube-scheduler would call for a pod. An extender that only binds decides
-    nothing and is left out."""
-    for index in call_order(config.extenders):
-        extender = config.extenders[index]
-        verbs = {
-            "filterVerb": extender.filter_verb,
-            "prioritizeVerb": extender.prioritize_verb,
-            "preemptVerb": extender.preempt_verb,
-        }
-        where = tuple(field for field, verb in verbs.items() if verb)
-        if where and extender.is_interested(pod):
-            stake = Stake.FIT if extender.filter_verb else Stake.NODE if extender.prioritize_verb else Stake.NOTHING
-            yield Unevaluated(kind=UnevaluatedKind.EXTENDER, name=str(extender.url), where=where, stake=stake)
 
 
 def open_stake(plugins: Iterable[Unevaluated]) -> Stake:

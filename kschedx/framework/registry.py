@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from kschedx.errors import ConfigError, differs_by_one_letter, nearest
+from kschedx.errors import ConfigError, nearest
 from kschedx.framework import interface
 from kschedx.framework.interface import Plugin
 from kschedx.kube.documents import Document
@@ -193,22 +193,6 @@ def plugin_at_fault(error: BaseException) -> str:
             location = plugin.name
         frame = frame.tb_next
     return location
-
-
-def misnamed_hint(name: str) -> str:
-    """Return why a name that a version lacks cannot be a plugin of another project; empty if it may be one.
-
-    Such a name is Kubernetes' own in another version, or differs from one by a letter.
-    """
-    for row in PLUGINS:
-        if row.name == name and row.project == KUBERNETES:
-            first, _, last = row.releases.partition("..")
-            when = f"from {first} to {last}" if first and last else f"since {first}" if first else f"up to {last}"
-            return f"Kubernetes has it {when}"
-    near = next(
-        (row.name for row in PLUGINS if differs_by_one_letter(name, row.name) and row.project == KUBERNETES), None
-    )
-    return f'did you mean "{near}"?' if near else ""
 
 
 def _points_of(plugin: type[Plugin]) -> frozenset[str]:

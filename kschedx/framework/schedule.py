@@ -25,16 +25,18 @@ from msgspec.structs import replace
 from kschedx import satellites
 from kschedx.errors import UndecidableError
 from kschedx.framework.columns import Filtering, ScoreFailedError, Scoring
+from kschedx.framework.config import SchedulerConfig
 from kschedx.framework.cycle import (
     Cycle,
     Outcome,
     Scores,
     Stake,
     Unevaluated,
+    UnevaluatedKind,
     open_stake,
-    unasked_extenders,
     unknown_plugins,
 )
+from kschedx.framework.extenders import call_order
 from kschedx.framework.interface import (
     BindingEffect,
     BindPlugin,
@@ -546,11 +548,27 @@ class EquivalenceClass:
         return {plugin for point in READING_POINTS for plugin in framework.plugins(point, Plugin)}
 
 
+def _unasked_extenders(config: SchedulerConfig, pod: Pod) -> Iterator[Unevaluated]:
+    """Yield the configured extenders that kube-scheduler would call for a pod. An extender that only binds decides
+    nothing and is left out."""
+    for index in call_order(config.extenders):
+        extender = config.extenders[index]
+        verbs = {
+            "filterVerb": extender.filter_verb,
+            "prioritizeVerb": extender.prioritize_verb,
+            "preemptVerb": extender.preempt_verb,
+        }
+        where = tuple(field for field, verb in verbs.items() if verb)
+        if where and extender.is_interested(pod):
+            stake = Stake.FIT if extender.filter_verb else Stake.NODE if extender.prioritize_verb else Stake.NOTHING
+            yield Unevaluated(kind=UnevaluatedKind.EXTENDER, name=str(extender.url), where=where, stake=stake)
+
+
 def _unevaluated_plugins(framework: Framework, pod: Pod) -> tuple[Unevaluated, ...]:
     unasked = framework.extenders is not None and not framework.extenders.are_asked
     return (
         *unknown_plugins(framework.profile, framework.config),
-        *(unasked_extenders(framework.config, pod) if unasked else ()),
+        *(_unasked_extenders(framework.config, pod) if unasked else ()),
     )
 
 

@@ -25,6 +25,7 @@ from kschedx.kube import autoscalers, other_schedulers
 from kschedx.kube.conditions import Condition, TimedCondition
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.other_schedulers import KaiPodGroup, KoordinatorPodGroup, VolcanoPodGroup
 from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.scalars import MAX_INT64, parse_int64
 from kschedx.kube.selectors import LabelSelector, compile_selector
@@ -38,6 +39,8 @@ _QueueFacts = TypeVar("_QueueFacts")
 _MOST_LEVELS = 10  # nested queues could form a cycle
 _GPU = "nvidia.com/gpu"
 _UNLIMITED = -1
+_DEFAULT_QUOTA = "koordinator-default-quota"
+_SchedulerGroup = VolcanoPodGroup | KaiPodGroup | KoordinatorPodGroup
 
 
 def _conditions(reported: Iterable[TimedCondition]) -> tuple[Condition, ...]:
@@ -137,7 +140,7 @@ def _gpus(amounts: ResourceList) -> int:
 
 def _koordinator(snapshot: Snapshot, pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
     known = {quota.metadata.name: quota for quota in snapshot.of(other_schedulers.KoordinatorQuota)}
-    quota = known.get(queue) or _quota_of_namespace(known.values(), pod) or known.get(other_schedulers.DEFAULT_QUOTA)
+    quota = known.get(queue) or _quota_of_namespace(known.values(), pod) or known.get(_DEFAULT_QUOTA)
     while quota is not None:
         used, runtime = quota.status.used, _amounts(quota, other_schedulers.QUOTA_RUNTIME)
         requested = _amounts(quota, other_schedulers.QUOTA_REQUEST)
@@ -352,7 +355,7 @@ class _KnownScheduler(Struct, frozen=True, kw_only=True):
 
     title: str
     look_at: str
-    record: type[other_schedulers.SchedulerGroup] | None = None
+    record: type[_SchedulerGroup] | None = None
     queues: type[other_schedulers.VolcanoQueue] | type[other_schedulers.KaiQueue] | None = None
     queue_marks: tuple[str, ...] = ()
     """The labels and annotations by which a pod names its queue or quota; the first that the pod has counts."""
@@ -484,7 +487,7 @@ def _pod_conditions(snapshot: Snapshot, pod: Pod) -> Iterator[Condition]:
         yield Condition(type=autoscalers.HAMI_PHASE, status=phase)
 
 
-def _group_conditions(snapshot: Snapshot, group: other_schedulers.SchedulerGroup | None) -> Iterator[Condition]:
+def _group_conditions(snapshot: Snapshot, group: _SchedulerGroup | None) -> Iterator[Condition]:
     """Yield what the scheduler reports about a group: its conditions, and the event of one that waits for its queue."""
     if group is None:
         return
@@ -505,7 +508,7 @@ def _group_conditions(snapshot: Snapshot, group: other_schedulers.SchedulerGroup
             yield Condition(type=where, status=condition.status, reason=condition.reason, message=condition.message)
 
 
-def _group(snapshot: Snapshot, pod: Pod, known: _KnownScheduler) -> other_schedulers.SchedulerGroup | None:
+def _group(snapshot: Snapshot, pod: Pod, known: _KnownScheduler) -> _SchedulerGroup | None:
     """Return the pod's group: by the name that the pod gives, else by a common owner."""
     if known.record is None:
         return None

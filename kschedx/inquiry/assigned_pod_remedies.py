@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from kschedx.controllers import states
 from kschedx.controllers.container_states import failed_container
-from kschedx.controllers.daemon_set import absent_agent, agents_down
+from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready
 from kschedx.controllers.workloads import is_of_daemon_set, member_rows, other_replicas, workload_of
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.kubelet import ARCH_LABEL, OS_LABEL
 from kschedx.explain.root_causes import off_virtual_nodes, virtual_node
-from kschedx.explain.setup import Subject
+from kschedx.explain.setup import Setup, Subject
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.eviction import stop_workload
@@ -35,11 +35,14 @@ from kschedx.kube.kubectl import delete_pod, pod_logs, remove_finalizers
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests
-from kschedx.kube.storage import own_claims
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations
+from kschedx.kube.storage import identifying_parts, own_claims
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations, find_untolerated
 from kschedx.kube.types import OUT_OF_SERVICE, Node, Pod, ResourceRequirements, Taint
 from kschedx.kube.typos import nearest_name
+from kschedx.kube.workloads import selects_node
 from kschedx.patterns import lazy_pattern
+from kschedx.snapshot.daemon_sets import daemon_pods
+from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
 _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?attached|already used by pod")
@@ -88,6 +91,28 @@ def _crash_advice(state: states.WaitingForKubelet, of_probe: str) -> str:
 
 def repair_fix(node: str) -> Fix:
     return Fix.untried(f"repair {node}, or delete the node if its machine is gone")
+
+
+def _absent_agent(snapshot: Snapshot, setup: Setup, driver: str, node: Node) -> str:
+    """Return why no DaemonSet of a CSI driver creates a pod for a node: `DaemonSet kube-system/ebs-csi-node does not
+    tolerate gpu=true:NoSchedule`. Empty if one does, or none is known."""
+    parts = next(filter(None, map(identifying_parts, driver.split("."))), frozenset[str]())  # the most specific
+    unselected = tainted = ""
+    for daemon in daemon_pods(snapshot, setup.scheduler.nodes.options):
+        owner, namespace = daemon.pod.metadata.controller, daemon.pod.metadata.namespace
+        own = f"{namespace}/{owner.name}" if owner is not None else ""
+        if "csi" not in own or not parts & set(re.split("[./-]", own)):
+            continue
+        taint = find_untolerated(
+            node.spec.taints, daemon.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=setup.release.compares_taints
+        )
+        if not selects_node(daemon.spec, node):
+            unselected = unselected or f"DaemonSet {own} does not select it"
+        elif taint is None:
+            return ""
+        else:
+            tainted = tainted or f"DaemonSet {own} does not tolerate {taint}"
+    return tainted or unselected
 
 
 class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
@@ -381,7 +406,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             return f": {', '.join(down[:3])} {'is' if len(down) == 1 else 'are'} not ready there"
         rows = (self.snapshot.cluster.index.get(node) for node in nodes if driver)
         known = (self.snapshot.cluster.nodes[row] for row in rows if row is not None)
-        why = next(filter(None, (absent_agent(self.snapshot, self.setup, driver, node) for node in known)), "")
+        why = next(filter(None, (_absent_agent(self.snapshot, self.setup, driver, node) for node in known)), "")
         return f": {why}" if why else ""
 
     def _attachment_fixes(self) -> Iterator[Fix | None]:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx import fixes
 from kschedx.controllers.states import ComponentDown
+from kschedx.controllers.workloads import first_ordinal, ordinal_of
 from kschedx.explain.advice import Advice
 from kschedx.explain.creators import configured_in, creator, declared_tolerations
 from kschedx.fixes import FixCertainty
 from kschedx.fixes import steps as s
-from kschedx.fixes.changes import apply_patch
-from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
+from kschedx.fixes.changes import add_operation, apply_patch
+from kschedx.fixes.owners import ClaimTemplate, Owner, owner_change
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, Proposal, apply_steps
 from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.kube.autoscalers import NODE_POOL
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import map_at, value_at
 from kschedx.kube.documents import Change, Json, Target, part_of, to_json
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kinds import KINDS
@@ -118,6 +120,107 @@ class FixedCluster(Struct, frozen=True, eq=False):
     profile: Profile
 
 
+_SHOWN_DELETED = 2
+
+
+class _UndeliveredCause(Enum):
+    """Why a change of the template alone does not reach the pod."""
+
+    ORDERED_READY = "OrderedReady"  # a StatefulSet does not replace a pod that is not ready
+    PARTITION = "partition"  # a StatefulSet updates only ordinals from its partition on
+    ON_DELETE = "OnDelete"
+    NO_ROLLOUT = "NoRollout"  # a ReplicaSet or ReplicationController uses its template only for new pods
+    KEPT_APART = "kept apart"  # other pods of a StatefulSet still repel the pod, and are updated after it
+    PAUSED = "paused"  # a paused Deployment creates no pods from a new template
+
+
+class _Delivery(Struct, frozen=True, kw_only=True):
+    """Changes that have to follow a change of the template, so that the pod is created from it."""
+
+    why: _UndeliveredCause
+    changes: tuple[Change, ...]
+
+    def text(self, owner: Owner) -> str:
+        """Return what you do after the template has changed, and why its controller does not do it."""
+        workload, names = f"{owner.kind} {owner.name}", [it.target.name for it in self.changes if it.delete]
+        named = f"pod{'' if len(names) == 1 else 's'} {' and '.join(names)}"
+        pods = named if len(names) <= _SHOWN_DELETED else f"its {len(names):,} pending pods"
+        match self.why:
+            case _UndeliveredCause.ORDERED_READY:
+                return f"delete {pods} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
+            case _UndeliveredCause.PARTITION:
+                return f"lower its partition and delete {pods} ({workload} updates from its partition on)"
+            case _UndeliveredCause.ON_DELETE:
+                return f"delete {pods} (the update strategy of {workload} is OnDelete)"
+            case _UndeliveredCause.NO_ROLLOUT:
+                return f"delete {pods} ({workload} uses its template for new pods only)"
+            case _UndeliveredCause.KEPT_APART:
+                return f"delete all pods of {workload}, which keep the earlier rule until then"
+            case _UndeliveredCause.PAUSED:
+                return f"resume {workload}, which is paused"
+            case _:
+                assert_never(self.why)
+
+
+def _delivery(owner: Owner, pod: Pod, snapshot: Snapshot, *, was_apart: bool = False) -> _Delivery | None:
+    """Return what else has to be done; None if the owner's controller replaces the pod by itself. Where pods keep an
+    old template until they are deleted, all pending ones are. `was_apart`: the change lets go of a required
+    anti-affinity, which holds as long as one of the pods has it.
+
+    Upstream: pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go.
+    """
+    spec = map_at(owner.manifest, "spec")
+    strategy = map_at(spec, "updateStrategy")
+    namespace = pod.metadata.namespace
+    target, gone = owner.target(namespace), Target("v1", "Pod", pod.metadata.name, namespace).deletion
+    pending = tuple(Target.pod(key).deletion for key in _pending(pod, snapshot)) or (gone,)
+    match owner.kind:
+        case "StatefulSet" if was_apart:
+            every = tuple(Target.pod(key).deletion for key in _siblings(pod, snapshot))
+            return _Delivery(why=_UndeliveredCause.KEPT_APART, changes=every)
+        case "StatefulSet" if strategy.get("type") == "OnDelete":
+            return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
+        case "StatefulSet":
+            partition = value_at(strategy, "rollingUpdate", "partition")
+            index = ordinal_of(pod.metadata.name) - first_ordinal(owner.manifest)
+            if isinstance(partition, int) and index < partition:
+                lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", index)
+                return _Delivery(why=_UndeliveredCause.PARTITION, changes=(target.patched(lower), gone))
+            if spec.get("podManagementPolicy") == "Parallel":
+                return None
+            return _Delivery(why=_UndeliveredCause.ORDERED_READY, changes=(gone,))
+        case "DaemonSet" if strategy.get("type") == "OnDelete":
+            return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
+        case "ReplicaSet" | "ReplicationController":
+            return _Delivery(why=_UndeliveredCause.NO_ROLLOUT, changes=pending)
+        case "Deployment" if spec.get("paused") is True:
+            resume = target.patched(add_operation("/spec/paused", False))
+            return _Delivery(why=_UndeliveredCause.PAUSED, changes=(resume,))
+        case _:
+            return None
+
+
+def _pending(pod: Pod, snapshot: Snapshot) -> list[str]:
+    """Return the pending pods of the same controller."""
+    return _siblings(pod, snapshot, snapshot.pods.pending)
+
+
+def _siblings(pod: Pod, snapshot: Snapshot, among: Iterable[int] | None = None) -> list[str]:
+    """Return the pods of the same controller: of pods that an API server has stored, only those."""
+    pods, controller = snapshot.pods, pod.metadata.controller
+    if controller is None:
+        return []
+    rows = [
+        row
+        for row in (pods.in_namespace(pod.metadata.namespace).nonzero()[0].tolist() if among is None else among)
+        if pods.namespaces[row] == pod.metadata.namespace
+        and not pods.deletion_timestamps[row]
+        and any(it.controller and (it.kind, it.name) == (controller.kind, controller.name) for it in pods.owners[row])
+    ]
+    stored = [row for row in rows if pods.creation_timestamps[row]]
+    return list(map(pods.key, stored or rows))
+
+
 class Fix(Struct, frozen=True, kw_only=True):
     """A fix: changes after which the pod would be scheduled. `certainty` is UNTRIED for fixes that no trial can
     show."""
@@ -163,7 +266,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         reaches = fix.trial.is_delivered or apply == sent
         left = None
         if not reaches and owner is not None and stored_in is not None:
-            left = delivery(owner, pod, stored_in, was_apart=fix.recreates_all)
+            left = _delivery(owner, pod, stored_in, was_apart=fix.recreates_all)
         if owner is not None and left is not None:
             title += f", then {left.text(owner)}"
             apply = (*apply, *(change for change in left.changes if change not in apply))
@@ -209,7 +312,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             changes = (*first, *own, *rest)
             apply = tuple(other for other in changes if not other.by)
             if template is not None and (moved := _moved_to_template(apply, template.owner, pod)) is not None:
-                left, apply = delivery(template.owner, pod, snapshot), moved
+                left, apply = _delivery(template.owner, pod, snapshot), moved
                 if left is not None and is_stored:
                     title, apply = f"{title}, then {left.text(template.owner)}", (*apply, *left.changes)
             return replace(self, title=title, changes=changes, apply=apply)
@@ -370,14 +473,3 @@ def _owners(owner: Owner) -> Iterator[str]:
     """Yield that another controller writes the template, and may revert a change."""
     if owner.above:
         yield f"change it in {owner.above}, which may revert {owner.kind} {owner.name}"
-
-
-def one_pod_at_a_time(snapshot: Snapshot, pod: Pod, claim: str) -> Iterator[Fix]:
-    """Yield untried fixes for replicas of one template that share a claim, `claim` if it is one with
-    ReadWriteOncePod."""
-    owner = template_owner(snapshot, pod)
-    if claim and owner is not None and owner.kind in ("Deployment", "ReplicaSet", "ReplicationController"):
-        command = scale_workload(owner.kind, pod.metadata.namespace, owner.name, 1)
-        title = f"scale {owner.kind} {owner.name} to 1 replica: one pod at a time may use claim {claim}"
-        yield Fix.untried(title, commands=(command,))
-    yield Fix.untried("give each replica a claim of its own with a StatefulSet, or share one with ReadWriteMany")

@@ -4,7 +4,7 @@ tried in its own loop before it is proposed."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -15,7 +15,7 @@ from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, resolve_priority
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.node_groups import group_title, groups_of_pools
 from kschedx.autoscaler.pods import PodOutcome, consumed_request
-from kschedx.autoscaler.sizes import AT_MAXIMUM, Resize, not_triggered_text
+from kschedx.autoscaler.sizes import AT_MAXIMUM, Resize
 from kschedx.autoscaler.state import LoopOutcome
 from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
@@ -64,6 +64,10 @@ _PLENTY = 1000
 
 
 _UPCOMING = lazy_pattern(r"template-node-for-(?P<group>.+)-upcoming-\d+")
+
+
+def _not_triggered_text(parts: Sequence[str]) -> str:
+    return f"pod didn't trigger scale-up: {', '.join(parts)}"
 
 
 class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
@@ -147,7 +151,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         if self.decision.choice is not None:
             return self.decision.choice.event
         is_known = self.decision.pod.remains and not self.decision.unknown_groups
-        return not_triggered_text(self.decision.pod.parts) if is_known else ""
+        return _not_triggered_text(self.decision.pod.parts) if is_known else ""
 
     @property
     def document(self) -> ScalingDocument:

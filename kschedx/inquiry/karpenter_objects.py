@@ -33,8 +33,8 @@ from kschedx.karpenter.rejections import LimitReached, NodeLimitReached
 from kschedx.karpenter.scheduler import SchedulingFailure
 from kschedx.kube.autoscalers import (
     DO_NOT_DISRUPT,
+    KARPENTER_GROUP,
     NODE_POOL,
-    TERMINATION_TIMESTAMP,
     NodeClaim,
     NodePool,
 )
@@ -53,6 +53,8 @@ from kschedx.words.growth import OUTCOMES
 _MOST = 3
 _OF_VOLUMES = ("PersistentVolumeClaim", "PersistentVolume")
 _NAMESPACE_OF_EVENTS = "default"  # of events about objects without a namespace
+_TERMINATION_TIMESTAMP = f"{KARPENTER_GROUP}/nodeclaim-termination-timestamp"
+"""The annotation with the time at which Karpenter deletes all pods of a node in deletion."""
 
 
 # Why a NodePool adds no node.
@@ -580,7 +582,7 @@ class _ClaimAnswer:
             yield from drain_facts(node)
             if node.guarded_pods:
                 yield f"{DO_NOT_DISRUPT} keeps {list_names(node.guarded_pods, _MOST)} from being evicted"
-            until = claim.metadata.annotations.get(TERMINATION_TIMESTAMP)
+            until = claim.metadata.annotations.get(_TERMINATION_TIMESTAMP)
             is_kept = node.blocking_budgets or node.guarded_pods
             if until:
                 yield f"it deletes all pods by {until} (terminationGracePeriod)"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_healthy
 from kschedx.controllers.due_deletions import rows_to_be_deleted
-from kschedx.controllers.kubelet_rejections import evicted_pods
+from kschedx.controllers.kubelet_rejections import EVICTED
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.state_causes import predicate
 from kschedx.controllers.states import (
@@ -90,6 +90,14 @@ class PendingPodVerdict(Struct, frozen=True, kw_only=True):
     @property
     def fits(self) -> bool:
         return not (self.plugins or self.undecided or self.state)
+
+
+def _evicted_pods(snapshot: Snapshot, node: str) -> Sequence[Pod]:
+    """Return the pods that the kubelet of a node evicted and whose objects remain, the newest first."""
+    pods = snapshot.pods
+    rows = (pods.node_names.where(node.__eq__) & pods.phases.where(lambda phase: phase == "Failed")).nonzero()[0]
+    evicted = (pod for pod in map(pods.__getitem__, rows.tolist()) if pod.status.reason == EVICTED)
+    return sorted(evicted, key=lambda pod: pod.metadata.creation_timestamp or "", reverse=True)
 
 
 class NodeAnswer(Shown):
@@ -180,7 +188,7 @@ class NodeAnswer(Shown):
     @cached_property
     def evicted_pods(self) -> Sequence[Pod]:
         """The pods that its kubelet evicted and whose objects remain, the newest first."""
-        return evicted_pods(self._scheduler.snapshot, self.name)
+        return _evicted_pods(self._scheduler.snapshot, self.name)
 
     @cached_property
     def blocking_budgets(self) -> Mapping[str, BudgetStatus]:

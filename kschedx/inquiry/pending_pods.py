@@ -18,8 +18,8 @@ from kschedx.controllers.workloads import manifest_of, member_rows, new_pods
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.admission import QuotaLedger
 from kschedx.fixes import FixCertainty
+from kschedx.fixes import steps as s
 from kschedx.fixes.proposal import Proposal, apply_steps
-from kschedx.fixes.ranking import with_nodes
 from kschedx.fixes.steps import AddNode, ClassedClaim, PodStep, RepairNode, TakeOldFirst
 from kschedx.framework.moving import Run
 from kschedx.inquiry.autoscalers import autoscalers_of
@@ -58,6 +58,11 @@ class SharedFixDocument(Document, frozen=True):
     of: int
 
 
+def _with_nodes(steps: Iterable[s.FixStep], number: int, zones: Sequence[str] = ()) -> str:
+    """Return the title of a fix that adds `number` nodes, in these zones or all in one."""
+    return ", ".join(step.title_of(number, zones) if isinstance(step, s.AddNode) else step.title for step in steps)
+
+
 class SharedFix(Struct, frozen=True, kw_only=True):
     """A fix of the first of several pods, and how many of them it helps."""
 
@@ -80,7 +85,7 @@ class SharedFix(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return self.fix.title if self.nodes == 1 else with_nodes(self.fix.steps, self.nodes, self.zones)
+        return self.fix.title if self.nodes == 1 else _with_nodes(self.fix.steps, self.nodes, self.zones)
 
 
 class PendingStory(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -56,7 +56,6 @@ from kschedx.inquiry.fix import (
     activation,
     component_repair,
     kueue_fixes,
-    one_pod_at_a_time,
     uncordoning_more,
 )
 from kschedx.inquiry.manifests import pod_manifest
@@ -65,7 +64,6 @@ from kschedx.kube.autoscalers import (
     FARGATE_SCHEDULER,
     GROUP_LABELS,
     GROUP_SIZE,
-    NOT_FOR_FARGATE,
 )
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at
@@ -81,7 +79,7 @@ from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import with_less_allocatable
-from kschedx.snapshot.edits import with_bound_pods, with_changed_pods, with_pods
+from kschedx.snapshot.edits import with_changed_pods, with_only_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
@@ -91,6 +89,33 @@ _MOST_GATED = 2
 _MOST_OLD = 4  # old pods of a rollout of which one has to go first
 _MOST_CREATED = 1_000  # the maximum number of missing pods of a group that are tried
 _MOST_QUEUES = 3  # the maximum number of pods of a group with scheduling gates that a title names
+_NOT_FOR_FARGATE = "Pod not supported on Fargate: "
+"""The start of its event about a pod that a Fargate profile selects and Fargate cannot run."""
+
+
+def _one_pod_at_a_time(snapshot: Snapshot, pod: Pod, claim: str) -> Iterator[Fix]:
+    """Yield untried fixes for replicas of one template that share a claim, `claim` if it is one with
+    ReadWriteOncePod."""
+    owner = template_owner(snapshot, pod)
+    if claim and owner is not None and owner.kind in ("Deployment", "ReplicaSet", "ReplicationController"):
+        command = scale_workload(owner.kind, pod.metadata.namespace, owner.name, 1)
+        title = f"scale {owner.kind} {owner.name} to 1 replica: one pod at a time may use claim {claim}"
+        yield Fix.untried(title, commands=(command,))
+    yield Fix.untried("give each replica a claim of its own with a StatefulSet, or share one with ReadWriteMany")
+
+
+def _with_bound_pods(snapshot: Snapshot, nodes: Mapping[str, str]) -> Snapshot:
+    """Assign pods without a node, by `namespace/name`, to these nodes."""
+    rows = {snapshot.pods.rows[key]: node for key, node in nodes.items() if key in snapshot.pods.rows}
+    if not rows:
+        return snapshot
+    bound = [
+        replace(pod, spec=replace(pod.spec, node_name=node))
+        for row, node in rows.items()
+        for pod in (snapshot.pods[row],)
+    ]
+    others = np.array([row for row in range(len(snapshot.pods)) if row not in rows], dtype=np.int64)
+    return with_pods(with_only_pods(snapshot, others), bound)
 
 
 class PodFixes:
@@ -193,7 +218,7 @@ class PodFixes:
         scheduler = self.answer.holding.scheduler
         if scheduler is None or scheduler.name != FARGATE_SCHEDULER:
             return
-        if any(said.message.startswith(NOT_FOR_FARGATE) for said in scheduler.said):
+        if any(said.message.startswith(_NOT_FOR_FARGATE) for said in scheduler.said):
             kept_off = f"annotation {COMPUTE_TYPE}: ec2 in its template"
             yield Fix.untried(f"run the pod on EC2 nodes ({kept_off}), or remove what Fargate does not support")
 
@@ -550,7 +575,7 @@ class PodFixes:
                 case SelectorOfNamespace():
                     continue
                 case SharedClaim(claim=claim, is_of_node=is_of_node):
-                    yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, "" if is_of_node else claim)
+                    yield from _one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, "" if is_of_node else claim)
                 case DriverNotRegistered(driver=driver, node=node):
                     agents = agents_down(self.cycle.snapshot, node)
                     down = f" ({list_names(agents, 2)})" if agents else ""
@@ -630,7 +655,7 @@ class PodFixes:
 
         placed, snapshot = {member.pod: member.node for member in gang.waiting if member.node}, self.cycle.snapshot
         snapshot = snapshot if self.cycle.pod.key in snapshot.pods.rows else with_pods(snapshot, [self.cycle.pod])
-        anywhere = snapshot = with_bound_pods(snapshot, placed)
+        anywhere = snapshot = _with_bound_pods(snapshot, placed)
         if gang.topology_key:  # then only its domain counts
             rows = [snapshot.pods.rows[key] for key in lacking]
             within = ((np.array([row]), self._in_domain(snapshot.pods[row], gang)) for row in rows)

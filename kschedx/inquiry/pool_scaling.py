@@ -62,9 +62,9 @@ from kschedx.karpenter.requirements import (
 )
 from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
+    KARPENTER_GROUP,
     NODE_CLASSES,
     NODE_POOL,
-    NODE_POOL_API,
     NodeClaim,
     NodeClaimTemplate,
     NodeOverlay,
@@ -86,6 +86,7 @@ from kschedx.wording import count, list_names
 
 _MOST_TYPES = 4  # instance types for which a limit is raised, smallest first
 _OF_TYPES = lazy_pattern(r"/(instance-|sku-)")  # keys of requirements that restrict the instance types of a NodePool
+_NODE_POOL_API = f"{KARPENTER_GROUP}/v1"  # the label with the name of a node's pool
 
 
 class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
@@ -431,7 +432,7 @@ def limits_text(karpenter: Karpenter, name: str) -> str:
 def with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
     """Return the fix with the change of the NodePool, and whether its nodes drift."""
     before = next(pool for pool in karpenter.pools if pool.name == changed.name)
-    change = Change(target=Target(NODE_POOL_API, "NodePool", changed.name), patch=tuple(pool_patch(before, changed)))
+    change = Change(target=Target(_NODE_POOL_API, "NodePool", changed.name), patch=tuple(pool_patch(before, changed)))
     costs = fix.costs
     was, now = before.spec.template, changed.spec.template
     if was.metadata != now.metadata or was.spec.taints != now.spec.taints:

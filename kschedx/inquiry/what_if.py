@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
@@ -25,7 +25,7 @@ from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
 from kschedx.simulate.apply import ClusterChanges
-from kschedx.simulate.changes import ChangeVerb, SimulatedChange, updates
+from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.drain import DrainResult, drain
 from kschedx.simulate.moves import Goal, GoalResult, reach
 from kschedx.simulate.simulator import SimulationOptions, Simulator
@@ -71,6 +71,23 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
         return frozenset(row for key in keys if (row := simulator.row(key)) is not None)
 
 
+def _updates(changes: Iterable[SimulatedChange]) -> Iterator[Sequence[SimulatedChange]]:
+    """Yield changes with those that the API server gets as one update: settings of different fields of one object that
+    no other change separates. They may be valid only together."""
+    for is_set, some in groupby(changes, key=lambda change: change.verb is ChangeVerb.SET):
+        if not is_set:
+            yield from ([change] for change in some)
+            continue
+        by_path: dict[str, list[dict[str, SimulatedChange]]] = {}
+        for change in some:
+            target, path = change.target_and_path
+            of_target = by_path.setdefault(target, [{}])
+            if path in of_target[-1]:
+                of_target.append({})
+            of_target[-1][path] = change
+        yield from ([*update.values()] for of_target in by_path.values() for update in of_target)
+
+
 def change_cluster(
     snapshot: Snapshot,
     setup: Setup,
@@ -105,7 +122,7 @@ def change_cluster(
             is_first = False
             continue
         is_first = False
-        for *fields, change in updates(some):
+        for *fields, change in _updates(some):
             if simulator.manager.is_rolling_out:
                 simulator.settle_created(changed.rows_in_question(in_question))
             simulator.manager.end_rollouts()

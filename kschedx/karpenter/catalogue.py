@@ -42,7 +42,6 @@ from kschedx.karpenter.requirements import (
     AZURE_LABELS,
     CAPACITY_TYPES,
     FLEX,
-    OF_THE_NODE,
     OS,
     RESERVATION_ID,
     RESERVATION_INTERRUPTIBLE,
@@ -496,7 +495,15 @@ def _kwok_types(document: object) -> InstanceTypes:
 
 # The instance types that a cluster shows: those of its nodes and NodeClaims.
 
-_OF_THE_TYPE = (AWS_LABELS | AZURE_LABELS | {ARCH, OS, REGION}) - OF_THE_NODE
+_OF_THE_NODE = frozenset({"topology.k8s.aws/zone-id", *(
+    f"{AWS}/{name}"
+    for name in (
+        "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",
+        "instance-tenancy", "placement-group-id", "placement-group-partition",
+    )
+)})  # fmt: skip
+"""Labels of a node that may differ between nodes of its type."""
+_OF_THE_TYPE = (AWS_LABELS | AZURE_LABELS | {ARCH, OS, REGION}) - _OF_THE_NODE
 _OF_RESERVATIONS = frozenset({RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE})
 """Labels that vary between nodes of a type because of reservations."""
 
@@ -510,7 +517,7 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     allowed = wanted.requirement(ZONE)
     places = zones or tuple(sorted(seen | ({*allowed.values} if allowed.operator == "In" else set())))
     group = pool.spec.template.spec.node_class_ref.api_group
-    labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS)) - (OF_THE_NODE - _OF_RESERVATIONS)
+    labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS)) - (_OF_THE_NODE - _OF_RESERVATIONS)
     reserved = _reservations(node_class, places)
     if catalogue is not None:
         types, are_all = read_instance_types(catalogue, pool.name, places, labels, reserved), True

@@ -21,7 +21,15 @@ from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, effec
 from kschedx.karpenter.node_claims import NewNodeClaim, PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
 from kschedx.karpenter.pods import EligibilityCheck, PodEligibility, eligibility, pod_requirements, template_of
-from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
+from kschedx.karpenter.rejections import (
+    CheapestAreTooFew,
+    Incompatible,
+    LimitReached,
+    NodeLimitReached,
+    NotTolerated,
+    PortTaken,
+    Rejection,
+)
 from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
     RESERVED,
@@ -40,6 +48,7 @@ from kschedx.karpenter.scheduler import (
     SkippedPool,
     karpenter_version,
 )
+from kschedx.karpenter.topology import Unsatisfiable
 from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
     INITIALIZED,
@@ -72,6 +81,18 @@ from kschedx.snapshot.snapshot import Snapshot
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _PRICE = lazy_pattern(r"[0-9]+(\.[0-9]+)?")
 _ADJUSTMENT = lazy_pattern(r"[+-][0-9]*\.?[0-9]+%?")
+_REASONS: Mapping[type[Struct], str] = {
+    NotTolerated: "untolerated-taint",
+    PortTaken: "host-port-taken",
+    Incompatible: "incompatible-requirements",
+    Unsatisfiable: "unsatisfiable-topology",
+    NoInstanceType: "no-instance-type",
+    LimitReached: "limit-reached",
+    NodeLimitReached: "node-limit-reached",
+    CheapestAreTooFew: "cheapest-are-too-few",
+    NoDevices: "no-devices",
+}
+"""Ids for documents."""
 
 
 def _check_pool(pool: NodePool) -> None:
@@ -150,7 +171,7 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     @property
     def reason(self) -> str:
         """The id of the rejection."""
-        return REASONS[type(self.rejection)]
+        return _REASONS[type(self.rejection)]
 
     @property
     def text_is_known(self) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import assert_never
 
-from kschedx.karpenter.catalogue import unmet_requirements, unready_text
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PoolVerdict, matching_types
 from kschedx.karpenter.devices import OF_DEVICES, NoDevices
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
@@ -28,7 +27,7 @@ from kschedx.karpenter.requirements import (
     RequirementConflict,
     UnknownLabel,
 )
-from kschedx.karpenter.scheduler import ONLY_DEVICES, SkippedPool
+from kschedx.karpenter.scheduler import ONLY_DEVICES
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
@@ -246,17 +245,3 @@ def _offer(instance_type: InstanceType) -> str:
 
 def resources_text(amounts: Amounts) -> str:
     return ", ".join(_listed_amounts({name: amounts[name] for name in _SHOWN_RESOURCES if name in amounts}))
-
-
-def skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:
-    """Return why a NodePool is used for no pod."""
-    match skipped_pool.why:
-        case "static":
-            return f"is static: {count(skipped_pool.pool.spec.replicas or 0, 'node')}"
-        case "not-ready":
-            return ": ".join(filter(None, ("is not ready", unready_text(karpenter.snapshot, skipped_pool.pool))))
-        case "deleting":
-            return "is being deleted"
-        case _:
-            unmet = unmet_requirements(karpenter.snapshot, skipped_pool.pool)
-            return "; ".join(("no instance type meets its own requirements", *unmet.values()))

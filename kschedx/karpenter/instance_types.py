@@ -24,14 +24,13 @@ from kschedx.karpenter.requirements import (
     Amounts,
     LabelRequirement,
     Requirements,
-    allocatable,
     amounts_of,
     merge_amounts,
+    subtract,
 )
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodeOverlay, NodePool
 from kschedx.kube.devices import ResourceSlice
-from kschedx.kube.go_sort import sort_slice
-from kschedx.kube.names import ZONE
+from kschedx.kube.names import ZONE, is_hugepages
 from kschedx.kube.types import Labels, Pod
 
 _RESERVATION = (RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)
@@ -55,6 +54,16 @@ class Offering(Struct, frozen=True, kw_only=True):
         return labels.together(LabelRequirement.of(key, "DoesNotExist") for key in _RESERVATION)
 
 
+def _allocatable(capacity: Amounts, overhead: Amounts) -> dict[str, Amount]:
+    """Return what an instance type offers to pods: reserved huge pages are subtracted from memory."""
+    usable = subtract(capacity, overhead)
+    for name, amount in capacity.items():
+        if is_hugepages(name):
+            left = usable.get("memory", ZERO) - amount
+            usable["memory"] = left if left.nano >= 0 else Amount(0, left.format)
+    return usable
+
+
 class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
     name: str
     requirements: Requirements  # the possible values of every well-known label on its nodes
@@ -66,7 +75,7 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def allocatable(self) -> Amounts:
-        return allocatable(self.capacity, self.overhead)
+        return _allocatable(self.capacity, self.overhead)
 
     @cached_property
     def available(self) -> tuple[Requirements, ...]:
@@ -280,17 +289,6 @@ def fits_within(requests: Amounts, offered: Amounts) -> bool:
     if any(amount.nano < 0 for amount in offered.values()):
         return False
     return all(amount.nano <= offered.get(name, ZERO).nano for name, amount in requests.items())
-
-
-def cheapest(
-    types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int
-) -> tuple[InstanceType, ...]:
-    """Keep the cheapest types, up to the maximum that is requested from the cloud. If a price is unknown, keep all."""
-    if len(types) <= most or not all(instance_type.has_prices for instance_type in types):
-        return tuple(types)
-    priced = [(instance_type.price(requirements, allowed), instance_type) for instance_type in types]
-    sort_slice(priced, lambda a, b: a[0] < b[0])
-    return tuple(instance_type for _, instance_type in priced[:most])
 
 
 def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) -> dict[str, int]:

@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from kschedx.karpenter.devices import ClaimAllocation, NoDevices
-from kschedx.karpenter.instance_types import DaemonOverhead, InstanceType, cheapest, filter_types, min_values_unmet
+from kschedx.karpenter.instance_types import DaemonOverhead, InstanceType, filter_types, min_values_unmet
 from kschedx.karpenter.nodes import PortUsage, ports_of, untolerated_taints
 from kschedx.karpenter.pods import PodData
 from kschedx.karpenter.rejections import (
-    NO_TYPE_WITH_DEVICES,
-    OF_DEVICES,
     OF_VOLUMES,
     Incompatible,
     NotTolerated,
@@ -34,6 +32,7 @@ from kschedx.karpenter.requirements import (
 )
 from kschedx.karpenter.topology import Topologies, Unsatisfiable
 from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED, NodePool
+from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Pod, Taint
 from kschedx.releases.karpenter import KarpenterBehaviour
@@ -93,6 +92,23 @@ class AcceptedPod(Struct, frozen=True, kw_only=True):
 
     requirements: Requirements
     types: tuple[InstanceType, ...]
+
+
+def _cheapest(
+    types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int
+) -> tuple[InstanceType, ...]:
+    """Keep the cheapest types, up to the maximum that is requested from the cloud. If a price is unknown, keep all."""
+    if len(types) <= most or not all(instance_type.has_prices for instance_type in types):
+        return tuple(types)
+    priced = [(instance_type.price(requirements, allowed), instance_type) for instance_type in types]
+    sort_slice(priced, lambda a, b: a[0] < b[0])
+    return tuple(instance_type for _, instance_type in priced[:most])
+
+
+_OF_DEVICES = "incompatible dynamic resource requirements, "
+
+
+_NO_TYPE_WITH_DEVICES = "no instance type satisfies both scheduling and dynamic resource requirements"
 
 
 class NewNodeClaim:
@@ -173,7 +189,7 @@ class NewNodeClaim:
                 return devices
             conflicts = own.conflicts(devices.requirements, allowed)
             if conflicts:
-                return Incompatible(conflicts=conflicts, prefix=OF_DEVICES)
+                return Incompatible(conflicts=conflicts, prefix=_OF_DEVICES)
             own = own.together(devices.requirements.values())
         narrowed = topologies.narrow(data.pod, data.key, self.template.taints, data.strict, own)
         if isinstance(narrowed, Unsatisfiable):
@@ -197,7 +213,7 @@ class NewNodeClaim:
         if isinstance(devices, ClaimAllocation):
             types = tuple(instance_type for instance_type in types if instance_type.name in devices.claims_by_type)
             if not types:
-                return NoDevices(text=NO_TYPE_WITH_DEVICES)
+                return NoDevices(text=_NO_TYPE_WITH_DEVICES)
         return AcceptedPod(requirements=own.with_min_values(left.relaxed), types=types)
 
     def _overheads_without_conflict(self, pod: Pod) -> tuple[DaemonOverhead, ...]:
@@ -233,6 +249,6 @@ class NewNodeClaim:
         """Keep only the types that are requested from the cloud. Return the keys of `minValues` with too few values,
         and their number."""
         before = len(self.types)
-        self.types = cheapest(self.types, self.requirements, self.template.allowed, most)
+        self.types = _cheapest(self.types, self.requirements, self.template.allowed, most)
         is_cut = len(self.types) < before
         return min_values_unmet(self.types, self.requirements) if is_cut and self.requirements.has_min_values else {}

@@ -56,8 +56,6 @@ class Incompatible(Struct, frozen=True, kw_only=True):
 _ON_EVERY_NODE = ("cpu", "memory", PODS)  # resources that every node has
 
 OF_VOLUMES = "incompatible volume requirements, "
-OF_DEVICES = "incompatible dynamic resource requirements, "
-NO_TYPE_WITH_DEVICES = "no instance type satisfies both scheduling and dynamic resource requirements"
 
 
 class LimitReached(Struct, frozen=True, kw_only=True):
@@ -103,19 +101,6 @@ class CheapestAreTooFew(Struct, frozen=True, kw_only=True):
             f"{too_few_text(self.too_few)} (NodePool={self.pool})"
         )
 
-
-REASONS: Mapping[type[Struct], str] = {
-    NotTolerated: "untolerated-taint",
-    PortTaken: "host-port-taken",
-    Incompatible: "incompatible-requirements",
-    Unsatisfiable: "unsatisfiable-topology",
-    NoInstanceType: "no-instance-type",
-    LimitReached: "limit-reached",
-    NodeLimitReached: "node-limit-reached",
-    CheapestAreTooFew: "cheapest-are-too-few",
-    NoDevices: "no-devices",
-}
-"""Ids for documents."""
 
 Rejection = (
     NotTolerated

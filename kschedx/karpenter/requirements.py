@@ -62,14 +62,6 @@ AWS_LABELS = frozenset(
     )
 ) | {"topology.k8s.aws/zone-id"}  # fmt: skip
 
-OF_THE_NODE = frozenset({"topology.k8s.aws/zone-id", *(
-    f"{AWS}/{name}"
-    for name in (
-        "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",
-        "instance-tenancy", "placement-group-id", "placement-group-partition",
-    )
-)})  # fmt: skip
-"""Labels of a node that may differ between nodes of its type."""
 
 AZURE_LABELS = frozenset(
     f"{AZURE}/{name}"
@@ -415,16 +407,6 @@ def merge_amounts(*lists: Amounts) -> dict[str, Amount]:
 def subtract(amounts: Amounts, less: Amounts) -> dict[str, Amount]:
     """Subtract; only the resources of `amounts` are in the result."""
     return {name: amount - less[name] if name in less else amount for name, amount in amounts.items()}
-
-
-def allocatable(capacity: Amounts, overhead: Amounts) -> dict[str, Amount]:
-    """Return what an instance type offers to pods: reserved huge pages are subtracted from memory."""
-    usable = subtract(capacity, overhead)
-    for name, amount in capacity.items():
-        if is_hugepages(name):
-            left = usable.get("memory", ZERO) - amount
-            usable["memory"] = left if left.nano >= 0 else Amount(0, left.format)
-    return usable
 
 
 def pod_requests(pods: Iterable[Pod]) -> dict[str, Amount]:

@@ -37,10 +37,14 @@ from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import OwnerReference, Pod, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.dates import minor
-from kschedx.releases.karpenter import FIRST_WITH_BALANCED, MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
+from kschedx.releases.karpenter import MEASURED, KarpenterBehaviour, karpenter_behaviour
 from kschedx.snapshot.snapshot import Snapshot
 
 # Karpenter's settings that affect its decisions. Upstream: pkg/operator/options.
+
+
+_VERSIONS = ("1.13", "1.14")
+_FIRST_WITH_BALANCED = "1.14"
 
 
 class KarpenterSettings(Struct, frozen=True, kw_only=True):
@@ -72,8 +76,8 @@ class KarpenterSettings(Struct, frozen=True, kw_only=True):
                 raise InputError(f"--karpenter-flag: {json.dumps(option)} is not NAME=VALUE")
             name = name.lower().replace("_", "-")
             if name == "version":
-                if value not in VERSIONS:
-                    known = " or ".join(VERSIONS)
+                if value not in _VERSIONS:
+                    known = " or ".join(_VERSIONS)
                     raise ConfigError(f"version of Karpenter cannot be {json.dumps(value)}, but {known}")
                 version = value
                 continue
@@ -102,9 +106,9 @@ def karpenter_version(snapshot: Snapshot) -> str:
         match = _IMAGE.search(raw) if kind == "Deployment" and b"karpenter/controller:" in raw else None
         if match is not None:
             written_minor = minor(match[1].decode())
-            return next((version for version in reversed(VERSIONS) if minor(version) <= written_minor), VERSIONS[0])
+            return next((version for version in reversed(_VERSIONS) if minor(version) <= written_minor), _VERSIONS[0])
     is_balanced = any(pool.spec.disruption.consolidation_policy == BALANCED for pool in snapshot.of(NodePool))
-    return FIRST_WITH_BALANCED if is_balanced else MEASURED[-1]
+    return _FIRST_WITH_BALANCED if is_balanced else MEASURED[-1]
 
 
 _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {

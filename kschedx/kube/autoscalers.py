@@ -102,8 +102,6 @@ VERTICAL_UPDATES = "vpaUpdates"
 
 COMPUTE_TYPE = "eks.amazonaws.com/compute-type"  # on a pod: `ec2` keeps it off Fargate. On a node: the label `fargate`
 FARGATE_SCHEDULER = "fargate-scheduler"
-NOT_FOR_FARGATE = "Pod not supported on Fargate: "
-"""The start of its event about a pod that a Fargate profile selects and Fargate cannot run."""
 
 ANNOTATION_MARKS = (
     *(LIMIT_RANGER.encode(), VERTICAL_UPDATES.encode(), COMPUTE_TYPE.encode()),
@@ -342,14 +340,6 @@ class OpenShiftMachine(Machine, frozen=True, kw_only=True):
         return (self.metadata.name.rpartition("-")[0],)
 
 
-RECORDS: dict[str, tuple[type[Scalable], ...]] = {
-    "MachineDeployment": (MachineDeployment,),
-    "MachineSet": (MachineSet, OpenShiftMachineSet),
-    "MachinePool": (MachinePool,),
-}
-"""By kind, which is part of a group's name: `MachineSet/namespace/name`."""
-
-
 # The command line of cluster-autoscaler in its Deployment. A snapshot keeps only the flags named here, because they
 # affect decisions. Upstream: config/flags/flags.go.
 
@@ -441,12 +431,9 @@ AZURE = "karpenter.azure.com"
 GCP = "karpenter.k8s.gcp"
 
 NODE_POOL = f"{KARPENTER_GROUP}/nodepool"
-NODE_POOL_API = f"{KARPENTER_GROUP}/v1"  # the label with the name of a node's pool
 CAPACITY_TYPE = f"{KARPENTER_GROUP}/capacity-type"
 REGISTERED = f"{KARPENTER_GROUP}/registered"
 INITIALIZED = f"{KARPENTER_GROUP}/initialized"
-TERMINATION_TIMESTAMP = f"{KARPENTER_GROUP}/nodeclaim-termination-timestamp"
-"""The annotation with the time at which Karpenter deletes all pods of a node in deletion."""
 
 
 class NodeSelectorRequirementWithMinValues(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -111,11 +111,6 @@ def merged_fields(path: str, merge: Mapping[str, object]) -> Iterator[Json]:
             yield remove_field(at) if value is None else set_field(at, value)
 
 
-def plain(value: object) -> object:
-    """Convert a value to JSON types."""
-    return msgspec.json.decode(msgspec.json.encode(value))
-
-
 def camel(name: str) -> str:
     """Return a field's key in a document: `min_count` becomes `minCount`."""
     head, *rest = name.split("_")

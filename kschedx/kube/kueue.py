@@ -12,7 +12,6 @@ from kschedx.kube.types import KubernetesObject, Labels, PodTemplateSpec, Taint,
 
 KUEUE_GROUP = "kueue.x-k8s.io"
 RESOURCE_FLAVOR = f"ResourceFlavor.{KUEUE_GROUP}"  # the key of the kind in `kschedx.kube.kinds`
-ADMISSION_CHECK = f"AdmissionCheck.{KUEUE_GROUP}"
 KUEUE_API = f"{KUEUE_GROUP}/v1beta2"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """The controller of AdmissionChecks, and of Jobs by spec.managedBy, that dispatches Jobs to worker clusters."""
@@ -32,7 +31,6 @@ GROUP_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 POD_ANNOTATIONS = (WORKLOAD_ANNOTATION, GROUP_TOTAL, *PLACED_ANNOTATIONS)
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
-CONFIG_GROUP = "config.kueue.x-k8s.io"
 MANAGER_CONFIG = "kueue-system/kueue-manager-config"  # the ConfigMap with Kueue's Configuration
 
 

@@ -13,7 +13,6 @@ from kschedx.kube.types import KubernetesObject
 UPGRADE_GROUP = "upgrade.cattle.io"
 UPGRADED_NODE, UPGRADE_PLAN = f"{UPGRADE_GROUP}/node", f"{UPGRADE_GROUP}/plan"
 """The labels of a Job's pods with the node that it upgrades, and with its Plan."""
-CORDONING_CONTAINERS = frozenset({"cordon", "drain"})  # the init containers of such a pod that cordon its node
 MAINTENANCE_GROUP, FORMER_MAINTENANCE_GROUP = "nodemaintenance.medik8s.io", "nodemaintenance.kubevirt.io"
 MAINTENANCE_TAINTS = frozenset({"medik8s.io/drain", "kubevirt.io/drain"})
 """The taints that the Node Maintenance Operator sets with the cordon."""

@@ -155,11 +155,6 @@ def is_pod_level_resource(name: str) -> bool:
     return name in (CPU, MEMORY) or is_hugepages(name)
 
 
-@lru_cache(maxsize=4096)
-def is_counted(name: str) -> bool:
-    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
-
-
 # The labels with the location of a node: the first one that it has counts.
 
 SYSTEM_NAMESPACES = ("kube-", "openshift-")  # prefixes of the names of system namespaces

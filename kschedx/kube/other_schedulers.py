@@ -61,7 +61,6 @@ TOPOLOGY_POLICIES = {
 }
 """The deprecated topologyPolicies to policy and scope; other values have no effect."""
 NUMA_ZONE = "Node"
-NUMA_PREFIX = "node-"
 
 
 class _Attribute(Struct, frozen=True, kw_only=True):
@@ -109,7 +108,6 @@ QUOTA_NAME, QUOTA_PARENT = f"{_QUOTA}/name", f"{_QUOTA}/parent"  # labels of a p
 QUOTA_RUNTIME, QUOTA_REQUEST, QUOTA_NAMESPACES = f"{_QUOTA}/runtime", f"{_QUOTA}/request", f"{_QUOTA}/namespaces"
 """Annotations of an ElasticQuota, as JSON: the current quota, the requests of its pods, and its namespaces."""
 KOORDINATOR_ANNOTATIONS = (QUOTA_RUNTIME, QUOTA_REQUEST, QUOTA_NAMESPACES)
-DEFAULT_QUOTA = "koordinator-default-quota"
 QUEUES_OF_YUNIKORN, QUEUES_FILE = "yunikorn-configs", "queues.yaml"
 """The name of YuniKorn's ConfigMap, in any namespace, and the key of its queues."""
 
@@ -288,9 +286,6 @@ class PodMigrationJob(KubernetesObject, frozen=True, kw_only=True):
 class TaskGroup(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     min_member: int = 0
-
-
-SchedulerGroup = VolcanoPodGroup | KaiPodGroup | KoordinatorPodGroup
 
 
 # OpenShift's configuration of kube-scheduler. Its API server reads the default node selector from it.

@@ -11,7 +11,14 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resource
+from kschedx.kube.names import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    is_pod_level_resource,
+    is_scalar_resource,
+)
 from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, resource_amount, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
 from kschedx.kube.selectors import LabelSelector, compile_selector
@@ -124,6 +131,11 @@ SPEC_ALONE = RequestOptions(use_status_resources=False, pod_level_resources=True
 """How the autoscalers, the descheduler, Kueue, and dynamic resources count a pod's requests."""
 
 
+@lru_cache(maxsize=4096)
+def _is_counted(name: str) -> bool:
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
+
+
 def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> PodRequest:
     """Return the request of a pod. Raises InputError with the field's path for an invalid quantity.
 
@@ -140,7 +152,7 @@ def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Po
     elif not claims.names_everywhere(_NANO_OF_DEFAULTS):
         nonzero = claims.total(_NANO_OF_DEFAULTS)
     return PodRequest(
-        amounts={name: _amount(name, nano) for name, nano in requests.items() if is_counted(name)},
+        amounts={name: _amount(name, nano) for name, nano in requests.items() if _is_counted(name)},
         nonzero_cpu=_amount(CPU, nonzero.get(CPU, 0)),
         nonzero_memory=_amount(MEMORY, nonzero.get(MEMORY, 0)),
     )
@@ -177,7 +189,7 @@ def node_allocatable(resources: ResourceList) -> tuple[dict[str, int], int]:
                 amounts[name] = milli_value(written)
             elif name == PODS:
                 allowed_pods = value(written)
-            elif is_counted(name):
+            elif _is_counted(name):
                 amounts[name] = value(written)
         except InputError as error:
             raise error.at(Place(field=f"[{name}]")) from None

@@ -13,7 +13,6 @@ from msgspec import Meta
 from kschedx.errors import InputError
 from kschedx.patterns import lazy_pattern
 
-MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
 MIN_INT64 = -(2**63)
 

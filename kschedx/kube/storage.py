@@ -5,7 +5,7 @@ Upstream: staging/src/k8s.io/api/core/v1, storage/v1, and component-helpers/stor
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import assert_never
 from urllib.parse import unquote, urlsplit
@@ -84,25 +84,6 @@ Segment = tuple[tuple[str, str], ...]
 """A topology segment: the labels, as keys and values, of the nodes that reach a volume; empty if all nodes do."""
 
 
-def affinity_of(segments: Collection[Segment]) -> VolumeNodeAffinity:
-    """Return the node affinity of a volume that is in one of these segments."""
-    values: dict[str, list[str]] = {}
-    for segment in segments:
-        for key, value in segment if len(segment) == 1 else ():
-            values.setdefault(key, []).append(value)
-    alternatives = [{key: tuple(of_key)} for key, of_key in values.items()]
-    alternatives += [{key: (value,) for key, value in segment} for segment in segments if len(segment) > 1]
-    terms = tuple(
-        NodeSelectorTerm(
-            match_expressions=tuple(
-                SelectorRequirement(key=key, operator="In", values=of_key) for key, of_key in alternative.items()
-            )
-        )
-        for alternative in alternatives
-    )
-    return VolumeNodeAffinity(required=None if () in segments else NodeSelector(node_selector_terms=terms))
-
-
 def segments_of(affinity: VolumeNodeAffinity) -> tuple[Segment, ...]:
     """Return the segments of an affinity that `affinity_of` returned."""
     if affinity.required is None:
@@ -163,10 +144,6 @@ class PersistentVolume(KubernetesObject, frozen=True, kw_only=True):
 
 
 # --- claims
-
-
-RESIZING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
-"""Conditions of a claim whose volume is being expanded."""
 
 
 class _ClaimCondition(Struct, frozen=True, kw_only=True):

@@ -74,8 +74,6 @@ ALWAYS_STORED = "dnsPolicy"
 """A field that an API server always sets: a template without it is reduced to what scheduling reads."""
 
 RETENTION_POLICY = "persistentVolumeClaimRetentionPolicy"
-RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
-"""The annotation of a template that `kubectl rollout restart` sets to the time."""
 SIMULATED_RESTART = "simulated"  # its value if the restart is simulated
 REVISION_HASH = "controller-revision-hash"
 LONGEST_STATEFUL_SET_NAME = 52

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, unique
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,7 +36,6 @@ from kschedx.kueue.quota import (
     plus,
     pod_requests,
     shown,
-    sort_resources,
 )
 from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage, taint_text
 from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress
@@ -305,6 +305,20 @@ class _GroupSearch:
     attempts: list[_Attempt]
 
 
+@lru_cache(maxsize=1024)
+def _hash(name: str) -> int:
+    """FNV-1a of 64 bits."""
+    digest = 0xCBF29CE484222325
+    for byte in name.encode():
+        digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return digest
+
+
+def _sort_resources(names: Iterable[str]) -> list[str]:
+    """Sort resources as Kueue iterates them: by the hash of their names."""
+    return sorted(names, key=lambda name: (_hash(name), name))
+
+
 class Assigner:
     """Assigns flavors to one Workload in the current state."""
 
@@ -409,7 +423,7 @@ class Assigner:
         choices: dict[str, _Choice] = {}
         reasons: list[str] = []
         attempts: dict[str, _Attempt] = {}
-        for resource in sort_resources(requests):
+        for resource in _sort_resources(requests):
             group = self._group(resource)
             if group is None and (requests[resource] == 0 or self._settings.ignores_undeclared):
                 continue
@@ -441,7 +455,7 @@ class Assigner:
         self, indices: Sequence[int], requests: Requests, resource: str, group: ResourceGroup, usage: Usage
     ) -> _GroupSearch:
         """Try the flavors of a group in order; all its resources get the same flavor."""
-        covered = {name: requests[name] for name in sort_resources(requests) if name in group.covered_resources}
+        covered = {name: requests[name] for name in _sort_resources(requests) if name in group.covered_resources}
         names = [flavor.name for flavor in group.flavors]
         has_fungibility = self._settings.enabled("FlavorFungibility")
         start = 0

@@ -10,7 +10,7 @@ from kschedx.kueue.document import AdmissionCycle, Admissions, Begin, QueueHead
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.quota import QueueNode, QuotaNode
 from kschedx.kueue.run import AdmissionRun, cycles_of, start_of
-from kschedx.kueue.settings import VERSION, KueueSettings
+from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.workloads import Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -75,8 +75,11 @@ class Overview(Admissions, frozen=True, kw_only=True):
         return Admissions(**{name: getattr(self, name) for name in Admissions.__struct_fields__}).to_dict()
 
 
+_VERSION = "0.19.2"  # the version whose decisions were recorded and compared
+
+
 def overview(
-    snapshot: Snapshot, settings: KueueSettings, *, version: str = VERSION, now: str | None = None
+    snapshot: Snapshot, settings: KueueSettings, *, version: str = _VERSION, now: str | None = None
 ) -> Overview:
     started = start_of(snapshot, now)
     run = AdmissionRun(snapshot, settings, timestamp(started))

@@ -14,13 +14,14 @@ from msgspec import Struct
 
 from kschedx.kueue.flavors import Assignment, GranularMode, placement_requests
 from kschedx.kueue.queues import Cache, PlacementRequests, failure
-from kschedx.kueue.quota import NEGATIVE, CohortNode, FlavorResource, QueueNode, QuotaNode, Share, Usage, minus
+from kschedx.kueue.quota import CohortNode, FlavorResource, QueueNode, QuotaNode, Share, Usage, minus
 from kschedx.kueue.workloads import Job
 
 _BUFFER = 5 * 60 * 1000  # milliseconds, for the gate SchedulerTimestampPreemptionBuffer
 
 UsageShare = Callable[[Job], float | None]
 """Returns the usage of a Workload's LocalQueue, if LocalQueues are ordered by usage."""
+_NEGATIVE = Share(ratio=-1.0)
 
 
 @unique
@@ -474,7 +475,7 @@ class _FairOrder:
         return below(self._node), below(queue)
 
     def _next(self, cohort: CohortNode) -> QueueNode | None:
-        best, best_share = None, NEGATIVE
+        best, best_share = None, _NEGATIVE
         for queue in cohort.queues:
             if queue.name in self._pruned:
                 continue
@@ -486,7 +487,7 @@ class _FairOrder:
                     best = queue
             elif share.order > best_share.order:
                 best, best_share = queue, share
-        best_cohort, cohort_share = None, NEGATIVE
+        best_cohort, cohort_share = None, _NEGATIVE
         for child in cohort.cohorts:
             if child.name in self._pruned_cohorts:
                 continue

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -34,7 +33,6 @@ from kschedx.kube.types import (
     ResourceRequirements,
     RuntimeClass,
 )
-from kschedx.kueue.settings import KueueSettings, Transformation
 
 # Amounts as Kueue counts them: cpu in milli, everything else in units, all int64; `_UNLIMITED` stays unlimited.
 # Upstream: pkg/resources (amount.go, requests.go, slice_requests.go, resource_formatter.go).
@@ -117,30 +115,6 @@ def shown(resource: str, amount: int, *, is_quota: bool = True) -> str:
 def display_amount(resource: str, amount: int) -> str:
     """Format for screens, as kubectl prints it."""
     return "unlimited" if amount == _UNLIMITED else format_quantity(amount, Unit.of(resource))
-
-
-@lru_cache(maxsize=1024)
-def _hash(name: str) -> int:
-    """FNV-1a of 64 bits."""
-    digest = 0xCBF29CE484222325
-    for byte in name.encode():
-        digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return digest
-
-
-def sort_resources(names: Iterable[str]) -> list[str]:
-    """Sort resources as Kueue iterates them: by the hash of their names."""
-    return sorted(names, key=lambda name: (_hash(name), name))
-
-
-def count_in(requests: Mapping[str, int], capacity: Mapping[str, int]) -> tuple[int, str]:
-    """Return how many pods with these requests fit, and the resource that limits them."""
-    most = 2**31 - 1
-    counts = [
-        (most if amount == 0 else max(0, min(divide(capacity.get(name, 0), amount), most)), name)
-        for name, amount in requests.items()
-    ]
-    return min(counts, default=(0, ""))
 
 
 class _Quota(Struct, frozen=True, kw_only=True):
@@ -350,9 +324,6 @@ class Share(Struct, frozen=True, kw_only=True):
 
     def borrows_any(self, requested: Usage) -> bool:
         return any(requested.get(fr, 0) > 0 for fr in self.borrowed)
-
-
-NEGATIVE = Share(ratio=-1.0)
 
 
 def weight_of(sharing: FairSharing | None) -> float:
@@ -582,38 +553,6 @@ def pod_requests(spec: PodSpec) -> Requests:
     """Return the requests of one pod before exclusions and transformations, as topology placement counts them."""
     nano = exact_request(spec)
     return {name: amount_of(name, Fraction(amount, 10**9)) for name, amount in nano.items()}
-
-
-def quota_requests(spec: PodSpec, count: int, settings: KueueSettings) -> Requests:
-    resources = settings.configuration.resources
-    nano = exact_request(spec)
-    kept = {
-        name: Fraction(amount, 10**9)
-        for name, amount in nano.items()
-        if not name.startswith(resources.exclude_resource_prefixes or ("\0",))
-    }
-    transformed = _transform(kept, resources.transformations)
-    return times({name: max(amount_of(name, amount), 0) for name, amount in transformed.items()}, count)
-
-
-def _transform(requests: Mapping[str, Fraction], transformations: Iterable[Transformation]) -> Mapping[str, Fraction]:
-    by_input = {transformation.input: transformation for transformation in transformations}
-    if not any(name in by_input for name in requests):
-        return requests
-    retained: dict[str, Fraction] = {}
-    generated: dict[str, Fraction] = {}
-    for name, amount in requests.items():
-        mapping = by_input.get(name)
-        if mapping is None or mapping.strategy == "Retain":
-            retained[name] = amount
-        if mapping is None:
-            continue
-        scaled = amount * requests.get(mapping.multiply_by, Fraction(1)) if mapping.multiply_by else amount
-        for output, factor in mapping.factors.items():
-            generated[output] = generated.get(output, Fraction(0)) + scaled * factor
-    for name, amount in generated.items():
-        retained[name] = retained.get(name, Fraction(0)) + max(amount, Fraction(0))
-    return retained
 
 
 # --- equivalence

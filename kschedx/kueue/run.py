@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError
 from kschedx.kube.conditions import TimedCondition, condition_of
 from kschedx.kube.kueue import (
-    ADMISSION_CHECK,
+    KUEUE_GROUP,
     PLACED_ANNOTATIONS,
     RESOURCE_FLAVOR,
     Admission,
@@ -74,6 +74,7 @@ from kschedx.progress import Phase, report_progress
 from kschedx.snapshot.snapshot import Snapshot
 
 _MOST_CYCLES = 100_000
+_ADMISSION_CHECK = f"AdmissionCheck.{KUEUE_GROUP}"
 
 
 class Memory:
@@ -123,7 +124,7 @@ class AdmissionRun:
         if snapshot.source.may_lack(RESOURCE_FLAVOR):  # a flavor that a ClusterQueue names is taken to be plain
             names = dict.fromkeys(name for queue in unread for name in queue.flavors)
             flavors = {name: ResourceFlavor(metadata=ObjectMeta(name=name)) for name in names} | flavors
-        if snapshot.source.may_lack(ADMISSION_CHECK):
+        if snapshot.source.may_lack(_ADMISSION_CHECK):
             names = dict.fromkeys(name for queue in unread for name in checks_of(queue))
             status = replace(AdmissionCheck().status, conditions=(TimedCondition(type="Active", status="True"),))
             checks = {name: AdmissionCheck(metadata=ObjectMeta(name=name), status=status) for name in names} | checks

@@ -19,8 +19,6 @@ from kschedx.kube.types import ConfigMap, ObjectMeta
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 
-VERSION = "0.19.2"  # the version whose decisions were recorded and compared
-
 PODS_NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
 
 _GATES: Mapping[str, bool] = {

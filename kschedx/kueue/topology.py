@@ -27,7 +27,7 @@ from kschedx.kube.names import HOSTNAME, PODS
 from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Taint, Toleration
-from kschedx.kueue.quota import Requests, add_requests, amount_of, count_in, exact, times
+from kschedx.kueue.quota import Requests, add_requests, amount_of, divide, exact, times
 from kschedx.wording import list_names
 
 Values = tuple[str, ...]
@@ -91,6 +91,16 @@ class _Place:
         if by_slices:
             return self.led_slices if is_led else self.slices
         return self.led_pods if is_led else self.pods
+
+
+def _count_in(requests: Mapping[str, int], capacity: Mapping[str, int]) -> tuple[int, str]:
+    """Return how many pods with these requests fit, and the resource that limits them."""
+    most = 2**31 - 1
+    counts = [
+        (most if amount == 0 else max(0, min(divide(capacity.get(name, 0), amount), most)), name)
+        for name, amount in requests.items()
+    ]
+    return min(counts, default=(0, ""))
 
 
 class FlavorTopology:
@@ -182,7 +192,7 @@ class FlavorTopology:
     def holds(self, usages: Iterable[DomainUsage]) -> bool:
         for usage in usages:
             leaf = self._leaves.get(usage.values)
-            if leaf is None or count_in(usage.single, _minus(leaf.free, leaf.used))[0] < usage.count:
+            if leaf is None or _count_in(usage.single, _minus(leaf.free, leaf.used))[0] < usage.count:
                 return False
         return True
 
@@ -324,13 +334,13 @@ class _Search:
                 continue
             free = leaf.free if is_empty else _minus(leaf.free, leaf.used)
             free = _minus(free, assumed.get(key, {}))
-            leaf.pods, resource = count_in(single, free)
+            leaf.pods, resource = _count_in(single, free)
             if leaf.pods == 0 and resource:
                 self.excluded[f'resource "{resource}"'] += 1
             leaf.led_pods = leaf.pods
-            if lead is not None and count_in(lead, free)[0] > 0:
+            if lead is not None and _count_in(lead, free)[0] > 0:
                 leaf.leaders = 1
-                leaf.led_pods = count_in(single, _minus(free, lead))[0]
+                leaf.led_pods = _count_in(single, _minus(free, lead))[0]
         for root in tree._by_level[0].values():
             self._sum(root, 0)
 

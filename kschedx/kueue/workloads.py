@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,8 +24,9 @@ from kschedx.kube.kueue import (
     PodSetAssignment,
     Workload,
 )
+from kschedx.kube.resources import exact_request
 from kschedx.kube.scalars import nanoseconds, parse_int64
-from kschedx.kube.types import LimitRange, RuntimeClass
+from kschedx.kube.types import LimitRange, PodSpec, RuntimeClass
 from kschedx.kueue.quota import (
     FlavorResource,
     Requests,
@@ -35,11 +37,10 @@ from kschedx.kueue.quota import (
     exact,
     plus,
     pod_requests,
-    quota_requests,
     shape,
     times,
 )
-from kschedx.kueue.settings import KueueSettings
+from kschedx.kueue.settings import KueueSettings, Transformation
 from kschedx.kueue.topology import DomainUsage, TopologyUsage
 
 _PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
@@ -100,6 +101,38 @@ class TimedStatus:
     reason: str
     message: str
     since: int
+
+
+def _quota_requests(spec: PodSpec, count: int, settings: KueueSettings) -> Requests:
+    resources = settings.configuration.resources
+    nano = exact_request(spec)
+    kept = {
+        name: Fraction(amount, 10**9)
+        for name, amount in nano.items()
+        if not name.startswith(resources.exclude_resource_prefixes or ("\0",))
+    }
+    transformed = _transform(kept, resources.transformations)
+    return times({name: max(amount_of(name, amount), 0) for name, amount in transformed.items()}, count)
+
+
+def _transform(requests: Mapping[str, Fraction], transformations: Iterable[Transformation]) -> Mapping[str, Fraction]:
+    by_input = {transformation.input: transformation for transformation in transformations}
+    if not any(name in by_input for name in requests):
+        return requests
+    retained: dict[str, Fraction] = {}
+    generated: dict[str, Fraction] = {}
+    for name, amount in requests.items():
+        mapping = by_input.get(name)
+        if mapping is None or mapping.strategy == "Retain":
+            retained[name] = amount
+        if mapping is None:
+            continue
+        scaled = amount * requests.get(mapping.multiply_by, Fraction(1)) if mapping.multiply_by else amount
+        for output, factor in mapping.factors.items():
+            generated[output] = generated.get(output, Fraction(0)) + scaled * factor
+    for name, amount in generated.items():
+        retained[name] = retained.get(name, Fraction(0)) + max(amount, Fraction(0))
+    return retained
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -367,7 +400,7 @@ class Job:
             PodSetRequests(
                 name=pod_set.name,
                 count=counts[pod_set.name],
-                requests=quota_requests(pod_set.template.spec, counts[pod_set.name], self.settings),
+                requests=_quota_requests(pod_set.template.spec, counts[pod_set.name], self.settings),
             )
             for pod_set in self.workload.spec.pod_sets
         ]

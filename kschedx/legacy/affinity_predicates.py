@@ -26,7 +26,7 @@ from kschedx.plugins.inter_pod_affinity.terms import (
 )
 from kschedx.snapshot.columns import BoolArray, ClusterRows, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.pods import Numbers, Tally
+from kschedx.snapshot.pods import PodTable, Tally
 
 # MatchInterPodAffinity in 1.13 (pkg/scheduler/algorithm/predicates/predicates.go and metadata.go).
 
@@ -141,8 +141,24 @@ class MatchInterPodAffinity(Predicate):
         return join_verdicts([about_pods, rejected])
 
 
+class _Numbers:
+    """A tally that is computed for every pod of a table and equals only itself."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self, numbers: IntArray) -> None:
+        """`numbers` is (pod,)."""
+        self._numbers = numbers
+
+    def candidates(self, pods: PodTable) -> IntArray:
+        return np.arange(len(pods))
+
+    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
+        return self._numbers[rows]
+
+
 def _tallies(per_pod: Mapping[str, IntArray | BoolArray]) -> dict[str, Tally]:
-    return {key: Numbers(numbers.astype(np.int64)) for key, numbers in per_pod.items()}
+    return {key: _Numbers(numbers.astype(np.int64)) for key, numbers in per_pod.items()}
 
 
 def _state_after(now: _State, nodes: NodeTable, own: PodRows, every: PodRows, sign: int) -> _State:
@@ -249,7 +265,7 @@ class MatchInterPodAffinityByTerm(Predicate):
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         try:
             per_pod = _repelling_pods(pod, nodes, _last_key_if_any_matches, in_own_namespace=False)
-            repelling = {key: Numbers(numbers) for key, numbers in per_pod.items()}
+            repelling = {key: _Numbers(numbers) for key, numbers in per_pod.items()}
             state[self._key] = _TermState(
                 rules=_Rules.of(pod, self._existing_terms, nodes),
                 existing=DomainSums.of(nodes, repelling),
@@ -284,7 +300,7 @@ def _last_key_if_any_matches(
 def _neighbours(term: AffinityTerm, nodes: NodeTable) -> tuple[BoolArray, bool]:
     """Return (node,) whether the node's domain has a pod that the term matches, and whether any node has one."""
     matching = term.matching_pods(nodes.pods)
-    sums = DomainSums.of(nodes, {term.topology_key: Numbers(matching.astype(np.int64))}).sums[term.topology_key]
+    sums = DomainSums.of(nodes, {term.topology_key: _Numbers(matching.astype(np.int64))}).sums[term.topology_key]
     near: BoolArray = _where_label(term.topology_key, nodes) & (sums[nodes.rows] > 0)
     return near, bool((matching & (nodes.pods.node >= 0)).any())
 

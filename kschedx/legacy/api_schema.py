@@ -93,11 +93,6 @@ def stored_snapshot(snapshot: Snapshot, schema: Schema) -> Snapshot:
     return replace(snapshot, pods=pods, storage=_storage(snapshot.storage), _tables={})
 
 
-def stored_pod(pod: types.Pod, schema: Schema) -> types.Pod:
-    status = types.PodStatus(phase=pod.status.phase, nominated_node_name=pod.status.nominated_node_name)
-    return replace(pod, spec=stored_spec(pod.spec, schema), status=status)
-
-
 def stored_spec(spec: types.PodSpec, schema: Schema) -> types.PodSpec:
     return types.PodSpec(
         node_name=spec.node_name,

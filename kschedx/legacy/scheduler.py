@@ -31,6 +31,7 @@ from kschedx.framework.schedule import NO_NODES
 from kschedx.framework.scheduler import FilteredNodes, filter_nodes
 from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts, error
 from kschedx.framework.victims import budget_selector, covers, potential_victims
+from kschedx.kube import types
 from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.scalars import MAX_INT64
 from kschedx.kube.storage import not_found_text
@@ -39,7 +40,7 @@ from kschedx.legacy import affinity_predicates as pods
 from kschedx.legacy import node_predicates as nodes
 from kschedx.legacy import priorities as p
 from kschedx.legacy import volume_predicates as volumes
-from kschedx.legacy.api_schema import Schema, stored_pod, stored_snapshot
+from kschedx.legacy.api_schema import Schema, stored_snapshot, stored_spec
 from kschedx.legacy.interface import MAX_PRIORITY, Era, Predicate, Priority, Provider, Texts, join_verdicts
 from kschedx.legacy.node_predicates import unusable
 from kschedx.legacy.policy import SchedulingPolicy, load_policy
@@ -452,10 +453,15 @@ def _best(candidates: Sequence[Candidate], pods: PodTable) -> Sequence[Candidate
 # One pod through predicates and priorities (pkg/scheduler/core/generic_scheduler.go).
 
 
+def _stored_pod(pod: types.Pod, schema: Schema) -> types.Pod:
+    status = types.PodStatus(phase=pod.status.phase, nominated_node_name=pod.status.nominated_node_name)
+    return replace(pod, spec=stored_spec(pod.spec, schema), status=status)
+
+
 def _schedule_with_predicates(runner: _PredicateRunner, pod: Pod) -> Cycle:
     """Run a pod through predicates, priorities, and preemption. kube-scheduler alternates between several best nodes,
     so none is chosen."""
-    pod = stored_pod(pod, runner.era.schema)
+    pod = _stored_pod(pod, runner.era.schema)
     cycle = Cycle(
         pod=pod,
         snapshot=runner.snapshot,
@@ -573,7 +579,7 @@ class PredicateScheduler:
 
     def filter(self, pod: Pod, profile: Profile | None = None) -> FilteredNodes:
         self._check(pod, profile)
-        return filter_nodes(self._runner, stored_pod(pod, self.era.schema))
+        return filter_nodes(self._runner, _stored_pod(pod, self.era.schema))
 
     def schedule(self, pod: Pod, profile: Profile | None = None) -> Cycle:
         self._check(pod, profile)

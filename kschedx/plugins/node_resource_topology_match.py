@@ -23,7 +23,6 @@ from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SUCCESS, St
 from kschedx.kube.names import is_hugepages, is_native_resource, is_scalar_resource
 from kschedx.kube.other_schedulers import (
     MAX_NUMA_NODES_ATTRIBUTE,
-    NUMA_PREFIX,
     NUMA_ZONE,
     POLICIES,
     POLICY_ATTRIBUTE,
@@ -49,6 +48,7 @@ _MAX_NUMA_NODES = 8
 _MOST_NUMA_NODES = 1024
 
 _Amounts = Mapping[str, int]  # resource to amount, in nano-units
+_NUMA_PREFIX = "node-"
 
 
 class _Numa(Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ def _numas_of(topology: NodeResourceTopology) -> list[_Numa]:
 
 def _id(name: str) -> int:
     """Return the id of a NUMA node, or -1 if the name is not one."""
-    digits = name.removeprefix(NUMA_PREFIX)
+    digits = name.removeprefix(_NUMA_PREFIX)
     if digits == name or not re.fullmatch(r"\+?[0-9]{1,18}", digits):
         return -1
     return int(digits) if int(digits) <= _LARGEST_ID else -1

@@ -10,9 +10,6 @@ from collections.abc import Sequence
 
 from kschedx.releases.dates import DatedFacts, Minor, dated, minor, since
 
-MEASURED = ("1.36", "1.33")
-
-
 _NVIDIA, _DIRECT_X = "nvidia.com/gpu", "microsoft.com/directx"
 _GPUS = (_NVIDIA, "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", _DIRECT_X)
 _ZONE_ID = "topology.k8s.aws/zone-id"

@@ -10,9 +10,7 @@ from functools import lru_cache
 
 from kschedx.releases.dates import DatedFacts, dated, minor, since
 
-VERSIONS = ("1.13", "1.14")
 MEASURED = ("1.13",)
-FIRST_WITH_BALANCED = "1.14"
 
 
 class KarpenterBehaviour(DatedFacts):

@@ -261,15 +261,6 @@ NOT_SIMULATED = {
     ), SCHEDULER_PLUGINS),
 }  # fmt: skip
 """Known plugins without a `PluginRow` to their project."""
-SUCCESSORS = {
-    "NodeLabel": "NodeAffinity",
-    "NodePreferAvoidPods": "TaintToleration",
-    "NodeResourcesLeastAllocated": "NodeResourcesFit with scoringStrategy LeastAllocated",
-    "NodeResourcesMostAllocated": "NodeResourcesFit with scoringStrategy MostAllocated",
-    "RequestedToCapacityRatio": "NodeResourcesFit with scoringStrategy RequestedToCapacityRatio",
-    "ServiceAffinity": "InterPodAffinity",
-}
-"""Plugins that Kubernetes had before 1.26, to what replaces them."""
 
 
 def _entries(names: str) -> tuple[DefaultPlugin, ...]:

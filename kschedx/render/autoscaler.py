@@ -9,7 +9,7 @@ from functools import partial
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerGrowth, GroupVerdict, PodScaling
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.sizes import NOT_READY, Resize, is_same_autoscaler_event
+from kschedx.autoscaler.sizes import NOT_READY, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
 from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPods
@@ -193,6 +193,15 @@ def trial_result(remedy: NodeRemedy) -> str:
     return f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
 
 
+def _is_same_autoscaler_event(theirs: str, ours: str) -> bool:
+    """Compare two messages; their parts may be in any order."""
+    if theirs == ours:
+        return True
+    head, colon, rest = theirs.partition(": ")
+    our_head, _, our_rest = ours.partition(": ")
+    return bool(colon) and head == our_head and sorted(rest.split(", ")) == sorted(our_rest.split(", "))
+
+
 def decision_words(of_groups: GroupScaling, recorded: RecordedEvent | None) -> DecisionWords:
     autoscaler, scaling = of_groups.autoscaler, of_groups.decision
     is_considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
@@ -208,7 +217,7 @@ def decision_words(of_groups: GroupScaling, recorded: RecordedEvent | None) -> D
         first="" if lacking is None else f"{lacking.group} has no node from which to read {lacking.need}",
         event=event,
         recorded=message,
-        is_same=is_same_autoscaler_event(message, event),
+        is_same=_is_same_autoscaler_event(message, event),
         settings="flags",
         reports=(message,) if message and (denied or sentence.startswith("is undecided")) else (),
         basis=tuple(_basis(autoscaler)),

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.node_scaling import NodeRemedy
-from kschedx.karpenter.catalogue import InstanceTypes, WrittenType
+from kschedx.karpenter.catalogue import InstanceTypes, WrittenType, unmet_requirements, unready_text
 from kschedx.karpenter.cluster import (
     Karpenter,
     KarpenterGrowth,
     LaunchCertainty,
     PodProvisioning,
 )
-from kschedx.karpenter.headlines import pool_facts, pool_headline, resources_text, skipped_pool_text, untried_text
+from kschedx.karpenter.headlines import pool_facts, pool_headline, resources_text, untried_text
 from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import (
@@ -26,6 +26,7 @@ from kschedx.karpenter.requirements import (
     amounts_of,
     subtract,
 )
+from kschedx.karpenter.scheduler import SkippedPool
 from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
 from kschedx.kube.conditions import condition_text
 from kschedx.patterns import lazy_pattern
@@ -163,6 +164,20 @@ def trial_result(remedy: NodeRemedy) -> str:
     return f"adds a node of {remedy.place}, {list_names(remedy.types, MOST_NAMES) or 'if a type fits'}"
 
 
+def _skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:
+    """Return why a NodePool is used for no pod."""
+    match skipped_pool.why:
+        case "static":
+            return f"is static: {count(skipped_pool.pool.spec.replicas or 0, 'node')}"
+        case "not-ready":
+            return ": ".join(filter(None, ("is not ready", unready_text(karpenter.snapshot, skipped_pool.pool))))
+        case "deleting":
+            return "is being deleted"
+        case _:
+            unmet = unmet_requirements(karpenter.snapshot, skipped_pool.pool)
+            return "; ".join(("no instance type meets its own requirements", *unmet.values()))
+
+
 def _places(of_pools: PoolScaling) -> Iterator[PlaceWords]:
     """Yield NodePools. Those that a change makes help are the nearest; the skipped ones come last."""
     karpenter, provisioning = of_pools.autoscaler, of_pools.decision
@@ -182,7 +197,7 @@ def _places(of_pools: PoolScaling) -> Iterator[PlaceWords]:
             is_brief=not isinstance(pool.rejection, NoInstanceType),
         )
     for skipped in karpenter.skipped:
-        yield PlaceWords(name=skipped.pool.name, text=f"✗ {skipped_pool_text(skipped, karpenter)}", order=(2,))
+        yield PlaceWords(name=skipped.pool.name, text=f"✗ {_skipped_pool_text(skipped, karpenter)}", order=(2,))
 
 
 # The screen of a catalog of instance types.

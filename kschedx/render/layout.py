@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kschedx.render.fixes import fix_lines
 from kschedx.render.terminal import (
-    BAD,
     DIM,
-    GOOD,
     StyledLine,
     because_lines,
     columns,
@@ -19,13 +17,11 @@ from kschedx.render.terminal import (
     text,
     title_lines,
 )
-from kschedx.render.view import ItemList, Tone, View, ViewItem
-from kschedx.wording import list_facts, list_names
+from kschedx.render.view import ItemList, Tone, View
+from kschedx.wording import list_facts
 
 MOST_LINES = 30  # lines of a screen without `-o wide`
 COMMAND = "$ "  # the start of a detail that is a command to paste
-_SHOWN_MEMBERS = 2
-_STYLES = {Tone.GOOD: GOOD, Tone.BAD: BAD}
 
 
 def head_lines(
@@ -88,13 +84,3 @@ def column_lines(
 
 def _cell(value: str | int) -> str:
     return f"{value:,}" if isinstance(value, int) else value
-
-
-def item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[StyledLine]:
-    """Return a row with its members and fixes; `wide` with its facts, and with the commands of its fixes."""
-    lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
-    if item.members:
-        most = len(item.members) if wide or len(item.members) <= _SHOWN_MEMBERS + 1 else _SHOWN_MEMBERS
-        lines += paragraph(list_names(item.members, most), width, first="  ", style=DIM)
-    lines += fact_block((*(item.facts if wide else ()), *item.own), width)
-    return [*lines, *fix_lines(item.fixes if wide else tuple(fix.brief for fix in item.fixes), item.no_fix, width)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import assert_never
 
@@ -14,7 +14,7 @@ from kschedx.explain.root_causes import root_causes
 from kschedx.findings import VolumeNodeAffinityMismatch, VolumeZoneMismatch
 from kschedx.framework.args import LEAST_ALLOCATED, NodeResourcesFitArgs
 from kschedx.framework.config.decoding import Profile
-from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
+from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.holding.headlines import gang_cause, holder_text
 from kschedx.inquiry.explanation import Explanation, Replicas
@@ -24,7 +24,7 @@ from kschedx.render.terminal import StyledLine, fact_lines, title_lines
 from kschedx.render.view import Tone
 from kschedx.wording import Fact, count, list_facts, list_names
 from kschedx.words.causes import NO_NODES, because
-from kschedx.words.pod import could_prefer, could_reject, how_to_complete, missing_from_dump
+from kschedx.words.pod import could_prefer, could_reject, missing_from_dump
 
 _SHOWN_REASONS = 6
 
@@ -141,13 +141,20 @@ def outcome_tone(outcome: Outcome) -> Tone:
             assert_never(outcome)
 
 
+def _how_to_complete(plugins: Iterable[Unevaluated]) -> tuple[str, ...]:
+    """Return the commands that complete a dump, one line each; empty if nothing is missing."""
+    command = next((unevaluated.completed_by for unevaluated in plugins if unevaluated.completed_by), "")
+    _, _, file = command.partition(" > ")
+    return (command, f"kschedx why ... -s {file}   (with the other files)") if file else (command,) if command else ()
+
+
 def outcome_details(cycle: Cycle, ranking: Ranking | None, holding: Holding | None) -> tuple[str, ...]:
     """Return sentences below the headline: the node's margin, and what is missing to decide."""
     is_chosen = cycle.nominated is None and not _lacks_room(cycle, holding)
     details = [_margin(ranking, cycle.profile)] if ranking and ranking.margin is not None and is_chosen else []
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unevaluated) is Stake.NODE and not cycle.has_no_choice:
         details.append(could_prefer(cycle.unevaluated))
-    if cycle.outcome is Outcome.UNDECIDED and (commands := how_to_complete(cycle.unevaluated)):
+    if cycle.outcome is Outcome.UNDECIDED and (commands := _how_to_complete(cycle.unevaluated)):
         details += ["to decide, add to the dump:", *(f"{COMMAND}{command}" for command in commands)]
     return tuple(details)
 
@@ -157,7 +164,7 @@ def lacking_notes(cycle: Cycle) -> Iterator[str]:
     lacking = [unevaluated for unevaluated in cycle.unevaluated if unevaluated.kind is UnevaluatedKind.OBJECTS]
     if lacking and cycle.outcome is not Outcome.UNDECIDED:
         yield f"{'; '.join(map(missing_from_dump, lacking))}; no node fits either way"
-        yield from (f"to see all reasons: {command}" for command in how_to_complete(cycle.unevaluated)[:1])
+        yield from (f"to see all reasons: {command}" for command in _how_to_complete(cycle.unevaluated)[:1])
 
 
 def causes(diagnosis: Diagnosis) -> tuple[str, ...]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import assert_never
 
 from kschedx.controllers.states import decision_name, row_named
-from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, counts
+from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation_list import ExplanationList
@@ -99,10 +99,15 @@ def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
     return Tone.OPEN if outcomes <= {Outcome.SCHEDULED, Outcome.UNDECIDED, None} else Tone.BAD
 
 
+def _counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], int]:
+    """Return the number of pods with each outcome and state."""
+    return Counter((answer.outcome, answer.state) for answer in answers)
+
+
 def pending_sentence(answers: Sequence[PodAnswer]) -> str:
     """Return `12 pods: 3 can be scheduled, 9 cannot`."""
     parts: Counter[str] = Counter()
-    for (outcome, state), number in counts(answers).items():
+    for (outcome, state), number in _counts(answers).items():
         parts[row_named(state or decision_name(outcome)).counted] += number
     pods = count(len(answers), "pod")
     if len(parts) == 1:

@@ -12,7 +12,7 @@ from kschedx.controllers.kubelet_rejections import REJECTED_THERE
 from kschedx.controllers.states import Refused
 from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.explain.cycle_notes import LACKS_NODES, UNTRIED
-from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.diagnosis import Diagnosis, LabelHint
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import CLAIM_WITHOUT_POD, ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, rank_nodes
@@ -60,7 +60,6 @@ from kschedx.render.view import Decider, Tone, View
 from kschedx.wording import Fact, count, list_names
 from kschedx.words import describe
 from kschedx.words.causes import main_findings
-from kschedx.words.constraints import label_hint_text
 from kschedx.words.resources import hardware_text
 
 _MOST_GROUPS = 8
@@ -501,9 +500,25 @@ def _steps(explanation: Explanation, width: int) -> list[StyledLine]:
     return lines
 
 
+_SHOWN_LABEL_VALUES = 3
+
+
+def _label_hint_text(hint: LabelHint) -> str:
+    """Return the label that a node selector requires and no node has, and what comes close."""
+    if not hint.values:
+        close = f"; {hint.nearest} is on {count(hint.nearest_count, 'node')}" if hint.nearest else ""
+        return f"no node has a label {hint.key}{close}"
+    values = f"={hint.values[0]}" if len(hint.values) == 1 else f" in [{', '.join(hint.values)}]"
+    if hint.nearest:
+        return f"no node has {hint.key}{values}; {hint.nearest} is on {count(hint.nearest_count, 'node')}"
+    values_in_use = ((value or '""', number) for value, number in hint.in_use)
+    in_use = list_names([f"{value} ({number:,})" for value, number in values_in_use], _SHOWN_LABEL_VALUES)
+    return f"no node has {hint.key}{values}; in use: {in_use}"
+
+
 def _labels(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     """Return the labels that are required and that no node has."""
-    items = tuple(map(label_hint_text, diagnosis.hints))
+    items = tuple(map(_label_hint_text, diagnosis.hints))
     lines = fact_lines(Fact(label="labels", items=items), width, _MOST_LABELS) if items else []
     for hint in diagnosis.hardware:
         lines += fact_lines(Fact(label="hardware", items=(hardware_text(hint),)), width, _MOST_LABELS)

@@ -22,14 +22,16 @@ from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, ResourceUse
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT
 from kschedx.render.fixes import UNTRIED, fix_lines, group_fix
-from kschedx.render.layout import column_lines, head_lines, headline_lines, item_lines, note_lines
+from kschedx.render.layout import column_lines, head_lines, headline_lines, note_lines
 from kschedx.render.lifecycle import rollout_text, state_tone
 from kschedx.render.page.explanation import explanation_sections
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.screen import explanation_view, footer_lines, reason_command, why_lines
 from kschedx.render.terminal import (
+    BAD,
     BLANK,
     DIM,
+    GOOD,
     SEPARATOR,
     StyledLine,
     fact_block,
@@ -198,6 +200,22 @@ def _headlines(findings: Iterable[Finding]) -> str:
     return SEPARATOR.join(dict.fromkeys(map(headline, findings)))
 
 
+_SHOWN_MEMBERS = 2
+
+
+_STYLES = {Tone.GOOD: GOOD, Tone.BAD: BAD}
+
+
+def _item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[StyledLine]:
+    """Return a row with its members and fixes; `wide` with its facts, and with the commands of its fixes."""
+    lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
+    if item.members:
+        most = len(item.members) if wide or len(item.members) <= _SHOWN_MEMBERS + 1 else _SHOWN_MEMBERS
+        lines += paragraph(list_names(item.members, most), width, first="  ", style=DIM)
+    lines += fact_block((*(item.facts if wide else ()), *item.own), width)
+    return [*lines, *fix_lines(item.fixes if wide else tuple(fix.brief for fix in item.fixes), item.no_fix, width)]
+
+
 @shortens(_nodes_of)
 def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> list[StyledLine]:
     view, about = daemon_set_view(answer), _reason_command(answer)
@@ -209,7 +227,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     footer = footer_lines(answer.explanation, width, about="" if is_said else about, more=_MORE)
     shown = view.items if wide else _first_groups(view.items)
     for number, item in enumerate(shown):
-        lines += [BLANK, *item_lines(item, width, wide=wide)]
+        lines += [BLANK, *_item_lines(item, width, wide=wide)]
         if not number and not wide and item.kind == _PENDING:
             lines += fact_block(item.facts, width, _FACT_LINES)
     hidden = len(view.items) - len(shown)
@@ -344,7 +362,7 @@ def node_lines(answer: NodeAnswer, *, width: int, wide: bool = False) -> list[St
     lines += [BLANK] if view.items else []
     shown = view.items if wide else view.items[:_SHOWN_RESULTS]
     for item in shown:
-        lines += item_lines(item, width, wide=wide)
+        lines += _item_lines(item, width, wide=wide)
     lines += more(len(view.items) - len(shown), "result")
     for note in view.notes:
         lines += [BLANK, *paragraph(note, width, style=DIM)]

@@ -24,13 +24,13 @@ from kschedx.controllers.workloads import Workload, is_controlled, loss_reason, 
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place, nearest
 from kschedx.explain.admission import QuotaLedger, charged_object, quotas_of, require_served
 from kschedx.explain.setup import admit
+from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document, with_spec
 from kschedx.kube.tolerations import NO_EXECUTE, stay_seconds
 from kschedx.kube.types import Node, Pod, controller_of
 from kschedx.kube.workloads import (
-    RESTARTED_AT,
     SHORT_NAMES,
     SIMULATED_RESTART,
     foreign_pods,
@@ -40,10 +40,8 @@ from kschedx.kube.workloads import (
 from kschedx.simulate import object_changes as other_objects
 from kschedx.simulate.changes import (
     MOST_COUNT,
-    MOST_NODES,
     ChangeVerb,
     SimulatedChange,
-    bare_name,
     names_node,
     node_of_file,
     nodes_like,
@@ -139,6 +137,26 @@ def _delays_successor(snapshot: Snapshot, row: int) -> bool:
 # it between two changes.
 
 
+def _is_recreated_workload(snapshot: Snapshot, workload: Workload) -> bool:
+    """Whether a controller creates the workload again when it is deleted, such as the ReplicaSet of a Deployment. A
+    CronJob does not repeat a Job."""
+    raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
+    owner = None if raw is None else stored_metadata(raw).controller
+    return owner is not None and owner.kind != "CronJob"
+
+
+_RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+"""The annotation of a template that `kubectl rollout restart` sets to the time."""
+
+
+_MOST_NODES = 10_000  # the largest number of nodes or replicas in one change
+
+
+def _bare_name(target: str) -> str:
+    """Return `node-1` for `node/node-1`."""
+    return target.rpartition("/")[2] if names_node(target) else target
+
+
 class ClusterChanges:
     """Manual changes, and how controllers react to changed nodes."""
 
@@ -225,7 +243,7 @@ class ClusterChanges:
 
     def _removed_node(self, name: str) -> Node | None:
         """Return the node that a change removed, in its last state; None for a node that exists or never did."""
-        bare = bare_name(name)
+        bare = _bare_name(name)
         return None if bare in self.snapshot.cluster.index else self._removed.get(bare)
 
     def _apply(self, change: SimulatedChange, fields: Sequence[SimulatedChange]) -> None:
@@ -284,7 +302,7 @@ class ClusterChanges:
 
     def _add_nodes(self, change: SimulatedChange) -> None:
         number, model = split_at_sign(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
-        count = _parse_count(number, MOST_NODES, least=1)
+        count = _parse_count(number, _MOST_NODES, least=1)
         # an existing node, or a removed one that the new nodes replace
         template = (
             node_of_file(change.objects, model) if change.objects else self._removed_node(model) or self._node(model)
@@ -372,7 +390,7 @@ class ClusterChanges:
             )
         if map_at(workloads.manifest_of(self.snapshot, workload), "spec").get("paused") is True:
             raise InputError(f"{workload.reference} is paused", hint="kubectl restarts it only once it is resumed")
-        self._set(target, [(f"spec.template.metadata.annotations[{RESTARTED_AT}]", SIMULATED_RESTART)])
+        self._set(target, [(f"spec.template.metadata.annotations[{_RESTARTED_AT}]", SIMULATED_RESTART)])
 
     def _custom_resource(self, target: str) -> Manifest | None:
         """Return the custom resource `cloneset/web` or `rollouts.argoproj.io/web`, with a namespace or without."""
@@ -418,7 +436,7 @@ class ClusterChanges:
             else:
                 self._drop([row])
             return
-        if workloads.is_recreated_workload(self.snapshot, workload):
+        if _is_recreated_workload(self.snapshot, workload):
             self._recreate(self._manager.members(workload))
             return
         for its in workloads.with_dependents(self.snapshot, workload):
@@ -726,7 +744,7 @@ def _field(change: SimulatedChange) -> tuple[str, object]:
 def _node_of(snapshot: Snapshot, name: str) -> Node:
     """Return the node `node-1`, `node/node-1`, or `no/node-1`. Raises `InputError` with the nearest name."""
     cluster = snapshot.cluster
-    return cluster.nodes[cluster.index[cluster.known_name(bare_name(name))]]
+    return cluster.nodes[cluster.index[cluster.known_name(_bare_name(name))]]
 
 
 def _parse_count(text: str, most: int = MOST_COUNT, *, least: int = 0) -> int:

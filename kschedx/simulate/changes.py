@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import count, groupby
+from itertools import count
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +25,6 @@ Read = Callable[[str], list[tuple[dict[str, object], Place]]]
 
 _SET_FORM = "KIND/NAME:PATH=VALUE"
 MOST_COUNT = 1_000_000
-MOST_NODES = 10_000  # the largest number of nodes or replicas in one change
 
 
 class ChangeVerb(StrEnum):
@@ -60,23 +59,6 @@ class SimulatedChange(Struct, frozen=True, kw_only=True):
         with Place(object=str(self)):
             target, rest = split_at_sign(self.text, ":", _SET_FORM)
             return target, split_at_sign(rest, "=", _SET_FORM)[0]
-
-
-def updates(changes: Iterable[SimulatedChange]) -> Iterator[Sequence[SimulatedChange]]:
-    """Yield changes with those that the API server gets as one update: settings of different fields of one object that
-    no other change separates. They may be valid only together."""
-    for is_set, some in groupby(changes, key=lambda change: change.verb is ChangeVerb.SET):
-        if not is_set:
-            yield from ([change] for change in some)
-            continue
-        by_path: dict[str, list[dict[str, SimulatedChange]]] = {}
-        for change in some:
-            target, path = change.target_and_path
-            of_target = by_path.setdefault(target, [{}])
-            if path in of_target[-1]:
-                of_target.append({})
-            of_target[-1][path] = change
-        yield from ([*update.values()] for of_target in by_path.values() for update in of_target)
 
 
 def split_at_sign(text: str, sign: str, allowed: str) -> tuple[str, str]:
@@ -187,11 +169,6 @@ def another_like(template: Node, name: str) -> Node:
 
 
 # Changes of nodes in their written form: taints, labels, and more nodes like an existing one.
-
-
-def bare_name(target: str) -> str:
-    """Return `node-1` for `node/node-1`."""
-    return target.rpartition("/")[2] if names_node(target) else target
 
 
 def names_node(target: str) -> bool:

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import R, name_of
-from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
+from kschedx.kube.resources import pod_request
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus
-from kschedx.kube.types import FINISHED, Labels, Node, OwnerReference, Pod, PodSpec, PodStatus
+from kschedx.kube.types import FINISHED, Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodCopies, PodTable, longer
@@ -105,31 +105,9 @@ def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]
     return replace(snapshot, pods=pods, _tables={})
 
 
-def with_controller(snapshot: Snapshot, rows: Iterable[int], controller: OwnerReference) -> Snapshot:
-    """The cluster in which a controller has adopted pods."""
-    owners = snapshot.pods.owners.copy()
-    for row in rows:
-        owners.put(row, (*owners[row], controller))
-    return replace(snapshot, pods=replace(snapshot.pods, owners=owners, derived={}), _tables={})
-
-
 def with_only_pods(snapshot: Snapshot, rows: IntArray) -> Snapshot:
     """Keep only these pods, in this order."""
     return replace(snapshot, pods=snapshot.pods.only(rows), _tables={})
-
-
-def with_bound_pods(snapshot: Snapshot, nodes: Mapping[str, str]) -> Snapshot:
-    """Assign pods without a node, by `namespace/name`, to these nodes."""
-    rows = {snapshot.pods.rows[key]: node for key, node in nodes.items() if key in snapshot.pods.rows}
-    if not rows:
-        return snapshot
-    bound = [
-        replace(pod, spec=replace(pod.spec, node_name=node))
-        for row, node in rows.items()
-        for pod in (snapshot.pods[row],)
-    ]
-    others = np.array([row for row in range(len(snapshot.pods)) if row not in rows], dtype=np.int64)
-    return with_pods(with_only_pods(snapshot, others), bound)
 
 
 def without_nodes(snapshot: Snapshot, gone: Collection[int]) -> Snapshot:
@@ -176,22 +154,6 @@ def _join_columns(column: Column[str], more: Sequence[str]) -> Column[str]:
             values.append(value)
         codes.append(code)
     return Column(np.concatenate([column.codes, np.array(codes, dtype=np.int64)]), values)
-
-
-def more_requests(pods: PodTable, more: Sequence[Pod], options: RequestOptions) -> Column[PodRequest]:
-    """Append the requests of more pods, computed once for each spec object."""
-    known = pods.requests(options)
-    if isinstance(more, PodCopies):
-        return known.with_copies(pod_request(more.model.spec, more.model.status, options), len(more))
-    codes: list[int] = []
-    values = list(known.values)
-    code_of: dict[int, int] = {}
-    for pod in more:
-        code = code_of.setdefault(id(pod.spec), len(values))
-        if code == len(values):
-            values.append(pod_request(pod.spec, pod.status, options))
-        codes.append(code)
-    return Column(np.concatenate([known.codes, np.array(codes, dtype=np.int64)]), values)
 
 
 def _unbound(pods: Sequence[Pod]) -> list[PodSpec]:

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.kube.scalars import nanoseconds, newest
-from kschedx.kube.types import ObjectMeta
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.pods import PodTable
 
@@ -192,18 +191,6 @@ class RecordedPreemption(Struct, frozen=True, kw_only=True):
     uid: str
     last_seen: str
     by: str = ""  # `namespace/name` of the preemptor; empty if the event does not name it
-
-
-def is_predecessor(name: str, pod: ObjectMeta) -> bool:
-    """Return whether a controller gives this name to pods like this one: with another random suffix or ordinal."""
-    owner = pod.controller
-    if owner is None or name == pod.name:
-        return name == pod.name
-    base, _, suffix = name.rpartition("-")
-    if owner.kind == "StatefulSet":
-        return base == owner.name and suffix.isdecimal()
-    of_index, _, index = base.rpartition("-")
-    return base == owner.name or (owner.kind == "Job" and of_index == owner.name and index.isdecimal())
 
 
 _Key = TypeVar("_Key", bound=Hashable)

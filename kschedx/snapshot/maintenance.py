@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from kschedx.findings.constraints import Maintenance
 from kschedx.kube.maintenance import (
-    CORDONING_CONTAINERS,
     MAINTENANCE_TAINTS,
     UPGRADE_PLAN,
     NodeMaintenance,
@@ -18,6 +17,7 @@ from kschedx.kube.types import Node
 from kschedx.snapshot.snapshot import Snapshot
 
 _BY_OPERATOR = "maintenance by the Node Maintenance Operator"
+_CORDONING_CONTAINERS = frozenset({"cordon", "drain"})  # the init containers of such a pod that cordon its node
 
 
 def maintenance_of(snapshot: Snapshot, node: Node) -> Maintenance | None:
@@ -42,7 +42,7 @@ def _upgrade(snapshot: Snapshot, node: Node) -> Maintenance | None:
     host, pods = node.metadata.labels.get(HOSTNAME, node.name), snapshot.pods
     phases: dict[str, list[str]] = {}
     for row in snapshot.upgrading_rows.get(node.name, ()):
-        if any(container.name in CORDONING_CONTAINERS for container in pods.specs[row].init_containers):
+        if any(container.name in _CORDONING_CONTAINERS for container in pods.specs[row].init_containers):
             plan = f"{pods.namespaces[row]}/{pods.labels[row].get(UPGRADE_PLAN, '')}"
             phases.setdefault(plan, []).append(pods.phases[row])
     phases |= {plan.key: phases.get(plan.key, []) for plan in snapshot.of(UpgradePlan) if plan.cordons(host)}

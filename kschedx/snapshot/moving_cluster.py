@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.kube.devices import ResourceClaim
-from kschedx.kube.resources import RequestOptions
+from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.types import Node, Pod
 from kschedx.snapshot.columns import (
@@ -26,7 +26,7 @@ from kschedx.snapshot.columns import (
     rows_by_group,
 )
 from kschedx.snapshot.devices import MovingDevices
-from kschedx.snapshot.edits import more_requests, with_only_pods, with_pods
+from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import NodeRule, PodCopies, PodTable, Tally
 from kschedx.snapshot.snapshot import Contents, Snapshot
@@ -310,6 +310,22 @@ _Undo = _Move | _Moves | _Tables | int | Callable[[], object]
 """A number is that of the pods before others were added; a function restores what it was made with."""
 
 
+def _more_requests(pods: PodTable, more: Sequence[Pod], options: RequestOptions) -> Column[PodRequest]:
+    """Append the requests of more pods, computed once for each spec object."""
+    known = pods.requests(options)
+    if isinstance(more, PodCopies):
+        return known.with_copies(pod_request(more.model.spec, more.model.status, options), len(more))
+    codes: list[int] = []
+    values = list(known.values)
+    code_of: dict[int, int] = {}
+    for pod in more:
+        code = code_of.setdefault(id(pod.spec), len(values))
+        if code == len(values):
+            values.append(pod_request(pod.spec, pod.status, options))
+        codes.append(code)
+    return Column(np.concatenate([known.codes, np.array(codes, dtype=np.int64)]), values)
+
+
 class MovingCluster:
     """A moving cluster. Rows of pods and nodes are those of `snapshot`, which is always current."""
 
@@ -415,7 +431,7 @@ class MovingCluster:
             nominations=dict(before.nominations),
             tallied={},
             numbered={},
-            _requests={options: more_requests(before, waiting, options) for options in before._requests},
+            _requests={options: _more_requests(before, waiting, options) for options in before._requests},
         )
         if not any(table.start_times[first:]):
             table.derived[PodTable.started] = np.append(before.started, np.full(len(pods), LATEST, dtype=np.int64))

@@ -113,22 +113,6 @@ class NodeRule(Protocol):
     def __call__(self, node: Node, pods: PodTable, rows: IntArray) -> int: ...
 
 
-class Numbers:
-    """A tally that is computed for every pod of a table and equals only itself."""
-
-    __slots__ = ("_numbers",)
-
-    def __init__(self, numbers: IntArray) -> None:
-        """`numbers` is (pod,)."""
-        self._numbers = numbers
-
-    def candidates(self, pods: PodTable) -> IntArray:
-        return np.arange(len(pods))
-
-    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
-        return self._numbers[rows]
-
-
 class PodCopies(Sequence[Pod]):
     """Pending pods that differ only in a number at the end of their names. A pod object is created on access."""
 

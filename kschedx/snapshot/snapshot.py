@@ -26,13 +26,13 @@ from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import nanoseconds, newest
-from kschedx.kube.selectors import selector_from_set
+from kschedx.kube.selectors import NodeSelector, NodeSelectorTerm, SelectorRequirement, selector_from_set
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import (
     PersistentVolumeClaim,
     Segment,
     StorageClass,
-    affinity_of,
+    VolumeNodeAffinity,
     bound_claim,
     new_claim,
     volume_for,
@@ -60,7 +60,7 @@ from kschedx.kube.types import (
 )
 from kschedx.snapshot.columns import ClusterRow, Derived, distinct
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.events import RecordedEvent, RecordedPreemption, is_predecessor
+from kschedx.snapshot.events import RecordedEvent, RecordedPreemption
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
@@ -335,6 +335,37 @@ def _limit_ranges_by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, 
     return ranges
 
 
+def _is_predecessor(name: str, pod: ObjectMeta) -> bool:
+    """Return whether a controller gives this name to pods like this one: with another random suffix or ordinal."""
+    owner = pod.controller
+    if owner is None or name == pod.name:
+        return name == pod.name
+    base, _, suffix = name.rpartition("-")
+    if owner.kind == "StatefulSet":
+        return base == owner.name and suffix.isdecimal()
+    of_index, _, index = base.rpartition("-")
+    return base == owner.name or (owner.kind == "Job" and of_index == owner.name and index.isdecimal())
+
+
+def _affinity_of(segments: Collection[Segment]) -> VolumeNodeAffinity:
+    """Return the node affinity of a volume that is in one of these segments."""
+    values: dict[str, list[str]] = {}
+    for segment in segments:
+        for key, value in segment if len(segment) == 1 else ():
+            values.setdefault(key, []).append(value)
+    alternatives = [{key: tuple(of_key)} for key, of_key in values.items()]
+    alternatives += [{key: (value,) for key, value in segment} for segment in segments if len(segment) > 1]
+    terms = tuple(
+        NodeSelectorTerm(
+            match_expressions=tuple(
+                SelectorRequirement(key=key, operator="In", values=of_key) for key, of_key in alternative.items()
+            )
+        )
+        for alternative in alternatives
+    )
+    return VolumeNodeAffinity(required=None if () in segments else NodeSelector(node_selector_terms=terms))
+
+
 class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     """A cluster at one moment. A change returns another snapshot that shares the rest."""
 
@@ -457,7 +488,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def preemptions_of(self, pod: ObjectMeta) -> tuple[RecordedPreemption, ...]:
         """Return the preemptions of earlier pods of a pod's controller, the newest first."""
         in_namespace = (each for each in self.preemptions if each.namespace == pod.namespace and each.uid != pod.uid)
-        return tuple(each for each in in_namespace if is_predecessor(each.name, pod))
+        return tuple(each for each in in_namespace if _is_predecessor(each.name, pod))
 
     def of(self, record: type[_R]) -> tuple[_R, ...]:
         """Return the objects of the kind with this record."""
@@ -596,7 +627,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
                 volume = volume_for(named, name, self.storage.classes[of_class], bound=True)
                 claims[key] = bound_claim(named, name)
                 metadata = replace(volume.metadata, uid=named.metadata.uid)
-                spec = replace(volume.spec, node_affinity=affinity_of(places[of_class]))
+                spec = replace(volume.spec, node_affinity=_affinity_of(places[of_class]))
                 volumes[name] = replace(volume, metadata=metadata, spec=spec)
         return self.with_storage(replace(self.storage, claims=claims, volumes=volumes))
 

@@ -17,7 +17,7 @@ from kschedx.sources import manifests as foreign
 from kschedx.sources.compression import CountedStream, JoinedStream, Readable, SizeBudget
 from kschedx.sources.dumps import LeftOut, See, ignore
 from kschedx.sources.lists import Batch, ItemError
-from kschedx.sources.manifests import HEAD, Refuse, UnpackedFile, holds_nothing
+from kschedx.sources.manifests import ALLOWED, HEAD, Refuse, UnpackedFile
 from kschedx.sources.manifests import read as read_text
 from kschedx.sources.tree import SUFFIXES, Folder, Tar, Tree, Zip, is_output, is_tar, is_zip, nearest_beside, unreadable
 
@@ -83,6 +83,11 @@ def _file(path: Path, see: See, refuse: Refuse | None, budget: SizeBudget) -> It
         raise unreadable(source, error) from None
 
 
+def _holds_nothing(source: str) -> InputError:
+    """Return the error of an input without objects."""
+    return InputError("holds no objects", place=Place(source=source), hint=ALLOWED)
+
+
 def _require_batches(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
     """Yield the batches. Raises InputError if there is none."""
     empty = True
@@ -90,7 +95,7 @@ def _require_batches(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
         empty = False
         yield batch
     if empty:
-        raise holds_nothing(source)
+        raise _holds_nothing(source)
 
 
 def _input(
@@ -163,7 +168,7 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse | None, budget: Size
     if left_out and len(empty) + len(left_out) == len(plan.wanted):
         raise left_out[0][1]
     if len(empty) == len(plan.wanted):
-        raise holds_nothing(source)
+        raise _holds_nothing(source)
     for name, why in left_out:
         see(LeftOut(source=name, why=why.message))
     for dump in plan.dumps(empty):

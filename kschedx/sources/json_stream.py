@@ -30,9 +30,7 @@ from kschedx.sources.lists import (
     flatten,
     invalid_utf8_at,
     is_plain_object,
-    is_truncated,
     length_of_first,
-    lines_of_items,
     peek_of_list,
     trailing_at,
     what_is_wrong,
@@ -156,6 +154,36 @@ class _ListHead(Struct, frozen=True, kw_only=True):
     header: SnapshotHeader | None = None
 
 
+_LONGEST_TOKEN = len(r"\ud83d\ude00")
+
+
+def _is_truncated(error: Exception, text: bytes | memoryview) -> bool:
+    """Return whether the text may end before its value does: a word, a number, or an escape sequence may continue."""
+    byte = byte_of(error)
+    return "truncated" in str(error) or (byte is not None and byte >= len(text) - _LONGEST_TOKEN)
+
+
+def _lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, int]:
+    """Return the line of each item of the outermost list, by its index."""
+    if flat.indexes in ((), (None,)):
+        return {}
+    text = bytes(document)
+    listed = msgspec.json.decode(text, type=_Items) if text[:1] == b"{" else None
+    raws = RAWS.decode(text if listed is None else listed.items or listed.Items)
+    lines, end, counted, line = {}, 0, 0, first
+    for index, raw in enumerate(raws):
+        item = bytes(raw)
+        start = text.find(item, end)
+        line += text.count(b"\n", counted, start)
+        lines[index], counted, end = line, start, start + len(item)
+    return lines
+
+
+class _Items(msgspec.Struct):
+    items: msgspec.Raw = msgspec.Raw(b"")
+    Items: msgspec.Raw = msgspec.Raw(b"[]")  # the items of a list in kubectl's internal types (`lists.as_api_list`)
+
+
 class JsonStream:
     """Reads the documents of a file."""
 
@@ -210,7 +238,7 @@ class JsonStream:
         if broken is not None:
             raise self._error("not valid UTF-8", offset=self._window.offset + broken)
         flat = _flat(document, self._place_of_item)
-        lines = lines_of_items(flat, document, first) if small and first is not None else {}
+        lines = _lines_of_items(flat, document, first) if small and first is not None else {}
         spots = tuple(
             Spot(document=self._document, line=first if index is None else lines.get(index), index=index)
             for index in flat.indexes
@@ -230,7 +258,7 @@ class JsonStream:
                 trailing = trailing_at(error)
                 if trailing is not None:
                     return trailing - len(opened)
-                if self._window.ended or not is_truncated(error, text):
+                if self._window.ended or not _is_truncated(error, text):
                     raise self._syntax_error(error, text, opened) from None
                 if not self._window.grow(self._max_whole):
                     message = f"a JSON document of more than {self._max_whole >> 20} MB that cannot be read in pieces"
@@ -363,7 +391,7 @@ class JsonStream:
             trailing = trailing_at(error)
             if trailing is not None:
                 return trailing
-            if self._window.ended or not is_truncated(error, text):
+            if self._window.ended or not _is_truncated(error, text):
                 self._refuse_item(self._window.held - len(text))
         else:
             if self._window.ended:

@@ -258,7 +258,6 @@ def _no_kind(index: int | None, raw: Raw | bytes = b"") -> ItemError:
 # Errors in a JSON text, in words that a reader of the file understands.
 
 _BYTE = lazy_pattern(r" \(byte (\d+)\)$")
-_LONGEST_TOKEN = len(r"\ud83d\ude00")
 _PATH = lazy_pattern(r"^(?P<problem>.*) - at `\$(?:\[(?P<index>\d+)\])?\.?(?P<field>.*)`$")
 
 
@@ -266,12 +265,6 @@ def byte_of(error: Exception) -> int | None:
     """Return the offset that msgspec names in a syntax error."""
     match = _BYTE.search(str(error))
     return int(match.group(1)) if match else None
-
-
-def is_truncated(error: Exception, text: bytes | memoryview) -> bool:
-    """Return whether the text may end before its value does: a word, a number, or an escape sequence may continue."""
-    byte = byte_of(error)
-    return "truncated" in str(error) or (byte is not None and byte >= len(text) - _LONGEST_TOKEN)
 
 
 def trailing_at(error: Exception) -> int | None:
@@ -436,27 +429,6 @@ def length_of_first(text: memoryview) -> int:
         if trailing is not None:
             return trailing
     raise ValueError("one value and something else are expected")
-
-
-def lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, int]:
-    """Return the line of each item of the outermost list, by its index."""
-    if flat.indexes in ((), (None,)):
-        return {}
-    text = bytes(document)
-    listed = msgspec.json.decode(text, type=_Items) if text[:1] == b"{" else None
-    raws = RAWS.decode(text if listed is None else listed.items or listed.Items)
-    lines, end, counted, line = {}, 0, 0, first
-    for index, raw in enumerate(raws):
-        item = bytes(raw)
-        start = text.find(item, end)
-        line += text.count(b"\n", counted, start)
-        lines[index], counted, end = line, start, start + len(item)
-    return lines
-
-
-class _Items(msgspec.Struct):
-    items: msgspec.Raw = msgspec.Raw(b"")
-    Items: msgspec.Raw = msgspec.Raw(b"[]")  # the items of a list in kubectl's internal types (`lists.as_api_list`)
 
 
 _T = TypeVar("_T")

@@ -114,6 +114,17 @@ class UnpackedFile(Struct, frozen=True, kw_only=True):
         return JoinedStream(self.head, self.rest)
 
 
+_KEY = rb"(?:pods|nodes|pvs|pvcs|storageClasses|priorityClasses|schedulerConfig|namespaces)"
+
+
+_EXPORT_HEAD = lazy_pattern(rb'(?:\s*\{\s*"' + _KEY + rb'"\s*:|(?:---\s*\n)?' + _KEY + rb":(?:\s|$))")
+
+
+def _may_be_export(head: bytes) -> bool:
+    """Return whether the text begins with one of the arrays, as no Kubernetes object does."""
+    return _EXPORT_HEAD.match(head) is not None
+
+
 def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
     """Yield the objects in a file. With `refuse`, unreadable YAML documents are skipped if there are several. Raises
     InputError with the place."""
@@ -133,7 +144,7 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
         whole = _read_all(text)
         listed = layouts.as_list(text.kind, b"[%b]" % whole) if is_nameless(whole) else whole
         yield from _any(text, listed, refuse)
-    elif layouts.may_be_export(start):
+    elif _may_be_export(start):
         whole = _read_all(text)
         export = layouts.export(whole, text.source)
         if export is None:
@@ -162,11 +173,6 @@ def _from_utf16(text: UnpackedFile) -> UnpackedFile:
     except UnicodeError:
         raise InputError("not valid UTF-16", place=Place(source=text.source)) from None
     return UnpackedFile(head=whole, rest=io.BytesIO(), source=text.source, kind=text.kind)
-
-
-def holds_nothing(source: str) -> InputError:
-    """Return the error of an input without objects."""
-    return InputError("holds no objects", place=Place(source=source), hint=ALLOWED)
 
 
 def _read_all(text: UnpackedFile) -> bytes:

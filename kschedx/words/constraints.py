@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kschedx import findings
-from kschedx.explain.diagnosis import FaultyNodes, LabelHint
+from kschedx.explain.diagnosis import FaultyNodes
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.kube.tolerations import TO_BE_DELETED
@@ -75,9 +75,6 @@ def _verdict(match: findings.RequirementMatch) -> str:
         return "✗ the node has no such label"
     is_number = match.operator not in ("Gt", "Lt") or match.actual.removeprefix("-").isdecimal()
     return f'✗ the node has "{match.actual}"{"" if is_number else ", not an integer"}'
-
-
-_SHOWN_LABEL_VALUES = 3
 
 
 @in_words.register
@@ -219,19 +216,6 @@ def _missing_node_features(finding: findings.MissingNodeFeatures) -> Words:
         headline=f"the node does not declare {noun} {', '.join(finding.missing)}",
         facts=(Fact(label="requires", items=(", ".join(finding.required),)),),
     )
-
-
-def label_hint_text(hint: LabelHint) -> str:
-    """Return the label that a node selector requires and no node has, and what comes close."""
-    if not hint.values:
-        close = f"; {hint.nearest} is on {count(hint.nearest_count, 'node')}" if hint.nearest else ""
-        return f"no node has a label {hint.key}{close}"
-    values = f"={hint.values[0]}" if len(hint.values) == 1 else f" in [{', '.join(hint.values)}]"
-    if hint.nearest:
-        return f"no node has {hint.key}{values}; {hint.nearest} is on {count(hint.nearest_count, 'node')}"
-    values_in_use = ((value or '""', number) for value, number in hint.in_use)
-    in_use = list_names([f"{value} ({number:,})" for value, number in values_in_use], _SHOWN_LABEL_VALUES)
-    return f"no node has {hint.key}{values}; in use: {in_use}"
 
 
 _SHOWN = 5

@@ -160,10 +160,3 @@ def missing_from_dump(unevaluated: Unevaluated) -> str:
     named = f"{kind.name} {list_names(unevaluated.objects, _SHOWN_PLUGINS)}" if unevaluated.objects else kind.leaves
     verb = "are" if len(unevaluated.objects) > 1 else "is"
     return f"{named} {verb} not in this dump" + ("" if unevaluated.lacking is None else f": {holds}")
-
-
-def how_to_complete(plugins: Iterable[Unevaluated]) -> tuple[str, ...]:
-    """Return the commands that complete a dump, one line each; empty if nothing is missing."""
-    command = next((unevaluated.completed_by for unevaluated in plugins if unevaluated.completed_by), "")
-    _, _, file = command.partition(" > ")
-    return (command, f"kschedx why ... -s {file}   (with the other files)") if file else (command,) if command else ()

@@ -31,9 +31,9 @@ from kschedx.cel.values import (
     MapValue,
     Timestamp,
     Uint,
+    UndecidedError,
     Value,
     compare,
-    concatenate,
     double_text,
     equal,
     is_list,
@@ -65,6 +65,27 @@ def text_built(budget: Budget, length: int) -> None:
     budget.spend(length // _CHARACTERS_A_STEP)
 
 
+_SHORT = 256  # the number of items up to which a copy is cheaper than a `ConcatenatedList`
+
+
+_LONGEST = 2**40  # the maximum number of items in a list that is repeatedly joined with itself
+
+
+def _concatenate(first: ListValue, second: ListValue) -> ListValue:
+    if isinstance(first, GrowingList):
+        first.extend(second)
+        return first
+    if not first:
+        return second
+    if not second:
+        return first
+    if len(first) + len(second) <= _SHORT:
+        return [*first, *second]
+    if len(first) + len(second) > _LONGEST:
+        raise UndecidedError("a list grows too large")
+    return ConcatenatedList(first, second)
+
+
 def add(budget: Budget, value: Value, other: Value) -> Value:
     kind, other_kind = type(value), type(other)
     if is_list(value):
@@ -72,7 +93,7 @@ def add(budget: Budget, value: Value, other: Value) -> Value:
             return NO_OVERLOAD
         if isinstance(value, GrowingList):
             budget.spend(len(other))
-        return concatenate(value, other)
+        return _concatenate(value, other)
     if isinstance(value, Timestamp | CelDuration) and isinstance(other, Timestamp | CelDuration):
         if isinstance(value, Timestamp) and isinstance(other, Timestamp):
             return NO_OVERLOAD

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+from typer.models import ParameterInfo
 
 from kschedx.cli.diff_profiles import diff_profiles
 from kschedx.cli.doctor import doctor
@@ -19,7 +22,7 @@ from kschedx.cli.drain import drain
 from kschedx.cli.fit import fit
 from kschedx.cli.nodes import nodes
 from kschedx.cli.output import Answer
-from kschedx.cli.question import Question, with_defaults
+from kschedx.cli.question import Question
 from kschedx.cli.reason import explain_reason
 from kschedx.cli.scale_down import scale_down
 from kschedx.cli.simulate import simulate
@@ -246,9 +249,29 @@ def _why(question: Question, arguments: _Arguments, folder: Path) -> Answer | in
     return why(asked, question=_apply_arguments(question, arguments))
 
 
+_P = ParamSpec("_P")
+
+
+_T = TypeVar("_T")
+
+
+def _with_defaults(command: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Return a command to call without its options: each that is left out has its default."""
+    signature = inspect.signature(command)
+    declared = {name: it.default for name, it in signature.parameters.items() if isinstance(it.default, ParameterInfo)}
+
+    @functools.wraps(command)
+    def called(*args: _P.args, **options: _P.kwargs) -> _T:
+        typed = signature.bind(*args, **options)
+        typed.arguments = {**{name: it.default for name, it in declared.items()}, **typed.arguments}
+        return command(*typed.args, **typed.kwargs)
+
+    return called
+
+
 def _diff_profiles(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     pods = arguments.get("pods")
-    return with_defaults(diff_profiles)(
+    return _with_defaults(diff_profiles)(
         [_name(arguments, "before"), _name(arguments, "after")],
         all_running=pods == "running",
         all_pending=pods == "pending",
@@ -262,7 +285,7 @@ def _simulate(question: Question, arguments: _Arguments, folder: Path) -> Answer
     for key, change in _CHANGES.items():
         values = arguments.get(key) or ()
         what_if += [(key, _checked(key, value, change.pattern, f"is {change.allowed}")) for value in values]
-    return with_defaults(simulate)(question=replace(_apply_arguments(question, arguments), what_if=what_if))
+    return _with_defaults(simulate)(question=replace(_apply_arguments(question, arguments), what_if=what_if))
 
 
 class _Change(Struct, frozen=True):
@@ -291,17 +314,17 @@ def _drain(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     nodes, each = _nodes_in(arguments), bool(arguments.get("each"))
     if bool(nodes) == each:
         raise InputError("pass either nodes or each")
-    return with_defaults(drain)(nodes, each=each, question=question)
+    return _with_defaults(drain)(nodes, each=each, question=question)
 
 
 def _fit(question: Question, arguments: _Arguments, folder: Path) -> Answer:
-    return with_defaults(fit)(
+    return _with_defaults(fit)(
         _target(arguments, folder), arguments.get("replicas"), question=_apply_arguments(question, arguments)
     )
 
 
 def _scale_down(question: Question, arguments: _Arguments, folder: Path) -> Answer:
-    return with_defaults(scale_down)(_nodes_in(arguments), question=question)
+    return _with_defaults(scale_down)(_nodes_in(arguments), question=question)
 
 
 def _survive(question: Question, arguments: _Arguments, folder: Path) -> Answer:
@@ -311,14 +334,14 @@ def _survive(question: Question, arguments: _Arguments, folder: Path) -> Answer:
         _checked("targets", target, pattern, "are a node's name, zone=NAME, and LABEL=VALUE")
     if each is not None:
         _checked("each", each, _ONE_LABEL, "are zone, nodepool, node, and a label")
-    return with_defaults(survive)(
+    return _with_defaults(survive)(
         targets, each, arguments.get("busiest"), not arguments.get("drain"), question=question
     )
 
 
 def _nodes(question: Question, arguments: _Arguments, folder: Path) -> Answer | int:
     allowed = "are free, pods, zone, and a resource"
-    return with_defaults(nodes)(
+    return _with_defaults(nodes)(
         sort=_checked("sort", arguments.get("sort", "name"), _ONE_LABEL, allowed), question=question
     )
 
@@ -458,7 +481,7 @@ TOOLS: tuple[Tool, ...] = (
         "complete it. Changes nothing.",
         properties={},
         document="Diagnosis",
-        answer=lambda question, arguments, _: with_defaults(doctor)(question=question),
+        answer=lambda question, arguments, _: _with_defaults(doctor)(question=question),
     ),
     Tool(
         name="scale_down_explain",

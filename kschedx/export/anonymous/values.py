@@ -14,7 +14,6 @@ from kschedx.export.anonymous.vocabulary import WORD
 from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube.decoding import list_at
 from kschedx.kube.documents import Json
-from kschedx.kube.kueue import CONFIG_GROUP as KUEUE_CONFIG
 from kschedx.kube.other_schedulers import QUEUES_FILE
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import Operator
@@ -447,11 +446,12 @@ _TRANSFORMATION = {
     "outputs": amounts,
     "multiplyBy": text(resource),
 }
+_CONFIG_GROUP = "config.kueue.x-k8s.io"
 _DOCUMENTS: Mapping[str, Record] = {
     QUEUES_FILE: Record({"partitions": list_of(Record({"queues": list_of(_queues(_MOST_LEVELS))}))}),
-    KUEUE_CONFIG: Record(
+    _CONFIG_GROUP: Record(
         {
-            "apiVersion": text(lambda written, _: written if written.startswith(KUEUE_CONFIG) else None),
+            "apiVersion": text(lambda written, _: written if written.startswith(_CONFIG_GROUP) else None),
             "kind": _plain_setting,
             "fairSharing": Record({"enable": _plain_setting, "preemptionStrategies": list_of(_plain_setting)}),
             "admissionFairSharing": Record(

@@ -264,6 +264,11 @@ class RuleKind(StrEnum):
     ANTI_AFFINITY = "podAntiAffinity"
 
 
+def _rules(pod: Pod, *, anti: bool) -> PodAffinity:
+    affinity = pod.spec.affinity or Affinity()
+    return (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
+
+
 class ChangeRule(PodStep, frozen=True, kw_only=True):
     """A spread constraint, or a required term of podAffinity or podAntiAffinity, with other values of some fields."""
 
@@ -323,7 +328,7 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
             changed_constraints = tuple(replace(it, **changed) if it == self.before else it for it in constraints)
             return with_spec(pod, topology_spread_constraints=changed_constraints)
         anti = self.kind is RuleKind.ANTI_AFFINITY
-        rules = edit.rules(pod, anti=anti)
+        rules = _rules(pod, anti=anti)
         required = rules.required_during_scheduling_ignored_during_execution
         terms = tuple(replace(term, **changed) if term == self.before else term for term in required)
         return _with_rules(pod, replace(rules, required_during_scheduling_ignored_during_execution=terms), anti=anti)
@@ -355,7 +360,7 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
         return f"make {kind} term {self.number} ({self.selector or 'every pod'}) preferred instead of required"
 
     def edit(self, pod: Pod) -> Pod:
-        rules = edit.rules(pod, anti=self.anti)
+        rules = _rules(pod, anti=self.anti)
         required = list(rules.required_during_scheduling_ignored_during_execution)
         if self.rule not in required:
             return pod
@@ -404,6 +409,18 @@ class RaisePriority(PodStep, frozen=True, kw_only=True):
 
 
 # --- requests and claims
+
+
+_INJECTED_BY = {
+    "istio-proxy": {"cpu": "sidecar.istio.io/proxyCPU", "memory": "sidecar.istio.io/proxyMemory"},
+    "linkerd-proxy": {"cpu": "config.linkerd.io/proxy-cpu-request", "memory": "config.linkerd.io/proxy-memory-request"},
+    "daprd": {"cpu": "dapr.io/sidecar-cpu-request", "memory": "dapr.io/sidecar-memory-request"},
+    "vault-agent": {
+        "cpu": "vault.hashicorp.com/agent-requests-cpu",
+        "memory": "vault.hashicorp.com/agent-requests-mem",
+    },
+}
+"""Container to resource to the annotation of the pod template that sets the injected request."""
 
 
 class LowerRequests(PodStep, frozen=True, kw_only=True):
@@ -456,7 +473,7 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
         if request.source.startswith(edit.VERTICAL):
             return f"maxAllowed.{request.resource} of {one} to {after} in {request.source} (it sets {before})"
         if request.source.startswith(edit.INJECTED):
-            key = edit.INJECTED_BY.get(names[0], {}).get(request.resource, "")
+            key = _INJECTED_BY.get(names[0], {}).get(request.resource, "")
             where = f"by annotation {key} of the pod template" if key else "in the configuration of its injector"
             return f"requests.{request.resource} of injected {one} to {after} {where}"
         if request.source:

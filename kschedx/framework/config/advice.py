@@ -23,7 +23,7 @@ from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_pl
 from kschedx.framework.config.loading import decode_document, load_profiles, plugin_points
 from kschedx.kube.names import is_extended_resource
 from kschedx.releases import Release
-from kschedx.releases.plugins import KUBERNETES, NOT_SIMULATED, PLUGINS, SUCCESSORS, Trait, plugins_with
+from kschedx.releases.plugins import KUBERNETES, NOT_SIMULATED, PLUGINS, Trait, plugins_with
 from kschedx.snapshot.devices import IMPLICIT_PREFIX
 
 
@@ -76,6 +76,17 @@ def advice(config: Mapping[str, object] | None, release: Release) -> tuple[Advic
     return tuple(warnings)
 
 
+_SUCCESSORS = {
+    "NodeLabel": "NodeAffinity",
+    "NodePreferAvoidPods": "TaintToleration",
+    "NodeResourcesLeastAllocated": "NodeResourcesFit with scoringStrategy LeastAllocated",
+    "NodeResourcesMostAllocated": "NodeResourcesFit with scoringStrategy MostAllocated",
+    "RequestedToCapacityRatio": "NodeResourcesFit with scoringStrategy RequestedToCapacityRatio",
+    "ServiceAffinity": "InterPodAffinity",
+}
+"""Plugins that Kubernetes had before 1.26, to what replaces them."""
+
+
 def _unknown_names(subject: _AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins of other projects, once each, and on names in `disabled` and `pluginConfig` that
     kube-scheduler never looks up."""
@@ -89,7 +100,7 @@ def _unknown_names(subject: _AdvisedProfile) -> Iterator[Advice]:
                 known = f"a plugin of {project}, not of the released kube-scheduler"
                 which = known if project else "not a plugin of Kubernetes or of an installed package"
                 text = f"{plugin.name} is {which}: kschedx skips it"
-                if successor := SUCCESSORS.get(plugin.name):
+                if successor := _SUCCESSORS.get(plugin.name):
                     text = f"Kubernetes no longer has {plugin.name}: use {successor}"
                 yield Advice(
                     id="unknown-plugin",

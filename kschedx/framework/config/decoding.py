@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -127,32 +127,6 @@ def _info(kind: object) -> inspect.Type:
     return _INFOS[kind]
 
 
-def missing_field_errors(config: Mapping[str, object], paths: Iterable[str], hint: str) -> Iterator[ConfigError]:
-    """Yield errors for set fields that a version of the configuration lacks; `paths` as in `Release.missing_fields`."""
-    for pattern in paths:
-        for path, key in _set_fields(config, pattern.split("."), ""):
-            yield refuse(path, f"unknown field {shown(key)}", hint)
-
-
-def _set_fields(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[str, str]]:
-    """Yield the places in which the field at `steps` is set, with its name."""
-    if not isinstance(value, Mapping):
-        return
-    step, rest = steps[0], steps[1:]
-    key, is_list, of_plugin = step.partition("[]")
-    place = join_fields(path, key)
-    if not rest:
-        if value.get(key) is not None:
-            yield place, key
-    elif not is_list:
-        yield from _set_fields(value.get(key), rest, place)
-    elif isinstance(items := value.get(key), Sequence):
-        for i, item in enumerate(items):
-            name = item.get("name") if isinstance(item, Mapping) else None
-            if not of_plugin or of_plugin == f"{{{name}}}":
-                yield from _set_fields(item, rest, f"{place}[{i}]")
-
-
 def _clean(value: object, kind: inspect.Type, path: str, faults: Faults, unknown: _Unknown) -> object:
     """Return `value` without nulls, which Go treats as absent fields, and without unknown fields."""
     match kind:
@@ -249,7 +223,6 @@ def _step(key: object) -> str:
 # Field defaults are kube-scheduler's, since a null and an absent field mean the same.
 
 KIND = "KubeSchedulerConfiguration"
-POLICY = "Policy"  # the configuration kind of schedulers before the framework
 
 
 class LeaderElection(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.errors import ConfigError
+from kschedx.errors import ConfigError, differs_by_one_letter
 from kschedx.framework.config.decoding import Faults, Plugins, PluginSet, refuse, shown
-from kschedx.framework.registry import misnamed_hint, missing_points
+from kschedx.framework.registry import missing_points
 from kschedx.releases import PLACEMENT_POINTS, POINTS, V1BETA2, DefaultPlugin, Release
+from kschedx.releases.plugins import KUBERNETES, PLUGINS
 
 PluginPoints = Mapping[str, frozenset[str]]  # plugin to the extension points that it implements
 
@@ -144,10 +145,26 @@ def _unknown(merged: Mapping[str, MergedSet], implements: PluginPoints) -> dict[
     return unknown
 
 
+def _misnamed_hint(name: str) -> str:
+    """Return why a name that a version lacks cannot be a plugin of another project; empty if it may be one.
+
+    Such a name is Kubernetes' own in another version, or differs from one by a letter.
+    """
+    for row in PLUGINS:
+        if row.name == name and row.project == KUBERNETES:
+            first, _, last = row.releases.partition("..")
+            when = f"from {first} to {last}" if first and last else f"since {first}" if first else f"up to {last}"
+            return f"Kubernetes has it {when}"
+    near = next(
+        (row.name for row in PLUGINS if differs_by_one_letter(name, row.name) and row.project == KUBERNETES), None
+    )
+    return f'did you mean "{near}"?' if near else ""
+
+
 def _misnamed_plugins(merged: Mapping[str, MergedSet], unknown: Collection[str]) -> Iterator[ConfigError]:
     for point in (*_ORDER_OF_CHECKS, "multiPoint"):
         for entry in merged[point].enabled:
-            if entry.name in unknown and (hint := misnamed_hint(entry.name)):
+            if entry.name in unknown and (hint := _misnamed_hint(entry.name)):
                 kind = "plugin" if point == "multiPoint" else _interface(point)
                 yield refuse(f"{entry.path}.name", f"{kind} {shown(entry.name)} does not exist", hint)
 

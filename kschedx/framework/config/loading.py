@@ -9,22 +9,24 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.errors import ConfigError, InputError, nearest
+from kschedx.errors import ConfigError, InputError, join_fields, nearest
 from kschedx.framework.args import (
-    ARGS_OF_OTHERS,
     ARGS_TYPES,
     LEAST_ALLOCATED,
     LIST_DEFAULTING,
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
     SYSTEM_DEFAULTING,
+    CoschedulingArgs,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
     InTreeArgs,
     NodeAffinityArgs,
+    NodeResourcesAllocatableArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
+    NodeResourceTopologyMatchArgs,
     PluginArgs,
     PodTopologySpreadArgs,
     ResourceSpec,
@@ -34,7 +36,6 @@ from kschedx.framework.args import (
 )
 from kschedx.framework.config.decoding import (
     KIND,
-    POLICY,
     ConfigurationDocument,
     Extender,
     Faults,
@@ -44,7 +45,6 @@ from kschedx.framework.config.decoding import (
     ProfileDocument,
     SchedulerConfig,
     decode,
-    missing_field_errors,
     refuse,
     shown,
     unknown_field_error,
@@ -71,6 +71,13 @@ from kschedx.releases.release import last_to_read
 _CPU_AND_MEMORY = (ResourceSpec(name="cpu", weight=1), ResourceSpec(name="memory", weight=1))
 _SCORING_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
 _LARGEST_SCORE = 10
+_ARGS_OF_OTHERS: Mapping[str, type[Struct]] = {
+    "Coscheduling": CoschedulingArgs,
+    "NodeResourcesAllocatable": NodeResourcesAllocatableArgs,
+    "NodeResourceTopologyMatch": NodeResourceTopologyMatchArgs,
+    "PreemptionToleration": DefaultPreemptionArgs,
+}
+_POLICY = "Policy"  # the configuration kind of schedulers before the framework
 
 
 def _decode_args(plugin: str, value: object, path: str, release: Release, faults: Faults) -> PluginArgs:
@@ -495,6 +502,32 @@ def _enabled_at(document: ConfigurationDocument) -> dict[str, set[str]]:
     return names
 
 
+def _missing_field_errors(config: Mapping[str, object], paths: Iterable[str], hint: str) -> Iterator[ConfigError]:
+    """Yield errors for set fields that a version of the configuration lacks; `paths` as in `Release.missing_fields`."""
+    for pattern in paths:
+        for path, key in _set_fields(config, pattern.split("."), ""):
+            yield refuse(path, f"unknown field {shown(key)}", hint)
+
+
+def _set_fields(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[str, str]]:
+    """Yield the places in which the field at `steps` is set, with its name."""
+    if not isinstance(value, Mapping):
+        return
+    step, rest = steps[0], steps[1:]
+    key, is_list, of_plugin = step.partition("[]")
+    place = join_fields(path, key)
+    if not rest:
+        if value.get(key) is not None:
+            yield place, key
+    elif not is_list:
+        yield from _set_fields(value.get(key), rest, place)
+    elif isinstance(items := value.get(key), Sequence):
+        for i, item in enumerate(items):
+            name = item.get("name") if isinstance(item, Mapping) else None
+            if not of_plugin or of_plugin == f"{{{name}}}":
+                yield from _set_fields(item, rest, f"{place}[{i}]")
+
+
 def decode_document(
     config: Mapping[str, object] | None, release: Release, faults: Faults | None = None
 ) -> ConfigurationDocument:
@@ -506,7 +539,7 @@ def decode_document(
         raise refuse("", f"expected a {KIND}, found {shown(config)}")
     kind, version = config.get("kind"), config.get("apiVersion")
     if kind != KIND:
-        hint = "schedulers before the framework read it: --kube-version 1.13" if kind == POLICY else ""
+        hint = "schedulers before the framework read it: --kube-version 1.13" if kind == _POLICY else ""
         raise refuse("kind", f"expected {KIND}, found {shown(kind)}", hint)
     if version not in release.config_versions:
         allowed = " or ".join(release.config_versions)
@@ -514,7 +547,7 @@ def decode_document(
         raise refuse("apiVersion", phrase, _reader_hint(version))
     hint = f"Kubernetes {release.version} does not have it in {version}"
     all_faults = faults or Faults()
-    all_faults.extend(missing_field_errors(config, release.missing_fields[str(version)], hint))
+    all_faults.extend(_missing_field_errors(config, release.missing_fields[str(version)], hint))
     document = decode(config, ConfigurationDocument, "", all_faults)
     if faults is None:
         all_faults.settle()
@@ -575,11 +608,11 @@ def _misspelt(place: str, key: object, known: Iterable[str]) -> ConfigError | No
 def _check_args_of_others(draft: _Draft, others: Set[str], faults: Faults) -> None:
     """Check fields of plugins of another project that kschedx has. It follows one version of each; other versions may
     have more fields, so an unknown field is an error only if it is near to a known one."""
-    for plugin in others & ARGS_OF_OTHERS.keys() - third_party().keys():
+    for plugin in others & _ARGS_OF_OTHERS.keys() - third_party().keys():
         args = draft.args.get(plugin)
         if isinstance(args, Mapping):
             own = {key: value for key, value in args.items() if key not in ("apiVersion", "kind")}
-            decode(own, ARGS_OF_OTHERS[plugin], draft.args_paths[plugin], faults, _misspelt)
+            decode(own, _ARGS_OF_OTHERS[plugin], draft.args_paths[plugin], faults, _misspelt)
 
 
 def _errors(document: ConfigurationDocument, drafts: list[_Draft], release: Release) -> Iterator[InputError]:

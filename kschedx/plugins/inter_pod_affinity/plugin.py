@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property, reduce
 from typing import ClassVar
 
@@ -44,9 +44,6 @@ from kschedx.plugins.inter_pod_affinity.terms import (
     DomainSums,
     ExistingTerms,
     PodTerms,
-    SatisfiesAll,
-    weighted_groups,
-    weighted_matches,
 )
 from kschedx.snapshot.columns import (
     BoolArray,
@@ -64,6 +61,30 @@ from kschedx.snapshot.pods import PodTable, Tally
 
 # What PreFilter counts, and the rules that Filter applies. Upstream:
 # pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
+
+
+class _MatchesEach(Struct, frozen=True):
+    """The sum of the weights of the resolved terms that match a pod."""
+
+    terms: tuple[tuple[AffinityTerm, int], ...]
+
+    def candidates(self, pods: PodTable) -> IntArray:
+        rows = [term.candidates(pods) for term, _ in self.terms]
+        return rows[0] if len(rows) == 1 else distinct(np.concatenate(rows))
+
+    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
+        total = np.zeros(len(rows), dtype=np.int64)
+        for term, weight in self.terms:
+            total += term.matching_pods(pods, rows) * weight
+        return total
+
+
+def _weighted_matches(terms: Iterable[tuple[AffinityTerm, int]]) -> dict[str, Tally]:
+    """Topology key to the tally of the weights of matching terms."""
+    per_key: dict[str, list[tuple[AffinityTerm, int]]] = {}
+    for term, weight in terms:
+        per_key.setdefault(term.topology_key, []).append((term, weight))
+    return {key: _MatchesEach(tuple(its)) for key, its in per_key.items()}
 
 
 class FilterState(Struct, frozen=True, kw_only=True):
@@ -99,7 +120,7 @@ class FilterState(Struct, frozen=True, kw_only=True):
             repelling=repelling,
             existing=existing,
             affinity=DomainSums.of(nodes, _tallies(affinity)),
-            anti_affinity=DomainSums.of(nodes, weighted_matches((term, 1) for term in anti_affinity)),
+            anti_affinity=DomainSums.of(nodes, _weighted_matches((term, 1) for term in anti_affinity)),
             existing_anti_affinity=DomainSums.of(
                 nodes, _repelling_weights(repelling), existing.listed_nodes(nodes.pods, is_repelling=True)
             ),
@@ -156,15 +177,54 @@ class FilterState(Struct, frozen=True, kw_only=True):
 FILTER: StateKey[FilterState] = StateKey("PreFilterInterPodAffinity", 'error reading "{}" from cycleState: not found')
 
 
+class _SatisfiesAll(Struct, frozen=True):
+    """`weight` for a pod that matches all of some resolved terms."""
+
+    terms: tuple[AffinityTerm, ...]
+    weight: int
+
+    def candidates(self, pods: PodTable) -> IntArray:
+        return self.terms[0].candidates(pods) if self.terms else np.arange(len(pods))
+
+    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
+        satisfying = np.ones(len(rows), dtype=np.bool_)
+        for term in self.terms:
+            satisfying &= term.matching_pods(pods, rows)
+        return satisfying * self.weight
+
+
 def _tallies(terms: tuple[AffinityTerm, ...]) -> dict[str, Tally]:
     """Topology key to the number of terms with that key, for pods that satisfy all terms."""
     keys = [term.topology_key for term in terms]
-    return {key: SatisfiesAll(terms, keys.count(key)) for key in keys}
+    return {key: _SatisfiesAll(terms, keys.count(key)) for key in keys}
+
+
+class _OfGroup(Struct, frozen=True):
+    """A number for each group of `ExistingTerms`; 0 for pods of other groups."""
+
+    numbers: tuple[tuple[int, int], ...]
+
+    def candidates(self, pods: PodTable) -> IntArray:
+        order, start = ExistingTerms.of(pods).rows
+        return np.concatenate([order[start[group] : start[group + 1]] for group, _ in self.numbers])
+
+    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
+        existing = ExistingTerms.of(pods)
+        return existing.spread_numbers(dict(self.numbers))[existing.group[rows]]
+
+
+def _weighted_groups(stated: Iterable[tuple[str, int, int]]) -> dict[str, Tally]:
+    """Topology key to the tally of the weights of a pod's group."""
+    per_key: dict[str, dict[int, int]] = {}
+    for key, group, weight in stated:
+        per_group = per_key.setdefault(key, {})
+        per_group[group] = per_group.get(group, 0) + weight
+    return {key: _OfGroup(tuple(sorted(per_group.items()))) for key, per_group in per_key.items()}
 
 
 def _repelling_weights(repelling: Mapping[int, tuple[AffinityTerm, ...]]) -> dict[str, Tally]:
     """Topology key to the number of the pod's own terms with that key that match the incoming pod."""
-    return weighted_groups((term.topology_key, group, 1) for group, terms in repelling.items() for term in terms)
+    return _weighted_groups((term.topology_key, group, 1) for group, terms in repelling.items() for term in terms)
 
 
 # What PreScore sums up for Score. Upstream: pkg/scheduler/framework/plugins/interpodaffinity/scoring.go.
@@ -230,12 +290,12 @@ class _Weights(Struct, frozen=True, kw_only=True):
 
     @property
     def worth(self) -> tuple[dict[str, Tally], dict[str, Tally]]:
-        return weighted_matches(self.own), weighted_groups(self.stated)
+        return _weighted_matches(self.own), _weighted_groups(self.stated)
 
     def met(self) -> tuple[dict[str, Tally], dict[str, Tally]]:
         """Return the same tallies with 1 for each matching term."""
         once = ((key, group, 1) for key, group, _ in self.stated)
-        return weighted_matches((term, 1) for term, _ in self.own), weighted_groups(once)
+        return _weighted_matches((term, 1) for term, _ in self.own), _weighted_groups(once)
 
 
 def _signed_weights(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:
@@ -418,7 +478,7 @@ class Accounts:
     def _satisfying_pods(self) -> tuple[_Neighbours, ...]:
         pods = self._nodes.pods
         terms = self._counts.affinity_terms
-        satisfying = SatisfiesAll(terms, 1).weights(pods, np.arange(len(pods))) > 0
+        satisfying = _SatisfiesAll(terms, 1).weights(pods, np.arange(len(pods))) > 0
         return tuple(_Neighbours(self._nodes, term.topology_key, satisfying) for term in terms)
 
     @cached_property

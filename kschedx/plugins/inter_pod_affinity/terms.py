@@ -17,7 +17,7 @@ from kschedx.errors import InputError
 from kschedx.kube.field_errors import aggregate
 from kschedx.kube.selectors import Operator, Requirement, Selector, compile_selector
 from kschedx.kube.types import Affinity, Labels, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, Memo, distinct, rows_by_group
+from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, Memo, rows_by_group
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable, Tally
 
@@ -273,69 +273,6 @@ def _inter_pod(affinity: Affinity | None) -> Affinity | None:
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return None
     return Affinity(pod_affinity=affinity.pod_affinity, pod_anti_affinity=affinity.pod_anti_affinity)
-
-
-class SatisfiesAll(Struct, frozen=True):
-    """`weight` for a pod that matches all of some resolved terms."""
-
-    terms: tuple[AffinityTerm, ...]
-    weight: int
-
-    def candidates(self, pods: PodTable) -> IntArray:
-        return self.terms[0].candidates(pods) if self.terms else np.arange(len(pods))
-
-    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
-        satisfying = np.ones(len(rows), dtype=np.bool_)
-        for term in self.terms:
-            satisfying &= term.matching_pods(pods, rows)
-        return satisfying * self.weight
-
-
-class _MatchesEach(Struct, frozen=True):
-    """The sum of the weights of the resolved terms that match a pod."""
-
-    terms: tuple[tuple[AffinityTerm, int], ...]
-
-    def candidates(self, pods: PodTable) -> IntArray:
-        rows = [term.candidates(pods) for term, _ in self.terms]
-        return rows[0] if len(rows) == 1 else distinct(np.concatenate(rows))
-
-    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
-        total = np.zeros(len(rows), dtype=np.int64)
-        for term, weight in self.terms:
-            total += term.matching_pods(pods, rows) * weight
-        return total
-
-
-class _OfGroup(Struct, frozen=True):
-    """A number for each group of `ExistingTerms`; 0 for pods of other groups."""
-
-    numbers: tuple[tuple[int, int], ...]
-
-    def candidates(self, pods: PodTable) -> IntArray:
-        order, start = ExistingTerms.of(pods).rows
-        return np.concatenate([order[start[group] : start[group + 1]] for group, _ in self.numbers])
-
-    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
-        existing = ExistingTerms.of(pods)
-        return existing.spread_numbers(dict(self.numbers))[existing.group[rows]]
-
-
-def weighted_matches(terms: Iterable[tuple[AffinityTerm, int]]) -> dict[str, Tally]:
-    """Topology key to the tally of the weights of matching terms."""
-    per_key: dict[str, list[tuple[AffinityTerm, int]]] = {}
-    for term, weight in terms:
-        per_key.setdefault(term.topology_key, []).append((term, weight))
-    return {key: _MatchesEach(tuple(its)) for key, its in per_key.items()}
-
-
-def weighted_groups(stated: Iterable[tuple[str, int, int]]) -> dict[str, Tally]:
-    """Topology key to the tally of the weights of a pod's group."""
-    per_key: dict[str, dict[int, int]] = {}
-    for key, group, weight in stated:
-        per_group = per_key.setdefault(key, {})
-        per_group[group] = per_group.get(group, 0) + weight
-    return {key: _OfGroup(tuple(sorted(per_group.items()))) for key, per_group in per_key.items()}
 
 
 class DomainSums(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,6 @@ from msgspec import Struct
 from kschedx.findings import ClaimNotFound
 from kschedx.framework.status import Code, Status, worded_error
 from kschedx.kube.storage import (
-    PREFIX,
     PersistentVolumeClaim,
     TranslationError,
     claim_name,
@@ -30,23 +29,6 @@ from kschedx.snapshot.storage import Storage
 
 # Limits in a node's allocatable, as `attachable-volumes-*`: until 1.31. Upstream: volumeLimits in
 # nodevolumelimits/utils.go.
-
-
-def allocatable_limit(nodes: NodeTable, key: str, absent: int) -> IntArray:
-    """(node,) the allocatable amount for a key; `absent` if the node does not name it."""
-    column = nodes.resources.index.get(key)
-    if column is None:
-        return np.full(len(nodes), absent, dtype=np.int64)
-    return np.where(nodes.offers[:, column], nodes.allocatable[:, column], absent)
-
-
-def limits_any_volume(nodes: NodeTable) -> BoolArray:
-    """(node,) whether the node's allocatable limits any volumes."""
-    limited = np.zeros(len(nodes), dtype=np.bool_)
-    for name, column in nodes.resources.index.items():
-        if name.startswith(PREFIX):
-            limited |= nodes.offers[:, column]
-    return limited
 
 
 # The CSI volumes that pods attach to their nodes: the part of NodeVolumeLimits that reads claims and volumes.

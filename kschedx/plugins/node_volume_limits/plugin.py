@@ -21,6 +21,7 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, unschedulable, worded_error
 from kschedx.kube.storage import (
+    PREFIX,
     CSINode,
     PersistentVolumeClaim,
     claim_name,
@@ -34,11 +35,9 @@ from kschedx.plugins.node_volume_limits.attachments import (
     AttachedVolumes,
     VolumeError,
     VolumesOnNodes,
-    allocatable_limit,
     attachable_volumes,
     claim_of,
     is_counted,
-    limits_any_volume,
 )
 from kschedx.plugins.volume_facts import migrated_on, migrated_plugins
 from kschedx.snapshot.columns import BoolArray, Column, IntArray, TableRow, each_row, rows_where
@@ -62,6 +61,23 @@ class _Count(Struct, frozen=True, kw_only=True):
     def is_exceeded(self) -> BoolArray:
         is_limited: BoolArray = (self.limit != _NO_LIMIT) & (self.wanted > 0)
         return is_limited & (self.attached + self.wanted > self.limit)
+
+
+def _allocatable_limit(nodes: NodeTable, key: str, absent: int) -> IntArray:
+    """(node,) the allocatable amount for a key; `absent` if the node does not name it."""
+    column = nodes.resources.index.get(key)
+    if column is None:
+        return np.full(len(nodes), absent, dtype=np.int64)
+    return np.where(nodes.offers[:, column], nodes.allocatable[:, column], absent)
+
+
+def _limits_any_volume(nodes: NodeTable) -> BoolArray:
+    """(node,) whether the node's allocatable limits any volumes."""
+    limited = np.zeros(len(nodes), dtype=np.bool_)
+    for name, column in nodes.resources.index.items():
+        if name.startswith(PREFIX):
+            limited |= nodes.offers[:, column]
+    return limited
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
@@ -151,7 +167,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def _has_limits(self) -> BoolArray:
         limited = np.array([bool(csi_node and csi_node.limits) for csi_node in self._csi_nodes], dtype=np.bool_)
         if self.handle.release.behaviour.allocatable_limits_volumes:
-            limited |= limits_any_volume(self.handle.nodes)
+            limited |= _limits_any_volume(self.handle.nodes)
         return limited
 
     @cached_property
@@ -165,7 +181,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             self._limits[driver] = np.array(limits, dtype=np.int64)
             if self.handle.release.behaviour.allocatable_limits_volumes:
                 limit_of_csi_node = self._limits[driver]
-                of_node = allocatable_limit(self.handle.nodes, csi_limit_key(driver), _NO_LIMIT)
+                of_node = _allocatable_limit(self.handle.nodes, csi_limit_key(driver), _NO_LIMIT)
                 self._limits[driver] = np.where(limit_of_csi_node == _NO_LIMIT, of_node, limit_of_csi_node)
         return self._limits[driver]
 
@@ -357,7 +373,7 @@ class _InTreeLimits(PreFilterPlugin, FilterPlugin):
         except VolumeError as wrong:
             return Verdicts.everywhere(len(nodes), wrong.status(self.handle.release))
         attaching = ~self._is_migrated[nodes.rows] if wanted else np.zeros(len(nodes), dtype=np.bool_)
-        limits = allocatable_limit(nodes, self.limit_key, _NO_LIMIT)
+        limits = _allocatable_limit(nodes, self.limit_key, _NO_LIMIT)
         exceeded = np.zeros(len(nodes), dtype=np.bool_)
         failed: dict[TableRow, str] = {}
         for row in each_row(rows_where(attaching)):

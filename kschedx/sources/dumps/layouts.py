@@ -592,8 +592,6 @@ _EXPORT_LISTS: Mapping[str, str] = {
     "namespaces": "v1 NamespaceList",
 }
 _CONFIG = "schedulerConfig"
-_KEY = rb"(?:pods|nodes|pvs|pvcs|storageClasses|priorityClasses|schedulerConfig|namespaces)"
-_EXPORT_HEAD = lazy_pattern(rb'(?:\s*\{\s*"' + _KEY + rb'"\s*:|(?:---\s*\n)?' + _KEY + rb":(?:\s|$))")
 _DOCUMENT = msgspec.json.Decoder(dict[str, Raw])
 
 
@@ -634,11 +632,6 @@ class _Export(Struct, frozen=True, kw_only=True):
         has_config = bytes(self.arrays.get(_CONFIG, b"null")) != b"null"
         holds = ("a KubeSchedulerConfiguration",) if has_config else ()
         return Dump(format="kube-scheduler-simulator export", place=self.source, lacks=lacks, holds=holds)
-
-
-def may_be_export(head: bytes) -> bool:
-    """Return whether the text begins with one of the arrays, as no Kubernetes object does."""
-    return _EXPORT_HEAD.match(head) is not None
 
 
 def export(text: bytes, source: str) -> _Export | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 from urllib.parse import urlencode
 
 import msgspec
@@ -23,10 +23,7 @@ from kschedx.patterns import lazy_pattern
 from kschedx.sources.live.credentials import Access
 from kschedx.sources.live.kubeconfig import KubeconfigUser, NamedEntry
 
-_T = TypeVar("_T")
-
 _MAX_PAGE = 64 << 20  # bytes of a response; five hundred pods have ten million
-GRACE = 2.0  # seconds by which a request may be late before it is abandoned
 _FOREVER = 24 * 3600.0  # seconds; for a request without a timeout
 
 _JSON = "application/json"
@@ -257,24 +254,3 @@ def _inner(error: Exception) -> str:
     """Return the message of the cause on one line, without urllib3's objects."""
     text = str(error.args[1] if isinstance(error, exceptions.ProtocolError) and len(error.args) > 1 else error)
     return " ".join(_WRAPPING.sub("", text).split())[:_SHOWN]
-
-
-def run_within(seconds: float, work: Callable[[], _T], late: Callable[[], InputError]) -> _T:
-    """Return the result of `work`, or raise the error `late` if it takes longer; its thread then keeps running."""
-    outcome: list[_T | BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again by who waits
-            outcome.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not outcome:
-        raise late()
-    (result,) = outcome
-    if isinstance(result, BaseException):
-        raise result
-    return result

@@ -6,9 +6,9 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import READ_LIVE, ResourceKind
 from kschedx.patterns import lazy_pattern
-from kschedx.sources.live.client import GRACE, ApiServer, RefusedError, run_within
+from kschedx.sources.live.client import ApiServer, RefusedError
 from kschedx.sources.live.lists import ListPage, ListRestarted, pages
 
 # The kinds and versions that an API server serves. One request finds them, so that no list is requested in vain.
@@ -28,6 +28,7 @@ PATH = "/apis"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 _ACCEPT = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), "application/json"))
 _KEPT_TO_ITSELF = (403, 404, 406)
+_GRACE = 2.0  # seconds by which a request may be late before it is abandoned
 
 
 class _NamedObject(Struct, frozen=True):
@@ -75,11 +76,37 @@ class _Discovery(Struct, frozen=True, kw_only=True):
         )
 
 
+_T = TypeVar("_T")
+
+
+def _run_within(seconds: float, work: Callable[[], _T], late: Callable[[], InputError]) -> _T:
+    """Return the result of `work`, or raise the error `late` if it takes longer; its thread then keeps running."""
+    outcome: list[_T | BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by who waits
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise late()
+    (result,) = outcome
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
 def discover(server: ApiServer) -> _Discovery:
     """Request the discovery document. Raises `InputError` if the server does not respond."""
     place = Place(source=server.url, object=PATH)
     try:
-        body = run_within(server.timeout + GRACE, lambda: server.get(PATH, accept=_ACCEPT), lambda: server.late(place))
+        body = _run_within(
+            server.timeout + _GRACE, lambda: server.get(PATH, accept=_ACCEPT), lambda: server.late(place)
+        )
     except RefusedError as refused:
         if refused.status not in _KEPT_TO_ITSELF:
             raise
@@ -143,7 +170,7 @@ def server_version(server: ApiServer) -> str:
     """
     place = Place(source=server.url, object="/version")
     try:
-        body = run_within(server.timeout + GRACE, lambda: server.get("/version"), lambda: server.late(place))
+        body = _run_within(server.timeout + _GRACE, lambda: server.get("/version"), lambda: server.late(place))
         version = msgspec.json.decode(msgspec.json.decode(body, type=_ServerVersion).git_version)
         return version if isinstance(version, str) and _VERSION.match(version) else ""
     except RefusedError as refused:
@@ -212,7 +239,7 @@ class _ListReader:
         """Check all requests for lateness: no timeout covers some steps, such as a DNS lookup."""
         now = time.monotonic()
         for kind, since in list(self._asked.values()):
-            if now - since > self._server.timeout + GRACE:
+            if now - since > self._server.timeout + _GRACE:
                 raise self._server.late(Place(source=self._server.url, object=kind.resource))
 
     def _work(self) -> None:
