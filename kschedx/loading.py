@@ -220,8 +220,7 @@ def without_collection() -> Iterator[None]:
 
 
 def _refused_rows(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]:
-    """Return the rows of the pods whose missing node is an error: in a cluster, a node can be deleted before its
-    pods."""
+    """The rows of the pods whose missing node is an error: in a cluster, a node can be deleted before its pods."""
     if ignore_orphans is None:
         stamps = snapshot.pods.creation_timestamps
         leaving = snapshot.pods.deletion_timestamps

@@ -70,8 +70,7 @@ class ResourceBalance(Struct, frozen=True, kw_only=True):
 
 
 def balance(resource: str, *, requested: int, allocatable: int, used: int) -> ResourceBalance:
-    """Return what a pod requests of a node and what is free there, in the unit in which users would write the
-    request."""
+    """What a pod requests of a node and what is free there, in the unit in which users would write the request."""
     free = allocatable - used
     unit = Unit.of(resource)
     numbers = (requested, free, allocatable, used, requested - free)

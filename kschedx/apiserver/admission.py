@@ -72,8 +72,7 @@ _ResourceAmounts = Mapping[str, Quantity]
 
 
 def default_limit_range(limit_range: LimitRange) -> LimitRange:
-    """Return a LimitRange as the API server stores it. Raises InputError with the field's path for an invalid
-    quantity."""
+    """A LimitRange as the API server stores it. Raises InputError with the field's path for an invalid quantity."""
     limits = tuple(_default_item(item, f"spec.limits[{i}]") for i, item in enumerate(limit_range.spec.limits))
     return replace(limit_range, spec=replace(limit_range.spec, limits=limits))
 

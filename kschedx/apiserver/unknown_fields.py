@@ -132,8 +132,7 @@ def _unknown(steps: _Steps, name: str, known: Sequence[str], root: str) -> Input
 
 
 def _hint(steps: _Steps, name: str, known: Sequence[str], root: str) -> str:
-    """Return the intended field: one that differs by a typo, else one with this name elsewhere, else the nearest
-    name."""
+    """The intended field: one that differs by a typo, else one with this name elsewhere, else the nearest name."""
     likely = max(known, key=lambda known_name: _likeness(known_name, name), default="")
     likeness = _likeness(likely, name)
     if likeness < _NEAR or abs(len(likely) - len(name)) > 2:

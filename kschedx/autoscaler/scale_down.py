@@ -305,8 +305,7 @@ class _NodeDevices(Struct, frozen=True, kw_only=True):
 def _device_utilization(
     slices: Iterable[ResourceSlice], allocations: Iterable[DeviceRequestAllocationResult], threshold: float
 ) -> UtilizationResult | None:
-    """Return the utilization of the most used pool of a node; None if a pool is incomplete, so that it cannot be
-    counted."""
+    """The utilization of the most used pool of a node; None if a pool is incomplete, so that it cannot be counted."""
     taken: dict[_DevicePool, set[str]] = defaultdict(set)
     for allocation in allocations:
         taken[allocation.driver, allocation.pool].add(allocation.device)

@@ -524,11 +524,9 @@ class _Planner:
             case Literal():
                 return _Constant(expr.value)
             case Ident():
-                return (
-                    _Constant(expr.stands_for)
-                    if expr.stands_for is not None
-                    else _AttributePath(self._variable(expr.name))
-                )
+                if expr.stands_for is not None:
+                    return _Constant(expr.stands_for)
+                return _AttributePath(self._variable(expr.name))
             case Select():
                 return self._select(expr)
             case Call():

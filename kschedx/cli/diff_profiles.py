@@ -256,8 +256,7 @@ def _compare_pod(pair: Pair, changes: tuple[ProfileChange, ...], pods: tuple[Pod
 def _pods(
     before: Setup, after: Setup, reached: LoadedCluster, target: str, namespace: str | None, manifests: Manifests | None
 ) -> tuple[Pair, tuple[Pod, Pod]]:
-    """Return both profiles on the cluster, and the pod on both sides. The API server of each version admits a
-    manifest."""
+    """Both profiles on the cluster, and the pod on both sides. The API server of each version admits a manifest."""
     from kschedx.explain.profile_changes import Pair
     from kschedx.inquiry.target import find_target
 

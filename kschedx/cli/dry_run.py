@@ -99,8 +99,7 @@ def _plain(pod: Pod) -> object:
 
 
 def _with_canonical_amounts(value: object) -> object:
-    """Return the value with amounts in canonical form: a manifest may have 1 or 1000m, and a server prints both the
-    same."""
+    """The value with amounts in canonical form: a manifest may have 1 or 1000m, and a server prints both the same."""
     if isinstance(value, list | tuple):
         return [_with_canonical_amounts(item) for item in value]
     if not isinstance(value, dict):

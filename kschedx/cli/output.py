@@ -65,8 +65,7 @@ _LONGEST_ERROR = 5_000  # characters; the middle of a longer one, which is a lon
 
 
 def outcome(command: Callable[[], int]) -> int:
-    """Return the exit code of a command, whatever error ends it. No traceback reaches the user. Raises
-    `OutputError`."""
+    """The exit code of a command, whatever error ends it. No traceback reaches the user. Raises `OutputError`."""
     try:
         return command()
     except OutputError:

@@ -162,8 +162,7 @@ class _SnapshotContent(Struct, frozen=True, kw_only=True):
 
 
 def _source(cluster: Snapshot, namespace: str | None, paths: Sequence[str], begun: datetime) -> Source:
-    """Return the cluster's source in words that may be published. Raises `InputError` for a namespace that does not
-    exist."""
+    """The cluster's source in words that may be published. Raises `InputError` for a namespace that does not exist."""
     source = cluster.source
     if namespace and namespace not in {*cluster.namespaces, *cluster.pods.namespaces.values}:
         known = [*cluster.namespaces, *cluster.pods.namespaces.values]

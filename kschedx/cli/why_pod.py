@@ -276,8 +276,7 @@ def _server_admission(question: Question, setup: Setup) -> Callable[[PodInQuesti
 
 
 def typed_change(question: Question, setup: Setup) -> Try:
-    """Return the function that `why -i` calls with a change of the displayed pod, which includes the fixes tried
-    before."""
+    """The function that `why -i` calls with a change of the displayed pod, which includes the fixes tried before."""
     from kschedx.explain.setup import stored_subject
     from kschedx.inquiry.manifest_edit import Edit
     from kschedx.inquiry.manifests import decode_pod, pod_manifest

@@ -109,8 +109,7 @@ def _scale_down_old(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequen
 def _proportions(
     deployment: DeploymentSpec, active: Sequence[ReplicaSetSize], most: int, most_before: int
 ) -> dict[str, int]:
-    """Return each ReplicaSet's share of the pods that are added or removed; the largest gets the remainder of
-    rounding."""
+    """Each ReplicaSet's share of the pods that are added or removed; the largest gets the remainder of rounding."""
     to_add = most - _total(active)
     newest_first = sorted(active, key=lambda replica_set: replica_set.age_key, reverse=to_add > 0)
     ordered = sorted(newest_first, key=lambda replica_set: -replica_set.replicas)
@@ -219,11 +218,9 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
     rolling = map_at(update, "rollingUpdate")
     match manifest.get("kind"):
         case "Deployment":
-            return (
-                NoRollout(why=NoRolloutReason.PAUSED)
-                if spec.get("paused") is True
-                else DeploymentStrategy.of(manifest, wanted)
-            )
+            if spec.get("paused") is True:
+                return NoRollout(why=NoRolloutReason.PAUSED)
+            return DeploymentStrategy.of(manifest, wanted)
         case "StatefulSet" | "DaemonSet" if update.get("type") == "OnDelete":
             return NoRollout(why=NoRolloutReason.ON_DELETE)
         case "StatefulSet":

@@ -92,8 +92,7 @@ class MovingBudget:
         return pods.namespaces[row] == self.namespace and self._selector.matches(pods.labels[row])
 
     def current_status(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
-        """Return the current status in a cluster with these `pods`; the pods in the rows `fresh` have been
-        recreated."""
+        """The current status in a cluster with these `pods`; the pods in the rows `fresh` have been recreated."""
         now, first, status = self._count_status(snapshot, pods, fresh), self._first_status, self._budget.status
         failure = next((condition.message for condition in status.conditions if condition.reason == _SYNC_FAILED), "")
         is_number = isinstance(self._budget.spec.min_available, int) and self._budget.spec.max_unavailable is None

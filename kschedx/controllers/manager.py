@@ -719,8 +719,7 @@ class Manager:
             self.refused[managed.workload] = replace(refused, number=len(pods), pods=pods)
 
     def _admit(self, cluster: Snapshot, new_pods: Sequence[Pod], before: Snapshot) -> AdmittedPods:
-        """Return the pods that ResourceQuotas, LimitRanges, and Pod Security admit, in a cluster whose quotas count
-        them."""
+        """The pods that ResourceQuotas, LimitRanges, and Pod Security admit, in a cluster whose quotas count them."""
         if not self._is_ruled(new_pods):
             return AdmittedPods(snapshot=cluster, created=new_pods)
         quotas = QuotaLedger(cluster, self._setup.release)

@@ -255,8 +255,7 @@ def _is_replaced_early(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def _lost_node(snapshot: Snapshot, pod: Pod) -> states.OnLostNode | None:
-    """Return the state of a pod whose node's kubelet does not respond. The pod's tolerations decide when it is
-    deleted."""
+    """The state of a pod whose node's kubelet does not respond. The pod's tolerations decide when it is deleted."""
     row = snapshot.cluster.index.get(pod.spec.node_name)
     if row is None or pod.status.phase not in ("Running", "Unknown"):
         return None

@@ -77,8 +77,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 def state_of(snapshot: Snapshot, manifest: Manifest, *, is_stored: bool) -> states.Lifecycle | None:
-    """Return why a workload creates no pods or, if all of its pods have nodes, no further pods; None if it creates
-    pods."""
+    """Why a workload creates no pods or, if all of its pods have nodes, no further pods; None if it creates pods."""
     return workload_lifecycle(snapshot, manifest) or (_held(snapshot, manifest) if is_stored else None)
 
 
@@ -364,8 +363,7 @@ def _rows_of_new_template(snapshot: Snapshot, manifest: Manifest, rows: Sequence
 
 
 def pods_of_previous_template(snapshot: Snapshot, manifest: Manifest) -> int:
-    """Return how many pods a Deployment's rollout still has to replace; 0 unless a pod of the new template is
-    pending."""
+    """How many pods a Deployment's rollout still has to replace; 0 unless a pod of the new template is pending."""
     if manifest.get("kind") != "Deployment":
         return 0
     rows, names = member_rows(snapshot, workload_of(manifest)), snapshot.pods.node_names

@@ -476,8 +476,7 @@ def first_ordinal(manifest: Manifest) -> int:
 
 
 def unfulfilled_seconds(manifest: Manifest) -> int:
-    """Return the minReadySeconds of a StatefulSet with a ready pod that is not available by its status; otherwise,
-    0."""
+    """The minReadySeconds of a StatefulSet with a ready pod that is not available by its status; otherwise, 0."""
     seconds, status = map_at(manifest, "spec").get("minReadySeconds"), map_at(manifest, "status")
     available, ready = status.get("availableReplicas"), status.get("readyReplicas")
     is_waiting = isinstance(available, int) and isinstance(ready, int) and available < ready
@@ -502,8 +501,7 @@ def pods_of_ordinals(
 
 
 def with_template_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
-    """Return the cluster with the claims that the StatefulSet's controller creates for a pod, if they do not exist
-    yet."""
+    """The cluster with the claims that the StatefulSet's controller creates for a pod, if they do not exist yet."""
     claims: dict[str, PersistentVolumeClaim] = {}
     for written in claims_for(manifest, pod.metadata.name):
         claim = msgspec.convert(written, PersistentVolumeClaim)
@@ -669,8 +667,7 @@ def controlling_custom_resource(snapshot: Snapshot, manifest: Manifest) -> dict[
 
 
 def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
-    """Return the same as `manifest_of`; a Deployment that the snapshot lacks has the template of its newest
-    ReplicaSet."""
+    """The same as `manifest_of`; a Deployment that the snapshot lacks has the template of its newest ReplicaSet."""
     manifest = manifest_of(snapshot, workload)
     if manifest is not None or workload.kind != "Deployment":
         return manifest

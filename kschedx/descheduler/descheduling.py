@@ -412,8 +412,7 @@ def policy_in(text: bytes, source: str) -> WrittenPolicy:
 
 
 def measures_usage(written: Mapping[str, object]) -> bool:
-    """Return whether a policy may need the objects of `metrics.k8s.io`, as far as that is known before it is
-    validated."""
+    """Whether a policy may need the objects of `metrics.k8s.io`, as far as that is known before it is validated."""
     collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
     if isinstance(collector, Mapping) and collector.get("enabled") is True:
         return True

@@ -43,7 +43,7 @@ class SharedClaim(RootCause, frozen=True, kw_only=True):
     is_of_node: bool = False  # whether the pods of one node may use it together
 
 
-class WrongAttributesClass(RootCause, frozen=True, kw_only=True):
+class _WrongAttributesClass(RootCause, frozen=True, kw_only=True):
     """A claim names a VolumeAttributesClass with which its driver provisions no volume."""
 
     name: str
@@ -148,7 +148,7 @@ def _nothing_provisions(snapshot: Snapshot, finding: f.ClaimUnbound) -> Iterator
         yield root_cause(why, install, group=FixGroup.CLUSTER)
 
 
-def wrong_attributes_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> WrongAttributesClass | None:
+def wrong_attributes_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> _WrongAttributesClass | None:
     """Return the VolumeAttributesClass of a claim without a volume if it does not exist or is of another driver. None
     if a dump may lack it. Upstream: kubernetes-csi/external-provisioner, pkg/controller/controller.go."""
     name, storage_class = claim.spec.volume_attributes_class_name, snapshot.storage.classes.get(claim.storage_class)
@@ -160,7 +160,7 @@ def wrong_attributes_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> 
     if own == driver or (own is None and (source.may_lack(kind) or kind in source.missing)):
         return None
     why = "does not exist" if own is None else f"is of driver {own}"
-    return WrongAttributesClass(
+    return _WrongAttributesClass(
         text=f"VolumeAttributesClass {name} {why}, so that {driver} provisions no volume for claim {claim.key}",
         name=name,
         meant=nearest_name(name, sorted(other for other, of_driver in drivers.items() if of_driver == driver)),

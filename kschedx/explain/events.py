@@ -568,8 +568,7 @@ def _preemption(
 
 
 def _is_same_reason(recorded: EventPart, ours: EventPart) -> bool:
-    """Return whether both have the same text, or the same reason in another version's words, with or without its
-    subject."""
+    """Whether both have the same text, or the same reason in another version's words, with or without its subject."""
     if recorded.stage is not ours.stage:
         return False
     if recorded.text == ours.text:

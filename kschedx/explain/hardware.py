@@ -44,11 +44,11 @@ from kschedx.wording import count, list_names
 _DRIVER = lazy_pattern(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
 
-class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
+class _NoDevicesPublished(RootCause, frozen=True, kw_only=True):
     driver: str  # empty if the class does not name one
 
 
-class PartitionedResource(RootCause, frozen=True, kw_only=True):
+class _PartitionedResource(RootCause, frozen=True, kw_only=True):
     """Nodes offer other resources of the same vendor instead of the requested one."""
 
     others: tuple[str, ...]
@@ -425,7 +425,9 @@ def counted_by_extender(finding: InsufficientResource) -> Iterator[RootCause]:
         yield RootCause(text=text, advice=tuple(advice), leaves_no_node=True)
 
 
-def partitioned_resources(snapshot: Snapshot, pod: Pod, finding: InsufficientResource) -> Iterator[PartitionedResource]:
+def partitioned_resources(
+    snapshot: Snapshot, pod: Pod, finding: InsufficientResource
+) -> Iterator[_PartitionedResource]:
     """Yield the other resources of the vendor, if no node has the requested one, not even out of order. A pod that
     requests several of them needs each for itself."""
     domain, slash, _ = finding.resource.partition("/")
@@ -451,7 +453,7 @@ def other_vendor_causes(snapshot: Snapshot, finding: InsufficientResource) -> It
         )
 
 
-def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]) -> Iterator[PartitionedResource]:
+def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]) -> Iterator[_PartitionedResource]:
     amounts: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
     for node in snapshot.cluster.nodes:
@@ -472,7 +474,7 @@ def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]
             now = f" (now {layout})" if layout else ""
             title = f"choose a MIG layout with {profile} for {host}: label {_MIG_LAYOUT}{now}"
             advice = (Advice(title=title, group=FixGroup.CAPACITY),)
-        yield PartitionedResource(text=text, advice=advice, others=tuple(name for name, _ in others))
+        yield _PartitionedResource(text=text, advice=advice, others=tuple(name for name, _ in others))
 
 
 def _amount_text(amount: int, resource: str) -> str:
@@ -663,7 +665,7 @@ def missing_driver(snapshot: Snapshot, device_class: str) -> Iterator[RootCause]
         yield root_cause(text, title, by_default=FixGroup.CLUSTER)
 
 
-def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
+def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[_NoDevicesPublished]:
     drivers, known_class = _published_drivers(snapshot), snapshot.devices.classes.get(device_class)
     driver = driver_of(known_class.spec.selectors if known_class is not None else ())
     if driver in drivers or (drivers and not driver):
@@ -672,7 +674,7 @@ def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[NoDev
     text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}"
     is_absent = not _may_be_installed(snapshot, driver)
     title = f"install or repair DRA driver {driver}, which publishes no devices"
-    yield NoDevicesPublished(
+    yield _NoDevicesPublished(
         text=f"{text}{_other_drivers_text(snapshot)}",
         driver=driver,
         advice=(Advice(title=title, by_default=FixGroup.CLUSTER),) if is_absent else (),

@@ -33,7 +33,7 @@ OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")
 """Kinds whose absence only hides rejections; pods do not refer to their objects."""
 
 
-class KnownPart(Struct, frozen=True, kw_only=True):
+class _KnownPart(Struct, frozen=True, kw_only=True):
     """The part of a pod that can be decided, and the objects behind the rest: kind to names."""
 
     pod: Pod
@@ -152,7 +152,7 @@ _USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
 """Kind to whether a running pod uses an object that is not in the dump."""
 
 
-def known_part(snapshot: Snapshot, pod: Pod) -> KnownPart:
+def known_part(snapshot: Snapshot, pod: Pod) -> _KnownPart:
     own = (pod.spec.priority_class_name,)
     unread: dict[str, tuple[str, ...]] = {"PriorityClass": own} if pod.spec.has_unknown_priority else {}
     unplaced: tuple[PersistentVolumeClaim, ...] = ()
@@ -161,7 +161,7 @@ def known_part(snapshot: Snapshot, pod: Pod) -> KnownPart:
         pod = part.pod
         unread.update(part.unread)
         unplaced += part.unplaced
-    return KnownPart(pod=pod, unread=unread, unplaced=unplaced)
+    return _KnownPart(pod=pod, unread=unread, unplaced=unplaced)
 
 
 def _unplaced_claims(snapshot: Snapshot, pod: Pod) -> tuple[PersistentVolumeClaim, ...]:
@@ -172,7 +172,7 @@ def _unplaced_claims(snapshot: Snapshot, pod: Pod) -> tuple[PersistentVolumeClai
     return tuple(claim for claim in snapshot.storage.claims_of(pod) if snapshot.provisions_first(claim))
 
 
-def _without_claims(snapshot: Snapshot, pod: Pod) -> KnownPart:
+def _without_claims(snapshot: Snapshot, pod: Pod) -> _KnownPart:
     """Leave out the volumes whose claim, bound volume, or class is missing, and those that a driver provisions first,
     in a place that is not known."""
     unplaced = _unplaced_claims(snapshot, pod)
@@ -184,9 +184,9 @@ def _without_claims(snapshot: Snapshot, pod: Pod) -> KnownPart:
     ]
     kept = tuple(volume for volume, unread in lacking if unread is None)
     if len(kept) == len(pod.spec.volumes):
-        return KnownPart(pod=pod)
+        return _KnownPart(pod=pod)
     unread = unique_names(unread for _, unread in lacking if unread is not None)
-    return KnownPart(pod=with_spec(pod, volumes=kept), unread=unread, unplaced=unplaced)
+    return _KnownPart(pod=with_spec(pod, volumes=kept), unread=unread, unplaced=unplaced)
 
 
 def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str, str] | None:
@@ -223,19 +223,19 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
     return ("PersistentVolume", "") if makes_none and is_unread(snapshot, "PersistentVolume") else None
 
 
-def _without_devices(snapshot: Snapshot, pod: Pod) -> KnownPart:
+def _without_devices(snapshot: Snapshot, pod: Pod) -> _KnownPart:
     """Leave out the device claims that refer to missing objects."""
     lacking = {claim.name: [*_unread_of_devices(snapshot, pod, claim.name)] for claim in pod.spec.resource_claims}
     gone = {name for name, unread in lacking.items() if unread}
     if not gone:
-        return KnownPart(pod=pod)
+        return _KnownPart(pod=pod)
     spec = replace(
         pod.spec,
         resource_claims=tuple(claim for claim in pod.spec.resource_claims if claim.name not in gone),
         containers=_without_container_claims(pod.spec.containers, gone),
         init_containers=_without_container_claims(pod.spec.init_containers, gone),
     )
-    return KnownPart(pod=replace(pod, spec=spec), unread=unique_names(chain.from_iterable(lacking.values())))
+    return _KnownPart(pod=replace(pod, spec=spec), unread=unique_names(chain.from_iterable(lacking.values())))
 
 
 def unique_names(unread: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
@@ -288,7 +288,7 @@ def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
         yield "ResourceSlice", ""
 
 
-def _without_group(snapshot: Snapshot, pod: Pod) -> KnownPart:
+def _without_group(snapshot: Snapshot, pod: Pod) -> _KnownPart:
     namespace, spec = pod.metadata.namespace, pod.spec
     unread: dict[str, tuple[str, ...]] = {}
     for kind, name in (
@@ -298,16 +298,16 @@ def _without_group(snapshot: Snapshot, pod: Pod) -> KnownPart:
         if name and find_group(snapshot.pod_groups, namespace, name) is None and is_unread(snapshot, kind, namespace):
             unread[kind] = (name,)
     if not unread:
-        return KnownPart(pod=pod)
-    return KnownPart(pod=replace(pod, spec=replace(spec, scheduling_group=None, workload_ref=None)), unread=unread)
+        return _KnownPart(pod=pod)
+    return _KnownPart(pod=replace(pod, spec=replace(spec, scheduling_group=None, workload_ref=None)), unread=unread)
 
 
-def _without_namespaces(snapshot: Snapshot, pod: Pod) -> KnownPart:
+def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _KnownPart:
     """Leave out required terms that select namespaces by label, if the labels are unknown."""
     # a namespace with pods exists
     is_left_out = len(snapshot.pods) and not (snapshot.namespaces or snapshot.source.is_complete("Namespace"))
     if not (is_left_out or is_unread(snapshot, "Namespace")):
-        return KnownPart(pod=pod)
+        return _KnownPart(pod=pod)
     others = any(is_about(term, pod.metadata.labels) for term in _left_out.terms_of(snapshot))
     affinity = pod.spec.affinity
     known = affinity
@@ -315,8 +315,8 @@ def _without_namespaces(snapshot: Snapshot, pod: Pod) -> KnownPart:
         sides = _with_known_terms(affinity.pod_affinity), _with_known_terms(affinity.pod_anti_affinity)
         known = replace(affinity, pod_affinity=sides[0], pod_anti_affinity=sides[1])
     if known == affinity and not others:
-        return KnownPart(pod=pod)
-    return KnownPart(pod=with_spec(pod, affinity=known), unread={"Namespace": ()})
+        return _KnownPart(pod=pod)
+    return _KnownPart(pod=with_spec(pod, affinity=known), unread={"Namespace": ()})
 
 
 def _with_known_terms(side: PodAffinity | None) -> PodAffinity | None:
@@ -341,14 +341,14 @@ def is_about(term: PodAffinityTerm, labels: dict[str, str]) -> bool:
         return False
 
 
-def _without_affinity(snapshot: Snapshot, pod: Pod) -> KnownPart:
+def _without_affinity(snapshot: Snapshot, pod: Pod) -> _KnownPart:
     """Leave out required podAffinity that no known pod meets, if pods of other namespaces could, which are not read."""
     affinity, source = pod.spec.affinity, snapshot.source
     if affinity is None or affinity.pod_affinity is None:
-        return KnownPart(pod=pod)
+        return _KnownPart(pod=pod)
     known = {*source.namespaces} or ({*snapshot.only_namespaces} if source.is_dump else set())
     if not known:
-        return KnownPart(pod=pod)
+        return _KnownPart(pod=pod)
     labels = snapshot.namespaces
     terms = [
         term.resolve(labels, keeps_selectors=True)
@@ -361,6 +361,6 @@ def _without_affinity(snapshot: Snapshot, pod: Pod) -> KnownPart:
     event, pods = recorded_event(snapshot, pod), snapshot.pods
     is_met = reduce(lambda met, term: met & term.matching_pods(pods), terms, pods.node >= 0).any()
     if is_met or not terms or (named and not unread) or (event is not None and REASON_AFFINITY in event.message):
-        return KnownPart(pod=pod)
+        return _KnownPart(pod=pod)
     rest = replace(affinity.pod_affinity, required_during_scheduling_ignored_during_execution=())
-    return KnownPart(pod=with_spec(pod, affinity=replace(affinity, pod_affinity=rest)), unread={"Pod": tuple(unread)})
+    return _KnownPart(pod=with_spec(pod, affinity=replace(affinity, pod_affinity=rest)), unread={"Pod": tuple(unread)})

@@ -239,8 +239,7 @@ def _has_counted_volumes(cycle: Cycle) -> bool:
 
 
 def _selects_namespaces(cycle: Cycle) -> bool:
-    """Return whether a term of the pod, or a term of another pod that matches its labels, selects namespaces by
-    label."""
+    """Whether a term of the pod, or a term of another pod that matches its labels, selects namespaces by label."""
     affinity = cycle.pod.spec.affinity
     if affinity is not None and any(map(selects_by_label, affinity.pod_terms)):
         return True

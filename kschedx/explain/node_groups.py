@@ -65,8 +65,7 @@ class NodeAccount(Struct, frozen=True, kw_only=True):
 
 
 def account(cycle: Cycle, row: TableRow) -> NodeAccount:
-    """Return all blockers of a node in the order of the plugins; none if the pod fits. The cycle must have run
-    Filter."""
+    """All blockers of a node in the order of the plugins; none if the pod fits. The cycle must have run Filter."""
     assert cycle.filter is not None
     assert cycle.nodes is not None
     return account_of(cycle.nodes, cycle.filter, row)

@@ -122,8 +122,7 @@ def scored_node(scores: Scores, row: TableRow) -> ScoredNode:
 
 
 def _compare_scores(first: ScoredNode, second: ScoredNode) -> tuple[_Lead, ...]:
-    """Return by which plugins the first node's total exceeds the second's, largest difference first, without equal
-    scores."""
+    """By which plugins the first node's total exceeds the second's, largest difference first, without equal scores."""
     leads = (
         _Lead(plugin=mine.plugin, difference=mine.weighted - other.weighted)
         for mine, other in zip(first.contributions, second.contributions, strict=True)
@@ -142,8 +141,7 @@ _PREFERRED = (
 
 
 def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods: PodTable) -> str:
-    """Return what the rule prefers that leaves only the `best` candidates (node rows); empty with a single
-    candidate."""
+    """What the rule prefers that leaves only the `best` candidates (node rows); empty with a single candidate."""
     left = np.arange(len(candidates))
     for preferred, numbers in zip(_PREFERRED, ranks(candidates, pods), strict=True):
         remaining = left[numbers[left] == min(numbers[left], default=0)]

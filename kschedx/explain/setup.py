@@ -78,8 +78,7 @@ GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
 
 
 def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:
-    """Return the feature gates that must be on, because kube-scheduler reports about PodGroups, or drivers publish
-    devices."""
+    """The feature gates that must be on, because kube-scheduler reports about PodGroups, or drivers publish devices."""
     release = resolve(version)
     conditions = (condition for group in snapshot.pod_groups.values() for condition in group.status.conditions)
     is_of_groups = any(condition.type in GROUP_CONDITIONS for condition in conditions)
@@ -108,12 +107,12 @@ def _release_note(snapshot: Snapshot, requested: str | None) -> Note | None:
 
 def _version_source(snapshot: Snapshot) -> _VersionSource | None:
     server = snapshot.source.server_version
-    if minor_version(server) != NO_VERSION:
+    if minor_version(server) != _NO_VERSION:
         return _VersionSource(teller=_SERVER, version=server)
     kubelets = Counter(node.status.node_info.kubelet_version for node in snapshot.cluster.nodes)
     releases: Counter[tuple[int, int]] = Counter()
     for version, count in kubelets.items():
-        if minor_version(version) != NO_VERSION:
+        if minor_version(version) != _NO_VERSION:
             releases[minor_version(version)] += count
     if not releases:
         return None
@@ -122,14 +121,14 @@ def _version_source(snapshot: Snapshot) -> _VersionSource | None:
     return _VersionSource(teller="the kubelets are" if len(releases) == 1 else "most kubelets are", version=version)
 
 
-NO_VERSION = (0, 0)
+_NO_VERSION = (0, 0)
 
 
 def minor_version(version: str) -> tuple[int, int]:
-    """Return (1, 36) for `v1.36.2-gke.100`, and `NO_VERSION` if it is not a version, or that of a build without one
+    """Return (1, 36) for `v1.36.2-gke.100`, and `_NO_VERSION` if it is not a version, or that of a build without one
     (v0.0.0-master)."""
     match = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:[.+-]|$)", version, re.ASCII)
-    return (int(match[1]), int(match[2])) if match else NO_VERSION
+    return (int(match[1]), int(match[2])) if match else _NO_VERSION
 
 
 # A scheduler setup: its version and the profiles of its configuration, built once for a question.

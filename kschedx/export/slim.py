@@ -168,8 +168,7 @@ def _is_trouble(condition: Mapping[str, object]) -> bool:
 
 
 def _cut(value: object, shape: _Shape) -> object:
-    """Return the part of a JSON value that has the shape. A value of another type stays, so that its reader refuses
-    it."""
+    """The part of a JSON value that has the shape. A value of another type stays, so that its reader refuses it."""
     match shape:
         case _Fields(of=of) if isinstance(value, dict):
             return {key: _cut(item, of[key]) for key, item in value.items() if key in of and item is not None}

@@ -48,7 +48,7 @@ class _Nodes(Struct, frozen=True):
     items: tuple[dict[str, object] | None, ...] = ()
 
 
-class FilterResult(Struct, frozen=True, rename="pascal"):
+class _FilterResult(Struct, frozen=True, rename="pascal"):
     """v1.ExtenderFilterResult; an absent list is None."""
 
     nodes: _Nodes | None = None
@@ -80,9 +80,9 @@ class _PreemptionResult(Struct, frozen=True):
     victims: dict[str, _MetaVictims | None] = msgspec.field(default_factory=dict, name="NodeNameToMetaVictims")
 
 
-def filter_answer(question: ExtenderRequest, reply: Reply) -> FilterResult:
+def filter_answer(question: ExtenderRequest, reply: Reply) -> _FilterResult:
     """Return the answer to a filter request. Raises `ExtenderError`."""
-    result = msgspec.convert(_decode(question, reply, _FILTER_RESULT), FilterResult)
+    result = msgspec.convert(_decode(question, reply, _FILTER_RESULT), _FilterResult)
     if result.error:
         raise ExtenderError(result.error)
     return result
@@ -210,11 +210,9 @@ def _shape_value(value: object, shape: _Shape, path: str, *, is_element: bool = 
             return {name: _shape_value(value[key], shape.fields[name], f"{path}.{key}") for key, name in known}
         case dict() if shape.kind is dict:
             item = shape.item
-            return (
-                value
-                if item is None
-                else {key: _shape_value(element, item, f"{path}.{key}") for key, element in value.items()}
-            )
+            if item is None:
+                return value
+            return {key: _shape_value(element, item, f"{path}.{key}") for key, element in value.items()}
         case list() if shape.kind is list and shape.item is not None:
             return [
                 _shape_value(item, shape.item, f"{path}.{index}", is_element=True) for index, item in enumerate(value)

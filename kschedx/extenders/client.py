@@ -395,8 +395,7 @@ class Objects:
 
 
 def _kept(manifest: Mapping[str, object]) -> Json:
-    """Return the manifest without its kind, which a typed client omits, and without managedFields, which its cache
-    drops."""
+    """The manifest without its kind, which a typed client omits, and without managedFields, which its cache drops."""
     kept = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
     metadata = kept.get("metadata")
     if isinstance(metadata, Mapping):

@@ -46,8 +46,7 @@ def gate_of_controller(gates: Iterable[str]) -> tuple[str, str] | None:
 
 
 def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> _DeadEnd | None:
-    """Return why `find_fixes` found no verified fix; None if there is nothing to fix, or if the cause is
-    undecidable."""
+    """Why `find_fixes` found no verified fix; None if there is nothing to fix, or if the cause is undecidable."""
     if cycle.outcome in NOTHING_TO_FIX:
         return None
     rules = conditions_of(cycle.pod.spec)

@@ -92,8 +92,7 @@ def deletion(rows: Iterable[int], snapshot: Snapshot, *, node: str = "") -> s.De
 
 
 def await_termination(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.AwaitTermination:
-    """Return the wait for pods that are being deleted. If their node is unreachable, no kubelet finishes the
-    deletion."""
+    """The wait for pods that are being deleted. If their node is unreachable, no kubelet finishes the deletion."""
     pods, cluster = snapshot.pods, snapshot.cluster
     lost = {name for row in rows if _is_lost(cluster.nodes[cluster.index[name := pods.node_names[row]]])}
     lost_node = lost.pop() if len(lost) == 1 else ""

@@ -420,8 +420,7 @@ def _is_of_the_kind(taint: Taint) -> bool:
 
 
 def _machine_failure(snapshot: Snapshot, scalable: Scalable) -> str:
-    """Return why a machine of the MachineSet or MachineDeployment has no node, `worker-a-x7: error launching
-    instance`."""
+    """Why a machine of the MachineSet or MachineDeployment has no node, `worker-a-x7: error launching instance`."""
     namespace, name = scalable.metadata.namespace, scalable.metadata.name
     is_of_openshift = isinstance(scalable, OpenShiftMachineSet)
     machines: Iterable[OpenShiftMachine | Machine]
@@ -570,8 +569,7 @@ def _is_in_one_zone(labels: Mapping[str, str], cluster: ClusterNodes) -> bool:
 
 
 def _zone_of_driver(labels: Mapping[str, str], cluster: ClusterNodes) -> str:
-    """Return the zone that the label of a storage driver names, if nodes have equal values in both labels; else
-    empty."""
+    """The zone that the label of a storage driver names, if nodes have equal values in both labels; else empty."""
     keys = [key for key in labels if key.endswith(_OF_ZONES) and key != ZONE]
     both = ((node.metadata.labels.get(ZONE), node.metadata.labels.get(keys[0])) for node in cluster.nodes if keys)
     return labels[keys[0]] if keys and all(zone == own for zone, own in both if zone and own) else ""

@@ -190,8 +190,7 @@ def _requirements(term: NodeSelectorTerm) -> Iterator[SelectorRequirement]:
 def labels_for(
     labels: Mapping[str, str], requirements: tuple[SelectorRequirement, ...]
 ) -> tuple[str, dict[str, str]] | None:
-    """Return a node name (empty for any) and labels that satisfy all requirements; None if they contradict each
-    other."""
+    """A node name (empty for any) and labels that satisfy all requirements; None if they contradict each other."""
     new_labels: dict[str, str | None] = dict(labels)
     by_key = group_pairs((requirement.key, requirement) for requirement in requirements)
     for key, together in by_key.items():
@@ -289,8 +288,7 @@ ABOUT_TO_BE_REMOVED = (
 
 
 def taint_remover(taint: Taint) -> str:
-    """Return the component that removes the taint once the node is healthy; empty for a taint that was set on
-    purpose."""
+    """The component that removes the taint once the node is healthy; empty for a taint that was set on purpose."""
     agent = taint.key.rpartition("/")[0] if taint.key.endswith(AGENT_NOT_READY) else ""
     return REMOVED_BY.get(taint.key, agent)
 
@@ -313,11 +311,9 @@ def _startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
     name = node.metadata.labels.get(NODE_POOL, "")
     pool = next((pool for pool in snapshot.of(NodePool) if pool.name == name), None) if name else None
     startup = () if pool is None else pool.spec.template.spec.startup_taints
-    return (
-        name
-        if any((startup_taint.key, startup_taint.effect) == (taint.key, taint.effect) for startup_taint in startup)
-        else ""
-    )
+    if any((startup_taint.key, startup_taint.effect) == (taint.key, taint.effect) for startup_taint in startup):
+        return name
+    return ""
 
 
 def is_removed_by_itself(taint: Taint, node: Node, snapshot: Snapshot) -> bool:

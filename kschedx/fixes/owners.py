@@ -136,8 +136,7 @@ def workload_above(controller: OwnerReference | None, labels: Mapping[str, str])
 
 
 def _deployment_of(controller: OwnerReference, labels: Mapping[str, str]) -> OwnerReference | None:
-    """Return the Deployment of a ReplicaSet that the snapshot lacks: the ReplicaSet's name without the pod's template
-    hash."""
+    """The Deployment of a ReplicaSet that the snapshot lacks: the ReplicaSet's name without the pod's template hash."""
     template_hash = labels.get("pod-template-hash")
     if controller.kind != "ReplicaSet" or not template_hash or not controller.name.endswith(f"-{template_hash}"):
         return None

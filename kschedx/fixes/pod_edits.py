@@ -115,8 +115,7 @@ OF_LIMIT = "limits."  # the prefix of the source if the container has a limit an
 def lowered_requests(
     pod: Pod, resource: str, amount: int, options: RequestOptions
 ) -> tuple[ContainerRequest, ...] | None:
-    """Return the container requests that change so that the pod requests at most `amount`; None if that is not
-    enough."""
+    """The container requests that change so that the pod requests at most `amount`; None if that is not enough."""
     lower = _with_lower_request(pod, resource, amount, options)
     if lower is None:
         return None
@@ -223,8 +222,7 @@ def with_device_claim(pod: Pod, claim: str, name: str) -> Pod:
 
 
 def with_claim_status(pod: Pod, status: PodResourceClaimStatus | None) -> Pod:
-    """Return the pod with the status that kube-controller-manager writes after it creates a ResourceClaim from a
-    template."""
+    """The pod with the status that kube-controller-manager writes after it creates a ResourceClaim from a template."""
     if status is None:
         return pod
     others = tuple(

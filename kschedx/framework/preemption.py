@@ -89,8 +89,7 @@ def ranks(candidates: Sequence[Candidate], pods: PodTable, *, by_start: bool = T
 
 
 def best_candidates(candidates: Sequence[Candidate], ranked: IntArray) -> tuple[Candidate, ...]:
-    """Return the candidates that no rule distinguishes; kube-scheduler picks any of them. `ranked` are their
-    `ranks`."""
+    """The candidates that no rule distinguishes; kube-scheduler picks any of them. `ranked` are their `ranks`."""
     rows = np.arange(len(candidates))
     for numbers in ranked if candidates else ():
         rows = rows[numbers[rows] == numbers[rows].min()]
@@ -166,8 +165,7 @@ class KeptDryRuns:
             self.put({} if ahead[0] is None else {node: ahead[0]}, {node: ahead[1]}, pods)
 
     def next_ahead(self, nodes: NodeTable, priority: int) -> tuple[PodRows, PodRows]:
-        """Return the pods to remove from the nodes that are tried ahead for a pod of this priority, and the pods to
-        add."""
+        """The pods to remove from the nodes that are tried ahead for a pod of this priority, and the pods to add."""
         likely: list[ClusterRow] = []
         if self._goes_on and nodes.pods.priorities[self._preemptor] >= priority:
             self._width = min(2 * self._width, _MOST_AHEAD) if 2 * self._used >= self._tried else self._width // 4
@@ -383,8 +381,7 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
         return self.handle.remove_pods(self.state, self.pod, table, self.everyone)
 
     def reprieve(self, table: NodeTable, fits: TableRows) -> _EvictedPods:
-        """Return the victims on the nodes `fits`, rows of `nodes`; `table` has these nodes without any potential
-        victims."""
+        """The victims on the nodes `fits`, rows of `nodes`; `table` has these nodes without any potential victims."""
         potential = self.potential
         evicted = np.zeros(len(potential.pods), dtype=np.bool_)
         unfit = evicted.copy()

@@ -108,8 +108,7 @@ class Framework:
         return {node: tuple(rows) for node, rows in nominated_rows.items()}
 
     def run_pre_enqueue(self, pod: Pod) -> tuple[Status, ...]:
-        """Return every plugin's status. kube-scheduler stops at the first that is not Success, but users want to see
-        all."""
+        """Every plugin's status. kube-scheduler stops at the first that is not Success, but users want to see all."""
         return tuple(plugin.pre_enqueue(pod).by(plugin.name) for plugin in self.plugins("preEnqueue", PreEnqueuePlugin))
 
     def run_pre_filter(

@@ -582,8 +582,7 @@ def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -
 
 
 def _may_read_nominations(plugin: Plugin) -> bool:
-    """Return whether the plugin may read nominated pods: one that does not declare what it `touches` may read
-    anything."""
+    """Whether the plugin may read nominated pods: one that does not declare what it `touches` may read anything."""
     return type(plugin).touches is Plugin.touches and plugin.touch is Touch.CLUSTER
 
 

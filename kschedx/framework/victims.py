@@ -157,8 +157,7 @@ class Rankings:
         self._known: dict[int, _Ranking] = {}
 
     def below(self, nodes: NodeTable, priority: int) -> tuple[IntArray, IntArray]:
-        """Return the pods of a lower priority and their nodes, as rows of the cluster: by node, the most important
-        first."""
+        """The pods of a lower priority and their nodes, as rows of the cluster: by node, the most important first."""
         pods = nodes.pods
         steps = pods.steps if isinstance(pods, MovingPods) else ()
         known = self._known.get(priority)

@@ -76,8 +76,7 @@ def _gang_of(cycle: Cycle) -> _GangKey | None:
 
 
 def _pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangStatus | None:
-    """Return the pod's group as a whole; None if the pod has none, the snapshot lacks it, or the pod already has a
-    node."""
+    """The pod's group as a whole; None if the pod has none, the snapshot lacks it, or the pod already has a node."""
     pod, gang = cycle.pod, _gang_of(cycle)
     if gang is None or pod.spec.node_name:
         return None

@@ -82,11 +82,9 @@ def _place(kueue: model.Kueue) -> str:
 
 def _checks(kueue: model.Kueue) -> str:
     names = [check.type for check in kueue.checks]
-    return (
-        f"{'the admission check' if len(names) == 1 else 'admission checks'} {list_names(names, _SHOWN)}"
-        if names
-        else "admission"
-    )
+    if names:
+        return f"{'the admission check' if len(names) == 1 else 'admission checks'} {list_names(names, _SHOWN)}"
+    return "admission"
 
 
 def _even_then(kueue: model.Kueue) -> str:

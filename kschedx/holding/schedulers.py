@@ -48,8 +48,7 @@ def _conditions(reported: Iterable[TimedCondition]) -> tuple[Condition, ...]:
 
 
 def _queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tuple[SchedulerQueue, ...]:
-    """Return the queue that the pod or its group names and those above it, the nearest first; empty if none is
-    known."""
+    """The queue that the pod or its group names and those above it, the nearest first; empty if none is known."""
     find = {"Volcano": _volcano, "KAI": _kai, "Run:ai": _kai, "Koordinator": _koordinator, "YuniKorn": _yunikorn}
     queues = find.get(scheduler)
     return () if queues is None else tuple(islice(queues(snapshot, pod, queue), _MOST_LEVELS))

@@ -101,8 +101,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         return replace(then, lifecycle=refused.lifecycle, remedies=lambda: fixes, first_notes=notes)
 
     def _answer_of_pending(self, target: PodInQuestion, error: NotAdmittedError | NotReadError) -> Explanation | None:
-        """Return the answer about a pending pod of a workload of which no other pod can be admitted; None without
-        one."""
+        """The answer about a pending pod of a workload of which no other pod can be admitted; None without one."""
         if (pending := self._pending_member(target)) is None:
             return None
         try:
@@ -146,8 +145,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         return bool(target.workload and state_of(self.clusters.before, target.workload, is_stored=is_stored))
 
     def is_disputed(self, target: PodInQuestion, node: str | None) -> bool:
-        """Return whether the cluster reports that a pod which fits the node has none, without changes that explain
-        it."""
+        """Whether the cluster reports that a pod which fits the node has none, without changes that explain it."""
         read, pod = self.clusters.read, target.stored
         if pod is None or not node or read is not self.clusters.applied:
             return False
@@ -215,8 +213,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         return replace(explanation, replicas=state.replicas(own.workload))
 
     def _before(self, target: PodInQuestion) -> Snapshot:
-        """Return the cluster before a rollout of the workload in question, which a change that comes first may
-        begin."""
+        """The cluster before a rollout of the workload in question, which a change that comes first may begin."""
         from kschedx.controllers.workloads import has_new_spec
 
         stored = target.workload if target.document is None else None
@@ -326,11 +323,9 @@ def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object
     rows = member_rows(before, workload_of(workload))
     pending = next((before.pods[row] for row in rows if not before.pods.node_names[row]), None)
     state = None if pending is None else explain(stored_subject(before, pending), setup).lifecycle
-    return (
-        state
-        if isinstance(state, states.CannotStart | states.Contradicted | states.NotBound | states.RejectedByKubelet)
-        else None
-    )
+    if isinstance(state, states.CannotStart | states.Contradicted | states.NotBound | states.RejectedByKubelet):
+        return state
+    return None
 
 
 _OF_ONE_POD = (

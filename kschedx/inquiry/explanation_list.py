@@ -74,7 +74,7 @@ class _Replica(Struct, frozen=True, kw_only=True):
     node: str = ""  # empty if it is unschedulable
 
 
-class Item(Struct, frozen=True, kw_only=True):
+class _Item(Struct, frozen=True, kw_only=True):
     """One of the pods or workloads in question."""
 
     pod: str  # `namespace/name`
@@ -226,7 +226,7 @@ def _wanted_labels(findings: Sequence[Finding]) -> str:
 class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
     """The pods in question, explained with the same settings, and the answers about them by cause."""
 
-    items: Sequence[Item]
+    items: Sequence[_Item]
     snapshot: Snapshot
     is_competing: bool = False  # whether the pods are new, and compete for the same resources
     evicted: Sequence[str] = ()  # the pods that preemption evicts for these pods
@@ -351,7 +351,7 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
         explanation = self.explanation_of(number)
         return None if explanation is None else next(explanation.each_fix(), None)
 
-    def _item_of(self, answer: PodAnswer) -> Item:
+    def _item_of(self, answer: PodAnswer) -> _Item:
         """Return the item to which one of `answers` belongs."""
         pairs = zip(self.items, self.answers_by_item, strict=True)
         return next(item for item, answers in pairs if any(answer is other for other in answers))
@@ -383,7 +383,7 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE
 
 
-def _copy_answer(item: Item, answer: PodAnswer) -> PodAnswer:
+def _copy_answer(item: _Item, answer: PodAnswer) -> PodAnswer:
     """Return the answer about an identical pod as the answer about this one, on its own node."""
     own = {name: getattr(item, name) for name in ("pod", "owner", "priority", "command")}
     nodes, message = (item.node,) if item.node else answer.nodes, item.message or answer.message
@@ -427,9 +427,9 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         outcome = QueueOutcome.of(snapshot, setup, autoscalers) if is_queue else None
         kinds = {} if setup.scheduler.config.extenders else answer_keys(snapshot, rows)
 
-        def item(row: int) -> Item:
+        def item(row: int) -> _Item:
             pod, owner = snapshot.pods[row], owner_of(snapshot, snapshot.pods[row])
-            alone = Item(
+            alone = _Item(
                 pod=pod.key,
                 owner=owner,
                 priority=int(snapshot.pods.priorities[row]),
@@ -481,7 +481,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 autoscalers, _ = autoscalers_of(snapshot, autoscaling, self.inquiry.setup.scheduler)
         return tuple(autoscaler.grow() for autoscaler in autoscalers)
 
-    def _alone(self, target: PodInQuestion) -> tuple[Item, ...]:
+    def _alone(self, target: PodInQuestion) -> tuple[_Item, ...]:
         """Return the items as if each came next, without the requests of the others; a DaemonSet's pods are each on
         their own node."""
         if (stopped := self._stopped_item(target)) is not None:
@@ -494,7 +494,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             return tuple(self._daemon_set_items(subject, target))
         return (self._item(subject.snapshot, subject.pod, target, partial(explain, subject, self.inquiry.setup)),)
 
-    def _daemon_set_items(self, subject: Subject, target: PodInQuestion) -> Iterator[Item]:
+    def _daemon_set_items(self, subject: Subject, target: PodInQuestion) -> Iterator[_Item]:
         """Yield the DaemonSet's pods that fit, and those that do not for each reason; nodes without such a pod are left
         out."""
         answer = explain_daemon_set(target.workload_name, subject, self.inquiry.setup)
@@ -522,7 +522,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         clusters, setup = self.inquiry.clusters, self.inquiry.setup
         questions = ManifestQuestions(clusters.before, clusters.applied, setup)
         replicas: dict[int, ReplicaGroup] = {}
-        items: dict[int, tuple[Item, ...]] = {}
+        items: dict[int, tuple[_Item, ...]] = {}
         numbers = {id(target): number for number, target in enumerate(targets)}
         for target in queue:
             if (number := numbers.get(id(target))) is None:
@@ -562,7 +562,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             jobs=self.jobs,
         )
 
-    def _group_items(self, together: GroupOutcomes, group: ReplicaGroup, target: PodInQuestion) -> Iterator[Item]:
+    def _group_items(self, together: GroupOutcomes, group: ReplicaGroup, target: PodInQuestion) -> Iterator[_Item]:
         """Yield the group's pods, and the replicas that no controller can create."""
         item = self._item(self.inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
         item = replace(item, open_count=group.undecided)
@@ -598,14 +598,14 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         if state.refused and target.stored is None:
             yield self._refused_replicas(target, item, state.refused, state.refusal)
 
-    def _item(self, snapshot: Snapshot, pod: Pod, target: PodInQuestion, explain: Callable[[], Explanation]) -> Item:
+    def _item(self, snapshot: Snapshot, pod: Pod, target: PodInQuestion, explain: Callable[[], Explanation]) -> _Item:
         workload = target.workload
         owner = owner_of(snapshot, pod) if workload is None else title(workload)
         if target.is_one_of_several:
             owner = ""
         explained = title(workload) if workload is not None and target.document is None else owner
         name = "" if explained and workload else pod.metadata.name
-        return Item(
+        return _Item(
             pod=pod.key,
             owner=owner,
             priority=pod.spec.priority or 0,
@@ -614,7 +614,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             place=target.place,
         )
 
-    def _bound_item(self, bound: BoundPods, target: PodInQuestion) -> Item:
+    def _bound_item(self, bound: BoundPods, target: PodInQuestion) -> _Item:
         """Return pods whose manifest names their node, with each replica."""
         item = self._item(bound.subject.snapshot, bound.subject.pod, target, lambda: bound.explanation)
         if (own := bound.explanation.replicas) is None:
@@ -622,20 +622,20 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         nodes = {**own.placed, **dict.fromkeys(own.pending, "")}.items()
         return replace(item, replicas=tuple(_Replica(pod=pod, node=node) for pod, node in nodes), workload=own.workload)
 
-    def _stopped_item(self, target: PodInQuestion) -> Item | None:
+    def _stopped_item(self, target: PodInQuestion) -> _Item | None:
         """Return a workload that creates no pods; None for any other."""
         if not self.inquiry.is_stopped(target):
             return None
         return self._without_pods(target, partial(self.inquiry.answer, target, [target]))
 
-    def _refused_item(self, target: PodInQuestion, error: NotAdmittedError | NotReadError) -> Item:
+    def _refused_item(self, target: PodInQuestion, error: NotAdmittedError | NotReadError) -> _Item:
         if target.stored is not None:  # it is in the cluster, so it is not admitted again
             raise error
         return self._without_pods(target, partial(self.inquiry.refused, target, error))
 
     def _without_pods(
         self, target: PodInQuestion, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
-    ) -> Item:
+    ) -> _Item:
         """Return a workload whose pods the API server refuses: the desired pods that are not in the cluster."""
         named = map_at(target.manifest, "metadata")
         namespace = str(named.get("namespace") or "default")
@@ -648,7 +648,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         elif workload is not None and has_replicas(workload) and not self.inquiry.is_alone:
             there = [] if snapshot is None else member_rows(snapshot, workload_of(workload))
             count = max(wanted_replicas(workload) - len(there), 1)
-        return Item(
+        return _Item(
             pod=f"{namespace}/{name}",
             owner=owner,
             priority=0,
@@ -659,13 +659,13 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             replicas=(_Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
         )
 
-    def _refused_replicas(self, target: PodInQuestion, others: Item, pods: Sequence[str], refusal: str) -> Item:
+    def _refused_replicas(self, target: PodInQuestion, others: _Item, pods: Sequence[str], refusal: str) -> _Item:
         """Return the replicas of a workload that no controller can create, whatever the answer about the others."""
         explain = partial(self.inquiry.refused, target, NotAdmittedError(refusal), len(pods))
         replicas = tuple(_Replica(pod=pod) for pod in pods)
         return replace(others, pod=pods[0], explain=explain, replicas=replicas, taken=None)
 
-    def _without_created_pods(self, within: str | None) -> Iterator[Item]:
+    def _without_created_pods(self, within: str | None) -> Iterator[_Item]:
         """Yield workloads whose missing pods are not created: refused, or held in a queue."""
         inquiry, snapshot = self.inquiry, self.inquiry.clusters.read
         explanations = workloads_without_pods(

@@ -113,11 +113,9 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
         if self.stopped is None:
             return states.row_named("Refused" if self.refusal else "Unschedulable")
         stopped_state = self.stopped.state
-        return (
-            states.row_named("Unschedulable")
-            if stopped_state.exit_code is not states.ExitCode.UNSCHEDULABLE
-            else stopped_state
-        )
+        if stopped_state.exit_code is not states.ExitCode.UNSCHEDULABLE:
+            return states.row_named("Unschedulable")
+        return stopped_state
 
     @property
     def is_held(self) -> bool:

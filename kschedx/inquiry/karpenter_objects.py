@@ -389,11 +389,9 @@ class _ClaimAnswer:
     def _untrue(self, kind: str) -> TimedCondition | None:
         """Return the condition of a stage that it has not reached."""
         conditions = self._claim.status.conditions
-        return (
-            None
-            if condition_of(conditions, kind, "True")
-            else condition_of(conditions, kind) or TimedCondition(type=kind)
-        )
+        if condition_of(conditions, kind, "True"):
+            return None
+        return condition_of(conditions, kind) or TimedCondition(type=kind)
 
     @property
     def awaited(self) -> tuple[str, ...]:

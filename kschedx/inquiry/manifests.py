@@ -479,8 +479,7 @@ def named_pods(target: str, written: Sequence[PodInQuestion], namespace: str | N
 
 
 def _patch_hint(source: str) -> str:
-    """Return the command to run if the file is part of a kustomization in its folder or above; otherwise, an empty
-    string."""
+    """The command to run if the file is part of a kustomization in its folder or above; otherwise, an empty string."""
     for folder in (*Path(source).parents,)[:3] if source and Path(source).is_file() else ():
         if any((folder / name).is_file() for name in _KUSTOMIZATIONS):
             return f"it is a part of a kustomization: {_render_command(folder)}"

@@ -269,8 +269,7 @@ class NodeAnswer(Shown):
         return self._add_state(verdict, cycle) if verdict.fits else verdict
 
     def _add_state(self, verdict: PendingPodVerdict, cycle: Cycle) -> PendingPodVerdict:
-        """Return the result with the state of a pod that fits the node, if the state keeps the pod from being
-        assigned."""
+        """The result with the state of a pod that fits the node, if the state keeps the pod from being assigned."""
         subject = stored_subject(self._scheduler.snapshot, cycle.pod)
         lifecycle = pod_lifecycle(subject.snapshot, cycle.pod) or contradiction(cycle, subject, self._setup)
         explanation = Explanation(cycle, self._scheduler, lifecycle=lifecycle)

@@ -249,7 +249,7 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
 def refusal_now(event: RecordedEvent | None, snapshot: Snapshot) -> str:
     """Return the message of an autoscaler's recent event that it adds no node for a pod; else empty."""
     is_refusal = event is not None and event.reason not in (TRIGGERED_SCALE_UP, NOMINATED)
-    return event.message if event is not None and is_refusal and is_recent(event, snapshot) else ""
+    return event.message if event is not None and is_refusal and _is_recent(event, snapshot) else ""
 
 
 def holds(event: RecordedEvent, snapshot: Snapshot) -> bool:
@@ -260,12 +260,11 @@ def holds(event: RecordedEvent, snapshot: Snapshot) -> bool:
     named = re.split(r"[\s,/]+", event.message)
     labels = (node.metadata.labels for node in snapshot.cluster.nodes if node.name in named)
     is_placed = any(it.get(INITIALIZED) == "true" or NODE_POOL not in it for it in labels)
-    return is_recent(event, snapshot) and not is_placed
+    return _is_recent(event, snapshot) and not is_placed
 
 
-def is_recent(event: RecordedEvent, snapshot: Snapshot) -> bool:
-    """Return whether an autoscaler's event is not older than it lets such an event become while the pod stays
-    pending."""
+def _is_recent(event: RecordedEvent, snapshot: Snapshot) -> bool:
+    """Whether an autoscaler's event is not older than it lets such an event become while the pod stays pending."""
     age = elapsed(event.last_seen, snapshot.taken)
     return age is not None and age < _REPEATED_WITHIN
 

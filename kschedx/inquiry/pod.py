@@ -434,8 +434,7 @@ def _other_scheduler_down(snapshot: Snapshot, pod: Pod) -> states.ComponentDown 
 
 
 def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoScheduler | None:
-    """Return the state of a pod whose schedulerName is in no profile; None if it is in one, or if the user chose a
-    profile."""
+    """The state of a pod whose schedulerName is in no profile; None if it is in one, or if the user chose a profile."""
     name, known = pod.spec.scheduler_name, tuple(setup.scheduler_names)
     if setup.forced_profile is not None or name in known:
         return None

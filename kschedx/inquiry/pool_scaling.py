@@ -689,8 +689,7 @@ def _without_offering(verdict: PoolVerdict) -> Iterator[Fix]:
 
 
 def _addable(pool: NodePool, conflict: NothingInCommon) -> tuple[str, ...]:
-    """Return the values that the pod accepts; none if the NodePool has the key in a label, or no requirement with
-    it."""
+    """The values that the pod accepts; none if the NodePool has the key in a label, or no requirement with it."""
     incoming = conflict.incoming
     named = any(
         LabelRequirement.of(requirement.key, requirement.operator, requirement.values).key == conflict.key

@@ -564,8 +564,7 @@ class Simulation(Shown):
         )
 
     def _custom_owner(self, workload: Workload) -> Workload:
-        """Return the custom resource that created a workload, such as the Rollout of a ReplicaSet; otherwise the
-        workload."""
+        """The custom resource that created a workload, such as the Rollout of a ReplicaSet; otherwise the workload."""
         raw = self.run.snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
         owner = None if raw is None or workload in self.refused else stored_metadata(raw).controller
         if owner is None or owner.kind in MAKING_PODS:

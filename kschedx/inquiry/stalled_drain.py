@@ -189,7 +189,7 @@ class BudgetFixDocument(Document, frozen=True):
     of: int
 
 
-class DrainFix(Struct, frozen=True, kw_only=True):
+class _DrainFix(Struct, frozen=True, kw_only=True):
     """Steps after which the drain ends."""
 
     steps: tuple[_BudgetStep, ...]
@@ -226,7 +226,7 @@ class DrainPreview(Shown, Struct, frozen=True, kw_only=True):
 
     simulation: Simulation
     each: bool = False  # whether each node is drained by itself
-    fixes: tuple[DrainFix, ...] = ()
+    fixes: tuple[_DrainFix, ...] = ()
     forced: Sequence[DrainResult] = ()  # the drains that kubectl refuses, with the flags that it requires
 
     def to_dict(self) -> Json:
@@ -267,7 +267,7 @@ def preview_drain(
     return DrainPreview(simulation=simulation, each=each, fixes=fixes, forced=forced)
 
 
-def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
+def drain_fixes(simulation: Simulation, again: _Again) -> tuple[_DrainFix, ...]:
     """Return fixes for drains that budgets, lost nodes, or finalizers stop: those that repair what uses up a budget
     first, then those after which the most nodes can be drained. Empty if nothing that was tried suffices."""
     drained = simulation.drained
@@ -281,7 +281,7 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
     freed = tuple(_without_finalizers(*it) for it in group_pairs(islice(kept, _MOST_BUDGETS)).items())
     if (steps := (*freed, *silent)) and not stopped and len(drained) <= _MOST_DRAINED_NODES:
         done = sum(drain_result.is_done for drain_result in _try(again, steps))
-        return (DrainFix(steps=steps, done=done, of=len(drained)),) if done else ()
+        return (_DrainFix(steps=steps, done=done, of=len(drained)),) if done else ()
     if not stopped or len(stopped) > _MOST_BUDGETS or len(drained) > _MOST_DRAINED_NODES:
         return ()
     held = {name: standing for drain_result in drained for name, standing in drain_result.held.items()}
@@ -302,7 +302,7 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
         after = _try(again, steps)
         done = sum(drain_result.is_done for drain_result in after)
         if (done > before or any(step.is_release for step in steps)) and not _stopping_budgets(after):
-            fixes.append(DrainFix(steps=steps, done=done, of=len(after)))
+            fixes.append(_DrainFix(steps=steps, done=done, of=len(after)))
     return tuple(sorted(fixes, key=lambda fix: (not any(step.is_repair for step in fix.steps), -fix.done)))
 
 

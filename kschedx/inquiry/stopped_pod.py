@@ -22,7 +22,7 @@ from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
 Patch = list[dict[str, object]]
-OfStoppedPod = TypeVar("OfStoppedPod", bound="StoppedPod")
+_OfStoppedPod = TypeVar("_OfStoppedPod", bound="StoppedPod")
 
 
 class StoppedPod(Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class StoppedPod(Struct, frozen=True, kw_only=True):
     file: str = ""
     refusals: tuple[str, ...] = ()  # whose fixes may leave a refusal for another reason
 
-    def to(self, kind: type[OfStoppedPod]) -> OfStoppedPod:
+    def to(self, kind: type[_OfStoppedPod]) -> _OfStoppedPod:
         """Return the same pod as another type, which has other fixes."""
         return kind(**structs.asdict(self))
 

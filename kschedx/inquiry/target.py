@@ -653,8 +653,7 @@ def selected_rows(snapshot: Snapshot, service: Service) -> list[int]:
 
 
 def pods_in_question(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:
-    """Return the pods, `namespace/name`, that are named or whose workload is; a workload that does not exist has
-    none."""
+    """The pods, `namespace/name`, that are named or whose workload is; a workload that does not exist has none."""
     workloads: set[str] = set()
     owners = owners_in(snapshot)
     for target in names:

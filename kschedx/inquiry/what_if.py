@@ -296,11 +296,9 @@ class SimulationAnswer(Shown, Struct, frozen=True, kw_only=True):
         if self.other_outcomes is None:
             return None
         choices = self.simulation.choices
-        return (
-            f"{self.other_outcomes.text}; controllers choose {', '.join(choices)}"
-            if choices
-            else self.other_outcomes.text
-        )
+        if choices:
+            return f"{self.other_outcomes.text}; controllers choose {', '.join(choices)}"
+        return self.other_outcomes.text
 
     def to_dict(self) -> Json:
         fixes = {"fixes": SharedFixes(self.simulation).to_list(_MOST_FIXED)}

@@ -500,8 +500,7 @@ class Karpenter:
         return self.known[name].has_no_reservations and allowed == [RESERVED]
 
     def _unsure(self, pod: Pod, taken: str) -> tuple[PoolVerdict, ...]:
-        """Return the pools before the chosen one whose types are not all known, with their verdicts about the pod
-        alone."""
+        """The pools before the chosen one whose types are not all known, with their verdicts about the pod alone."""
         earlier = takewhile(lambda pool: pool.name != taken, self.provisioner.pools)
         before = tuple(pool for pool in earlier if not self.known[pool.name].are_all)
         if not before:

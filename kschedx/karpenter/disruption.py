@@ -36,7 +36,7 @@ from kschedx.snapshot.snapshot import Snapshot
 BLOCKED = "DisruptionBlocked"
 _UNCONSOLIDATABLE = "Unconsolidatable"  # reasons of Karpenter's events
 _DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
-NEVER = "Never"
+_NEVER = "Never"
 _WHEN_EMPTY = "WhenEmpty"
 BALANCED_THRESHOLD = 0.5  # 1 / BalancedK
 NODE_COST = 1.0  # the disruption cost of a node without its pods
@@ -238,13 +238,13 @@ class _Pools:
         if (replicas := pool.spec.replicas) is not None:
             yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" is static (replicas is {replicas})')
         elif (disabling := self._disabling(pool, pods)) is not None:
-            text = 'NodePool "{pool}" has consolidation disabled' if NEVER in disabling else self._behaviour.not_empty
+            text = 'NodePool "{pool}" has consolidation disabled' if _NEVER in disabling else self._behaviour.not_empty
             yield Obstacle(reason=_UNCONSOLIDATABLE, text=text.format(pool=pool.name))
 
     def _disabling(self, pool: NodePool, pods: list[Pod]) -> tuple[str, str] | None:
         disruption = pool.spec.disruption
-        if disruption.consolidate_after == NEVER:
-            return "consolidateAfter", NEVER
+        if disruption.consolidate_after == _NEVER:
+            return "consolidateAfter", _NEVER
         is_left = disruption.consolidation_policy == _WHEN_EMPTY and not _is_empty(pods, self._behaviour)
         return ("consolidationPolicy", _WHEN_EMPTY) if is_left else None
 

@@ -368,11 +368,9 @@ def _overlaid(
         _adjust_price(offering, priced[index]) if index in priced else offering
         for index, offering in enumerate(instance_type.offerings)
     )
-    return (
-        replace(instance_type, capacity={**instance_type.capacity, **added}, offerings=offerings)
-        if added or priced
-        else instance_type
-    )
+    if added or priced:
+        return replace(instance_type, capacity={**instance_type.capacity, **added}, offerings=offerings)
+    return instance_type
 
 
 def _adjust_price(offering: Offering, change: str) -> Offering:

@@ -310,8 +310,7 @@ class PodData(Struct, frozen=True, kw_only=True):
 
 
 def _requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
-    """Return whether the pod requests devices; Karpenter ignores such pods unless it runs with
-    --ignore-dra-requests=false."""
+    """Whether the pod requests devices; Karpenter ignores such pods unless it runs with --ignore-dra-requests=false."""
     if behaviour.claims_of_pods_count and pod.spec.resource_claims:
         return True
     return any(container.resources.claims for container in (*pod.spec.init_containers, *pod.spec.containers))

@@ -81,8 +81,7 @@ def well_known(group: str) -> frozenset[str]:
 
 
 def is_reserved_label(key: str, group: str) -> bool:
-    """Return whether a label is in the domain of Karpenter or the cloud and not well-known: a pod may not require
-    it."""
+    """Whether a label is in the domain of Karpenter or the cloud and not well-known: a pod may not require it."""
     if key in well_known(group):
         return False
     domain, slash, _ = key.partition("/")
@@ -420,8 +419,7 @@ def pod_requests(pods: Iterable[Pod]) -> dict[str, Amount]:
 
 
 def _pod_requests(pod: Pod) -> dict[str, Amount]:
-    """Return the larger of the running pod and the start of any init container (component-helpers/resource,
-    PodRequests)."""
+    """The larger of the running pod and the start of any init container (component-helpers/resource, PodRequests)."""
     running: dict[str, Amount] = {}
     for container in pod.spec.containers:
         running = merge_amounts(running, _container_requests(container))

@@ -113,11 +113,9 @@ def _fields_at(value: object, path: str) -> _Fields:
 
 def _number(value: object, path: str, default: int) -> int:
     value_there = _value_at(value, path)
-    return (
-        value_there
-        if isinstance(value_there, int) and not isinstance(value_there, bool) and value_there >= 0
-        else default
-    )
+    if isinstance(value_there, int) and not isinstance(value_there, bool) and value_there >= 0:
+        return value_there
+    return default
 
 
 def _items(value: object, path: str) -> Iterator[tuple[str, _Fields]]:

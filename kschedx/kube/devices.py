@@ -324,14 +324,14 @@ class EvaluationError(Exception):
     """The expression cannot be evaluated on a device; `str()` is kube-scheduler's message."""
 
 
-class DeviceExpression(Protocol):
+class _DeviceExpression(Protocol):
     def matches(self, device: Device, driver: str) -> bool:
         """Raises `EvaluationError`."""
         ...
 
 
 class ExpressionLanguage(Protocol):
-    def compile(self, expression: str, features: Features) -> DeviceExpression:
+    def compile(self, expression: str, features: Features) -> _DeviceExpression:
         """Raises `CompileError`."""
         ...
 

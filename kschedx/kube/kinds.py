@@ -436,8 +436,7 @@ _WITHOUT_NAMESPACE = frozenset({
 
 
 def has_namespace(kind: str) -> bool:
-    """Return whether objects of a kind of Kubernetes are in a namespace. Kinds of other projects count as if they
-    were."""
+    """Whether objects of a kind of Kubernetes are in a namespace. Kinds of other projects count as if they were."""
     return KINDS[kind].is_namespaced if kind in KINDS else kind not in _WITHOUT_NAMESPACE
 
 

@@ -216,8 +216,7 @@ def _written_exponent(suffix: str, text: str) -> int:
 
 
 def _is_canonical(form: QuantityFormat, digits: str, exponent: int) -> bool:
-    """Return whether upstream prints the parsed text unchanged. Its test is approximate, so "1.500" and "+5" count
-    too."""
+    """Whether upstream prints the parsed text unchanged. Its test is approximate, so "1.500" and "+5" count too."""
     match form:
         case QuantityFormat.BINARY_SI:
             return int(digits) % 8 != 0

@@ -159,8 +159,7 @@ def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Po
 
 
 def exact_request(spec: PodSpec) -> Exact:
-    """Return what a pod without a status requests of every resource, in nano-units. Raises `InputError` as
-    `pod_request`."""
+    """What a pod without a status requests of every resource, in nano-units. Raises `InputError` as `pod_request`."""
     return _claims(spec, PodStatus(), SPEC_ALONE).total()
 
 

@@ -288,11 +288,9 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     """GetDefaultClass: the newest of several; among equally new ones, the first by name."""
 
     def created(storage_class: StorageClass) -> int:
-        return (
-            nanoseconds(storage_class.metadata.creation_timestamp)
-            if storage_class.metadata.creation_timestamp
-            else MIN_INT64
-        )
+        if storage_class.metadata.creation_timestamp:
+            return nanoseconds(storage_class.metadata.creation_timestamp)
+        return MIN_INT64
 
     defaults = sorted(
         (storage_class for storage_class in classes if storage_class.is_default),

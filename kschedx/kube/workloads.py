@@ -397,8 +397,7 @@ def kind_and_group(manifest: Mapping[str, object]) -> tuple[str, str]:
 
 
 def qualified_kind(manifest: Mapping[str, object]) -> str:
-    """Return the kind, with its group if it is a custom resource named like a kind of Kubernetes:
-    `Job.batch.volcano.sh`."""
+    """The kind, with its group if it is a custom resource named like a kind of Kubernetes: `Job.batch.volcano.sh`."""
     kind, group = kind_and_group(manifest)
     return f"{kind}.{group}" if kind in KINDS and is_foreign(manifest) else kind
 

@@ -751,8 +751,7 @@ def flavor_mismatch(spec: PodSpec, flavor: ResourceFlavor) -> str:
 
 
 def selector_conflict(spec: PodSpec, flavor: ResourceFlavor) -> tuple[str, str]:
-    """Return the labels of a flavor that differ from the pod's node selector, and what it selects; both may be
-    empty."""
+    """The labels of a flavor that differ from the pod's node selector, and what it selects; both may be empty."""
     labels, selector = flavor.spec.node_labels, spec.node_selector
     other = [key for key, value in selector.items() if labels.get(key, value) != value]
     return ", ".join(f"{key}={labels[key]}" for key in other), ", ".join(f"{key}={selector[key]}" for key in other)

@@ -27,7 +27,7 @@ from kschedx.wording import list_names
 _MOST = 3
 
 
-class UnusableWorker(Struct, frozen=True, kw_only=True):
+class _UnusableWorker(Struct, frozen=True, kw_only=True):
     """A worker cluster to which MultiKueue dispatches nothing."""
 
     name: str
@@ -63,7 +63,7 @@ def workers_of(snapshot: Snapshot, check: AdmissionCheck) -> tuple[str, ...]:
     return next((config.spec.clusters for config in configs if config.metadata.name == named), ())
 
 
-def unusable_workers(snapshot: Snapshot, names: Iterable[str]) -> Iterator[UnusableWorker]:
+def unusable_workers(snapshot: Snapshot, names: Iterable[str]) -> Iterator[_UnusableWorker]:
     """Yield the worker clusters of these names that are missing or not active. Nothing is known about them if the dump
     has no MultiKueueCluster."""
     known = {cluster.metadata.name: cluster for cluster in snapshot.of(MultiKueueCluster)}
@@ -73,7 +73,7 @@ def unusable_workers(snapshot: Snapshot, names: Iterable[str]) -> Iterator[Unusa
             near = nearest_name(name, sorted(known))
             why = f"does not exist{f' (did you mean {near}?)' if near else ''}"
             repair = f"create MultiKueueCluster {name}, or name another one in the MultiKueueConfig"
-            yield UnusableWorker(name=name, why=why, repair=repair)
+            yield _UnusableWorker(name=name, why=why, repair=repair)
             continue
         active = condition_of(cluster.status.conditions, "Active")
         if active is None or active.status != "True":
@@ -81,7 +81,7 @@ def unusable_workers(snapshot: Snapshot, names: Iterable[str]) -> Iterator[Unusa
             message = "" if active is None else active.message
             shown = message or (f"{active.type} is {active.status}" if active else "Kueue has not connected to it")
             repair = f"repair the connection to MultiKueueCluster {name}: {shown}"
-            yield UnusableWorker(name=name, why=f"is not active{reason}: {shown}", repair=repair)
+            yield _UnusableWorker(name=name, why=f"is not active{reason}: {shown}", repair=repair)
 
 
 def repairs_of_workers(snapshot: Snapshot, check: AdmissionCheck, workload: str = "") -> Iterator[str]:

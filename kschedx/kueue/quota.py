@@ -559,8 +559,7 @@ def pod_requests(spec: PodSpec) -> Requests:
 
 
 def shape(priority: int, pod_sets: Sequence[PodSet], counted: Sequence[tuple[int, Requests]]) -> bytes:
-    """Return the input of Kueue's equivalence hash: Workloads with the same shape are admissible or inadmissible
-    together."""
+    """The input of Kueue's equivalence hash: Workloads with the same shape are admissible or inadmissible together."""
     sets = [
         (
             pod_set.name,

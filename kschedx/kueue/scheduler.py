@@ -124,8 +124,7 @@ class CycleScheduler:
         return entry
 
     def _unknown(self, job: Job, node: QueueNode) -> str:
-        """Return a feature of Kueue that would affect the decision and is not supported; empty for almost all
-        Workloads."""
+        """A feature of Kueue that would affect the decision and is not supported; empty for almost all Workloads."""
         is_on = self.settings.enabled
         specs = [pod_set.template.spec for pod_set in job.workload.spec.pod_sets]
         if any(spec.resource_claims for spec in specs):

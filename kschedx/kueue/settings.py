@@ -175,8 +175,7 @@ _SETTINGS = Memo[KueueSettings]()
 
 
 def settings_of(snapshot: Snapshot) -> KueueSettings:
-    """Return the settings in the cluster's ConfigMap, or the defaults; read once for a snapshot. Raises
-    `InputError`."""
+    """The settings in the cluster's ConfigMap, or the defaults; read once for a snapshot. Raises `InputError`."""
     return _SETTINGS.of(snapshot.derived, lambda: _read_settings(snapshot))
 
 

@@ -444,8 +444,7 @@ def _protected_victims(
 
 
 def _best(candidates: Sequence[Candidate], pods: PodTable) -> Sequence[Candidate]:
-    """Return the candidates of which kube-scheduler picks any: without victims, or with the least harm, rule by
-    rule."""
+    """The candidates of which kube-scheduler picks any: without victims, or with the least harm, rule by rule."""
     unharmed = [candidate for candidate in candidates if not candidate.victims]
     return unharmed or best_candidates(candidates, ranks(candidates, pods, by_start=False))
 
@@ -558,8 +557,7 @@ class PredicateScheduler:
 
     @classmethod
     def of(cls, config: Mapping[str, object] | None, release: Release, snapshot: Snapshot) -> Self:
-        """Return a scheduler with a Policy as parsed from YAML or JSON; None is the default provider. Raises
-        `ConfigError`."""
+        """A scheduler with a Policy as parsed from YAML or JSON; None is the default provider. Raises `ConfigError`."""
         provider = PROVIDERS[release.version](release)
         policy = load_policy(config, provider)
         return cls(policy, provider, release, stored_snapshot(snapshot, provider.schema))

@@ -116,8 +116,7 @@ class CheckVolumeBinding(Predicate):
         return PodClaims(bound=bound, delayed=tuple(unbound)) if claims else None
 
     def _waits(self, claim: PersistentVolumeClaim) -> bool:
-        """Return whether the claim is bound after a node is chosen. A claim with a volume's name or a selected node is
-        not."""
+        """Whether the claim is bound after a node is chosen. A claim with a volume's name or a selected node is not."""
         is_free = not claim.spec.volume_name and claim.selected_node is None
         return is_free and self.context.snapshot.storage.waits(claim)
 

@@ -155,8 +155,7 @@ def _least_numa(requests: Sequence[_Amounts], numas: Sequence[_Numa], max_numa_n
 
 
 def _fewest_numas(numas: Sequence[_Numa], request: _Amounts) -> tuple[_Chosen | None, bool]:
-    """Return the fewest NUMA nodes that hold the request together, and whether no combination of that size is
-    closer."""
+    """The fewest NUMA nodes that hold the request together, and whether no combination of that size is closer."""
     for count in range(1, len(numas) + 1):
         every = list(combinations(range(len(numas)), count))
         distances = [_distance(numas, chosen) for chosen in every]

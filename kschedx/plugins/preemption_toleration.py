@@ -64,8 +64,7 @@ class PreemptionToleration(DefaultPreemption):
 
 
 def _policy(priority_class: PriorityClass) -> tuple[int, int] | None:
-    """Return the lowest priority that may preempt and the tolerated seconds, or None if an annotation is not a
-    number."""
+    """The lowest priority that may preempt and the tolerated seconds, or None if an annotation is not a number."""
     minimum = priority_class.metadata.annotations.get(MINIMUM_PREEMPTABLE_PRIORITY, str(priority_class.value + 1))
     seconds = priority_class.metadata.annotations.get(TOLERATION_SECONDS, "0")
     if not all(re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) for text in (minimum, seconds)):

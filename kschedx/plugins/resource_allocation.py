@@ -286,8 +286,7 @@ def most_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) ->
 def requested_to_capacity_ratio(
     allocation: Allocation, resources: Sequence[ResourceSpec], shape: Sequence[UtilizationShapePoint]
 ) -> IntArray:
-    """Return the rounded weighted mean of the utilizations' scores on the shape. A resource that scores 0 does not
-    count."""
+    """The rounded weighted mean of the utilizations' scores on the shape. A resource that scores 0 does not count."""
     capacity = allocation.capacity
     taken = np.minimum(allocation.requested, capacity)
     utilization = truncating_divide(taken * 100, capacity).clip(0, 100)

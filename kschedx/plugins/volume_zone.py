@@ -78,11 +78,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def distinguishes_by(self, pod: Pod) -> Hashable:
         topologies = self._topologies(pod)
-        return (
-            pod.key
-            if isinstance(topologies, Status)
-            else tuple((topology.key, topology.zones) for topology in topologies)
-        )
+        if isinstance(topologies, Status):
+            return pod.key
+        return tuple((topology.key, topology.zones) for topology in topologies)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         topologies = self._topologies(pod)

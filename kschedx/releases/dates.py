@@ -30,8 +30,7 @@ def holds(release: Minor, *, first: str = "", last: str = "") -> bool:
 
 
 def is_in_range(release: Minor, releases: str) -> bool:
-    """Return whether a version is in the range: `1.28..`, `..1.31`, or `1.26..1.28`. An empty string is every
-    version."""
+    """Whether a version is in the range: `1.28..`, `..1.31`, or `1.26..1.28`. An empty string is every version."""
     first, _, last = releases.partition("..")
     return holds(release, first=first, last=last)
 

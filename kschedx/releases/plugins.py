@@ -264,8 +264,7 @@ NOT_SIMULATED = {
 
 
 def _entries(names: str) -> tuple[DefaultPlugin, ...]:
-    """Return the plugins in a text, each with its weight if upstream sets one: `ImageLocality 1, PodTopologySpread
-    2`."""
+    """The plugins in a text, each with its weight if upstream sets one: `ImageLocality 1, PodTopologySpread 2`."""
     pairs = (named.partition(" ") for named in names.split(", "))
     return tuple(DefaultPlugin(name=name, weight=int(weight or 0)) for name, _, weight in pairs)
 

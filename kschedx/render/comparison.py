@@ -299,11 +299,9 @@ def _comparison_headline(comparison: SetupComparison) -> str:
     different, total = len(summary.differences), summary.compared
     if different:
         return f"{different:,} of {count(total, 'pod')} {'differs' if different == 1 else 'differ'}: {sides}"
-    return (
-        f"{count(len(summary.undecided), 'pod')} undecided: {sides}"
-        if summary.undecided
-        else f"no pod differs: {sides}"
-    )
+    if summary.undecided:
+        return f"{count(len(summary.undecided), 'pod')} undecided: {sides}"
+    return f"no pod differs: {sides}"
 
 
 def _comparison_tone(comparison: SetupComparison) -> Tone:
@@ -439,8 +437,7 @@ def _changed_items(group: DifferenceGroup) -> Iterator[ViewItem]:
 
 
 def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow | None:
-    """Return the flow between node pools, or between zones or nodes if there are no pools. None if no pod has a
-    node."""
+    """The flow between node pools, or between zones or nodes if there are no pools. None if no pod has a node."""
     repacking = summary.repacking
     if repacking is not None:
         title = f"Where {count(repacking.pods, 'pod goes', 'pods go')} if rescheduled one by one"

@@ -64,8 +64,7 @@ _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
 
 
 def descheduling_lines(descheduling: Descheduling, width: int, *, wide: bool = False) -> list[StyledLine]:
-    """Return the headline and its causes, the classification of nodes, the evictions by plugin, and the ignored
-    pods."""
+    """The headline and its causes, the classification of nodes, the evictions by plugin, and the ignored pods."""
     return _lines(descheduling, _descheduling_view(descheduling), width, wide=wide)
 
 
@@ -332,11 +331,9 @@ def _percent(percent: float | None, node: str, resource: str, shares: tuple[Shar
     if shares is None or resource not in shares[0].get(node, {}):
         return now
     before, after = shares[0][node][resource], shares[1][node][resource]
-    return (
-        f"{now} → {round_percent(after)}%"
-        if before != after and round_percent(before) == round_percent(percent)
-        else now
-    )
+    if before != after and round_percent(before) == round_percent(percent):
+        return f"{now} → {round_percent(after)}%"
+    return now
 
 
 # --- pods
@@ -427,8 +424,7 @@ def _left_alone(loop: DescheduleLoop) -> _Reasons:
 
 
 def _passed_over(loop: DescheduleLoop, alone: _Reasons) -> _Reasons:
-    """Return what the descheduler logs about pods while its plugins run, by plugin, most common first, with the
-    pods."""
+    """What the descheduler logs about pods while its plugins run, by plugin, most common first, with the pods."""
     blocked = {pod for _, pods in alone for pod in pods}
     reasons: dict[str, dict[str, None]] = {}
     for over in loop.said:
@@ -645,11 +641,9 @@ def _args_text(args: Mapping[str, object]) -> str:
 
 def _numbers(trial: PolicyTrial) -> tuple[int | str, ...]:
     """Return the cells for `_HEADS`."""
-    return (
-        (trial.evictions, trial.bounces, trial.returned, trial.pending)
-        if trial.placed
-        else (trial.evictions, "?", "?", "?")
-    )
+    if trial.placed:
+        return (trial.evictions, trial.bounces, trial.returned, trial.pending)
+    return (trial.evictions, "?", "?", "?")
 
 
 def _item(trial: PolicyTrial) -> ViewItem:

@@ -180,7 +180,7 @@ def _utilization_text(used: UtilizationResult) -> str:
 
 _MOST_BLOCKERS = 5  # pods on the first screen
 _MOST_BLOCKS = 5  # Karpenter's nodes that have a block each; more are rows
-MOST_NODES = 20
+_MOST_NODES = 20
 _MOST_COMMANDS = 3  # commands that remove one node each
 _MOST_CAUSES = 5
 _MOST_ITEMS = 10**9  # enough for all names
@@ -224,8 +224,8 @@ def _details(item: ViewItem, width: int, *, wide: bool) -> list[StyledLine]:
 
 def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledLine]:
     in_any_group = [replace(item, facts=(), values=(*item.values[:2], "", item.values[3])) for item in items]
-    groups = [[item] for item in items] if wide or len(items) <= MOST_NODES else identical(in_any_group)
-    shown = groups if wide else groups[:MOST_NODES]
+    groups = [[item] for item in items] if wide or len(items) <= _MOST_NODES else identical(in_any_group)
+    shown = groups if wide else groups[:_MOST_NODES]
     cells = [
         [
             items[0].title + (f" and {len(items) - 1:,} more" if len(items) > 1 else ""),
@@ -319,8 +319,7 @@ def _balance_facts(balance: Balance) -> tuple[str, ...]:
 
 
 def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | None) -> tuple[Tone, tuple[Fact, ...]]:
-    """Return the tone and facts of a node: whether Karpenter removes it, as far as that is decided, and why or why
-    not."""
+    """The tone and facts of a node: whether Karpenter removes it, as far as that is decided, and why or why not."""
     obstacles = [obstacle.text for obstacle in disruption.obstacles]
     if disruption.disabling is not None:  # it is the last one
         field, value = disruption.disabling
@@ -457,7 +456,7 @@ def scale_down_view(answer: NodeRemovals, *, wide: bool = True) -> View:
     ordered = sorted(removals, key=lambda removal: (len(removal.reasons), removal.node))
     number = len(removals) + len(kept)
     mended = answer.scale_down if wide or number == 1 else None
-    items = [_removal(mended, removal, wide=wide, named=number <= MOST_NODES) for removal in ordered]
+    items = [_removal(mended, removal, wide=wide, named=number <= _MOST_NODES) for removal in ordered]
     disrupted = [_disruption(disruption, consolidation) for disruption in kept]
     items += sorted(disrupted, key=lambda item: (Tone.GOOD, Tone.OPEN, Tone.BAD).index(item.tone))
     going = sum(item.tone is Tone.GOOD for item in items)
@@ -474,7 +473,7 @@ def scale_down_view(answer: NodeRemovals, *, wide: bool = True) -> View:
     return View(
         command="kschedx scale-down",
         details=tuple(commands),
-        facts=(*_kept_facts(items), *_together_facts(answer.together, MOST_NODES)),
+        facts=(*_kept_facts(items), *_together_facts(answer.together, _MOST_NODES)),
         headline=headline,
         tone=Tone.GOOD if going else Tone.OPEN if any(item.tone is Tone.OPEN for item in items) else Tone.BAD,
         lists=(

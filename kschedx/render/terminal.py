@@ -282,8 +282,7 @@ def title_lines(content: str, tone: Tone, width: int) -> list[StyledLine]:
 def labelled_lines(
     label: str, content: str, width: int, *, further: int = 0, style: str = "", exact: bool = False
 ) -> list[StyledLine]:
-    """Return a paragraph behind a label, as in the facts of a block. Its other lines are indented by `further` more
-    cells."""
+    """A paragraph behind a label, as in the facts of a block. Its other lines are indented by `further` more cells."""
     first, indent = " " * INDENT + label.ljust(LABEL), INDENT + LABEL + further
     return paragraph(content, width, first=first, indent=indent, style=style, exact=exact)
 

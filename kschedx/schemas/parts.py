@@ -286,8 +286,7 @@ def policy_schema() -> Json:
 
 
 def _version_schema(version: str) -> Json:
-    """Return a schema without the fields that the last Kubernetes version that reads this API version does not have in
-    it."""
+    """A schema without the fields that the last Kubernetes version that reads this API version does not have in it."""
     release = resolve(last_to_read(version) or VERSIONS[0], None)
     lacking = [_absence_schema(path.split(".")) for path in release.missing_fields[version]]
     then: Json = {"allOf": lacking} if lacking else {}

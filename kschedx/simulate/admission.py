@@ -102,8 +102,7 @@ class _Admission:
     # --- jobs
 
     def _start(self, job: Job) -> list[int]:
-        """Return the rows of the Workload's pods: those that Kueue's gate holds back, or those that the job creates
-        now."""
+        """The rows of the Workload's pods: those that Kueue's gate holds back, or those that the job creates now."""
         self._admitted[job.key] = None
         self._evicted.pop(job.key, None)
         held = [row for row in self._rows.get(job.key, ()) if row not in self._simulator.deleted]
@@ -175,8 +174,7 @@ class _Admission:
         return [*range(before, len(simulator.pods))]
 
     def _admit_pod(self, job: Job, assigned: PodSetAssignment, pod: Pod, place: _Labels) -> Pod:
-        """Return the pod with the labels and tolerations of its flavors, its admission checks, and its topology
-        domain."""
+        """The pod with the labels and tolerations of its flavors, its admission checks, and its topology domain."""
         updates = [
             up
             for check in job.checks

@@ -331,8 +331,7 @@ class ClusterChanges:
     # --- pods and workloads
 
     def _workload(self, target: str) -> Workload:
-        """Return the workload `deploy/web`, in the namespace of the question, or `shop/deploy/web`. Raises
-        `InputError`."""
+        """The workload `deploy/web`, in the namespace of the question, or `shop/deploy/web`. Raises `InputError`."""
         parts = target.split("/")
         namespace = parts.pop(0) if len(parts) == 3 else self._namespace
         kind = SHORT_NAMES.get(parts[0].lower().partition(".")[0]) if len(parts) == 2 else None

@@ -60,7 +60,7 @@ class _Clearing(Struct, frozen=True, kw_only=True):
     pods: tuple[_MovedPod, ...]
 
 
-class Moves(Struct, frozen=True, kw_only=True):
+class _Moves(Struct, frozen=True, kw_only=True):
     """Clearings one after the other. All their nodes are cordoned before the first. Each node is restored after its
     own clearing, so that pods of later clearings fit there. The last clearing makes the requested room."""
 
@@ -108,7 +108,7 @@ class MoveSearch:
         self._allowed: dict[MovingBudget, int] = {}
         self._evicted: list[int] = []  # rows of pods, in the current trial
 
-    def find(self, places: Sequence[MoveTarget], goal: Sequence[int] = ()) -> Iterator[Moves]:
+    def find(self, places: Sequence[MoveTarget], goal: Sequence[int] = ()) -> Iterator[_Moves]:
         """Yield moves after which every moved pod has a node, the fewest evictions first, at most one for each place.
         After them, the pods in the rows `goal` are scheduled in this order, and the last one has to fit."""
         done: set[ClusterRow] = set()
@@ -121,7 +121,7 @@ class MoveSearch:
                     done.add(place.node)
                     yield moves
 
-    def _room(self, place: MoveTarget, number: int, goal: Sequence[int]) -> Moves | None:
+    def _room(self, place: MoveTarget, number: int, goal: Sequence[int]) -> _Moves | None:
         """Return moves with so many evictions, as many of them as possible on the node itself; None if there are
         none."""
         cluster = self._run.cluster
@@ -176,7 +176,7 @@ class MoveSearch:
                     del self._evicted[evicted:]
         return []
 
-    def _carried_out(self, clearings: Sequence[tuple[ClusterRow, Sequence[int]]], goal: Sequence[int]) -> Moves | None:
+    def _carried_out(self, clearings: Sequence[tuple[ClusterRow, Sequence[int]]], goal: Sequence[int]) -> _Moves | None:
         """Return the moves with the nodes of the replacements if a person carries out the clearings in this order; None
         if a pod does not fit."""
         cluster = self._run.cluster
@@ -195,7 +195,7 @@ class MoveSearch:
                 done.append(_Clearing(node=node, pods=pods))
                 cluster.replace_node(node, before[node])
             is_reached = [self._is_placed(row) for row in goal]
-            return Moves(clearings=tuple(done)) if all(is_reached[-1:]) else None
+            return _Moves(clearings=tuple(done)) if all(is_reached[-1:]) else None
         except UndecidableError:
             return None
         finally:

@@ -49,7 +49,7 @@ _T = TypeVar("_T")
 Fields = Sequence[tuple[str, object]]  # paths with their new values
 
 
-def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict[str, object]:
+def _with_value(manifest: Mapping[str, object], path: str, value: object) -> dict[str, object]:
     """Return the manifest with a field set. `[0]` is an item by its number; `[web]` is an item by its name or, in a
     map, by its key. A missing part of the path is created as a map, unless an item number follows.
 
@@ -108,7 +108,7 @@ def scalar(text: str) -> object:
 
 def with_values(manifest: Mapping[str, object], fields: Fields) -> dict[str, object]:
     for path, setting in fields:
-        manifest = with_value(manifest, path, setting)
+        manifest = _with_value(manifest, path, setting)
     return dict(manifest)
 
 
@@ -116,7 +116,7 @@ def with_fields(record: _T, fields: Fields) -> _T:
     """Return an object with these fields set. Raises `InputError` for a field that scheduling does not read."""
     for path, setting in fields:
         written = cast("dict[str, object]", msgspec.to_builtins(record))
-        wanted = with_value(written, path, setting)
+        wanted = _with_value(written, path, setting)
         changed = decode(msgspec.json.encode(wanted), type(record))
         if changed == record and wanted != written:
             raise InputError(f'"{path}" is not a field that scheduling reads', hint=_nearest_field(written, path))

@@ -78,8 +78,7 @@ class _QueuedGang(Struct, frozen=True):
         return None if self.is_of_label else find_group(run.snapshot.pod_groups, self.namespace, self.name)
 
     def message(self, run: Run, fits: Iterable[bool]) -> str:
-        """Return the message of a member that fits a node if too few others do. `fits`: whether each member fits
-        one."""
+        """The message of a member that fits a node if too few others do. `fits`: whether each member fits one."""
         if self.is_of_label:
             from kschedx.plugins.coscheduling import SENT_AWAY
 
@@ -549,8 +548,7 @@ class Queue:
         return rows, nodes
 
     def _decide_gang(self, gang: _QueuedGang, places: list[_QueuePlace]) -> tuple[list[_QueuePlace], list[int] | None]:
-        """Return the members that stay pending (all if too few fit a node), and the recreated pods as `_decide`
-        does."""
+        """The members that stay pending (all if too few fit a node), and the recreated pods as `_decide` does."""
         if gang in self._given_up:
             return places, None
         members = [row for _, row in places]

@@ -39,8 +39,7 @@ class UnknownFacts:
         return is_open
 
     def decide(self, run: Run, row: int) -> Decision:
-        """Return the decision of a whole cycle. Identical pods share it until something moves. Raises
-        `UndecidableError`."""
+        """The decision of a whole cycle. Identical pods share it until something moves. Raises `UndecidableError`."""
         pods, spec, latest = run.cluster.pods, run.cluster.pods.specs[row], self._latest
         own = spec.scheduling_group or spec.resource_claims or has_ephemeral_claims(spec)
         alone = own or pods.nominations or run.scheduler.config.extenders

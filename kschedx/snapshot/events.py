@@ -67,8 +67,8 @@ _BY_KUBELET = frozenset(
 """Warnings about pods that have a node and do not start."""
 PULLING = "Pulling"  # from a kubelet, about an image
 _BACK_OFF = "BackOff"  # from a kubelet, about a container that it restarts
-PREEMPTED = "Preempted"  # from kube-scheduler, about a victim; `related` is the preemptor
-OF_EVICTION = frozenset({PREEMPTED, "Evicted", "EvictedByVPA", "ScaleDown", "TaintManagerEviction"})
+_PREEMPTED = "Preempted"  # from kube-scheduler, about a victim; `related` is the preemptor
+OF_EVICTION = frozenset({_PREEMPTED, "Evicted", "EvictedByVPA", "ScaleDown", "TaintManagerEviction"})
 """From what ends a pod that has a node: kube-scheduler, Karpenter, a kubelet, the VPA's updater, cluster-autoscaler, or
 the taint manager."""
 _REPEATS_STATUS = "Error: "  # the start of a kubelet event that only repeats the container's status
@@ -234,7 +234,7 @@ class RecordedEvents:
             _keep(self._node_groups, failed["group"], replace(event, message=failed["error"]))
         if event.reason in OF_EVICTION and pod:
             _keep(self._evictions, pod, event, prefix=event.reporter)
-        if event.reason == PREEMPTED and pod:
+        if event.reason == _PREEMPTED and pod:
             preemption = _preemption(event, namespace)
             self._preemptions[namespace, preemption.name, preemption.uid] = preemption
         if event.reason in _BY_KUBELET and pod and not _repeats(event):

@@ -112,8 +112,7 @@ class VolumeCandidates:
             self._add_volume(volume)
 
     def of(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
-        """Return the volumes of the claim's class that name the claim, then those without a claimRef, each in load
-        order."""
+        """The volumes of the claim's class that name the claim, then those without a claimRef, each in load order."""
         free = (volume for place, volume in self.unclaimed_volumes(claim.storage_class) if self._is_free[place])
         return (*self.prebound(claim), *free)
 

@@ -109,8 +109,7 @@ def format_of(head: bytes) -> str:
 
 
 def unpack(file: Readable, compression: str, source: str, budget: SizeBudget) -> Readable:
-    """Return the file's content. Reading it raises InputError for damaged or truncated data, and for a decompression
-    bomb."""
+    """The file's content. Reading it raises InputError for damaged or truncated data, and for a decompression bomb."""
     return _UnpackedFile(_OPEN[compression](file), compression, source, budget)
 
 

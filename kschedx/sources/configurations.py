@@ -198,8 +198,7 @@ def _parse(text: str, place: Place) -> Iterator[_Json]:
 
 
 def _is_configuration(document: _Json) -> bool:
-    """Return whether the document is a scheduler's configuration. A Policy with an API group belongs to another
-    project."""
+    """Whether the document is a scheduler's configuration. A Policy with an API group belongs to another project."""
     version = str(document.get("apiVersion") or "")
     kind = document.get("kind")
     return kind == _KIND or (kind == _POLICY and "/" not in version)

@@ -206,8 +206,7 @@ def _objects(path: Path) -> list[bytes]:
 
 
 def _unpack(file: Readable, source: str, budget: SizeBudget) -> tuple[bytes, Readable]:
-    """Return the first bytes of a file's content, and a reader of the rest: the file itself, if it is not
-    compressed."""
+    """The first bytes of a file's content, and a reader of the rest: the file itself, if it is not compressed."""
     head = _head(file)
     compression = compressed.format_of(head)
     if not compression:

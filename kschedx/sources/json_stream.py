@@ -320,8 +320,7 @@ class JsonStream:
                 batch.decode(RAWS)
 
     def _cut(self, separator: bytes) -> bytes | None:
-        """Return the next chunk of items in brackets; None if no separator is found, for example at the end of the
-        list."""
+        """The next chunk of items in brackets; None if no separator is found, for example at the end of the list."""
         rest = self._window.rest
         block = self._window.read(self._chunk)
         end = block.rfind(separator)

@@ -237,11 +237,9 @@ def _volume_limit_exceeded(finding: findings.VolumeLimitExceeded) -> Words:
 
 
 def _attached_text(finding: findings.AttachedVolume) -> str:
-    return (
-        f"{finding.volume} by {list_names(finding.pods, 2)}"
-        if finding.pods
-        else f"{finding.volume} is attached, no pod uses it"
-    )
+    if finding.pods:
+        return f"{finding.volume} by {list_names(finding.pods, 2)}"
+    return f"{finding.volume} is attached, no pod uses it"
 
 
 @in_words.register

@@ -77,8 +77,7 @@ class KnownClusters(Struct, frozen=True, kw_only=True):
         return Question(where=Connection(kubeconfig=self.kubeconfig, context=None if context is None else str(context)))
 
     def _snapshot(self, snapshot: str) -> str:
-        """Return the path if it is one of those allowed, or in one, after following links. Raises `InputError`
-        otherwise."""
+        """The path if it is one of those allowed, or in one, after following links. Raises `InputError` otherwise."""
         for allowed in self.snapshots:
             root = Path(allowed).resolve()
             for path in (Path(snapshot), root / snapshot):

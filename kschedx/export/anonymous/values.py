@@ -433,11 +433,9 @@ def _plain_setting(value: object, _: Names) -> object:
 
 def _settings(value: object, names: Names) -> object:
     """Replace a map of gates to settings."""
-    return (
-        {key: _plain_setting(item, names) for key, item in value.items() if _SETTING.fullmatch(key)}
-        if is_map(value)
-        else None
-    )
+    if is_map(value):
+        return {key: _plain_setting(item, names) for key, item in value.items() if _SETTING.fullmatch(key)}
+    return None
 
 
 _TRANSFORMATION = {

@@ -379,8 +379,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     They are not in `points`."""
 
     def args_of(self, kind: type[_A]) -> _A:
-        """Return the arguments of the in-tree plugin that takes `kind`. Raises KeyError if the profile lacks the
-        plugin."""
+        """The arguments of the in-tree plugin that takes `kind`. Raises KeyError if the profile lacks the plugin."""
         args = self.args[kind.__name__.removesuffix("Args")]
         assert isinstance(args, kind)
         return args

@@ -46,8 +46,7 @@ class MergedSet(Struct, frozen=True, kw_only=True):
 
 
 def merge_plugins(plugins: Plugins, api_version: str, release: Release, path: str) -> dict[str, MergedSet]:
-    """Return the sets by point, MultiPoint included, for a configuration of `api_version`. `path` is that of
-    `plugins`."""
+    """The sets by point, MultiPoint included, for a configuration of `api_version`. `path` is that of `plugins`."""
     defaults = _defaults(api_version, release)
     written = plugins.sets_by_point()
     if api_version == V1BETA2:

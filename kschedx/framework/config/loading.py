@@ -81,8 +81,7 @@ _POLICY = "Policy"  # the configuration kind of schedulers before the framework
 
 
 def _decode_args(plugin: str, value: object, path: str, release: Release, faults: Faults) -> PluginArgs:
-    """Return the arguments of `plugin` with defaults. `value` is from the profile's pluginConfig, or None if it has
-    none."""
+    """The arguments of `plugin` with defaults. `value` is from the profile's pluginConfig, or None if it has none."""
     kind = ARGS_TYPES.get(plugin)
     if kind is DynamicResourcesArgs and not release.arguments.dynamic_resources_take_arguments:
         kind = None

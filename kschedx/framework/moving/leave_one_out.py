@@ -331,8 +331,7 @@ class _ScoredColumn:
         self._weighted: dict[int, IntArray] = {}
 
     def weighted(self, weight: int) -> IntArray:
-        """Return the column times a weight: the same object on every call, shared with other pods if it is that of
-        `base`."""
+        """The column times a weight: the same object on every call, shared with other pods if it is that of `base`."""
         scores = self._weighted.get(weight)
         if scores is None:
             if isinstance(self.points, int):

@@ -535,8 +535,7 @@ class Run:
         return None if framework is None else self._key(row, profile, framework)
 
     def _beginning_with_another(self, key: EquivalenceKey, pod: Pod, framework: Framework) -> EquivalenceClass | None:
-        """Return the class, copied from one that differs only in the objects behind its claims; None if there is
-        none."""
+        """The class, copied from one that differs only in the objects behind its claims; None if there is none."""
         latest = self._latest.get(key.common)
         known = None if latest is None else self._classes.get(latest)
         if latest is None or known is None:

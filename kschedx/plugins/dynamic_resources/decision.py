@@ -625,8 +625,7 @@ class DeviceDecision:
         return wanted
 
     def _devices_for(self, node: Node) -> dict[str, str] | None:
-        """Return the device class of each resource that the node does not offer itself; None if a resource has
-        neither."""
+        """The device class of each resource that the node does not offer itself; None if a resource has neither."""
         classes = self._handle.snapshot.devices.class_of_resource
         devices: dict[str, str] = {}
         for resource in self._resources:

@@ -106,8 +106,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         }
 
         def name(attachable: Attachable) -> str:
-            """Return an empty name for a volume that no node has or will have: it is equivalent to any other of its
-            driver."""
+            """An empty name for a volume that no node has or will have: it is equivalent to any other of its driver."""
             is_held = attachable.name in nominated or attached.is_held(attachable, pods)
             return attachable.name if is_held or attached.number(attachable) in self._attachment_numbers else ""
 
@@ -416,8 +415,7 @@ class _InTreeLimits(PreFilterPlugin, FilterPlugin):
         return disks
 
     def _claim_volume(self, claim: PersistentVolumeClaim) -> str | None:
-        """Return the claim's volume. A volume that does not exist counts if its class would provision it with the
-        plugin."""
+        """The claim's volume. A volume that does not exist counts if its class would provision it with the plugin."""
         storage = self.handle.snapshot.storage
         volume = storage.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
         if volume is not None:

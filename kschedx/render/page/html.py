@@ -44,8 +44,7 @@ _POLICY = (
 
 
 def html(page: Page) -> str:
-    """Return the file's text. Nothing on the page can become markup or script: its policy allows only the file's
-    own."""
+    """The file's text. Nothing on the page can become markup or script: its policy allows only the file's own."""
     style, script = _asset("page.css"), _asset("page.js")
     data = _embed_json(page)
     digest = sha256(data.encode()).hexdigest()[:16]

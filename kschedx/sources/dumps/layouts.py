@@ -545,8 +545,7 @@ def _emptiness(names: Sequence[str]) -> str:
 
 
 def plan(names: Sequence[str], place: str) -> _Plan:
-    """Return the plan: all files outside of recognized dumps, and the files in these that hold what scheduling
-    reads."""
+    """The plan: all files outside of recognized dumps, and the files in these that hold what scheduling reads."""
     forms = {
         form.top: form
         for find in (

@@ -345,8 +345,7 @@ _NOT_IN_URL = lazy_pattern(r"[\x00-\x20\x7f<>\"\\^`{|}]")
 
 
 def proxy_of_environment(url: str, environment: Mapping[str, str]) -> str:
-    """Return the proxy of HTTPS_PROXY, HTTP_PROXY, and NO_PROXY as Go reads them; empty if there is none for this
-    server."""
+    """The proxy of HTTPS_PROXY, HTTP_PROXY, and NO_PROXY as Go reads them; empty if there is none for this server."""
     target = _parts(url)
     if target is None:
         return ""
