@@ -216,7 +216,12 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
         "pods": ("web-7d9f8-x7k2p on node-3: Readiness probe failed",),
         "first": "web-7d9f8-x7k2p",
     },
-    "UpdateHeld": {"subject": "shop/sts/db", "pods": ("shop/db-0",), "why": "updateStrategy is OnDelete"},
+    "UpdateHeld": {
+        "subject": "shop/sts/db",
+        "pods": ("shop/db-0",),
+        "why": "updateStrategy is OnDelete",
+        "isOnDelete": True,
+    },
     "NotScaled": {
         "subject": "shop/deploy/web",
         "replicas": 4,
