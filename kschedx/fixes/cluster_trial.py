@@ -312,7 +312,10 @@ class ClusterTrial:
         new = sum(row >= len(before) or bool(before.node[row] < 0) for row in placed)
         left = len(members) - len(placed)
         if manifest is not None and self._workload.kind == "Deployment":
-            left = min(left, max(workloads.wanted_replicas(manifest) - len(placed), 0))
+            wanted, outdated = workloads.wanted_replicas(manifest), {*simulator.manager.outdated_rows(self._workload)}
+            if len({*placed} - outdated) >= wanted:
+                return 0  # also after a rollback, which removes the pending pods
+            left = min(left, max(wanted - len(placed), 0))
         if manifest is not None and self._workload.kind == "StatefulSet":
             left += max(workloads.wanted_replicas(manifest) - len(members), 0)
         waited = sum(bool(self._snapshot.pods.node[row] < 0) for row in self._own)

@@ -133,6 +133,20 @@ def test_the_strategy_helps_every_replica(tmp_path: Path, pending: int) -> None:
     assert "default/old-a goes first · for all 2" in result.out
 
 
+def test_a_correction_that_is_a_rollback_leaves_no_pod_pending() -> None:
+    deployment, old_set, new_set, *old, new = rollout(SURGING)
+    plain = {"containers": [{"name": "main", "image": "web:1"}]}
+    correct, wrong = ({**plain, "nodeSelector": {"disk": text}} for text in ("ssd", "sdd"))
+    for it, spec in ((old_set, correct), (new_set, wrong), (deployment, wrong)):
+        at(it, "spec")["template"] = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    pods = [{**each, "spec": {**at(each, "spec"), **plain}} for each in (*old, new)]
+    at(pods[-1], "spec")["nodeSelector"] = {"disk": "sdd"}
+    nodes = [node(name, labels={"disk": "ssd"}) for name in "ab"]
+    snapshot = kschedx.Snapshot.from_objects([*nodes, deployment, old_set, new_set, *pods])
+    first = kschedx.explain(snapshot, "default/me").fixes[0]
+    assert (first.title, first.costs) == ("select disk=ssd instead of disk=sdd", ())
+
+
 def daemon(name: str, on: str | None) -> Manifest:
     """Return a pod of a DaemonSet for node a."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
