@@ -122,6 +122,12 @@ def _scales(target: ScaleTarget, namespace: str, workload: Workload) -> bool:
     return (target.kind or "Deployment", target.name, namespace) == (workload.kind, workload.name, workload.namespace)
 
 
+def autoscaler_of(snapshot: Snapshot, workload: Workload) -> HorizontalPodAutoscaler | None:
+    """Return the HorizontalPodAutoscaler of a workload."""
+    every = snapshot.of(HorizontalPodAutoscaler)
+    return next((hpa for hpa in every if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload)), None)
+
+
 def pod_autoscalers(snapshot: Snapshot) -> Iterator[PodAutoscaler]:
     for record in POD_AUTOSCALERS.values():
         yield from snapshot.of(record)
@@ -183,11 +189,11 @@ pkg/controller/podautoscaler/horizontal.go."""
 
 def kept_by(snapshot: Snapshot, workload: Workload) -> str:
     """Return `HorizontalPodAutoscaler web is at minReplicas 2`; empty if no autoscaler keeps the replicas."""
-    for hpa in snapshot.of(HorizontalPodAutoscaler):
-        if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
-            least = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas
-            for (kind, reason), text in _KEEPS.items():
-                condition = condition_of(hpa.status.conditions, kind, "True")
-                if condition is not None and condition.reason == reason:
-                    return f"HorizontalPodAutoscaler {hpa.metadata.name} {text.format(least=least)}"
+    if (hpa := autoscaler_of(snapshot, workload)) is None:
+        return ""
+    least = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas
+    for (kind, reason), text in _KEEPS.items():
+        condition = condition_of(hpa.status.conditions, kind, "True")
+        if condition is not None and condition.reason == reason:
+            return f"HorizontalPodAutoscaler {hpa.metadata.name} {text.format(least=least)}"
     return ""

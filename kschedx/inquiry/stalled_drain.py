@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
+from kschedx.controllers.pod_autoscaling import autoscaler_of
 from kschedx.controllers.pod_lifecycle import is_node_lost
 from kschedx.controllers.workloads import Workload, member_rows, owners_in
 from kschedx.errors import InputError
@@ -115,7 +116,17 @@ class _Budget(Struct, frozen=True, kw_only=True):
         return _BudgetStep(title=title, commands=commands, changes=self._deletion, is_release=True)
 
 
-def _more_replicas(workload: Workload, replicas: int) -> _BudgetStep:
+def _more_replicas(start: Snapshot, workload: Workload, replicas: int) -> _BudgetStep:
+    """Return the step to more replicas. An autoscaler would undo it, unless it is about its own bounds."""
+    if (hpa := autoscaler_of(start, workload)) is not None:
+        namespace, name = hpa.metadata.namespace, hpa.metadata.name
+        fields = ["minReplicas", *(["maxReplicas"] if (hpa.spec.max_replicas or replicas) < replicas else [])]
+        texts = (f"{namespace}/hpa/{name}:spec.{field}={replicas}" for field in fields)
+        return _BudgetStep(
+            title=f"raise {' and '.join(fields)} of HorizontalPodAutoscaler {namespace}/{name} to {replicas:,}",
+            commands=(merge_patch("hpa", namespace, name, {"spec": dict.fromkeys(fields, replicas)}),),
+            changes=tuple(SimulatedChange(verb=ChangeVerb.SET, text=text) for text in texts),
+        )
     kind = workload.reference.split("/")[1]
     return _BudgetStep(
         title=f"scale {workload.reference} to {replicas:,}",
@@ -170,6 +181,18 @@ def _ready_pods(pods: Sequence[str], start: Snapshot, *, are_pending: bool = Fal
     texts = (f"{namespace}/pod/{name}:status={ready}" for namespace, _, name in (pod.partition("/") for pod in pods))
     changes = tuple(SimulatedChange(verb=ChangeVerb.SET, text=text) for text in texts)
     return _BudgetStep(title=title, commands=(command,), changes=changes, is_release=True, is_repair=True)
+
+
+def _without_pods(pods: Sequence[str]) -> _BudgetStep:
+    """Return the step for pods of a budget that are being deleted."""
+    has = "has" if len(pods) == 1 else "have"
+    targets = (pod.replace("/", "/pod/", 1) for pod in pods)
+    return _BudgetStep(
+        title=f"wait until {list_names(pods, 3, conjunction='and')} {has} terminated",
+        changes=tuple(SimulatedChange(verb=ChangeVerb.DELETE, text=target) for target in targets),
+        is_release=True,
+        is_repair=True,
+    )
 
 
 _OPERATORS = {
@@ -285,24 +308,22 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[_DrainFix, ...]:
     if not stopped or len(stopped) > _MOST_BUDGETS or len(drained) > _MOST_DRAINED_NODES:
         return ()
     held = {name: standing for drain_result in drained for name, standing in drain_result.held.items()}
+    before = sum(drain_result.is_done for drain_result in drained)
+    fixes: list[_DrainFix] = []
     room: tuple[_BudgetStep, ...]
     for room in ((), (_nodes_like(drained[0].node, len(drained)),)):  # evicted pods without a node use up a budget
         ways = [
             [step for step in _steps(simulation.start, pod, held) if _unblocks(budget, _try(again, [*room, step]))]
             for budget, pod in stopped.items()
         ]
-        if all(ways):
+        for number in range(min(max(map(len, ways)), _MOST_WAYS) if all(ways) else 0):
+            steps = (*room, *(way[min(number, len(way) - 1)] for way in ways))
+            after = _try(again, steps)
+            done = sum(drain_result.is_done for drain_result in after)
+            if (done > before or any(step.is_release for step in steps)) and not _stopping_budgets(after):
+                fixes.append(_DrainFix(steps=steps, done=done, of=len(after)))
+        if fixes:
             break
-    else:
-        return ()
-    fixes = []
-    before = sum(drain_result.is_done for drain_result in drained)
-    for number in range(min(max(map(len, ways)), _MOST_WAYS)):
-        steps = (*room, *(way[min(number, len(way) - 1)] for way in ways))
-        after = _try(again, steps)
-        done = sum(drain_result.is_done for drain_result in after)
-        if (done > before or any(step.is_release for step in steps)) and not _stopping_budgets(after):
-            fixes.append(_DrainFix(steps=steps, done=done, of=len(after)))
     return tuple(sorted(fixes, key=lambda fix: (not any(step.is_repair for step in fix.steps), -fix.done)))
 
 
@@ -389,7 +410,9 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     if pod.pod in standing.unready and spec.unhealthy_pod_eviction_policy != ALWAYS:
         yield budget.evicting_unhealthy()
     elif unready := tuple(other for other in standing.unready if other not in (pod.pod, *standing.pending)):
-        yield _ready_pods(unready, start)
+        rows = start.pods.rows
+        leaving = [other for other in unready if other in rows and start.pods.deletion_timestamps[rows[other]]]
+        yield _without_pods(leaving) if leaving else _ready_pods(unready, start)
     elif standing.pending:
         yield _ready_pods(standing.pending, start, are_pending=True)
     if spec.max_unavailable is None and (standing.healthy or not standing.unready):
@@ -397,7 +420,7 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         manifest = workloads.manifest_of(start, workload)
         members = member_rows(start, workload)
         wanted = len(members) if manifest is None else workloads.wanted_replicas(manifest)
-        yield _more_replicas(workload, wanted + max(standing.needed - standing.healthy, 0) + 1)
+        yield _more_replicas(start, workload, wanted + max(standing.needed - standing.healthy, 0) + 1)
     if isinstance(spec.min_available, int):
         least = max(standing.healthy - 1, 0)
         if least < spec.min_available:  # a status that is behind its spec can stop the drain too

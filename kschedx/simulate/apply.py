@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import assert_never
 
@@ -619,8 +619,11 @@ class ClusterChanges:
                         self._apply_custom(self._autoscaled(manifest))
                     else:
                         self._apply_workload(dict(self._autoscaled(manifest)), place)
-        applied = {workloads.workload_of(manifest) for manifest, _ in makers}
-        for workload in autoscaled_workloads(self.snapshot, merged):
+        self._rescale(merged, {workloads.workload_of(manifest) for manifest, _ in makers})
+
+    def _rescale(self, changed: Iterable[Manifest], applied: Collection[Workload] = ()) -> None:
+        """Scale the workloads of HorizontalPodAutoscalers that are changed; those that are applied as well are."""
+        for workload in autoscaled_workloads(self.snapshot, changed):
             stored = workloads.manifest_of(self.snapshot, workload)
             if stored is not None and workload not in applied:
                 self._apply_workload(dict(self._autoscaled(stored)))
@@ -716,6 +719,8 @@ class ClusterChanges:
         if other is not None:
             self.snapshot = other_objects.set_object_fields(self.snapshot, other, fields)
             self._count_quotas()
+            metadata = {"namespace": other.namespace, "name": other.name}
+            self._rescale([{"kind": other.kind.name, "metadata": metadata}])
             return
         workload = self._workload(target)
         if workload.kind == "Pod":

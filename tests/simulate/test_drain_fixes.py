@@ -89,6 +89,47 @@ def test_a_budget_that_allows_no_eviction(spec: dict[str, Any], expected: list[s
     assert fixes([*nodes(), *deployment("web", "1", HERE), pdb(**spec)]) == expected
 
 
+@pytest.mark.parametrize(("most", "fields"), [(5, "minReplicas"), (3, "minReplicas and maxReplicas")])
+def test_an_autoscaler_would_undo_more_replicas(most: int, fields: str) -> None:
+    hpa: Manifest = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "minReplicas": 1, "maxReplicas": most},
+    }
+    first = fixes([*nodes(), *deployment("web", "1", HERE), pdb(minAvailable=3), hpa])[0]
+    assert first == f"raise {fields} of HorizontalPodAutoscaler shop/web to 4 · the node can be drained"
+
+
+def test_room_is_added_if_no_step_about_the_budget_suffices() -> None:
+    """One of them allows the eviction, but the pod then has no other node."""
+    cluster = [*nodes(("8", "1", "1", "1", "1")), *deployment("web", "5", ["node-1"]), pdb(minAvailable=1)]
+    title = "add a node like node-1, lower minAvailable of PDB shop/web from 1 to 0 · the node can be drained"
+    assert fixes(cluster)[0] == title
+
+
+def test_a_pod_that_is_being_deleted_is_awaited() -> None:
+    owned_by: Manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "web"}
+    metadata: Manifest = {"namespace": "shop", "ownerReferences": [{**owned_by, "controller": True}]}
+    stateful_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "web"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CPUS}},
+        },
+    }
+    leaving = {**metadata, "deletionTimestamp": "2026-11-20T08:00:00Z"}
+    pods = [
+        pod(f"web-{number}", labels={"app": "web"}, on=f"node-{number + 1}", metadata=each, containers=CPUS)
+        for number, each in enumerate((metadata, leaving))
+    ]
+    texts = fixes([*nodes(), stateful_set, *pods, pdb(maxUnavailable=1)])
+    assert texts[0] == "wait until shop/web-1 has terminated · the node can be drained"
+
+
 def test_pods_that_are_not_ready_count() -> None:
     *rest, first, second, third = deployment("web", "1", HERE)
     texts = fixes([*nodes(), *rest, first, second, unready(third), pdb(minAvailable=3)])
