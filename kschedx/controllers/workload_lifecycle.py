@@ -578,14 +578,15 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
         return stopped_state(workload, manifest)
     if not member_rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
-        if (failed := event or _failure(_conditions(manifest))) is not None:
-            return refusal_state(workload.reference, failed.message, recorded=snapshot, is_workload=True)
-        waits = [message for phase, message in _phases(manifest) if phase.lower() == "pending" and message]
-        waits += [
-            it.message
-            for it in _conditions(manifest)
-            if it.message and (it.status == "False" or it.type == "InvalidSpec")
+        phases, conditions = _phases(manifest), _conditions(manifest)
+        refused = [
+            text for text in (*(it.message for it in conditions), *(text for _, text in phases)) if _REFUSED in text
         ]
+        if (failed := event or _failure(conditions)) is not None or refused:
+            message = failed.message if failed is not None else refused[0]
+            return refusal_state(workload.reference, message, recorded=snapshot, is_workload=True)
+        waits = [message for phase, message in phases if phase.lower() == "pending" and message]
+        waits += [it.message for it in conditions if it.message and (it.status == "False" or it.type == "InvalidSpec")]
         if message := next(iter(waits), ""):
             return states.NotObserved(subject=workload.reference, kind=workload.kind, message=message)
     if custom_kind(*kind_and_group(manifest)) is not None and not counts:
@@ -623,6 +624,7 @@ def _conditions(manifest: Manifest) -> Sequence[Condition]:
 _PHASES = (("phase",), ("state", "phase"), ("applicationState", "state"), ("jobStatus",))
 """The fields with the phase of batch work: of Workflow, Volcano's Job, SparkApplication, and RayJob."""
 _SUCCEEDED = frozenset({"completed", "complete", "succeeded"})
+_REFUSED = " is forbidden: "  # in a message of the API server
 _FAILED = frozenset({"failed", "error", "aborted", "terminated", "submission_failed"})
 
 
@@ -641,15 +643,11 @@ def _end_state(manifest: Manifest) -> states.Finished | states.Failed | None:
     if "replicas" in map_at(manifest, "spec") or kind_and_group(manifest) == ("Rollout", "argoproj.io"):
         return None
     phases = _phases(manifest)
-    phases += [
-        (condition.type, condition.message or condition.reason)
-        for condition in _conditions(manifest)
-        if condition.status == "True"
-    ]
+    phases += [(it.type, it.message or it.reason) for it in _conditions(manifest) if it.status == "True"]
     for phase, message in phases:
         if phase.lower() in _SUCCEEDED:
             return states.Finished(subject="", phase=phase, message=message)
-        if phase.lower() in _FAILED:
+        if phase.lower() in _FAILED and _REFUSED not in message:
             return states.Failed(subject="", reason=phase, message=message)
     return None
 

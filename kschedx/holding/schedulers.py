@@ -447,7 +447,9 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         min_member=parse_int64(pod.metadata.annotations.get(autoscalers.GANG_LEAST, "")),
         members=members,
         running=running,
-        is_absent=known.is_in_cluster and _is_absent(snapshot, pod.spec.scheduler_name),
+        is_absent=known.is_in_cluster
+        and pod.key not in snapshot.failed_scheduling
+        and _is_absent(snapshot, pod.spec.scheduler_name),
     )
     if group is not None:
         look_at = shell_command(f"{known.look_at} {{}} -n {{}}", named, group.metadata.namespace)

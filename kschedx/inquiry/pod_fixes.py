@@ -615,7 +615,7 @@ class PodFixes:
             event=event,
         )
         known: list[Fix] = []
-        for scaling in self.answer.scalings:
+        for scaling in sorted(self.answer.scalings, key=lambda scaling: not scaling.adds_node):
             trial = replace(trial, autoscaler=scaling.autoscaler.name)
             known += scaling.fixes(trial, with_changes_of_pod=with_changes_of_pod)
         if repair is not None:

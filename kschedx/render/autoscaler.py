@@ -162,10 +162,11 @@ def growth_words(growth: AutoscalerGrowth) -> GrowthWords:
     reasons: dict[str, list[str]] = {}
     for reason, group in refused[0][0] if refused else ():
         reasons.setdefault(reason, []).extend([group_title(group)] if group else [])
+    known = " with a known template" if _UNKNOWN_TEMPLATE in reasons else ""
     return GrowthWords(
         added=tuple(map(_sizes, growth.groups)),
         how=f"{loops}; other node groups have the same score, the choice is random" if growth.by_chance else loops,
-        no_help="no node group helps {}" if last.groups else "it has no node groups for {}",
+        no_help=f"no node group{known} helps {{}}" if last.groups else "it has no node groups for {}",
         failed=(f"then it fails: {last.error}",) if last.error else (),
         reasons=reasons,
         refused=refused[0][1] if refused else 0,

@@ -90,6 +90,8 @@ REASONS = frozenset(
         *(*_OF_AUTOSCALER, *OF_NODE_GROUPS, *_BY_KUBELET, *OF_EVICTION),
     }.union(*_UNMADE.values())
 )
+_OF_PENDING = ((_YUNIKORN, _INFORMATIONAL), (KARPENTER, NOMINATED), ("kai-scheduler", _NOT_ENQUEUED))
+"""Reporters with the reasons of their events about pending pods, beside FailedScheduling."""
 GROUPS = frozenset({"", "events.k8s.io"})  # every event is served in both groups, with different field names
 
 NOTE_LENGTH = 1024
@@ -250,7 +252,7 @@ class RecordedEvents:
             _keep(self._unmade, key, event, prefix="" if event.reason == _FAILED_CREATE else event.reason or "")
         if event.reason == EXTERNAL_PROVISIONING and event.times >= _MOST_SYNCS:
             _keep(self._awaited, (about.kind, namespace, about.name or ""), event, prefix=EXTERNAL_PROVISIONING)
-        is_own = (event.reporter, event.reason) in ((_YUNIKORN, _INFORMATIONAL), (KARPENTER, NOMINATED))
+        is_own = (event.reporter, event.reason) in _OF_PENDING
         if pod and (event.reason == FAILED_SCHEDULING or is_own):
             _keep(self._scheduling, (pod, event.reporter), event)
 

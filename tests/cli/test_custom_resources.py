@@ -161,6 +161,12 @@ def test_an_unknown_resource_has_the_replicas_beside_its_template(tmp_path: Path
             "✗ ml/service.serving.knative.dev/llm gets no new pods: its controller reports a problem",
         ),
         (
+            "vcjob/llm",
+            {**VOLCANO, "status": {"phase": "Failed", "message": 'pods "llm-0" is forbidden: exceeded quota: dev'}},
+            1,
+            "✗ ml/job.batch.volcano.sh/llm gets no pods: ResourceQuota refuses them",
+        ),
+        (
             "jobset/llm",
             {**JOB_SET, "status": condition("Completed", "True", "all jobs have succeeded")},
             0,

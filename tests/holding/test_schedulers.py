@@ -97,6 +97,16 @@ def test_a_scheduler_that_is_not_installed(name: str, others: tuple[str, ...], *
     assert [fix["title"] for fix in texts["fixes"]] == ([title] if is_absent else [])
 
 
+def test_a_scheduler_that_reports_about_the_pod_is_installed() -> None:
+    target = pod(gates=(), labels={}, schedulerName="kai-scheduler")
+    system = pod("kube-proxy", gates=(), labels={}, nodeName="n")
+    system["metadata"]["namespace"] = "kube-system"
+    text = "OverLimit: team has reached the allowable limit of CPU"
+    event = event_about("Pod", target["metadata"]["name"], "Unschedulable", text, component="kai-scheduler")
+    scheduler = holding_of(node("n"), system, target, event, target=target)["scheduler"]
+    assert ([each["message"] for each in scheduler["said"]], scheduler.get("isAbsent", False)) == ([text], False)
+
+
 @pytest.mark.parametrize(
     ("pods", "phase", "has_fix"), [(2, "Inqueue", True), (2, "Pending", False), (3, "Inqueue", False)]
 )

@@ -9,7 +9,7 @@ import pytest
 import kschedx
 from kschedx.inquiry.pool_scaling import PoolScaling
 from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED
-from tests.builders import reported
+from tests.builders import autoscaler_status, reported
 from tests.cli.manifests import changed, write
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, overlay, pod, pool
 
@@ -479,3 +479,14 @@ def test_a_new_node_helps_pods_that_existing_nodes_take_after_it() -> None:
     snapshot = kschedx.Snapshot.from_objects([pool(), node_class("eu-1a", "eu-1b"), open_, full, *pods])
     [wait, *_] = kschedx.explain(snapshot, "default/web").fixes
     assert (wait.title[:18], set(wait.helps or ())) == ("wait for Karpenter", {"default/web", "default/next"})
+
+
+def test_the_autoscaler_that_adds_a_node_has_the_first_fix() -> None:
+    groups = """{autoscalerStatus: Running, nodeGroups: [{name: workers, health: {status: Healthy,
+        cloudProviderTarget: 1, minSize: 1, maxSize: 1}}]}"""
+    worker = {**node(), "metadata": {"name": "w", "labels": {"eks.amazonaws.com/nodegroup": "workers"}}, "spec": {}}
+    busy = [{**pod("3", nodeName=on), "metadata": {"name": on, "namespace": "default"}} for on in ("one", "w")]
+    objects = [pool(), node_class("eu-1a"), node(), worker, *busy, autoscaler_status(groups), pod("3")]
+    first, second, *_ = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes
+    assert first.title.startswith("wait for Karpenter")
+    assert second.title == "raise the maximum of node group workers from 1 to 2"
