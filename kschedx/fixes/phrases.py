@@ -157,7 +157,7 @@ STARTS = (
      "add the key to the ConfigMap or Secret, or correct its name in the pod"),
     (r"timed out|timeout|[Cc]onnection refused|no route to host|DeadlineExceeded",
      "let {node} reach the storage system, and repair {driver} if it is not running there"),
-    (r"(?:Attach|Mount|Map)Volume\.", "find out from the storage driver's logs why it cannot attach or mount the volume"),
+    (r"(?:Attach|Mount|Map)Volume\.", "find out from the storage driver why it cannot attach or mount the volume"),
 )  # fmt: skip
 """Patterns of the kubelet's messages about starting containers, volumes, and networks, and the advice for each."""
 _CURES = (

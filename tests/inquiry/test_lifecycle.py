@@ -1979,7 +1979,7 @@ STARTS: list[tuple[list[Manifest], str]] = [
         ),
         ("FailedMount", "hostPath type check failed: /data is not a directory", "create on n what the hostPath names"),
         ("FailedMount", "you might need a /sbin/mount.<type> helper program", "install the mount helper"),
-        ("FailedAttachVolume", 'AttachVolume.Attach failed for volume "v" : IncorrectState', "find out from the stora"),
+        ("FailedAttachVolume", "AttachVolume.Attach failed: IncorrectState", "find out from the storage driver why it"),
         ("FailedMount", 'configmap "kube-root-ca.crt" not found', "repair kube-controller-manager, which publishes"),
         ("FailedMount", "an operation with the given Volume ID 1 already exists", "find out from the storage driver"),
         ("FailedCreatePodSandBox", 'no runtime for "k" is configured', "install the runtime of RuntimeClass of the"),
