@@ -137,17 +137,6 @@ class PendingOrder(Struct, frozen=True, kw_only=True):
     unschedulable: tuple[int, ...]
 
 
-def is_allowed(pods: PodTable, row: int, flags: Flags) -> bool:
-    """Return whether the pod's scheduler is allowed; other pods are ignored."""
-    return not flags.allowed_schedulers or pods.specs[row].scheduler_name in flags.allowed_schedulers
-
-
-def is_expendable(pods: PodTable, row: int, flags: Flags) -> bool:
-    """Return whether the priority is below the cutoff; a pod without a priority is not expendable."""
-    code = int(pods.specs.codes[row])
-    return code not in pods.without_priority and int(pods.priorities[row]) < flags.expendable_pods_priority_cutoff
-
-
 def consumed_request(annotations: Mapping[str, str]) -> str | None:
     """Return the name of the ProvisioningRequest that a pod consumes; None if it consumes none. Upstream:
     processors/provreq/pods_filter.go."""

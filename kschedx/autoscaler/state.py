@@ -16,8 +16,6 @@ from kschedx.autoscaler.pods import (
     Placements,
     PodEquivalence,
     PodOutcome,
-    is_allowed,
-    is_expendable,
 )
 from kschedx.autoscaler.sandbox import TemplateVerdict
 from kschedx.autoscaler.sizes import Option, Resize
@@ -77,6 +75,17 @@ def _is_same(before: Struct, now: Struct, *, apart: Set[str]) -> bool:
 # core/static_autoscaler.go, clusterstate/.
 
 
+def _is_allowed(pods: PodTable, row: int, flags: Flags) -> bool:
+    """Return whether the pod's scheduler is allowed; other pods are ignored."""
+    return not flags.allowed_schedulers or pods.specs[row].scheduler_name in flags.allowed_schedulers
+
+
+def _is_expendable(pods: PodTable, row: int, flags: Flags) -> bool:
+    """Return whether the priority is below the cutoff; a pod without a priority is not expendable."""
+    code = int(pods.specs.codes[row])
+    return code not in pods.without_priority and int(pods.priorities[row]) < flags.expendable_pods_priority_cutoff
+
+
 def _arrange(
     pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behaviour: AutoscalerBehaviour
 ) -> PendingOrder:
@@ -85,7 +94,7 @@ def _arrange(
     nominated: list[int] = []
     unschedulable: list[int] = []
     for row in pods.pending:
-        if not is_allowed(pods, row, flags):
+        if not _is_allowed(pods, row, flags):
             passed_over[row] = PodOutcome.NOT_LOOKED_AT
         elif pods.deletion_timestamps[row]:
             passed_over[row] = PodOutcome.DELETING
@@ -94,7 +103,7 @@ def _arrange(
             nominated.append(row)
         elif not (_is_marked(pods, row) or _is_bypassed(pods, row, flags)):
             passed_over[row] = PodOutcome.NOT_MARKED
-        elif is_expendable(pods, row, flags):
+        elif _is_expendable(pods, row, flags):
             passed_over[row] = PodOutcome.EXPENDABLE
         elif not behaviour.nominated_pods_are_placed and has_node(pods.nominated_node_names[row]):
             passed_over[row] = PodOutcome.NOMINATED
@@ -215,7 +224,7 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
         return frozenset(
             row
             for row in rows
-            if not is_allowed(self.pods, row, self.flags) or is_expendable(self.pods, row, self.flags)
+            if not _is_allowed(self.pods, row, self.flags) or _is_expendable(self.pods, row, self.flags)
         )
 
     @cached_property
@@ -225,7 +234,7 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
         return {
             row: index[self.pods.nominated_node_names[row]]
             for row in self.pending_order.nominated
-            if self.pods.nominated_node_names[row] in index and not is_expendable(self.pods, row, self.flags)
+            if self.pods.nominated_node_names[row] in index and not _is_expendable(self.pods, row, self.flags)
         }
 
     @cached_property

@@ -26,12 +26,10 @@ from kschedx.cel.syntax import (
     Select,
     StructNode,
     descendants,
-    format_issues,
 )
 from kschedx.cel.types import (
     ANY,
     BOOL,
-    DEVICE,
     DYN,
     ERROR,
     INT,
@@ -47,10 +45,8 @@ from kschedx.cel.types import (
     optional_of,
     parameter,
     shown,
-    signature,
     substitute,
     type_of,
-    unwrap_optional,
 )
 from kschedx.cel.values import Budget, Fault, MapValue, UndecidedError, Value, type_value
 from kschedx.errors import UndecidableError
@@ -61,7 +57,8 @@ from kschedx.patterns import lazy_pattern
 # Upstream: cel-go's checker/checker.go, and the validators that Kubernetes adds (cel/validator.go).
 
 _Issue = tuple[int, str]
-_VARIABLES: dict[str, Type] = {"device": DEVICE}
+_DEVICE = Type(TypeKind.STRUCT, "kubernetes.DRADevice")
+_VARIABLES: dict[str, Type] = {"device": _DEVICE}
 
 
 def _check(root: Expr, environment: Environment) -> list[_Issue]:
@@ -71,6 +68,21 @@ def _check(root: Expr, environment: Environment) -> list[_Issue]:
     for descendant in descendants(root):
         descendant.type = substitute(checker.mapping, descendant.type, to_dyn=True)
     return checker.issues or list(_invalid_literals(root))
+
+
+def _unwrap_optional(type_: Type) -> tuple[Type, bool]:
+    """Return the value type of an optional type, and whether it is one."""
+    if type_.kind is TypeKind.OPAQUE and type_.name == "optional_type":
+        return type_.parameters[0], True
+    return type_, False
+
+
+def _signature(arguments: tuple[Type, ...], *, is_member: bool) -> str:
+    """Format the types of a call as in the checker's errors."""
+    target = ""
+    if is_member:
+        target, arguments = f"{shown(arguments[0])}.", arguments[1:]
+    return f"{target}({', '.join(map(shown, arguments))})"
 
 
 class _Checker:
@@ -145,12 +157,12 @@ class _Checker:
         return BOOL if select.is_test else field_type
 
     def _field(self, expr: Expr, operand: Type, field: str, *, is_optional: bool) -> Type:
-        operand, was_optional = unwrap_optional(substitute(self.mapping, operand))
+        operand, was_optional = _unwrap_optional(substitute(self.mapping, operand))
         field_type = ERROR
         if operand.kind is TypeKind.MAP:
             field_type = operand.parameters[1]
         elif operand.kind is TypeKind.STRUCT:
-            if operand != DEVICE:
+            if operand != _DEVICE:
                 self._fault(expr.position, f"unexpected failed resolution of '{operand.name}'")
             elif field in self._environment.device_fields:
                 field_type = self._environment.device_fields[field]
@@ -214,7 +226,7 @@ class _Checker:
                 resolved = DYN
         if resolved is None:
             types = tuple(substitute(self.mapping, each, to_dyn=True) for each in arguments)
-            applied = signature(types, is_member=call.target is not None)
+            applied = _signature(types, is_member=call.target is not None)
             return self._fault(
                 call.position, f"found no matching overload for '{function.name}' applied to '{applied}'"
             )
@@ -249,7 +261,7 @@ class _Checker:
         return DYN
 
     def _optional_element(self, expr: Expr) -> Type:
-        held, is_optional = unwrap_optional(expr.type)
+        held, is_optional = _unwrap_optional(expr.type)
         if not is_optional and not is_dyn(held):
             self._mismatch(expr.position, optional_of(held), held)
         return held
@@ -472,17 +484,43 @@ def compile_program(expression: str, features: Features) -> Program:
         raise _undecidable(expression, "it is nested too deeply") from None
 
 
+_MOST_ERRORS = 100
+
+
+def _format_issues(text: str, issues: list[tuple[int, str]]) -> str:
+    """Format errors (position, message) as Go does: by position, each with its line."""
+    lines = text.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    phrases = []
+    places = sorted(((*_place(starts, position), message) for position, message in issues), key=lambda item: item[:2])
+    for line_number, column, message in places[:_MOST_ERRORS]:
+        line = lines[line_number].replace("\t", " ")
+        indent = "".join("\uff0e" if ord(letter) > 0x7F else "." for letter in line[:column])
+        mark = "\uff3e" if column < len(line) and ord(line[column]) > 0x7F else "^"
+        phrases.append(f"ERROR: <input>:{line_number + 1}:{column + 1}: {message}\n | {line}\n | {indent}{mark}")
+    if len(places) > _MOST_ERRORS:
+        phrases.append(f"{len(places) - _MOST_ERRORS} more errors were truncated")
+    return "\n".join(phrases)
+
+
+def _place(starts: list[int], position: int) -> tuple[int, int]:
+    line = max(number for number, start in enumerate(starts[:-1]) if start <= position)
+    return line, position - starts[line]
+
+
 def _compile(expression: str, features: Features) -> Program:
     try:
         root = parse(expression)
     except NoExpressionError:
         raise _syntax_error(expression) from None
     except ParseError as fault:
-        raise CompileError(f"compilation failed: {format_issues(expression, fault.issues)}") from None
+        raise CompileError(f"compilation failed: {_format_issues(expression, fault.issues)}") from None
     known = environment(features)
     issues = _check(root, known)
     if issues:
-        raise CompileError(f"compilation failed: {format_issues(expression, issues)}")
+        raise CompileError(f"compilation failed: {_format_issues(expression, issues)}")
     if root.type not in (BOOL, ANY) and not (features.list_attributes and root.type == DYN):
         raise CompileError(f"must evaluate to bool or the unknown type, not {root.type}")
     try:

@@ -103,29 +103,3 @@ def descendants(root: Expr) -> Iterator[Expr]:
         item = waiting.pop()
         yield item
         waiting.extend(reversed(list(item.children())))
-
-
-_MOST_ERRORS = 100
-
-
-def format_issues(text: str, issues: list[tuple[int, str]]) -> str:
-    """Format errors (position, message) as Go does: by position, each with its line."""
-    lines = text.split("\n")
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-    phrases = []
-    places = sorted(((*_place(starts, position), message) for position, message in issues), key=lambda item: item[:2])
-    for line_number, column, message in places[:_MOST_ERRORS]:
-        line = lines[line_number].replace("\t", " ")
-        indent = "".join("\uff0e" if ord(letter) > 0x7F else "." for letter in line[:column])
-        mark = "\uff3e" if column < len(line) and ord(line[column]) > 0x7F else "^"
-        phrases.append(f"ERROR: <input>:{line_number + 1}:{column + 1}: {message}\n | {line}\n | {indent}{mark}")
-    if len(places) > _MOST_ERRORS:
-        phrases.append(f"{len(places) - _MOST_ERRORS} more errors were truncated")
-    return "\n".join(phrases)
-
-
-def _place(starts: list[int], position: int) -> tuple[int, int]:
-    line = max(number for number, start in enumerate(starts[:-1]) if start <= position)
-    return line, position - starts[line]

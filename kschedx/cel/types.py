@@ -61,7 +61,6 @@ TIMESTAMP = Type(TypeKind.TIMESTAMP, "google.protobuf.Timestamp")
 TYPE = Type(TypeKind.TYPE, "type")
 UINT = Type(TypeKind.UINT, "uint")
 
-DEVICE = Type(TypeKind.STRUCT, "kubernetes.DRADevice")
 QUANTITY = Type(TypeKind.STRUCT, "kubernetes.Quantity")
 SEMVER = Type(TypeKind.STRUCT, "kubernetes.Semver")
 URL = Type(TypeKind.STRUCT, "kubernetes.URL")
@@ -116,13 +115,6 @@ def is_dyn(type_: Type) -> bool:
     return type_.kind is TypeKind.DYN or type_.kind is TypeKind.ANY
 
 
-def unwrap_optional(type_: Type) -> tuple[Type, bool]:
-    """Return the value type of an optional type, and whether it is one."""
-    if type_.kind is TypeKind.OPAQUE and type_.name == "optional_type":
-        return type_.parameters[0], True
-    return type_, False
-
-
 _SHOWN = {
     TypeKind.ANY: "any",
     TypeKind.DURATION: "duration",
@@ -139,14 +131,6 @@ def shown(type_: Type) -> str:
     if not type_.parameters:
         return type_.name
     return f"{type_.name}({', '.join(map(shown, type_.parameters))})"
-
-
-def signature(arguments: tuple[Type, ...], *, is_member: bool) -> str:
-    """Format the types of a call as in the checker's errors."""
-    target = ""
-    if is_member:
-        target, arguments = f"{shown(arguments[0])}.", arguments[1:]
-    return f"{target}({', '.join(map(shown, arguments))})"
 
 
 Mapping = dict[str, Type]  # names of type parameters to their types

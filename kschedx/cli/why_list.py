@@ -14,17 +14,20 @@ from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import WhyArguments, inquiry_of, typed_change
+from kschedx.controllers.pod_lifecycle import pod_lifecycle
+from kschedx.controllers.states import BeingDeleted, NotRead, WaitingForKubelet
 from kschedx.errors import InputError, nearest
 from kschedx.explain.causes import rows_in_queue_order
 from kschedx.explain.missing_kinds import UNKNOWN_PODS
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.ask import Clusters
-from kschedx.inquiry.explanation_list import ExplanationList, ListInquiry, unstarted_rows
+from kschedx.inquiry.explanation_list import ExplanationList, ListInquiry
 from kschedx.inquiry.manifests import PodInQuestion
 from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.kube.selectors import parse_label_query
 from kschedx.kube.types import Namespace
 from kschedx.kube.workloads import SHORT_NAMES
+from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.cli.connection import LoadedCluster
@@ -67,6 +70,14 @@ def why_several(
     return Answer(_report(answer), answer.exit_code)
 
 
+def _unstarted_rows(snapshot: Snapshot) -> list[int]:
+    """Return the rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
+    pods = snapshot.pods
+    is_pending = pods.phases.where(lambda phase: phase == "Pending") & pods.node_names.where(bool)
+    rows, states = is_pending.nonzero()[0].tolist(), WaitingForKubelet | BeingDeleted | NotRead
+    return [row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), states)]
+
+
 def why_pods_of_cluster(question: Question, wanted: WhyArguments, reached: LoadedCluster, setup: Setup) -> Answer | int:
     """Explain pending pods, or pods with certain labels: a row for each cause, or every document."""
     snapshot = reached.snapshot
@@ -80,7 +91,7 @@ def why_pods_of_cluster(question: Question, wanted: WhyArguments, reached: Loade
         namespace=within,
         labels=None if wanted.selector is None else parse_label_query(wanted.selector),
         pending=wanted.all_pending,
-        also=unstarted_rows(snapshot) if wanted.all_pending else (),
+        also=_unstarted_rows(snapshot) if wanted.all_pending else (),
     )
     connection.print_notes(snapshot, setup)
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)

@@ -28,7 +28,6 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-EVICTED = "Evicted"  # the reason in the status of a pod that its kubelet evicted
 _REJECTED = lazy_pattern(
     r"Pod was rejected|The node had condition|(?:TopologyAffinity|SMTAlignment|UnexpectedAdmission)Error|OutOf"
 )

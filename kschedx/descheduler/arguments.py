@@ -233,14 +233,6 @@ Args: TypeAlias = (
 )
 
 DEFAULT_EVICTOR = "DefaultEvictor"
-DESCHEDULE: Mapping[str, type[Args]] = {
-    "PodLifeTime": PodLifeTimeArgs,
-    "RemoveFailedPods": RemoveFailedPodsArgs,
-    "RemovePodsHavingTooManyRestarts": TooManyRestartsArgs,
-    "RemovePodsViolatingInterPodAntiAffinity": InterPodAntiAffinityArgs,
-    "RemovePodsViolatingNodeAffinity": RemovePodsViolatingNodeAffinityArgs,
-    "RemovePodsViolatingNodeTaints": NodeTaintsArgs,
-}
 BALANCE: Mapping[str, type[Args]] = {
     "RemoveDuplicates": RemoveDuplicatesArgs,
     "LowNodeUtilization": LowNodeUtilizationArgs,

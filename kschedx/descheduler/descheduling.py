@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, PodIndex, pods_of, round_up, shuffle, unit_of
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorVerdict, PassedOver, RequestedEviction
 from kschedx.descheduler.policy import API_VERSION, KIND, KUBERNETES_METRICS, Policy, PolicyError, read_policy
-from kschedx.descheduler.rounds import Chance, ClusterInMotion, Landing, Likelihood, Repeat, likelihood
+from kschedx.descheduler.rounds import Chance, ClusterInMotion, Landing, Likelihood, likelihood
 from kschedx.descheduler.run import DescheduleLoop, FailedPlugin, run_loop
 from kschedx.descheduler.utilization import Classification, Shares, round_percent, shares
 from kschedx.errors import InputError, Place
@@ -136,7 +136,17 @@ def _whole_percents(percents: Mapping[str, float]) -> dict[str, int]:
     return {name: round_percent(percent) for name, percent in percents.items()}
 
 
-def _repeated_eviction(repeat: Repeat) -> RepeatedEviction:
+class _Repeat(Struct, frozen=True, kw_only=True):
+    """A pod that a loop evicts and a later loop evicts again."""
+
+    round: int  # of the first eviction, counted from 1
+    first: RequestedEviction
+    landing: Landing
+    then_round: int
+    then: RequestedEviction
+
+
+def _repeated_eviction(repeat: _Repeat) -> RepeatedEviction:
     return RepeatedEviction(
         pod=repeat.first.pod.key,
         round=repeat.round,
@@ -215,7 +225,7 @@ def _amount_text(resource: str, nano: int) -> str:
 API, _DRY_RUN = "api", "dry-run"
 
 
-def _repeats(loops: Sequence[DescheduleLoop], landings: Sequence[Sequence[Landing]]) -> tuple[Repeat, ...]:
+def _repeats(loops: Sequence[DescheduleLoop], landings: Sequence[Sequence[Landing]]) -> tuple[_Repeat, ...]:
     """Return the pods that a loop evicts and a later loop evicts again, each pair of evictions once."""
     last: dict[str, tuple[int, Landing]] = {}
     repeated = []
@@ -224,7 +234,7 @@ def _repeats(loops: Sequence[DescheduleLoop], landings: Sequence[Sequence[Landin
             if eviction.pod.key in last:
                 before, landing = last[eviction.pod.key]
                 repeated.append(
-                    Repeat(round=before, first=landing.eviction, landing=landing, then_round=number, then=eviction)
+                    _Repeat(round=before, first=landing.eviction, landing=landing, then_round=number, then=eviction)
                 )
         if number <= len(landings):
             last.update((landing.eviction.pod.key, (number, landing)) for landing in landings[number - 1])
@@ -272,7 +282,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return self.loops[0] if self.loops else DescheduleLoop()
 
     @cached_property
-    def repeats(self) -> tuple[Repeat, ...]:
+    def repeats(self) -> tuple[_Repeat, ...]:
         """Pods that a loop evicts and a later one evicts again."""
         return _repeats(self.loops, self.landings)
 

@@ -14,7 +14,19 @@ from msgspec import Struct
 
 from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.descheduler import arguments
-from kschedx.descheduler.arguments import BALANCE, DEFAULT_EVICTOR, DESCHEDULE, Args, DefaultEvictorArgs, Protection
+from kschedx.descheduler.arguments import (
+    BALANCE,
+    DEFAULT_EVICTOR,
+    Args,
+    DefaultEvictorArgs,
+    InterPodAntiAffinityArgs,
+    NodeTaintsArgs,
+    PodLifeTimeArgs,
+    Protection,
+    RemoveFailedPodsArgs,
+    RemovePodsViolatingNodeAffinityArgs,
+    TooManyRestartsArgs,
+)
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.framework.config.decoding import decode
 from kschedx.kube.escaping import MASK, Url, url_error
@@ -34,7 +46,15 @@ REQUIRED, PREFERRED = (
 
 _T = TypeVar("_T")
 _EXTRA_PROTECTIONS = (Protection.PVC, Protection.WITHOUT_PDB, Protection.RESOURCE_CLAIMS)
-_REGISTRY: Mapping[str, type[Args]] = {DEFAULT_EVICTOR: DefaultEvictorArgs, **DESCHEDULE, **BALANCE}
+_DESCHEDULE: Mapping[str, type[Args]] = {
+    "PodLifeTime": PodLifeTimeArgs,
+    "RemoveFailedPods": RemoveFailedPodsArgs,
+    "RemovePodsHavingTooManyRestarts": TooManyRestartsArgs,
+    "RemovePodsViolatingInterPodAntiAffinity": InterPodAntiAffinityArgs,
+    "RemovePodsViolatingNodeAffinity": RemovePodsViolatingNodeAffinityArgs,
+    "RemovePodsViolatingNodeTaints": NodeTaintsArgs,
+}
+_REGISTRY: Mapping[str, type[Args]] = {DEFAULT_EVICTOR: DefaultEvictorArgs, **_DESCHEDULE, **BALANCE}
 """Every plugin of descheduler 0.36."""
 
 
@@ -482,7 +502,7 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
     filters, pre_evictions = _with_default(plugins.filter.enabled), _with_default(plugins.preevictionfilter.enabled)
     failed = f"{_NOT_BUILT}unable to create {quote_go(profile.name)} profile: "
     for point, names, known in (
-        ("deschedule", deschedule, arguments.DESCHEDULE),
+        ("deschedule", deschedule, _DESCHEDULE),
         ("balance", balance, arguments.BALANCE),
         ("filter", filters, (arguments.DEFAULT_EVICTOR,)),
         ("preEvictionFilter", pre_evictions, (arguments.DEFAULT_EVICTOR,)),

@@ -50,16 +50,6 @@ class Landing(Struct, frozen=True, kw_only=True):
         return self.fate in (Fate.PENDING, Fate.UNDECIDED)
 
 
-class Repeat(Struct, frozen=True, kw_only=True):
-    """A pod that a loop evicts and a later loop evicts again."""
-
-    round: int  # of the first eviction, counted from 1
-    first: RequestedEviction
-    landing: Landing
-    then_round: int
-    then: RequestedEviction
-
-
 class ClusterInMotion:
     """The cluster from one loop to the next."""
 

@@ -28,7 +28,6 @@ from kschedx.plugins.volume_binding.plugin import REASON_NO_VOLUME, REASON_UNBOU
 from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import Snapshot
 
-COSCHEDULING_GROUP = "PodGroup.scheduling.x-k8s.io"
 OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")
 """Kinds whose absence only hides rejections; pods do not refer to their objects."""
 

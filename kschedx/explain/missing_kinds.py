@@ -13,7 +13,6 @@ from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import NotReadError
 from kschedx.explain.events import recorded_event
 from kschedx.explain.known_part import (
-    COSCHEDULING_GROUP,
     OPTIMISTIC,
     is_about,
     is_left_out,
@@ -317,6 +316,7 @@ def _has_future_claims(cycle: Cycle) -> bool:
     )
 
 
+_COSCHEDULING_GROUP = "PodGroup.scheduling.x-k8s.io"
 MATTERS: Mapping[str, Callable[[Cycle], object]] = {
     "PersistentVolumeClaim": _has_claims,
     "PersistentVolume": _has_claims,
@@ -337,7 +337,7 @@ MATTERS: Mapping[str, Callable[[Cycle], object]] = {
     "Workload": lambda cycle: (
         cycle.pod.spec.workload_ref is not None and cycle.release.behaviour.gangs_are_of_workloads
     ),
-    COSCHEDULING_GROUP: lambda cycle: POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling"),
+    _COSCHEDULING_GROUP: lambda cycle: POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling"),
     "ElasticQuota.scheduling.x-k8s.io": lambda cycle: _runs(cycle, "CapacityScheduling"),
     "NodeResourceTopology": lambda cycle: _runs(cycle, "NodeResourceTopologyMatch"),
     "ResourceClaim": lambda cycle: bool(cycle.pod.spec.resource_claims) or _has_device_class(cycle),
@@ -355,9 +355,9 @@ def _unread_gang(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
     """Return the Coscheduling group in the pod's label; the plugin binds no pod of a missing group."""
     name, namespace = pod.metadata.labels.get(POD_GROUP_LABEL, ""), pod.metadata.namespace
     groups = ((gang.metadata.namespace, gang.metadata.name) for gang in snapshot.of(Gang))
-    if not name or (namespace, name) in groups or not is_unread(snapshot, COSCHEDULING_GROUP, namespace):
+    if not name or (namespace, name) in groups or not is_unread(snapshot, _COSCHEDULING_GROUP, namespace):
         return {}
-    return {COSCHEDULING_GROUP: (name,)}
+    return {_COSCHEDULING_GROUP: (name,)}
 
 
 def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:

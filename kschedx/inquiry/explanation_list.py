@@ -14,10 +14,8 @@ from msgspec.structs import replace
 from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
 from kschedx.controllers.state_causes import causes, own_event, predicate
 from kschedx.controllers.states import (
-    BeingDeleted,
     ExitCode,
     Lifecycle,
-    NotRead,
     Refused,
     WaitingForKubelet,
     WaitingForOldPods,
@@ -682,11 +680,3 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
 
 def _same(explanation: Explanation) -> Explanation:
     return explanation
-
-
-def unstarted_rows(snapshot: Snapshot) -> list[int]:
-    """Return the rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
-    pods = snapshot.pods
-    is_pending = pods.phases.where(lambda phase: phase == "Pending") & pods.node_names.where(bool)
-    rows, states = is_pending.nonzero()[0].tolist(), WaitingForKubelet | BeingDeleted | NotRead
-    return [row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), states)]

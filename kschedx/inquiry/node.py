@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_healthy
 from kschedx.controllers.due_deletions import rows_to_be_deleted
-from kschedx.controllers.kubelet_rejections import EVICTED
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.state_causes import predicate
 from kschedx.controllers.states import (
@@ -60,6 +59,7 @@ from kschedx.words.pod import could_reject
 
 _SET_BY_KARPENTER = ("karpenter.sh/disrupted", "karpenter.sh/disruption")
 """The taint of a node that Karpenter empties, in its present version and before 1.0."""
+_EVICTED = "Evicted"  # the reason in the status of a pod that its kubelet evicted
 
 
 class ResourceUse(Struct, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ def _evicted_pods(snapshot: Snapshot, node: str) -> Sequence[Pod]:
     """Return the pods that the kubelet of a node evicted and whose objects remain, the newest first."""
     pods = snapshot.pods
     rows = (pods.node_names.where(node.__eq__) & pods.phases.where(lambda phase: phase == "Failed")).nonzero()[0]
-    evicted = (pod for pod in map(pods.__getitem__, rows.tolist()) if pod.status.reason == EVICTED)
+    evicted = (pod for pod in map(pods.__getitem__, rows.tolist()) if pod.status.reason == _EVICTED)
     return sorted(evicted, key=lambda pod: pod.metadata.creation_timestamp or "", reverse=True)
 
 

@@ -607,8 +607,6 @@ NODE_CLASSES: dict[tuple[str, str], type[NodeClass]] = {
 
 # CapacityBuffers: capacity that an autoscaler keeps free for future pods.
 
-BUFFER_GROUP = "autoscaling.x-k8s.io"
-
 
 class _ScalableRef(Struct, frozen=True, kw_only=True, rename="camel"):
     api_group: str = ""
@@ -649,7 +647,6 @@ class CapacityBuffer(KubernetesObject, frozen=True, kw_only=True):
 
 # Autoscalers of workloads: HorizontalPodAutoscaler, VerticalPodAutoscaler, and KEDA's ScaledObject.
 
-KEDA_GROUP = "keda.sh"
 PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
 PAUSED = "autoscaling.keda.sh/paused"
 

@@ -9,7 +9,6 @@ from kschedx.kube.conditions import Condition
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.types import ContainerState, KubernetesObject
 
-METRICS_GROUP = "metrics.k8s.io"
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 """The annotation that makes a pod evictable regardless of all other rules."""
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"

@@ -89,7 +89,8 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
         return not self.only or f"{namespace}/{name}" in self.only or name in self.also
 
 
-_OF_OTHERS = frozenset({other_schedulers.TOPOLOGY_GROUP})
+_TOPOLOGY_GROUP = "topology.node.k8s.io"
+_OF_OTHERS = frozenset({_TOPOLOGY_GROUP})
 """Groups with names like those of Kubernetes, which it does not serve."""
 _SINCE_BETA = ("v1", "v1beta1")
 _TEMPLATE = ("spec", "template")
@@ -109,9 +110,9 @@ _kueue = partial(
     ResourceKind, group=kueue.KUEUE_GROUP, versions=("v1beta2", "v1beta1", "v1"), is_optional=True, addon="Kueue"
 )
 _volcano = partial(
-    ResourceKind, group=other_schedulers.VOLCANO, versions=("v1beta1",), is_optional=True, addon="Volcano"
+    ResourceKind, group="scheduling.volcano.sh", versions=("v1beta1",), is_optional=True, addon="Volcano"
 )
-_kai = partial(ResourceKind, group=other_schedulers.KAI, is_optional=True, addon="KAI")
+_kai = partial(ResourceKind, group="scheduling.run.ai", is_optional=True, addon="KAI")
 _koordinator = partial(ResourceKind, versions=("v1alpha1",), is_optional=True, addon="Koordinator")
 _machines = partial(
     ResourceKind, group=autoscalers.CLUSTER_API_GROUP, versions=("v1beta2", "v1beta1"), is_optional=True,
@@ -121,10 +122,12 @@ _karpenter = partial(
     ResourceKind, group=autoscalers.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
     addon="Karpenter",
 )  # fmt: skip
-_metrics = partial(
-    ResourceKind, group=descheduling.METRICS_GROUP, versions=("v1beta1",), is_optional=True, is_on_demand=True
-)
+_metrics = partial(ResourceKind, group="metrics.k8s.io", versions=("v1beta1",), is_optional=True, is_on_demand=True)
 
+_BUFFER_GROUP = "autoscaling.x-k8s.io"
+_KOORDINATOR = "scheduling.koordinator.sh"
+_OF_SIGS = "scheduling.sigs.k8s.io"
+"""The group of Koordinator's PodGroups and ElasticQuotas, formerly of scheduler-plugins."""
 _ROWS = (
     ResourceKind(
         name="Pod", short_names=("po",), is_numerous=True, record=types.Pod, kept=descheduling.PodDetails,
@@ -206,7 +209,7 @@ _ROWS = (
         is_optional=True, record=autoscalers.VerticalPodAutoscaler, is_subject=True,
     ),
     ResourceKind(
-        name="ScaledObject", short_names=("so",), group=autoscalers.KEDA_GROUP, versions=("v1alpha1",),
+        name="ScaledObject", short_names=("so",), group="keda.sh", versions=("v1alpha1",),
         is_optional=True, record=autoscalers.ScaledObject, addon="KEDA", is_subject=True,
     ),
     ResourceKind(
@@ -237,7 +240,7 @@ _ROWS = (
         leaves="whether a ResourceQuota refuses a new pod", is_subject=True,
     ),
     ResourceKind(
-        name="ClusterResourceQuota", group=resources.QUOTA_GROUP, is_namespaced=False, is_optional=True,
+        name="ClusterResourceQuota", group="quota.openshift.io", is_namespaced=False, is_optional=True,
         record=resources.ClusterResourceQuota, addon="OpenShift",
     ),
     ResourceKind(
@@ -285,7 +288,7 @@ _ROWS = (
         leaves="which resources each namespace is guaranteed",
     ),
     _plugin(
-        name="NodeResourceTopology", group=other_schedulers.TOPOLOGY_GROUP, versions=("v1alpha2",),
+        name="NodeResourceTopology", group=_TOPOLOGY_GROUP, versions=("v1alpha2",),
         is_namespaced=False, record=other_schedulers.NodeResourceTopology, read_by=("NodeResourceTopologyMatch",),
         leaves="what is free on each NUMA node",
     ),
@@ -328,19 +331,19 @@ _ROWS = (
         leaves="the state of the pod's KAI queue",
     ),
     _koordinator(
-        name="PodGroup", group=other_schedulers.OF_SIGS, record=other_schedulers.KoordinatorPodGroup,
+        name="PodGroup", group=_OF_SIGS, record=other_schedulers.KoordinatorPodGroup,
         leaves="the state of the pod's Koordinator PodGroup",
     ),
     _koordinator(
-        name="ElasticQuota", group=other_schedulers.OF_SIGS, record=other_schedulers.KoordinatorQuota,
+        name="ElasticQuota", group=_OF_SIGS, record=other_schedulers.KoordinatorQuota,
         leaves="the state of the pod's Koordinator quota",
     ),
     _koordinator(
-        name="Reservation", group=other_schedulers.KOORDINATOR, is_namespaced=False,
+        name="Reservation", group=_KOORDINATOR, is_namespaced=False,
         record=other_schedulers.Reservation, leaves="what Koordinator reserves for a pod",
     ),
     _koordinator(
-        name="PodMigrationJob", group=other_schedulers.KOORDINATOR, is_namespaced=False,
+        name="PodMigrationJob", group=_KOORDINATOR, is_namespaced=False,
         record=other_schedulers.PodMigrationJob, leaves="whether Koordinator moves a pod",
     ),
     _machines(name="MachineDeployment", short_names=("md",), record=autoscalers.MachineDeployment),
@@ -379,11 +382,11 @@ _ROWS = (
         leaves="how NodeOverlays change instance types",
     ),
     _karpenter(
-        name="CapacityBuffer", group=autoscalers.BUFFER_GROUP, versions=("v1beta1", "v1alpha1"), is_namespaced=True,
+        name="CapacityBuffer", group=_BUFFER_GROUP, versions=("v1beta1", "v1alpha1"), is_namespaced=True,
         record=autoscalers.CapacityBuffer, leaves="which capacity Karpenter keeps free",
     ),
     ResourceKind(
-        name="ProvisioningRequest", group=autoscalers.BUFFER_GROUP, versions=_SINCE_BETA, is_optional=True,
+        name="ProvisioningRequest", group=_BUFFER_GROUP, versions=_SINCE_BETA, is_optional=True,
         record=autoscalers.ProvisioningRequest, addon="cluster-autoscaler",
         leaves="whether ProvisioningRequests are provisioned",
     ),

@@ -16,7 +16,6 @@ OF_PROVIDERS = ("gke.io/",)
 # Objects of kubernetes-sigs/scheduler-plugins: scheduling.x-k8s.io, topology.node.k8s.io.
 
 SCHEDULING_GROUP = "scheduling.x-k8s.io"
-TOPOLOGY_GROUP = "topology.node.k8s.io"
 POD_GROUP_LABEL = f"{SCHEDULING_GROUP}/pod-group"
 
 MINIMUM_PREEMPTABLE_PRIORITY = "preemption-toleration.scheduling.x-k8s.io/minimum-preemptable-priority"
@@ -97,11 +96,6 @@ class NodeResourceTopology(KubernetesObject, frozen=True, kw_only=True, rename="
 # (scheduling.volcano.sh/v1beta1), KAI (scheduling.run.ai, groups v2alpha2 and queues v2), Koordinator (copies of
 # scheduler-plugins' kinds in scheduling.sigs.k8s.io/v1alpha1, its own in scheduling.koordinator.sh/v1alpha1).
 
-VOLCANO = "scheduling.volcano.sh"
-KAI = "scheduling.run.ai"
-KOORDINATOR = "scheduling.koordinator.sh"
-OF_SIGS = "scheduling.sigs.k8s.io"
-"""The group of Koordinator's PodGroups and ElasticQuotas, formerly of scheduler-plugins."""
 
 _QUOTA = "quota.scheduling.koordinator.sh"
 QUOTA_NAME, QUOTA_PARENT = f"{_QUOTA}/name", f"{_QUOTA}/parent"  # labels of a pod and of an ElasticQuota

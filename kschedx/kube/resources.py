@@ -484,9 +484,6 @@ class SharedQuota(ResourceQuota, frozen=True, kw_only=True):
         return namespace in self.namespaces
 
 
-QUOTA_GROUP = "quota.openshift.io"
-
-
 class _ClusterQuotaSelector(Struct, frozen=True, kw_only=True):
     """Both parts have to match a namespace; an absent part matches all."""
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import assert_never
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.kubelet import bound_by_hand
-from kschedx.explain.ranking import Ranking, indecisive
+from kschedx.explain.ranking import Ranking
 from kschedx.explain.root_causes import root_causes
 from kschedx.findings import VolumeNodeAffinityMismatch, VolumeZoneMismatch
 from kschedx.framework.args import LEAST_ALLOCATED, NodeResourcesFitArgs
@@ -17,38 +15,15 @@ from kschedx.framework.config.decoding import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.holding.headlines import gang_cause, holder_text
-from kschedx.inquiry.explanation import Explanation, Replicas
+from kschedx.inquiry.explanation import Replicas
 from kschedx.kube.names import HOSTNAME
 from kschedx.render.layout import COMMAND
-from kschedx.render.terminal import StyledLine, fact_lines, title_lines
 from kschedx.render.view import Tone
-from kschedx.wording import Fact, count, list_facts, list_names
+from kschedx.wording import Fact, count, list_names
 from kschedx.words.causes import NO_NODES, because
 from kschedx.words.pod import could_prefer, could_reject, missing_from_dump
 
-_SHOWN_REASONS = 6
-
 MOST_ROOT_CAUSES = 3
-
-
-def replicas_block(explanation: Explanation, width: int) -> list[StyledLine]:
-    """Return how many of the replicas can be placed, and where; empty for a single pod."""
-    replicas = explanation.replicas
-    if replicas is None:
-        return []
-    lines = title_lines(replicas_sentence(replicas, explanation.overall), outcome_tone(explanation.overall), width)
-    nodes = Counter(replicas.placed.values()).most_common()
-    phrases = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
-    if replicas.refusal:
-        lines += fact_lines(Fact(label="refused", items=(replicas.refusal,)), width)
-    if phrases:
-        more = (f"{count(len(phrases) - _SHOWN_REASONS, 'more node')}",) if len(phrases) > _SHOWN_REASONS else ()
-        lines += fact_lines(Fact(label="nodes", items=(*phrases[:_SHOWN_REASONS], *more)), width)
-    if replicas.kubelet and replicas.pending:
-        lines += fact_lines(Fact(label="then", items=(_retry_sentence(replicas),)), width)
-    if replicas.evicted:
-        lines += fact_lines(Fact(label="evicts", items=(list_names(replicas.evicted, 4),)), width)
-    return lines
 
 
 _REPLICATED = frozenset({"deploy", "rs", "sts", "rc", "rollout", "cloneset", "statefulset", "deploymentconfig"})
@@ -116,12 +91,6 @@ def _kubelet_sentence(replicas: Replicas) -> str:
     return f"{kubelet} runs {taken:,} of {wanted:,} replicas and rejects {len(replicas.pending):,}"
 
 
-def _retry_sentence(replicas: Replicas) -> str:
-    is_job = replicas.workload.split("/")[1] in ("job", "cj", "cronjob")
-    long = "until the Job's backoffLimit" if is_job else "repeatedly"
-    return f"each rejected pod stays as Failed, and its controller creates another {long}"
-
-
 # The outcome in one line, and kube-scheduler's own text.
 
 _SHOWN_NODES = 4
@@ -176,14 +145,6 @@ def causes(diagnosis: Diagnosis) -> tuple[str, ...]:
 def roots(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Return the root causes, such as a driver that does not run or a controller that fails."""
     return tuple(root.text for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES])
-
-
-def indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
-    """Return a line for each thing that a reader may expect to decide and that does not."""
-    setup = explanation.setup
-    profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
-    label = "" if causes(explanation.diagnosis) else "because"  # they follow the causes
-    return list_facts(label, islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES))
 
 
 def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:

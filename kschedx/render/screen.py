@@ -3,8 +3,10 @@ everything."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -15,11 +17,11 @@ from kschedx.explain.cycle_notes import LACKS_NODES, UNTRIED
 from kschedx.explain.diagnosis import Diagnosis, LabelHint
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import CLAIM_WITHOUT_POD, ROUTINE, RunsAlready
-from kschedx.explain.ranking import Ranking, rank_nodes
+from kschedx.explain.ranking import Ranking, indecisive, rank_nodes
 from kschedx.findings import Finding, NodeAffinityMismatch, TopologySpreadSkew, UntoleratedTaint
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.grouping import group_pairs
-from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.kube.kubectl import delete_pod
 from kschedx.kube.names import HOSTNAME, short_names
 from kschedx.kube.tolerations import NO_SCHEDULE
@@ -30,14 +32,14 @@ from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.layout import COMMAND, MOST_LINES, head_lines, note_lines
 from kschedx.render.outcome import (
+    MOST_ROOT_CAUSES,
     causes,
     event_text,
-    indecisive_facts,
     lacking_notes,
     outcome_details,
     outcome_sentence,
     outcome_tone,
-    replicas_block,
+    replicas_sentence,
     roots,
     volume_facts,
 )
@@ -55,9 +57,10 @@ from kschedx.render.terminal import (
     paragraph,
     shortens,
     text,
+    title_lines,
 )
 from kschedx.render.view import Decider, Tone, View
-from kschedx.wording import Fact, count, list_names
+from kschedx.wording import Fact, count, list_facts, list_names
 from kschedx.words import describe
 from kschedx.words.causes import main_findings
 from kschedx.words.resources import hardware_text
@@ -135,6 +138,14 @@ def _screen(explanation: Explanation, width: int, *, all_nodes: bool, wide: bool
     return _first(explanation, width)
 
 
+def _indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
+    """Return a line for each thing that a reader may expect to decide and that does not."""
+    setup = explanation.setup
+    profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
+    label = "" if causes(explanation.diagnosis) else "because"  # they follow the causes
+    return list_facts(label, islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES))
+
+
 def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> View:
     """Return the answer about one pod, in reading order."""
     if explanation.lifecycle is not None:
@@ -183,7 +194,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *phrases[:_MOST_VICTIMS],
             *(_refusals(explanation, deciders) if with_fixes else ()),
         ),
-        facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
+        facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *_indecisive_facts(explanation)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
         event=_own_event(explanation) or event_text(cycle, explanation.holding),
@@ -347,6 +358,35 @@ def _deciders(explanation: Explanation) -> Iterator[Decider]:
         yield decider_of(scaling, explanation)
 
 
+_SHOWN_REASONS = 6
+
+
+def _replicas_block(explanation: Explanation, width: int) -> list[StyledLine]:
+    """Return how many of the replicas can be placed, and where; empty for a single pod."""
+    replicas = explanation.replicas
+    if replicas is None:
+        return []
+    lines = title_lines(replicas_sentence(replicas, explanation.overall), outcome_tone(explanation.overall), width)
+    nodes = Counter(replicas.placed.values()).most_common()
+    phrases = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
+    if replicas.refusal:
+        lines += fact_lines(Fact(label="refused", items=(replicas.refusal,)), width)
+    if phrases:
+        more = (f"{count(len(phrases) - _SHOWN_REASONS, 'more node')}",) if len(phrases) > _SHOWN_REASONS else ()
+        lines += fact_lines(Fact(label="nodes", items=(*phrases[:_SHOWN_REASONS], *more)), width)
+    if replicas.kubelet and replicas.pending:
+        lines += fact_lines(Fact(label="then", items=(_retry_sentence(replicas),)), width)
+    if replicas.evicted:
+        lines += fact_lines(Fact(label="evicts", items=(list_names(replicas.evicted, 4),)), width)
+    return lines
+
+
+def _retry_sentence(replicas: Replicas) -> str:
+    is_job = replicas.workload.split("/")[1] in ("job", "cj", "cronjob")
+    long = "until the Job's backoffLimit" if is_job else "repeatedly"
+    return f"each rejected pod stays as Failed, and its controller creates another {long}"
+
+
 def _head(
     explanation: Explanation, view: View, width: int, limit: int | None, *, wide: bool = False, about: str = ""
 ) -> list[StyledLine]:
@@ -355,9 +395,9 @@ def _head(
     if wide:
         facts = holding_facts(explanation.holding, explanation.cycle, wide=True, known=view.roots)
         if explanation.lifecycle is None:
-            facts = (*facts, *volume_facts(explanation.diagnosis), *indecisive_facts(explanation))
+            facts = (*facts, *volume_facts(explanation.diagnosis), *_indecisive_facts(explanation))
     return _sections(
-        replicas_block(explanation, width), head_lines(replace(view, facts=tuple(facts)), width, limit, about=about)
+        _replicas_block(explanation, width), head_lines(replace(view, facts=tuple(facts)), width, limit, about=about)
     )
 
 

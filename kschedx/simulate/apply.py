@@ -42,7 +42,6 @@ from kschedx.simulate.changes import (
     MOST_COUNT,
     ChangeVerb,
     SimulatedChange,
-    names_node,
     node_of_file,
     nodes_like,
     set_cordon,
@@ -152,9 +151,14 @@ _RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
 _MOST_NODES = 10_000  # the largest number of nodes or replicas in one change
 
 
+def _names_node(target: str) -> bool:
+    """Whether KIND/NAME names a node."""
+    return target.partition("/")[0].lower() in ("node", "nodes", "no") and "/" in target
+
+
 def _bare_name(target: str) -> str:
     """Return `node-1` for `node/node-1`."""
-    return target.rpartition("/")[2] if names_node(target) else target
+    return target.rpartition("/")[2] if _names_node(target) else target
 
 
 class ClusterChanges:
@@ -416,7 +420,7 @@ class ClusterChanges:
     def _delete(self, target: str) -> None:
         """Delete a pod or workload, which its controller recreates; another workload with all that it owns; or a node
         as with --remove-node."""
-        if names_node(target):
+        if _names_node(target):
             self._remove_node(target)
             return
         other = other_objects.object_reference(target, self._namespace)
@@ -708,7 +712,7 @@ class ClusterChanges:
     # --- fields
 
     def _set(self, target: str, fields: Fields) -> None:
-        if names_node(target):
+        if _names_node(target):
             node = self._node(target)
             changed_node = with_fields(node, fields)
             if changed_node.name != node.name:

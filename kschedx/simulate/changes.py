@@ -171,11 +171,6 @@ def another_like(template: Node, name: str) -> Node:
 # Changes of nodes in their written form: taints, labels, and more nodes like an existing one.
 
 
-def names_node(target: str) -> bool:
-    """Whether KIND/NAME names a node."""
-    return target.partition("/")[0].lower() in ("node", "nodes", "no") and "/" in target
-
-
 def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: str) -> Node:
     """Return the only node in a file. Raises `InputError`."""
     nodes = [(manifest, place) for manifest, place in objects if manifest.get("kind") == "Node"]

@@ -90,19 +90,6 @@ class SizeBudget:
             raise InputError(message, place=Place(source=self._source), hint="unpack it yourself if that is right")
 
 
-class CountedStream(Stream):
-    """A file whose bytes count as compressed bytes of a budget."""
-
-    def __init__(self, file: Readable, budget: SizeBudget) -> None:
-        self._file = file
-        self._budget = budget
-
-    def _next(self, size: int) -> bytes:
-        block = self._file.read(size) or b""
-        self._budget.packed += len(block)
-        return block
-
-
 def format_of(head: bytes) -> str:
     """Return the compression of data that begins with `head`; empty if there is none."""
     return next((name for magic, name in _FORMATS.items() if head.startswith(magic)), "")

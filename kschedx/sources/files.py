@@ -14,7 +14,7 @@ from kschedx.errors import InputError, Place
 from kschedx.progress import Phase, report_progress
 from kschedx.sources import compression as compressed
 from kschedx.sources import manifests as foreign
-from kschedx.sources.compression import CountedStream, JoinedStream, Readable, SizeBudget
+from kschedx.sources.compression import JoinedStream, Readable, SizeBudget, Stream
 from kschedx.sources.dumps import LeftOut, See, ignore
 from kschedx.sources.lists import Batch, ItemError
 from kschedx.sources.manifests import ALLOWED, HEAD, Refuse, UnpackedFile
@@ -98,6 +98,19 @@ def _require_batches(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
         raise _holds_nothing(source)
 
 
+class _CountedStream(Stream):
+    """A file whose bytes count as compressed bytes of a budget."""
+
+    def __init__(self, file: Readable, budget: SizeBudget) -> None:
+        self._file = file
+        self._budget = budget
+
+    def _next(self, size: int) -> bytes:
+        block = self._file.read(size) or b""
+        self._budget.packed += len(block)
+        return block
+
+
 def _input(
     file: BinaryIO, source: str, path: Path | None, see: See, refuse: Refuse | None, budget: SizeBudget
 ) -> Iterator[Batch]:
@@ -110,7 +123,7 @@ def _input(
     elif is_tar(head):
 
         def reopened() -> Readable:
-            start, whole = _unpack(CountedStream(again.from_start(source), budget), source, budget)
+            start, whole = _unpack(_CountedStream(again.from_start(source), budget), source, budget)
             return JoinedStream(start, whole)
 
         yield from _tree(Tar(reopened, source), source, see, refuse, budget)
@@ -135,7 +148,7 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse | None, budget: Size
         see(LeftOut(source=name, why=f"the same objects as {other}", is_twin=True))
     for member in tree.open([name for name in plan.wanted if name not in twins]):
         own = budget or SizeBudget(member.source)
-        file: Readable = member.file if budget else CountedStream(member.file, own)
+        file: Readable = member.file if budget else _CountedStream(member.file, own)
         batch = None
         try:
             head, content = _unpack(file, member.source, own)
@@ -226,7 +239,7 @@ def _head(file: Readable) -> bytes:
     return head
 
 
-class _Again(CountedStream):
+class _Again(_CountedStream):
     """A file that can be read again from its beginning. Data from a pipe is kept in memory until `forget`."""
 
     def __init__(self, file: BinaryIO, budget: SizeBudget) -> None:

@@ -19,6 +19,7 @@ from kschedx.kube.devices import (
     CompileError,
     Device,
     DeviceAttribute,
+    DeviceCapacity,
     DeviceClass,
     DeviceRequest,
     DeviceSelector,
@@ -417,6 +418,21 @@ class SearchOutcome(Enum):
     TOO_MANY = "too many"  # the claim would exceed the maximum number of devices: only another alternative may help
 
 
+def _named_as_published(
+    capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, driver: str
+) -> CapacityRequirements | None:
+    """Rename the requested capacities as the device publishes them, with or without the driver's domain."""
+    if wanted is None:
+        return None
+
+    def name_of(name: str) -> str:
+        domain, slash, own = name.partition("/")
+        other = own if slash and domain == driver else f"{driver}/{name}"
+        return other if name not in capacity and other in capacity else name
+
+    return replace(wanted, requests={name_of(name): amount for name, amount in wanted.requests.items()})
+
+
 class AllocationSearch:
     """A search on one node. `requests`, `pools`, and `devices` explain why there is no solution."""
 
@@ -676,7 +692,7 @@ class AllocationSearch:
 
     def _amounts(self, wanted: RequestAlternative, device: PooledDevice) -> CapacityRequirements | None:
         if self._features.capacities_have_two_names:
-            return capacity.named_as_published(device.device.capacity, wanted.capacity, device.id[0])
+            return _named_as_published(device.device.capacity, wanted.capacity, device.id[0])
         return wanted.capacity
 
     # --- picking a device and taking it back

@@ -461,21 +461,6 @@ def short_capacities(
             yield name, needed, max(left, 0)
 
 
-def named_as_published(
-    capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, driver: str
-) -> CapacityRequirements | None:
-    """Rename the requested capacities as the device publishes them, with or without the driver's domain."""
-    if wanted is None:
-        return None
-
-    def name_of(name: str) -> str:
-        domain, slash, own = name.partition("/")
-        other = own if slash and domain == driver else f"{driver}/{name}"
-        return other if name not in capacity and other in capacity else name
-
-    return replace(wanted, requests={name_of(name): amount for name, amount in wanted.requests.items()})
-
-
 def consumption(capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None) -> dict[str, int]:
     """Return what one share consumes of each capacity."""
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -53,13 +53,3 @@ def ignore(_: Dump | LeftOut) -> None:
 
 
 # The layout of a tool's dump in a folder or an archive.
-
-
-class Form(Struct, frozen=True, kw_only=True):
-    """One dump among the files of a tree."""
-
-    format: str
-    top: str  # the folder in the tree; empty for the whole tree
-    files: Mapping[str, str] | None
-    """The files to read, each with the kind of its list ("v1 PodList"); None for all files."""
-    lacks: tuple[Lack, ...]

@@ -13,7 +13,7 @@ from kschedx.kube.kinds import KINDS, key_of
 from kschedx.patterns import lazy_pattern
 from kschedx.sources import compression as compressed
 from kschedx.sources.compression import Readable, Stream
-from kschedx.sources.dumps import Dump, Form, Lack, lack
+from kschedx.sources.dumps import Dump, Lack, lack
 from kschedx.sources.lists import Batch, flatten
 
 # `kubectl cluster-info dump`: nodes, and for some namespaces events, controllers, services, pods, and logs.
@@ -35,7 +35,17 @@ _ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-sy
 """Namespaces that every cluster has; by default only one or two of them are dumped."""
 
 
-def _find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
+class _Form(Struct, frozen=True, kw_only=True):
+    """One dump among the files of a tree."""
+
+    format: str
+    top: str  # the folder in the tree; empty for the whole tree
+    files: Mapping[str, str] | None
+    """The files to read, each with the kind of its list ("v1 PodList"); None for all files."""
+    lacks: tuple[Lack, ...]
+
+
+def _find_cluster_info(names: Sequence[str]) -> Iterator[_Form]:
     """Yield the folders among these files that were written with --output-directory."""
     present = {_plain(name) for name in names}
     namespaces: dict[str, set[str]] = {}
@@ -48,7 +58,7 @@ def _find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
                 namespaces.setdefault(top, set()).add(namespace)
     for top in sorted(namespaces):
         # names of logs are not those of manifests; files that were added to the folder are read as well
-        yield Form(
+        yield _Form(
             format=_FORMAT, top=top, files=None, lacks=_cluster_info_lacks(everywhere=namespaces[top] >= _ALWAYS_THERE)
         )
 
@@ -237,7 +247,7 @@ _OWN = ("insights-operator/gathers.json", "config/infrastructure.json", "config/
 """Files next to the nodes that only this layout has."""
 
 
-def _find_insights(names: Sequence[str]) -> Iterator[Form]:
+def _find_insights(names: Sequence[str]) -> Iterator[_Form]:
     """Yield the archives among files with these names."""
     layouts: dict[str, dict[str, str]] = {}
     for name in names:
@@ -249,7 +259,7 @@ def _find_insights(names: Sequence[str]) -> Iterator[Form]:
     for top, files in layouts.items():
         if any(f"{top}{own}" in everything for own in _OWN):
             lacks = *(lack(kind, what) for kind, what in _LACKING.items()), *_all_but(("Node", *_LACKING))
-            yield Form(format="Insights archive", top=top.rstrip("/"), files=_insights_once(files), lacks=lacks)
+            yield _Form(format="Insights archive", top=top.rstrip("/"), files=_insights_once(files), lacks=lacks)
 
 
 def _insights_once(files: Mapping[str, str]) -> dict[str, str]:
@@ -319,7 +329,7 @@ class _Entry(Struct, frozen=True, kw_only=True):
     name: str  # empty for a list
 
 
-def _find_must_gather(names: Sequence[str]) -> Iterator[Form]:
+def _find_must_gather(names: Sequence[str]) -> Iterator[_Form]:
     """Yield the dumps among files with these names. A `namespaces` folder alone is not enough, since other repositories
     have one too."""
     below: dict[str, list[_Entry]] = {}
@@ -333,7 +343,7 @@ def _find_must_gather(names: Sequence[str]) -> Iterator[Form]:
         elif any(map(_is_telling, below[top])):
             dumps[top] = below[top]
     for top, entries in dumps.items():
-        yield Form(
+        yield _Form(
             format="oc adm inspect" if top.rpartition("/")[2].startswith("inspect.local") else "must-gather",
             top=top,
             files={entry.file: _LISTS[entry.resource] for entry in _once(entries)},
@@ -425,10 +435,10 @@ _SONOBUOY_FILE = lazy_pattern(
 )
 
 
-def _find_sonobuoy(names: Sequence[str]) -> Iterator[Form]:
+def _find_sonobuoy(names: Sequence[str]) -> Iterator[_Form]:
     """Yield the results among files with these names."""
     for top, files in _lists_by_top(names, _SONOBUOY_FILE.fullmatch, _sonobuoy_kind):
-        yield Form(format="Sonobuoy archive", top=top, files=files, lacks=())
+        yield _Form(format="Sonobuoy archive", top=top, files=files, lacks=())
 
 
 def _lists_by_top(
@@ -492,7 +502,7 @@ _SUPPORT_BUNDLE_FILE = lazy_pattern(
 )
 
 
-def _find_support_bundle(names: Sequence[str]) -> Iterator[Form]:
+def _find_support_bundle(names: Sequence[str]) -> Iterator[_Form]:
     """Yield the bundles among files with these names."""
 
     def kind_of(match: re.Match[str]) -> str | None:
@@ -500,7 +510,7 @@ def _find_support_bundle(names: Sequence[str]) -> Iterator[Form]:
 
     for top, files in _lists_by_top(names, _SUPPORT_BUNDLE_FILE.fullmatch, kind_of):
         lacks = tuple(_support_bundle_lacks(files))
-        yield Form(format="troubleshoot support bundle", top=top, files=files, lacks=lacks)
+        yield _Form(format="troubleshoot support bundle", top=top, files=files, lacks=lacks)
 
 
 def _support_bundle_lacks(files: Mapping[str, str]) -> Iterator[Lack]:
@@ -516,7 +526,7 @@ class _Plan(Struct, frozen=True, kw_only=True):
     place: str
     wanted: Mapping[str, str]
     """The files in order, each with the kind of its list, or an empty string if the file states its kind."""
-    forms: Sequence[Form]
+    forms: Sequence[_Form]
 
     def is_beside(self, name: str) -> bool:
         """Return whether the file is outside the recognized dumps."""
@@ -568,7 +578,7 @@ def plan(names: Sequence[str], place: str) -> _Plan:
     return _Plan(place=place, wanted=wanted, forms=tuple(forms.values()))
 
 
-def _innermost(forms: Mapping[str, Form], name: str) -> Form | None:
+def _innermost(forms: Mapping[str, _Form], name: str) -> _Form | None:
     """Return the form of the dump that contains the file."""
     while name:
         name = name.rpartition("/")[0]
