@@ -212,9 +212,12 @@ def _unreachable(snapshot: Snapshot, finding: f.VolumeNodeAffinityMismatch) -> I
             values = list_names(places, 2, conjunction="or")
             on_host = f"node {values} does not exist, and the volume is on its disks"
             in_zone = f"no node is in zone {values}" if any(known) else f"no node has label {key}"
-            yield RootCause(text=on_host if is_host else in_zone)
             claim = snapshot.storage.claims.get(finding.claim)
             storage_class = None if claim is None else snapshot.storage.classes.get(claim.storage_class)
+            is_by_hand = storage_class is None or not storage_class.can_provision
+            title = f"recreate volume {finding.persistent_volume} with the {HOSTNAME} of an existing node"
+            title = f"{title} in its nodeAffinity, if {values} never was a node" if is_host and is_by_hand else ""
+            yield root_cause(on_host if is_host else in_zone, title, by_default=FixGroup.CLUSTER)
             if storage_class is not None and storage_class.provisions_first and any(known) and not is_host:
                 yield RootCause(text=_ZONE_BEFORE_POD.format(storage_class.name))
 

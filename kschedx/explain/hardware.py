@@ -238,15 +238,24 @@ def _more_nodes_text(nodes: int) -> str:
 
 
 def plugins_down(
-    snapshot: Snapshot, options: RequestOptions, resource: str, hints: Iterable[HardwareHint]
+    snapshot: Snapshot,
+    options: RequestOptions,
+    resource: str,
+    hints: Iterable[HardwareHint],
+    lacking: Iterable[str],
 ) -> Iterator[DevicePluginDown]:
     """Check the first node that has the hardware and does not offer the resource. Device plugins run on nodes without
-    the hardware, too."""
+    the hardware, too. Nodes may be `lacking` nothing else for the pod."""
     hinted = (hint.nodes for hint in hints if hint.resource == resource)
     ill = nodes_with_unhealthy(snapshot.cluster, resource)
     for node in (*(name for nodes in hinted for name, _ in nodes), *ill):
         if (down := device_plugin_down(snapshot, options, resource, node)) is not None:
             yield down
+            return
+    if "/" in resource and next(_plugin_rows(snapshot, resource), None) is None:
+        downs = (device_plugin_down(snapshot, options, resource, node) for node in lacking)
+        for down in islice((down for down in downs if down is not None and down.repair), 1):
+            yield replace(down, advice=(Advice(title=down.repair, by_default=FixGroup.CLUSTER),))
             return
     yield from _plugins_failing_everywhere(snapshot, options, resource)
 
@@ -284,6 +293,8 @@ def idle_plugins(
     resource, pods = finding.resource, snapshot.pods
     capacities = (node.status.capacity.get(resource, "0") for node in snapshot.cluster.nodes)
     if not finding.offered_nowhere or "/" not in resource or {*hints} or any(str(it) != "0" for it in capacities):
+        return
+    if resource in NODE_FEATURES and any(resource in node.status.allocatable for node in snapshot.cluster.nodes):
         return
     rows = [row for row in _plugin_rows(snapshot, resource) if not container_state(pods[row])]
     for row in rows[:1]:

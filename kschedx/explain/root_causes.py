@@ -616,9 +616,11 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     yield from used_slices(snapshot, pod, finding, rejected)
     yield from other_vendor_causes(snapshot, finding)
     yield from unmapped_classes(diagnosis.cycle, finding)
-    down = [*plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)]
+    short = (names[row] for row in _rejected_nodes(diagnosis, f.InsufficientResource, is_only=True))
+    options, hardware = diagnosis.cycle.all_nodes.options, diagnosis.hardware
+    down = [*plugins_down(snapshot, options, finding.resource, hardware, short)]
     yield from (*unhealthy(snapshot, finding, is_down=bool(down)), *down)
-    yield from idle_plugins(snapshot, finding, diagnosis.hardware)
+    yield from idle_plugins(snapshot, finding, hardware)
     yield from _never_preempts(diagnosis)
     yield from _needed_victims(diagnosis)
 
@@ -701,13 +703,13 @@ def _lost_topology_labels(diagnosis: Diagnosis, key: str) -> Iterator[RootCause]
         yield root_cause(text, title, group=FixGroup.CLUSTER)
 
 
-def _rejected_nodes(diagnosis: Diagnosis, kind: type[f.Finding]) -> Iterator[ClusterRow]:
-    """Yield some of the nodes that are rejected for a reason of this type."""
+def _rejected_nodes(diagnosis: Diagnosis, kind: type[f.Finding], *, is_only: bool = False) -> Iterator[ClusterRow]:
+    """Yield some of the nodes that are rejected for a reason of this type, or only for such reasons."""
     nodes = diagnosis.cycle.nodes
     if nodes is None:
         return
     for group in diagnosis.groups:
-        if any(isinstance(finding, kind) for finding in group.exemplar.findings):
+        if (all if is_only else any)(isinstance(finding, kind) for finding in group.exemplar.findings):
             for row in group.rows[:_MOST_NODES]:
                 yield nodes.cluster_row(row)
 

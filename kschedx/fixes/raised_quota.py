@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, quota_kinds
+from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_node_lost, quota_kinds
 from kschedx.controllers.states import Refused
 from kschedx.controllers.workload_lifecycle import state_of
 from kschedx.controllers.workloads import member_rows, wanted_replicas, workload_of
@@ -206,6 +206,21 @@ def finished_pods(snapshot: Snapshot, namespace: str, match: re.Match[str]) -> C
     """Return the number of pods by phase that have finished and that a quota of pod objects (count/pods) counts."""
     rows = snapshot.pods.in_namespace(namespace) & snapshot.pods.finished if "count/pods" in match["limited"] else ()
     return Counter(snapshot.pods.phases[row] for row in np.flatnonzero(rows).tolist())
+
+
+def wait_for_leaving(
+    snapshot: Snapshot, release: Release, namespace: str, match: re.Match[str], missing: int
+) -> Iterator[str]:
+    """Yield the title of the fix for pods that are being deleted, if a quota admits the missing ones after them."""
+    pods, ledger = snapshot.pods, QuotaLedger(snapshot, release)
+    rows = np.flatnonzero(pods.in_namespace(namespace) & pods.terminating).tolist()
+    for row in rows:
+        ledger.give(pods[row])
+    then = raised_quota(ledger.apply_to(snapshot), namespace, match, missing)
+    if rows and not _exceeds(then.hard, _amounts_of(match)[2]):
+        name, node = pods.key(rows[0]), pods.node_names[rows[0]]
+        is_lost, lost = is_node_lost(snapshot, node), f"force-delete {name}: the kubelet of {node} does not answer"
+        yield f"{lost}, and the quota counts it" if is_lost else f"wait until {name}, which the quota counts, is gone"
 
 
 def _with_larger(snapshot: Snapshot, name: str, hard: Mapping[str, str]) -> Snapshot:

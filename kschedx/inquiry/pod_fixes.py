@@ -713,7 +713,9 @@ _CONTROLS = lazy_pattern("controller|manager|operator|scheduler|webhook")
 def _gate_keepers(explanation: Explanation) -> Iterator[Fix]:
     """Yield what to ask first about a gate that is not of a known controller: the one that is likely to remove it, by
     the names of its pods and their namespace."""
-    every = (gate.name for gate in explanation.cycle.pod.spec.scheduling_gates)
+    every = [gate.name for gate in explanation.cycle.pod.spec.scheduling_gates]
+    if (kept := gate_of_controller(every)) and not explanation.cycle.snapshot.may_run(kept[1].lower()):
+        yield Fix.untried(f"install {kept[1]}, of which no pod runs, or recreate the pod without gate {kept[0]}")
     if not (gates := [gate for gate in every if gate_of_controller([gate]) is None]):
         return
     pods, words = explanation.cycle.snapshot.pods, set(re.split("[.-]", gates[0].partition("/")[0])) - _NO_OWNER

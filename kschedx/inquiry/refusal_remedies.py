@@ -47,6 +47,7 @@ from kschedx.fixes.raised_quota import (
     finished_pods,
     format_like,
     raised_quota,
+    wait_for_leaving,
 )
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.scc_fixes import scc_fixes
@@ -469,6 +470,8 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             )
             what = count(finished.total(), "finished pod")
             yield Fix.untried(f"delete {what} of the namespace, which count/pods counts as well", commands=commands)
+        leaving = wait_for_leaving(self.snapshot, self.setup.release, self._namespace, match, self.count)
+        yield from map(Fix.untried, leaving)
         fixes = [without, self._raised_quotas(match)]
         yield from fixes if match["limited"].endswith("=0") else reversed(fixes)
         yield self._below_defaults(match)
@@ -518,7 +521,8 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         """The rollout of a Deployment that already has all replicas, so that it adds the missing pods; else None."""
         if self.maker is None or self.maker.get("kind") != "Deployment":
             return None
-        is_whole = len(member_rows(self.snapshot, workload_of(self.maker))) >= wanted_replicas(self.maker)
+        leaving = self.snapshot.pods.terminating[member_rows(self.snapshot, workload_of(self.maker))]
+        is_whole = (~leaving).sum() >= wanted_replicas(self.maker)
         rollout = RolloutQuota(snapshot=self.snapshot, release=self.setup.release, maker=self.maker, pod=self.pod)
         return rollout if is_whole else None
 
@@ -665,25 +669,23 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
     def _dead_webhook_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a webhook that the API server could not call."""
         name, pods = f"webhook {match['name']}", self.snapshot.pods
-        service = f": service {match['namespace']}/{match['service']}" if match["service"] else ""
-        down = unready_pods(self.snapshot, match["namespace"]) if match["service"] else ()
-        for key in down:
+        namespace, known = match["namespace"] or "", self.snapshot.namespaces
+        service = f": service {namespace}/{match['service']}" if namespace else ""
+        if '" not found' in match.string or (namespace and known and namespace not in known):
+            title = f"delete the configuration of {name}, if it is left over{service} does not exist"
+            yield Fix.untried(title, by_default=FixGroup.CLUSTER)
+        for key in unready_pods(self.snapshot, namespace):
             conditions = pods[pods.rows[key]].status.conditions
             if (state := condition_of(conditions, "PodScheduled", "False")) is not None:
                 title = f"find a node for {key} first, which serves {name}: {state.message}"
                 yield Fix.untried(title.rstrip(": ."), commands=(why_command(key),), by_default=FixGroup.CLUSTER)
                 break
         else:
-            cause = backend_state(self.snapshot, match["namespace"], match["service"]) if match["service"] else ""
-            behind = f"; {cause}" if cause else ""
-            if "x509: " in match.string:
-                renew = f"renew the certificate of {name}, or its caBundle"
-                title = f"{renew}: the API server does not trust{service.removeprefix(':')}"
-            else:
-                title = f"repair what answers for {name}{service}{behind}"
-            yield Fix.untried(title, by_default=FixGroup.CLUSTER)
-        title = f"set failurePolicy Ignore of {name}, if pods may go without it"
-        yield Fix.untried(title, by_default=FixGroup.CLUSTER)
+            cause = backend_state(self.snapshot, namespace, match["service"]) if namespace else ""
+            renew = f"renew the certificate of {name}, or its caBundle: the API server does not trust{service[1:]}"
+            repair = f"repair what answers for {name}{service}{cause and f'; {cause}'}"
+            yield Fix.untried(renew if "x509: " in match.string else repair, by_default=FixGroup.CLUSTER)
+        yield Fix.untried(f"set failurePolicy Ignore of {name}, if pods may go without it", by_default=FixGroup.CLUSTER)
 
     def _webhook_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield the fix to change the pod template as the rule of a webhook requires, and the command that shows it."""
@@ -705,8 +707,8 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
 
     def _admission_policy_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         command = shell_command("kubectl get validatingadmissionpolicies {} -o yaml", match["name"])
-        title = f"change the pod template as ValidatingAdmissionPolicy {match['name']} requires"
-        yield Fix.untried(title, commands=(command,))
+        policy = f"ValidatingAdmissionPolicy {match['name']}"
+        yield Fix.untried(f"change the pod template as {policy} requires", commands=(command,))
 
     # --- trials
 

@@ -26,7 +26,8 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
     "all-new": ("waits: all pending pods are new, more may follow", "new, more may follow"),
     "not-looked-at": ("ignores all pods in this loop: one is nominated for a node that has not started", "ignored"),
     "avoids-karpenter": (
-        "adds no node: the pod requires a node without karpenter.sh/nodepool", "excluding nodes of Karpenter"
+        "adds no node: it ignores pods that require or prefer nodes without karpenter.sh/nodepool",
+        "excluding nodes of Karpenter",
     ),
     "refused": ("", "ignored for their spec"),
     "no-pools": ("has no usable NodePool", "without a usable NodePool"),

@@ -202,6 +202,34 @@ def test_a_device_plugin_that_does_not_run(taints: tuple[str, ...], plugin: Mani
     assert explanation.fixes[0].title.startswith(fix)
 
 
+def test_a_device_plugin_that_tolerates_no_node_without_a_label_of_hardware() -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
+    plugin = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "nvidia-device-plugin", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
+    asks = [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
+    me = pod("me", containers=asks, tolerations=[{"key": "team", "operator": "Exists"}])
+    nodes = [node("a", taints=("boss=me:NoSchedule",)), node("b", taints=("team=ml:NoSchedule",))]
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, plugin, me]), "default/me")
+    tolerate = "let DaemonSet default/nvidia-device-plugin, the device plugin, tolerate team=ml:NoSchedule"
+    assert explanation.fixes[0].title == tolerate
+
+
+def test_a_plugin_without_virtualization_is_not_repaired() -> None:
+    host = node("a", allocatable={**OFFERS, "devices.kubevirt.io/kvm": "0"})
+    running = pod(
+        "virt-handler-x", on="a", status={"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    )
+    me = pod("me", containers=[{"name": "main", "resources": {"limits": {"devices.kubevirt.io/kvm": "1"}}}])
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([host, running, me]), "default/me")
+    enable = "enable hardware virtualization (/dev/kvm) in the machine or hypervisor of a"
+    assert [fix.title for fix in explanation.fixes][:1] == [enable]
+    assert not any("repair" in fix.title for fix in explanation.fixes)
+
+
 def test_a_device_plugin_on_a_node_that_may_lack_the_hardware() -> None:
     """Nothing but the plugin, which runs on all nodes, speaks of devices."""
     me = pod("me", containers=[{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}])

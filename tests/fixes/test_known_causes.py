@@ -1113,6 +1113,18 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
         ),
         pytest.param(
             [
+                node("minikube"),
+                bound_claim("data", volume="disk"),
+                volume("disk", node_affinity=in_term("kubernetes.io/hostname", "worker-node01"), claim_ref="data"),
+                pod("me", volumes=DATA),
+            ],
+            "node worker-node01 does not exist, and the volume is on its disks",
+            "recreate volume disk with the kubernetes.io/hostname of an existing node in its nodeAffinity, if "
+            "worker-node01 never was a node",
+            id="a volume on a node that does not exist",
+        ),
+        pytest.param(
+            [
                 node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}),
                 stored("PriorityClass", "gold", value=900),
                 pod("low", on="a", priority=500, containers=at(asking("low", cpu="3"), "spec")["containers"]),

@@ -318,6 +318,14 @@ def test_an_unknown_gate_is_left_to_its_controller(keeper: list[Manifest], first
     assert result == [first, "remove scheduling gate quota.acme.io/ok"]
 
 
+def test_a_gate_of_a_controller_without_pods() -> None:
+    me = pod("me", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    runs = pod("kueue-controller-manager-0", namespace="kueue-system", on="a")
+    proxy = pod("p", namespace="kube-system", on="a")
+    expected = ["install Kueue, of which no pod runs, or recreate the pod without gate kueue.x-k8s.io/admission"]
+    assert (titles(node("a"), me, proxy), titles(node("a"), me, proxy, runs)) == (expected, [])
+
+
 def test_a_gate_beside_that_of_kueue_is_left_to_its_controller() -> None:
     gates = [{"name": "kueue.x-k8s.io/topology"}, {"name": "acme.io/hold"}]
     [title] = titles(node("a"), pod("me", schedulingGates=gates))

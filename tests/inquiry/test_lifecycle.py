@@ -1390,6 +1390,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "repair what answers for webhook v.example.com: service policy/svc · not tried",
     ),
     (
+        'failed calling webhook "v.x": Post "https://svc.policy.svc:443/v": service "svc" not found',
+        {},
+        "delete the configuration of webhook v.x, if it is left over: service policy/svc does not exist · not tried",
+    ),
+    (
         'failed calling webhook "v.x": failed to call webhook: Post "https://svc.policy.svc:443/v": x509: expired',
         {},
         (
@@ -2326,6 +2331,27 @@ def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
     assert (
         "selects default/db" not in why(tmp_path, "pod/x", there, pod("x", affinity=near, nodeSelector={"a": "b"})).out
     )
+
+
+@pytest.mark.parametrize(
+    ("host", "says"),
+    [
+        (node("m"), "fix 1     wait until default/gone, which the quota counts, is gone · not tried"),
+        (
+            LOST,
+            "fix 1     force-delete default/gone: the kubelet of m does not answer, and the quota counts it",
+        ),
+    ],
+)
+def test_a_quota_waits_for_pods_that_are_being_deleted(tmp_path: Path, host: Manifest, says: str) -> None:
+    quota = {**QUOTA, "spec": {"hard": {"pods": "1"}}, "status": {"hard": {"pods": "1"}, "used": {"pods": "1"}}}
+    report = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
+    stuck = {**REPLICA_SET, "status": {"conditions": [{**FAILURE, "message": report}]}}
+    deleted = {"deletionTimestamp": "2026-07-01T00:00:00Z", "deletionGracePeriodSeconds": 30, "namespace": "default"}
+    gone = pod("gone", on="m", metadata={**deleted, **owned("ReplicaSet", "web-1")})
+    result = why(tmp_path, "deploy/web", workload("Deployment"), stuck, quota, gone, host)
+    assert says in result.out
+    assert "maxSurge" not in result.out
 
 
 def test_a_rollout_that_a_quota_stops_can_use_max_unavailable(tmp_path: Path) -> None:

@@ -308,7 +308,7 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        if self.plugin is not None and self.plugin.repair:
+        if self.plugin is not None and self.plugin.repair and not (self.feature and self.plugin.finds_nothing):
             return self.plugin.repair
         if self.feature:
             return f"enable {self.feature} in the machine or hypervisor of {self.node}"
