@@ -107,7 +107,6 @@ def default_priority_class(priority_class: types.PriorityClass) -> types.Priorit
 
 
 def _with_requests(container: types.Container) -> types.Container:
-    """Return the container with a request for every limit."""
     resources = container.resources
     missing = {name: limit for name, limit in resources.limits.items() if name not in resources.requests}
     if not missing:

@@ -149,7 +149,6 @@ class Sandbox:
         self._become(self.snapshot.with_devices(self.snapshot.devices.with_claims(changed)))
 
     def release(self, pods: IntArray) -> None:
-        """Release the devices of pods."""
         self._change_claims(self.snapshot.devices.released_by({self.snapshot.pods.key(row) for row in pods.tolist()}))
 
     def add(self, new: AddedNode) -> ClusterRow:

@@ -171,8 +171,6 @@ _LETTERS: list[BindingType] = [
 
 
 class FixList(OptionList):
-    """The titles of fixes."""
-
     BINDINGS: ClassVar[list[BindingType]] = _LETTERS
 
 

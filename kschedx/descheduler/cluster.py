@@ -276,7 +276,6 @@ class Cluster:
         return known_request
 
     def budgets(self, pod: PodFacts) -> list[_Budget]:
-        """Return the budgets that cover a pod."""
         return [budget for budget in self._budgets.get(pod.namespace, ()) if budget.covers(pod)]
 
     def evict(self, pod: PodFacts) -> str:

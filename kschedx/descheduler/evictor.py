@@ -230,8 +230,6 @@ class EvictionOutcome(StrEnum):
 
 
 class RequestedEviction(Struct, frozen=True, kw_only=True):
-    """An eviction that a plugin requested."""
-
     pod: PodFacts
     profile: str
     plugin: str

@@ -131,8 +131,6 @@ class _Policy(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PolicyPlugin(Struct, frozen=True, kw_only=True):
-    """An enabled plugin with its args."""
-
     name: str
     args: arguments.Args
 

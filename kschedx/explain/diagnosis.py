@@ -231,8 +231,6 @@ _Cause = FaultyNodes | OfferedNowhere
 
 
 class NodeDetail(Struct, frozen=True, kw_only=True):
-    """A node's account with its details."""
-
     account: NodeAccount
     pods: int
     parts: Mapping[str, tuple[RequestPart, ...]]  # the parts of the request for each missing resource

@@ -105,7 +105,6 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
         return int(np.count_nonzero(self.fits))
 
     def nodes_of(self, verdict: int) -> tuple[str, ...]:
-        """Return the nodes with a verdict."""
         return tuple(self.nodes[row] for row in np.flatnonzero(self.verdicts == verdict).tolist())
 
     def row(self, node: str) -> int:

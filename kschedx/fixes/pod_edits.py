@@ -180,7 +180,6 @@ def expressions(pod: Pod, index: int) -> tuple[SelectorRequirement, ...]:
 
 
 def required_term(pod: Pod, index: int, *, anti: bool) -> PodAffinityTerm | None:
-    """Return a required pod (anti-)affinity term."""
     required = pod.spec.required_anti_affinity if anti else pod.spec.required_pod_affinity
     return required[index] if index < len(required) else None
 

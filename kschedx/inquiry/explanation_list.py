@@ -94,7 +94,6 @@ class _Item(Struct, frozen=True, kw_only=True):
     message: str = ""  # kube-scheduler's message, if that of an equal pod may have other numbers
 
     def answers(self) -> tuple[PodAnswer, ...]:
-        """Return the answer about each pod."""
         is_placed = bool(self.replicas) and all(replica.node for replica in self.replicas)
         if is_placed and self.open_count:
             undecided = replace(self._undecided, message=self.open_count)

@@ -87,7 +87,6 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
 
     @property
     def cluster_after(self) -> Snapshot:
-        """The cluster with the pods that fit."""
         return self.fill()
 
     @property

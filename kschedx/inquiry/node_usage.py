@@ -65,7 +65,6 @@ class NodeUsage:
         return self[name]
 
     def total(self) -> NodeUse:
-        """Return the usage of all nodes together."""
         requested, offered = self._requested.sum(axis=0).tolist(), self._allocatable.sum(axis=0).tolist()
         return NodeUse(
             requested=dict(zip(self.resources, requested, strict=True)),

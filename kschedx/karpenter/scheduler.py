@@ -57,7 +57,6 @@ class KarpenterSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def rules_version(self) -> str:
-        """The version whose rules apply."""
         return self.version or MEASURED[-1]
 
     @property

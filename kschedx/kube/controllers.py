@@ -140,7 +140,6 @@ def stored_controller(raw: bytes) -> Controller:
 
 @lru_cache(maxsize=4096)
 def stored_metadata(raw: bytes) -> ObjectMeta:
-    """Return the metadata of any object."""
     return decode(raw, _Object).metadata
 
 

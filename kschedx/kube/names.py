@@ -216,7 +216,6 @@ def generated_name(metadata: Mapping[str, object], number: int = 0) -> str:
 
 
 def added_node_name(group: str, number: int) -> str:
-    """Return a name for a node that an autoscaler adds."""
     return f"{group}-new-{number}"
 
 

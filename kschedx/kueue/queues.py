@@ -482,7 +482,6 @@ class Cache:
     # --- topology
 
     def topologies_of(self, queue: ClusterQueue) -> dict[str, FlavorTopology]:
-        """Return the topologies of the queue's flavors."""
         return {name: self.topologies[name] for name in queue.flavors if name in self.topologies}
 
     def is_topology_only(self, queue: ClusterQueue) -> bool:

@@ -471,7 +471,6 @@ class Job:
 
     @property
     def flavor_resources(self) -> frozenset[FlavorResource]:
-        """The resources of its assigned flavors."""
         return frozenset(
             FlavorResource(flavor, name)
             for requests in self.counted_pod_sets

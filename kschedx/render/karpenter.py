@@ -160,7 +160,6 @@ def decision_words(of_pools: PoolScaling, recorded: RecordedEvent | None) -> Dec
 
 
 def trial_result(remedy: NodeRemedy) -> str:
-    """Return the result of trying a remedy."""
     return f"adds a node of {remedy.place}, {list_names(remedy.types, MOST_NAMES) or 'if a type fits'}"
 
 

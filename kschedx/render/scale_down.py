@@ -571,7 +571,6 @@ def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
 
 
 def _budget_fix(disruption: NodeDisruption, place: int) -> FixView:
-    """Return the fix for a budget that is 0."""
     title, command = open_pool_budget(disruption.pool, place)
     left = [obstacle.text for obstacle in disruption.obstacles if obstacle.reason != BLOCKED]
     return FixView(title=title, seen=f"then {left[0]}" if left else "not tried", commands=(command,))

@@ -207,5 +207,4 @@ class View(Struct, frozen=True, kw_only=True):
 
     @property
     def items(self) -> tuple[ViewItem, ...]:
-        """The rows of all lists."""
         return tuple(item for rows in self.lists for item in rows.items)

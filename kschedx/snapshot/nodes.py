@@ -209,7 +209,6 @@ class ClusterNodes:
 
     @property
     def count(self) -> int:
-        """The number of nodes in the cluster."""
         return len(self.index)
 
     def moving(self) -> ClusterNodes:

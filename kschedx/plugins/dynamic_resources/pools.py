@@ -394,8 +394,6 @@ class UnavailableError(Exception):
 
 
 class Pick(Struct, frozen=True, kw_only=True):
-    """A device picked for a request."""
-
     request: str  # `request`, or `request/alternative`
     device: PooledDevice
     admin_access: bool = False

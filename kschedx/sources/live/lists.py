@@ -74,7 +74,6 @@ class ListPage:
 
     @property
     def kind(self) -> str:
-        """The key of the kind."""
         return self.resource.key
 
     @property
