@@ -37,7 +37,7 @@ from kschedx.kube.descheduling import ContainerFacts, PodStatusFacts
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
-from kschedx.kube.types import Pod, PodSpec
+from kschedx.kube.types import Pod
 from kschedx.kube.workloads import REVISION, SYNC_MARKS
 from kschedx.snapshot import events
 from kschedx.snapshot.build import ObjectBatch, ObjectPage
@@ -486,7 +486,7 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
         pod = snapshot.pods[row]
         shared = snapshot.pods.specs[row]
         if id(shared) not in specs:
-            specs[id(shared)] = _raw_fields(shared)
+            specs[id(shared)] = {name: Raw(_ENCODER.encode(value)) for name, value in _known_fields(shared).items()}
         spec = specs[id(shared)] | ({"nodeName": pod.spec.node_name} if pod.spec.node_name else {})
         kept = {key: value for key, value in pod.metadata.annotations.items() if key in ANNOTATIONS}
         whole = _known_fields(Pod(metadata=replace(pod.metadata, annotations=kept), status=pod.status))
@@ -496,11 +496,6 @@ def _pods(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
                 "finalizers": snapshot.pods.finalizers.get(pod.key),
             })  # fmt: skip
         yield "Pod", _ENCODER.encode(_head(KINDS["Pod"]) | whole | {"spec": spec})
-
-
-def _raw_fields(spec: PodSpec) -> dict[str, object]:
-    """Return the fields in JSON, encoded once for all pods that share the spec."""
-    return {name: Raw(_ENCODER.encode(value)) for name, value in _known_fields(spec).items()}
 
 
 def _head(kind: ResourceKind) -> dict[str, object]:

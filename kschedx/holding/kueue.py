@@ -58,7 +58,11 @@ def _flavor_fits(
     assigned = _assignments(pod, workload)
     given = [name for assignment in assigned for name in assignment.flavors.values()]
     offered = queue.flavors if queue is not None and not assigned else ()
-    domains = _domains(assigned)
+    domains = {
+        assignment.topology_assignment.levels: assignment.topology_assignment.values()
+        for assignment in assigned
+        if assignment.topology_assignment is not None and assignment.topology_assignment.levels
+    }
     updates = _updates(pod, workload)
     for name in dict.fromkeys((*given, *offered)):
         flavor = known.get(name)
@@ -103,14 +107,6 @@ def _updates(pod: Pod, workload: Workload) -> Sequence[PodSetUpdate]:
 
 _FlavorDomains = Mapping[tuple[str, ...], Collection[tuple[str, ...]]]
 """Keys of labels to the values that they can have together."""
-
-
-def _domains(assigned: Sequence[PodSetAssignment]) -> _FlavorDomains:
-    return {
-        assignment.topology_assignment.levels: assignment.topology_assignment.values()
-        for assignment in assigned
-        if assignment.topology_assignment is not None and assignment.topology_assignment.levels
-    }
 
 
 def _is_within(labels: Mapping[str, str], domains: _FlavorDomains) -> bool:

@@ -9,7 +9,6 @@ from msgspec import Struct
 from kschedx.kueue.document import AdmissionCycle, QueueHead
 from kschedx.kueue.queues import WorkloadQueue
 from kschedx.kueue.run import AdmissionRun
-from kschedx.kueue.workloads import Job
 
 _MOST_CYCLES = 2_000
 
@@ -76,7 +75,7 @@ class _SharedRun:
                 shapes.setdefault(shape, key)
         for queue in self._queues_with(shapes):
             for job in queue.parked.values():
-                key = self._key_of_equal(job, queue, shapes)
+                key = shapes.get(job.shape, "") if job.shape is not None and job.shape in queue.bypassed else ""
                 if key and job.key not in self._known:
                     self._known[job.key] = _FirstDecision(head=cycle.heads[key], equal_to=key, has_stopped=stopped)
 
@@ -84,7 +83,3 @@ class _SharedRun:
         """Return the queues that set Workloads of these shapes aside together."""
         queues = (self.run.queues[name] for name in self.run.watched)
         return [queue for queue in queues if not queue.bypassed.keys().isdisjoint(shapes)]
-
-    @staticmethod
-    def _key_of_equal(job: Job, queue: WorkloadQueue, shapes: dict[bytes, str]) -> str:
-        return shapes.get(job.shape, "") if job.shape is not None and job.shape in queue.bypassed else ""

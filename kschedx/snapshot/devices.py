@@ -17,7 +17,6 @@ from kschedx.kube.devices import (
     DeviceClass,
     DeviceTaintRule,
     ResourceClaim,
-    ResourceClaimConsumerReference,
     ResourceClaimSpec,
     ResourceClaimStatus,
     ResourceClaimTemplate,
@@ -144,7 +143,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
             left = tuple(
                 consumer_reference
                 for consumer_reference in before
-                if not _is_among(consumer_reference, namespace, pods)
+                if not (consumer_reference.resource == "pods" and f"{namespace}/{consumer_reference.name}" in pods)
             )
             if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and _is_owned_by(claim, pods):
                 changed[claim.key] = None
@@ -264,10 +263,6 @@ _CLAIMS_BY_POD = Memo[_ClaimsByPod]()
 def _is_owned_by(claim: ResourceClaim, pods: Collection[str]) -> bool:
     owner = claim.metadata.controller
     return owner is not None and owner.kind == "Pod" and f"{claim.metadata.namespace}/{owner.name}" in pods
-
-
-def _is_among(consumer: ResourceClaimConsumerReference, namespace: str, pods: Collection[str]) -> bool:
-    return consumer.resource == "pods" and f"{namespace}/{consumer.name}" in pods
 
 
 def _class_of_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:
