@@ -188,7 +188,8 @@ def _usage(error: Exception) -> int:
 _MEANT = {
     "capacity": ("fit", "nodes"), "describe": ("why",), "diff": ("diff-profiles",), "events": ("reason",),
     "explain": ("why", "reason"), "get": ("why", "nodes"), "pods": ("why --all-pending",), "queues": ("kueue",),
-    "top": ("nodes",), "what-if": ("simulate",),
+    "rollout": ("why", "simulate --restart"), "top": ("nodes",), "what-if": ("simulate",),
+    **{verb: (f"simulate --{verb}",) for verb in ("apply", "cordon", "delete", "label", "scale", "taint", "uncordon")},
 }  # fmt: skip
 """What users of kubectl and other tools type, to the commands of kschedx that answer it."""
 

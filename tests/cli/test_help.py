@@ -74,7 +74,13 @@ def test_the_manual_page_holds_every_command() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("wyh", '"why"'), ("explain", '"why" or "reason"'), ("diff", '"diff-profiles"'), ("top", '"nodes"')],
+    [
+        ("wyh", '"why"'),
+        ("diff", '"diff-profiles"'),
+        ("top", '"nodes"'),
+        ("cordon", '"simulate --cordon"'),
+        ("explain", '"why" or "reason"'),
+    ],
 )
 def test_an_unknown_command_names_what_is_meant(typed: str, meant: str) -> None:
     result = kschedx(typed, "web-0")
