@@ -182,7 +182,6 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 
         if is_alone and workload is not None and not has_replicas(workload) and target.count is None:
             return explain(self.admit(target, clusters.applied), setup, self.autoscaling)
-        stored = workload if target.document is None else None
         questions = ManifestQuestions(self._before(target), clusters.applied, setup)
         if not is_alone:
             own = self._gather_queue(questions, queue, target)
@@ -205,8 +204,8 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             text += unready_count_text(clusters.applied, assigned)
             others = note("other-replicas", text, running=state.running, wanted=state.wanted)
             return replace(explanation, first_notes=(*explanation.first_notes, others))
-        if stored is not None and not state.pods:
-            subject = replace(subject, notes=(*all_replicas(clusters.applied, stored), *subject.notes))
+        if workload is not None and not state.pods:
+            subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
         explanation = explain(subject, setup, self.autoscaling)
         if state.pods or explanation.becomes is Outcome.SCHEDULED or own.workload is None:
             return explanation

@@ -534,7 +534,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             try:
                 group = gather(questions, self.inquiry.admit(target, questions.snapshot), target)
             except (NotAdmittedError, NotReadError) as error:
-                items[number] = (self._refused_item(target, error),)
+                items[number] = (self._refused_item(target, error, questions.snapshot),)
                 continue
             if isinstance(group, BoundPods):
                 items[number] = (self._bound_item(group, target),)
@@ -593,7 +593,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 item = replace(item, replicas=replicas, workload=name, taken=together.node_if_first)
             yield item
         if state.refused and target.stored is None:
-            yield self._refused_replicas(target, item, state.refused, state.refusal)
+            yield self._refused_replicas(target, item, state.refused, state.refusal, together.after)
 
     def _item(self, snapshot: Snapshot, pod: Pod, target: PodInQuestion, explain: Callable[[], Explanation]) -> _Item:
         workload = target.workload
@@ -625,10 +625,17 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             return None
         return self._without_pods(target, partial(self.inquiry.answer, target, [target]))
 
-    def _refused_item(self, target: PodInQuestion, error: NotAdmittedError | NotReadError) -> _Item:
+    def _refused_item(
+        self, target: PodInQuestion, error: NotAdmittedError | NotReadError, before: Snapshot | None = None
+    ) -> _Item:
+        """`before` is the cluster with the pods that come first, which quotas count too."""
         if target.stored is not None:  # it is in the cluster, so it is not admitted again
             raise error
-        return self._without_pods(target, partial(self.inquiry.refused, target, error))
+        inquiry = self.inquiry if before is None else self._inquiry_in(before)
+        return self._without_pods(target, partial(inquiry.refused, target, error))
+
+    def _inquiry_in(self, cluster: Snapshot) -> Inquiry:
+        return replace(self.inquiry, clusters=replace(self.inquiry.clusters, before=cluster, applied=cluster))
 
     def _without_pods(
         self, target: PodInQuestion, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
@@ -656,9 +663,13 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             replicas=(_Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
         )
 
-    def _refused_replicas(self, target: PodInQuestion, others: _Item, pods: Sequence[str], refusal: str) -> _Item:
-        """Return the replicas of a workload that no controller can create, whatever the answer about the others."""
-        explain = partial(self.inquiry.refused, target, NotAdmittedError(refusal), len(pods))
+    def _refused_replicas(
+        self, target: PodInQuestion, others: _Item, pods: Sequence[str], refusal: str, after: Snapshot | None = None
+    ) -> _Item:
+        """Return the replicas of a workload that no controller can create, whatever the answer about the others.
+        `after` is the cluster with the others."""
+        inquiry = self.inquiry if after is None else self._inquiry_in(after)
+        explain = partial(inquiry.refused, target, NotAdmittedError(refusal), len(pods))
         replicas = tuple(_Replica(pod=pod) for pod in pods)
         return replace(others, pod=pods[0], explain=explain, replicas=replicas, taken=None)
 

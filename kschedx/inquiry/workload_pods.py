@@ -110,6 +110,11 @@ class QueueOutcome:
         recreated = [str(key) for keys in of_changes if isinstance(keys, Sequence) for key in keys]
         return cls(simulate(snapshot, setup, recreated=recreated), autoscalers)
 
+    @cached_property
+    def after(self) -> Snapshot:
+        """The cluster at the end."""
+        return self._simulation.run.cluster.frozen()
+
     def is_queued(self, pod: str) -> bool:
         return pod in self._simulation.placed or pod in self._simulation.messages
 

@@ -434,6 +434,13 @@ def test_an_unchanged_manifest_is_not_a_refused_update(manifest: Manifest, tmp_p
     assert result["outcome"] == "Scheduled"
 
 
+def test_an_unchanged_manifest_has_its_pods(tmp_path: Path) -> None:
+    manifest, owner = workload("ReplicaSet", replicas=1), {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
+    own = pod("web-a", on="node-01", metadata={"ownerReferences": [{**owner, "uid": "u", "controller": True}]})
+    path, cluster = write(tmp_path, manifest, name="app.yaml"), write(tmp_path, NODE, manifest, own)
+    assert "its only replica has a node" in kschedx("why", path, "-s", cluster).out
+
+
 def test_an_error_has_its_own_line(tmp_path: Path) -> None:
     path = tmp_path / "app.yaml"
     path.write_text(

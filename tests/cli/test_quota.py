@@ -233,7 +233,15 @@ def test_workloads_that_exceed_a_quota_only_together(tmp_path: Path) -> None:
         in result.out
     )
     assert '✗ pods "x" is forbidden: exceeded quota: q, requested: cpu=100m, used: cpu=5, limited: cpu=5' in result.out
+    assert "raise cpu from 5 to 6 in ResourceQuota q" in result.out
     assert why(tmp_path, "--alone").code == 0
+
+
+def test_a_quota_is_raised_for_what_comes_first_as_well(tmp_path: Path) -> None:
+    once = {**POD_SPEC, "restartPolicy": "Never"}
+    cluster(tmp_path, quota({"cpu": "0"}, cpu="3"))
+    written(tmp_path, named(workload("Deployment", POD_SPEC, replicas=3), "one"), named(workload("Job", once), "j"))
+    assert "raise cpu from 3 to 4 in ResourceQuota q" in why(tmp_path).out
 
 
 def test_existing_and_replaced_replicas_count_once(tmp_path: Path) -> None:
