@@ -55,8 +55,7 @@ def expanded_configuration(config: _Configuration | None, release: Release) -> E
 
 
 def advice_on(config: _Configuration | None, release: Release) -> tuple[Advice, ...]:
-    """Return advice on accepted but unfavorable settings of a configuration; Policies have none. Raises
-    `ConfigError`."""
+    """Advice on accepted but unfavorable settings of a configuration; Policies have none. Raises `ConfigError`."""
     from kschedx.framework.config.advice import advice
 
     if release.has_framework:

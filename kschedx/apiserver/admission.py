@@ -601,8 +601,7 @@ def _with_default_tolerations(spec: PodSpec) -> PodSpec:
 
 
 def _with_empty_dirs(spec: PodSpec, kubelet: KubeletSpec) -> PodSpec:
-    """A volume without a source is an emptyDir (SetDefaults_Volume); only the manifest shows which volumes have
-    none."""
+    """A volume without a source is an emptyDir (SetDefaults_Volume); only the manifest shows which have none."""
     without = {
         volume.get("name") for volume in kubelet.volumes if all(volume[key] is None for key in volume if key != "name")
     }

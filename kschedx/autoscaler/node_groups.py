@@ -201,8 +201,7 @@ def _owner_rule(known: frozenset[str]) -> _Rule:
 
 
 def _pool_rule(names: Sequence[str]) -> _Rule:
-    """The group name that the cloud derives from the pool. If a pool has a group in each zone, the node's name
-    decides."""
+    """The group name that the cloud derives from the pool. If a pool has a group per zone, the node's name decides."""
     cache: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def groups_of(label: str, value: str) -> tuple[str, ...]:

@@ -426,8 +426,7 @@ class Program(Struct):
         return self._plan.reads_device
 
     def evaluate(self, device: MapValue) -> bool:
-        """Raises `EvaluationError` with kube-scheduler's message, and `UndecidableError` if the message is
-        uncertain."""
+        """Raises `EvaluationError` with kube-scheduler's message, and `UndecidableError` if that is uncertain."""
         try:
             value = self._plan.evaluate(device)
         except CostExceededError:

@@ -331,8 +331,7 @@ _INPUTS: ContextVar[Sequence[Path]] = ContextVar("inputs", default=())
 
 @contextmanager
 def cited_inputs(names: Iterable[str]) -> Iterator[None]:
-    """Print the digest of these files and folders in the footer of pages within this context; other names are
-    ignored."""
+    """Print the digest of these files and folders in the footer of pages in this context; other names are ignored."""
     token = _INPUTS.set([path for path in map(Path, dict.fromkeys(names)) if _exists(path)])
     try:
         yield

@@ -195,8 +195,7 @@ def ending_in_order() -> Iterator[None]:
 
 
 def end_with_hangup() -> None:
-    """End the process with SIGHUP, as the system does for a process of this terminal, if standard output is a
-    terminal."""
+    """End the process with SIGHUP, as the system does for a process of this terminal, if stdout is a terminal."""
     was_terminal = sys.stdout.line_buffering
     if was_terminal and hasattr(signal, "SIGHUP"):
         os.kill(os.getpid(), signal.SIGHUP)

@@ -149,8 +149,7 @@ _KEEPS_FAILED = ("ReplicaSet", "ReplicationController")  # controllers that repl
 
 
 def failed_before(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> Iterator[Note]:
-    """Yield a note about the other failed pods of a pod's controller; `nodes` are those to which it would be
-    assigned."""
+    """Yield a note on the other failed pods of a pod's controller; `nodes` are those to which it would be assigned."""
     owner, pods = pod.metadata.controller, snapshot.pods
     if owner is None or owner.kind not in _KEEPS_FAILED:
         return

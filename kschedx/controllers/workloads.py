@@ -266,8 +266,7 @@ class OfWorkload:
 
 
 class Owners:
-    """The workload of each pod of a table; the Deployment if the pod's ReplicaSet belongs to one, by owner or by
-    name."""
+    """Each pod's workload; the Deployment if the pod's ReplicaSet belongs to one, by owner or by name."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._stored = snapshot.workloads
@@ -694,8 +693,7 @@ def makes_pods(kind: str) -> bool:
 
 
 def is_namespaced(manifest: Manifest) -> bool:
-    """Whether the kind has namespaces, as far as it is known; for kinds that are not read, the result does not
-    matter."""
+    """Whether the kind has namespaces, as far as known; for kinds that are not read, the result does not matter."""
     kind = KINDS.get(str(manifest.get("kind")))
     return kind is None or kind.is_namespaced
 

@@ -35,8 +35,7 @@ class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     plugin: str
     because: str
     outcome: str = ""
-    """`moved`, `returned` to its node, `pending`, `undecided`, `gone`; absent where the eviction was not carried
-    out."""
+    """`moved`, `returned` to its node, `pending`, `undecided`, `gone`; absent if the eviction was not carried out."""
     to: str = ""  # the node of its successor
     message: str = ""  # kube-scheduler's, for a successor that stays pending
     is_certain: bool | None = field(default=None, name="certain")

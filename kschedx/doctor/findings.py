@@ -125,8 +125,7 @@ class PodsOfNamespaces(_Finding, frozen=True, kw_only=True, tag="pods-of-namespa
 
     present: tuple[str, ...]
     namespaces: int
-    """The number of namespaces with pods; `present` may list only some of them, and `absent` only some of the
-    others."""
+    """The number of namespaces with pods; `present` may list only some of them, `absent` only some of the others."""
     absent: tuple[str, ...]
     """Namespaces without any pod that, according to other objects, have some, or that exist in every cluster."""
     namespaces_absent: int

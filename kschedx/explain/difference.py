@@ -539,8 +539,7 @@ def _effects(before: Story, after: Story, *, is_shifted: bool, is_rescored: bool
 
 
 def _shifts(these: Story, others: Story) -> dict[str, int]:
-    """Count the nodes that are feasible only in `these`, by the plugin that rejects them in `others`, most nodes
-    first."""
+    """Count the nodes feasible only in `these`, by the plugin that rejects them in `others`, most nodes first."""
     rows = np.flatnonzero(these.fits & ~others.fits)
     counts: dict[str, int] = {}
     for row in rows.tolist():

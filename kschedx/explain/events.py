@@ -215,8 +215,7 @@ def _read(text: str) -> Event:
 
 
 def _strings(text: str) -> Iterator[str]:
-    """Yield the contents of strings in double quotes, of those in an escaped document, and of YAML's in single
-    quotes."""
+    """Yield contents of strings in double quotes, of those in an escaped document, and of YAML's in single quotes."""
     for shown in (text, text.replace('\\"', '"')):
         yield from (re.sub(r"\\(.)", r"\1", match[1]) for match in _DOUBLE_QUOTED.finditer(shown))
     yield from (match[1].replace("''", "'") for match in _SINGLE_QUOTED.finditer(text))

@@ -295,8 +295,7 @@ class PodAffinityUnsatisfied(Facts, frozen=True, kw_only=True):
     namespaces: tuple[str, ...]
     every_namespace: bool
     matches_itself: bool
-    """Whether the pod satisfies all of its own terms, so that it could be the first of its group if no other pod
-    did."""
+    """Whether the pod satisfies all of its own terms, so that it could be first of its group if no other pod did."""
     pods: tuple[str, ...]  # up to five in the whole cluster that satisfy all terms, `namespace/name`
     matching_pods: int
     matching_domains: tuple[str, ...]  # up to five
@@ -391,8 +390,7 @@ class Explained(Document, frozen=True, kw_only=True):
 
 
 class GangTooSmall(Facts, frozen=True, kw_only=True):
-    """A PodGroup has fewer pods, or fewer pods with a node, than its minMember; `gated` of them have scheduling
-    gates."""
+    """A PodGroup has fewer pods, or fewer pods with a node, than its minMember; `gated` have scheduling gates."""
 
     group: str
     pods: int

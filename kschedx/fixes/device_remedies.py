@@ -363,8 +363,7 @@ def _wider(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s
 
 
 def _correct_product(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
-    """Yield claims whose selectors compare a string with the value that the node's devices have for the same
-    product."""
+    """Yield claims whose selectors compare a string with the value of the node's devices for the same product."""
     here = [
         (resource_slice.spec.driver, device)
         for resource_slice in _slices_of_node(place)

@@ -241,8 +241,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
             )
 
     def changes(self, pod: Pod, snapshot: Snapshot) -> Iterator[Change]:
-        """Yield the differences from `pod` and `snapshot`. An object whose spec is immutable is deleted and
-        recreated."""
+        """Yield differences from `pod` and `snapshot`. An object whose spec is immutable is deleted and recreated."""
         lifted = any(step.lifts_gates for step in self.steps)
         held = with_spec(pod, scheduling_gates=()) if lifted else pod
         target = Target("v1", "Pod", self.pod.metadata.name, self.pod.metadata.namespace)

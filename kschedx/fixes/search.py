@@ -235,8 +235,7 @@ class _Search:
                 yield situation
 
     def _let_through(self, start: Situation) -> list[Situation]:
-        """Return situations in which PreFilter no longer rejects the pod before its nodes are filtered, cheapest
-        first."""
+        """Situations in which PreFilter no longer rejects the pod before its nodes are filtered, cheapest first."""
         waiting = [start]
         for _ in range(_MOST_DEPTH):
             proposals = [
@@ -423,8 +422,7 @@ def _without_gates(cycle: Cycle) -> Proposal:
 
 
 def _fits_its_nodes(situation: Situation) -> bool:
-    """Whether the pod fits on all nodes that the steps name, if it fits at all: otherwise it fits for another
-    reason."""
+    """Whether the pod fits all nodes that the steps name, if it fits at all: otherwise it fits for another reason."""
     named = frozenset[str]().union(*(step.nodes for step in situation.proposal.steps))
     return not situation.feasible or named <= set(situation.feasible)
 

@@ -268,8 +268,7 @@ class QueueSortPlugin(Plugin):
 
 
 class PreFilterResult(Struct, frozen=True, kw_only=True):
-    """The result of PreFilter: a status, and on success the names of the nodes that can be considered, or None for
-    all."""
+    """The result of PreFilter: a status, and on success the names of the nodes to consider, or None for all."""
 
     status: Status = SUCCESS
     nodes: frozenset[str] | None = None

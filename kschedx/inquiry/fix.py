@@ -222,8 +222,7 @@ def _siblings(pod: Pod, snapshot: Snapshot, among: Iterable[int] | None = None) 
 
 
 class Fix(Struct, frozen=True, kw_only=True):
-    """A fix: changes after which the pod would be scheduled. `certainty` is UNTRIED for fixes that no trial can
-    show."""
+    """A fix: changes after which the pod would be scheduled. `certainty` is UNTRIED for fixes that no trial shows."""
 
     title: str
     certainty: FixCertainty
@@ -240,8 +239,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     costs: tuple[str, ...] = ()
     """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
     left: int | None = None
-    """The number of the workload's pods that stay pending after a change of its template; None if that was not
-    tried."""
+    """The number of the workload's pods that stay pending after a change of its template; None if not tried."""
     helps: frozenset[str] | None = None
     """The pending pods, `namespace/name`, for which an autoscaler adds nodes after the fix; None if unknown."""
     reshapes_pool: bool = False  # whether Karpenter's nodes get other labels or types than a NodePool has now

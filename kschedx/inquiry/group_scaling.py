@@ -178,8 +178,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def remedies(self) -> tuple[NodeRemedy, ...]:
-        """The remedies for a pod for which no node is added: changes of the pod, or, if these do not help, a new
-        group."""
+        """The remedies for a pod that gets no new node: changes of the pod, or, if these do not help, a new group."""
         scaling = self.decision
         if scaling.choice is not None or scaling.is_waiting:
             return ()

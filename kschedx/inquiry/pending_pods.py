@@ -68,8 +68,7 @@ class SharedFix(Struct, frozen=True, kw_only=True):
 
     fix: Fix
     pods: int
-    """The number of pods with a node after the fix, placed one after the other, including the first. No pod is
-    evicted."""
+    """The number of pods with a node after the fix, placed one by one, including the first. No pod is evicted."""
     of: int
     nodes: int = 1  # the number of added nodes, if the fix adds a node
     zones: tuple[str, ...] = ()  # the zones of the added nodes, if there are several
@@ -227,8 +226,7 @@ class SharedFixes:
         return self._explanations[pod]
 
     def _each_fix(self, pod: str, explanation: Explanation) -> Iterator[Fix]:
-        """Yield the fixes of a pod; those that were found for other pods with the same first one are not tried
-        again."""
+        """Yield the fixes of a pod; those that were found for other pods with the same first one are not retried."""
         known = self._fixes.setdefault(pod, [])
         yield from known
         for fix in islice(explanation.each_fix(), len(known), None):

@@ -146,8 +146,7 @@ _OLD_WORDS = (
 
 
 def is_same_karpenter_event(theirs: str, ours: str) -> bool:
-    """Ignore generated host names, suggestions for typos, the order in lists, and the wording of versions before
-    1.5."""
+    """Ignore generated host names, suggestions for typos, order in lists, and the wording of versions before 1.5."""
     for old, new in _OLD_WORDS:
         theirs = old.sub(new, theirs)
     return _parts(theirs) == _parts(ours)

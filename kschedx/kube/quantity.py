@@ -318,8 +318,7 @@ def format_quantity(amount: int, unit: Unit) -> str:
 
 
 def format_quantities(amounts: Iterable[int], unit: Unit) -> tuple[str, ...]:
-    """Format the amounts in the largest unit that keeps all of them whole, so that sums and differences can be
-    checked."""
+    """Format the amounts in the largest unit that keeps all whole, so that sums and differences can be checked."""
     numbers = tuple(amounts)
     size, suffix = next(
         (size, suffix) for size, suffix in _MULTIPLES[unit] if all(number % size == 0 for number in numbers)

@@ -111,8 +111,7 @@ def earlier(text: str, seconds: int) -> str:
 
 
 def nanoseconds(text: str) -> int:
-    """Return nanoseconds since 1970, within int64 and before `LATEST`. Raises `InputError` for anything but RFC
-    3339."""
+    """Return nanoseconds since 1970, within int64 and before `LATEST`. Raises `InputError` unless it is RFC 3339."""
     return max(-LATEST, min(exact_nanoseconds(text), LATEST - 1))
 
 

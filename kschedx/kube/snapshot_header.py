@@ -97,8 +97,7 @@ def parse_list_header(metadata: bytes | Raw) -> SnapshotHeader | None:
 
 
 def merge_headers(headers: Sequence[SnapshotHeader]) -> SnapshotHeader:
-    """Merge the headers of several snapshots: the oldest time counts, and only kinds that all of them lack are
-    missing."""
+    """Merge the headers of several snapshots: the oldest time counts, and only kinds that all lack are missing."""
     if not headers:
         return SnapshotHeader()
     complete = {kind: count for header in headers for kind, count in header.complete.items()}

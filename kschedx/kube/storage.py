@@ -200,8 +200,7 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
 
     @property
     def provisioner(self) -> str:
-        """The driver that kube-controller-manager asks for the volume, as the claim's class names it; empty if
-        unknown."""
+        """The driver that kube-controller-manager asks for the volume, by the claim's class; empty if unknown."""
         return next(filter(None, map(self.metadata.annotations.get, _PROVISIONERS)), "")
 
 

@@ -61,8 +61,7 @@ class Era(Struct, frozen=True, kw_only=True):
     """Whether a Policy can give a priority a shape that scores the requested share of a node."""
     checks_claims_first: bool = False  # whether a missing or terminating claim is an error before any node is evaluated
     lists_usable_nodes: bool = False
-    """Whether nodes that are cordoned, not ready, out of disk, or without a network are excluded before any
-    predicate."""
+    """Whether nodes that are cordoned, not ready, out of disk, or without network are excluded before any predicate."""
     preempts: bool = False
     percentage_of_nodes_to_score: int
     maximum_weight: int

@@ -496,8 +496,7 @@ class ServiceAntiAffinity(Priority):
         return self.shares(nodes, scores, int(scores.sum()), np.float64)
 
     def shares(self, nodes: NodeTable, counts: IntArray, total: int, precision: type[np.floating]) -> IntArray:
-        """Return (node,) scores, higher for fewer pods on nodes with the same value of the label; 0 without the
-        label."""
+        """Return (node,) scores, higher for fewer pods on nodes with the same label value; 0 without the label."""
         column = nodes.label(self._label)
         labelled = column.present
         per_value = np.zeros(len(column.values), dtype=np.int64)

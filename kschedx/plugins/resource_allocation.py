@@ -148,8 +148,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     """Resources that are counted by requests: index, whether `nonzero_requested` applies, and the column there or in
     `requested`."""
     devices: tuple[tuple[int, BoolArray, IntArray], ...]
-    """Resources that devices provide on some nodes: index, (node,) where they do, and (node,) how many are
-    allocated."""
+    """Resources that devices provide on some nodes: index, (node,) where they do, (node,) how many are allocated."""
     counts_everywhere: bool
 
     @classmethod

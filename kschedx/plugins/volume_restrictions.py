@@ -33,8 +33,7 @@ _REASON_DISK = "node(s) had no available disk"
 class _State(Struct, frozen=True, kw_only=True):
     claims: frozenset[str]  # names of the pod's claims with ReadWriteOncePod
     references: Mapping[int, int]
-    """Rows of pods to the number of their volumes that use one of these claims. As upstream, any namespace counts
-    here."""
+    """Rows of pods to the number of their volumes that use one of these claims. As upstream, any namespace counts."""
     in_use: int  # the number of these claims that a running pod uses
     change: IntArray  # (node of the cluster,) references added with pods on the node, minus those removed
     same_disk: BoolArray  # (pod,) whether a pod uses a disk that the incoming pod cannot share

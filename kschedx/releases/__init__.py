@@ -38,8 +38,7 @@ _EARLY_GATES: Mapping[str, Mapping[str, bool]] = {
     "1.13": {"PodPriority": True, "ResourceLimitsPriorityFunction": False, "TaintNodesByCondition": True},
     "1.5": {},
 }
-"""The versions before the framework with the gates that affect scheduling; everything else is in the package
-`legacy`."""
+"""The versions before the framework with the gates that affect scheduling; everything else is in `legacy`."""
 _OLDEST_WITH_DATES = "1.26"  # the first version with dated texts and plugin arguments. Predicates use neither
 
 

@@ -24,8 +24,7 @@ class Behaviour(DatedFacts):
     unknown_node_name_is_an_error: bool = up_to("1.29")
     """If a PreFilter plugin names a node that does not exist, the cycle ends."""
     node_left_out_is_not_nominated: bool = only_in("1.30")
-    """A node that PreFilter excludes has the status of excluded nodes, even the nominated node, which was tried
-    before."""
+    """A node that PreFilter excludes has the status of excluded nodes, even the nominated node, tried before."""
     gated_nominations_count: bool = up_to("1.36")
     """The nomination of a pod with scheduling gates reserves its resources against other pods."""
     panics_without_nodes_left: bool = only_in("1.30")
@@ -140,8 +139,7 @@ class Behaviour(DatedFacts):
     local_volumes_name_their_nodes: bool = between("1.27", "1.31.2")
     """VolumeBinding's PreFilter keeps only the nodes that bound volumes name by hostname."""
     attachments_count: bool = since("1.32")
-    """NodeVolumeLimits counts the volumes that VolumeAttachments attach to the node, in addition to its pods'
-    volumes."""
+    """NodeVolumeLimits counts the volumes that VolumeAttachments attach to the node, besides its pods' volumes."""
     allocatable_limits_volumes: bool = up_to("1.31")
     """NodeVolumeLimits also reads a limit from the node's allocatable `attachable-volumes-csi-*`."""
     device_statuses_need_an_allocator: bool = up_to("1.34")

@@ -602,8 +602,7 @@ def _preemption(story: Story) -> str:
 
 
 def _nodes_by_reason(story: Story, other: Story) -> dict[Rejection, str]:
-    """Return reasons to the nodes that have them. Nodes that the other side does not reject for that reason come
-    first."""
+    """Reasons to the nodes that have them. Nodes that the other side does not reject for that reason come first."""
     marks = dict.fromkeys(story.stops, "before any node")
     for number, rejection in enumerate(story.rejections):
         others = set(other.nodes_of(other.rejections.index(rejection))) if rejection in other.rejections else set()

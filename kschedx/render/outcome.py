@@ -27,8 +27,7 @@ MOST_ROOT_CAUSES = 3
 
 
 _REPLICATED = frozenset({"deploy", "rs", "sts", "rc", "rollout", "cloneset", "statefulset", "deploymentconfig"})
-"""Kinds whose pods are called replicas, as `Replicas.workload` names them; those of a Job or a group are called
-pods."""
+"""Kinds whose pods are called replicas, as `Replicas.workload` names them; those of a Job or a group are pods."""
 
 
 def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:

@@ -391,8 +391,7 @@ _DISABLING = {
 
 
 def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]:
-    """Yield what takes away a reason why cluster-autoscaler keeps the node: a setting, or an annotation that was
-    tried."""
+    """Yield what takes away a reason why cluster-autoscaler keeps the node: a setting, or a tried annotation."""
     for reason in removal.reasons:
         others = [other for other in removal.reasons if other is not reason]
         seen = f"not enough: {_unremovable_text(removal, others[0])}" if others else "nothing else keeps the node"

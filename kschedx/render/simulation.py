@@ -127,8 +127,7 @@ _SHOWN_ROWS = (
 """Sizes that are tried until the screen is short enough."""
 _ALL = _ShownCounts(1_000_000, 1_000_000, 1_000_000)
 _ON_PAGE = _ShownCounts(20, 0, 3)
-"""The rows for which fixes are tried on a page, largest first. In a cluster of 5,000 nodes, each takes half a
-second."""
+"""Rows for which fixes are tried on a page, largest first. In a cluster of 5,000 nodes, each takes half a second."""
 
 
 def drains_view(preview: DrainPreview, tried: _ShownCounts = _ON_PAGE) -> View:

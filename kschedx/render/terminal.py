@@ -64,8 +64,7 @@ def shortens(
     [Callable[Concatenate[_Question, _More], list[StyledLine]]],
     Callable[Concatenate[_Question, _More], list[StyledLine]],
 ]:
-    """Decorate a screen so that it shows the short names of the nodes that `names_of` returns for its first
-    argument."""
+    """Decorate a screen so that it shows short names of the nodes that `names_of` returns for its first argument."""
 
     def decorate(
         screen: Callable[Concatenate[_Question, _More], list[StyledLine]],

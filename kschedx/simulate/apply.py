@@ -317,8 +317,7 @@ class ClusterChanges:
         self._add_daemons_on(added)
 
     def _remove_node(self, name: str) -> None:
-        """Remove a node with its pods; controllers recreate theirs on other nodes, except pods that belong to the
-        node."""
+        """Remove a node with its pods; controllers recreate theirs elsewhere, except pods that belong to the node."""
         node = self._node(name)
         self._removed[node.name] = node
         row = self.snapshot.cluster.index[node.name]

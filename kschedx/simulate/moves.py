@@ -122,8 +122,7 @@ class MoveSearch:
                     yield moves
 
     def _room(self, place: MoveTarget, number: int, goal: Sequence[int]) -> _Moves | None:
-        """Return moves with so many evictions, as many of them as possible on the node itself; None if there are
-        none."""
+        """Return moves with so many evictions, as many as possible on the node itself; None if there are none."""
         cluster = self._run.cluster
         for size in range(number, 0, -1):
             for rows in islice(self._enough(place, size), _MOST_SETS):

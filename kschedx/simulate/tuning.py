@@ -72,8 +72,7 @@ class ProfileCandidate(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     resources: tuple[int, int] | None = None  # weights of cpu and memory in the strategy
     weights: tuple[tuple[str, int], ...] = ()  # weights of score plugins; 0 disables one
     spreads_by_default: bool = True
-    """Whether pods without constraints of their own are spread over zones and nodes, if the current profile does
-    that."""
+    """Whether pods without constraints of their own are spread over zones and nodes, if the current profile does."""
 
     def apply_to(self, base: _Json, scheduler_name: str) -> _Json:
         """Return the KubeSchedulerConfiguration with the change in the profile of that name."""

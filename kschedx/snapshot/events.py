@@ -345,8 +345,7 @@ class RecordedEvents:
         }
 
     def _unassigned_events(self, pods: PodTable) -> Iterator[tuple[str, str, RecordedEvent]]:
-        """Yield pods without a node, with reporter and event. Events of an earlier pod with the same name are left
-        out."""
+        """Yield pods without a node, with reporter and event. Events of an earlier pod of that name are left out."""
         for (pod, reporter), (_, event) in sorted(self._scheduling.items()):
             row = pods.rows.get(pod)
             if row is None or pods.node_names[row]:

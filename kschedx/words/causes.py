@@ -46,8 +46,7 @@ def _first(phrases: Sequence[str], most: int | None) -> tuple[str, ...]:
 
 
 def main_findings(diagnosis: Diagnosis) -> Iterator[findings.Finding]:
-    """Yield one finding for each cause: of what rejects the pod as a whole, otherwise of the nodes, most common
-    first."""
+    """Yield a finding for each cause: of what rejects the pod as a whole, otherwise of the nodes, most common first."""
     if diagnosis.stops:
         yield from (finding for stop in diagnosis.stops for finding in stop.status.findings)
         return

@@ -105,8 +105,7 @@ _MOST_FILES = 100  # files of a folder in the list of clusters
 
 class _Bounds(Struct, frozen=True):
     text: int
-    """Characters of the screen, which an answer contains twice: clients read either its text or its structured
-    content."""
+    """Characters of the screen, which an answer contains twice: clients read its text or its structured content."""
     notes: int  # characters
     whole: int  # bytes of the answer as JSON; the document gets what the screen and the notes leave
 

@@ -177,8 +177,7 @@ def _unused_arguments(subject: _AdvisedProfile) -> Iterator[Advice]:
 
 
 def _scored_twice(subject: _AdvisedProfile) -> Iterator[Advice]:
-    """Yield advice on plugins enabled at `score` and through MultiPoint: they score once, with the weight at
-    `score`."""
+    """Yield advice on plugins enabled at `score` and through MultiPoint: they score once with the weight at `score`."""
     scoring = {name for name, points in subject.implements.items() if "score" in points}
     multi_point = {entry.name: entry for entry in subject.merged["multiPoint"].enabled if entry.name in scoring}
     for number, plugin in enumerate(subject.document.plugins.score.enabled):

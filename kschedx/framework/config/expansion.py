@@ -86,8 +86,7 @@ def _merge(defaults: Sequence[EnabledPlugin], custom: PluginSet, path: str) -> M
 
 
 class Expansion(Struct, frozen=True, kw_only=True):
-    """The plugins of every point in order, and the weight of each score plugin, including those that `score`
-    disables."""
+    """The plugins of every point in order, and the weight of each score plugin, also those that `score` disables."""
 
     points: Mapping[str, tuple[str, ...]]
     placement: Mapping[str, int]  # the plugins that generate or score the placements of pod groups, with their weights

@@ -62,8 +62,7 @@ class ExpandedConfig(Struct, frozen=True, kw_only=True):
     arguments: tuple[Mapping[str, Mapping[str, object]], ...]
     """Plugin to its arguments, for each profile, in the order of its pluginConfig."""
     origins: Mapping[str, str]
-    """Field path in `configuration` to the origin of the setting: `default of 1.36`, or a field path of the
-    original."""
+    """Field path in `configuration` to the origin of the setting: `default of 1.36`, or a path in the original."""
 
 
 def expand_config(config: Mapping[str, object] | None, release: Release) -> ExpandedConfig:

@@ -566,8 +566,7 @@ def _check_enters(framework: Framework, pod: Pod) -> None:
 
 
 def _prepare_alone(shared_plugin: _SharedPlugin, pod: Pod, nodes: NodeTable, *, scores: bool) -> None:
-    """Run PreFilter of a plugin without Filter, and PreScore of one without Score: they may still decide about the
-    pod."""
+    """Run PreFilter of a plugin without Filter, PreScore of one without Score: they may still decide about the pod."""
     if shared_plugin.moves and not scores:
         raise _RareError
     shared_plugin.prepare_filter(pod, nodes)

@@ -372,8 +372,7 @@ class Run:
         return self.scheduler.schedule(pod, profile) if own is None else own.cycle(pod)
 
     def nominate(self, row: int, node: ClusterRow) -> None:
-        """Nominate the last decided pod for the node from which its victims, and nothing else, have been removed
-        since."""
+        """Nominate the last decided pod for the node from which its victims, and nothing else, were removed since."""
         self.cluster.nominate(row, node)
         own = None if self._decided is None or self._decided[0] != row else self._decided[1]
         if own is not None and own.keeps_dry_runs and shares_columns(self.cluster.pods.specs[row]):
@@ -430,8 +429,7 @@ class Run:
         return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.provides_request(spec))
 
     def _begin_series(self, row: int, then: int | None) -> None:
-        """Keep the results for the last decided pod if the next pod is identical, or if such a pod was decided
-        before."""
+        """Keep the results for the last decided pod if the next pod is identical, or such a pod was decided before."""
         class_key = self.equivalence_key(row)
         if class_key is None or class_key.fit is None:
             return

@@ -386,8 +386,7 @@ class Allocator:
         return self.allocated.version(self.slices.on_node(node))
 
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Result | None:
-        """Allocate all claims on the node, or return None if it cannot. Raises `FailureError` and
-        `UnavailableError`."""
+        """Allocate all claims on the node, or return None. Raises `FailureError` and `UnavailableError`."""
         here = self.slices.on_node(node)
         key = self.solutions.key(here, self.allocated, self.solutions.claim_class(claims))
         known = None if key is None else self.solutions.get(key)
