@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.explain.setup import Setup, admit, with_claims_of_templates
+from kschedx.explain.setup import Setup, admit, unbound_claim, with_created_claims, with_own_claims, without_own_claims
 from kschedx.framework.moving import Run
 from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
@@ -26,7 +26,10 @@ from kschedx.kube.decoding import Manifest, decode, map_at
 from kschedx.kube.kinds import KINDS, has_namespace
 from kschedx.kube.quantity import value
 from kschedx.kube.scalars import LATEST, nanoseconds
-from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
+from kschedx.kube.storage import (
+    PersistentVolumeClaim,
+    ephemeral_claim_name,
+)
 from kschedx.kube.types import (
     FINISHED,
     OUT_OF_SERVICE,
@@ -57,33 +60,6 @@ from kschedx.snapshot.columns import BoolArray, IntArray, Memo, pair_codes, rows
 from kschedx.snapshot.pods import PodCopies, PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
-
-# A pod's own claims: of generic ephemeral volumes, and of devices by a template.
-
-
-def _with_own_claims(snapshot: Snapshot, original: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
-    """Return the cluster with the claims of a new copy of `original`, and the new pod, whose status names them."""
-    claims: dict[str, PersistentVolumeClaim] = {}
-    for volume in pod.spec.volumes:
-        if volume.ephemeral is not None:
-            template = snapshot.storage.claim(
-                original.metadata.namespace, ephemeral_claim_name(original.metadata.name, volume)
-            )
-            if template is not None:
-                claim = _unbound(template, pod, ephemeral_claim_name(pod.metadata.name, volume))
-                claims[claim.key] = claim
-    if claims:
-        snapshot = snapshot.with_new_claims(claims)
-    if len(original.device_claims) == len(original.spec.resource_claims):  # otherwise, the API server refuses one
-        snapshot, pod, _ = with_claims_of_templates(snapshot, pod)
-    return snapshot, pod
-
-
-def _unbound(template: PersistentVolumeClaim, pod: Pod, name: str) -> PersistentVolumeClaim:
-    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
-    metadata = ObjectMeta(name=name, namespace=pod.metadata.namespace, owner_references=(owner,), uid=f"new/{name}")
-    spec = replace(template.spec, volume_name="")
-    return replace(template, metadata=metadata, spec=spec, status=PersistentVolumeClaimStatus())
 
 
 def has_ephemeral_claims(spec: PodSpec) -> bool:
@@ -117,7 +93,9 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
     names = [ephemeral_claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes if volume.ephemeral]
     its = [claim for name in names if (claim := claims.get(f"{pod.metadata.namespace}/{name}")) is not None]
     if its:
-        run.cluster.set_storage(StorageChange(claims={claim.key: _unbound(claim, pod, claim.name) for claim in its}))
+        run.cluster.set_storage(
+            StorageChange(claims={claim.key: unbound_claim(claim, pod, claim.name) for claim in its})
+        )
 
 
 def is_controlled(owners: Iterable[OwnerReference]) -> bool:
@@ -450,10 +428,10 @@ def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, Sequen
     if not (pod.spec.resource_claims or any(volume.ephemeral for volume in pod.spec.volumes)):
         return snapshot, copies
     if pod.key not in taken:  # its claims were created to admit it; only its copies exist
-        snapshot = snapshot.with_devices(snapshot.devices.without_deleted_pods({pod.key}))
+        snapshot = without_own_claims(snapshot, pod)
     pods: list[Pod] = []
     for another in copies:
-        snapshot, its_own = _with_own_claims(snapshot, pod, another)
+        snapshot, its_own = with_own_claims(snapshot, pod, another)
         pods.append(its_own)
     return snapshot, pods
 
@@ -506,7 +484,7 @@ def with_template_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Sn
         claim = msgspec.convert(written, PersistentVolumeClaim)
         if snapshot.storage.claim(claim.metadata.namespace, claim.name) is None:
             claims[claim.key] = claim
-    return snapshot.with_new_claims(claims) if claims else snapshot
+    return with_created_claims(snapshot, claims)
 
 
 def deletion_order(

@@ -24,12 +24,19 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import with_spec
 from kschedx.kube.storage import (
     PersistentVolumeClaim,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeStatus,
     StorageClass,
+    bound_claim,
+    bound_volume,
     check_quantities,
     default_class,
+    ephemeral_claim_name,
+    new_claim,
     with_default_class,
 )
 from kschedx.kube.types import LOST_TAINTS, ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
+from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
 from kschedx.releases import EMULATED, VERSIONS, Release, resolve
 from kschedx.releases.gates import specs
@@ -246,6 +253,23 @@ class Setup(Struct, frozen=True, kw_only=True):
 _NEW_UID = "new"  # the uid of a new pod, to which its own claims refer
 
 
+def with_created_claims(snapshot: Snapshot, created: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
+    """Add new claims as the volume controller leaves them. Unless their class waits for a pod, they are bound to the
+    smallest volume that fits, or else to one that a driver provisions (`Snapshot.with_new_claims`)."""
+    left: dict[str, PersistentVolumeClaim] = {}
+    for key, claim in created.items():
+        storage = snapshot.storage
+        new = new_claim(storage.with_default(claim))
+        volume = None if claim.spec.volume_name or storage.waits(new) else volume_to_bind(new, storage)
+        if volume is None:
+            left[key] = claim
+            continue
+        claims = {**storage.claims, key: bound_claim(new, volume.name)}
+        volumes = {**storage.volumes, volume.name: bound_volume(volume, new)}
+        snapshot = snapshot.with_storage(replace(storage, claims=claims, volumes=volumes))
+    return snapshot.with_new_claims(left) if left else snapshot
+
+
 def _with_dependents(
     snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]
 ) -> tuple[Snapshot, tuple[Note, ...]]:
@@ -259,6 +283,10 @@ def _with_dependents(
         snapshot = with_applied(snapshot, [*others, *new.values()])
     if not new:
         return snapshot, ()
+    created = {key: snapshot.storage.claims[key] for key in new}
+    snapshot = with_created_claims(
+        snapshot, {key: claim for key, claim in created.items() if not claim.spec.volume_name}
+    )
     return snapshot, (_claims_note(new, "its controller creates"),)
 
 
@@ -309,7 +337,47 @@ def _with_ephemeral_claims(
         return snapshot, pod, tuple(refused)
     owning = replace(pod, metadata=replace(pod.metadata, uid=_NEW_UID))
     by = "kube-controller-manager creates for its ephemeral volumes"
-    return snapshot.with_new_claims(claims), owning, (_claims_note(claims, by), *refused)
+    return with_created_claims(snapshot, claims), owning, (_claims_note(claims, by), *refused)
+
+
+def with_own_claims(snapshot: Snapshot, original: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
+    """Return the cluster with the claims of a new copy of `original`, and the new pod, whose status names them."""
+    claims: dict[str, PersistentVolumeClaim] = {}
+    for volume in pod.spec.volumes:
+        template = None if volume.ephemeral is None else volume.ephemeral.volume_claim_template
+        if template is not None:
+            name = ephemeral_claim_name(pod.metadata.name, volume)
+            claim = unbound_claim(PersistentVolumeClaim(spec=template.spec), pod, name)
+            claims[claim.key] = claim
+    if claims:
+        snapshot = with_created_claims(snapshot, claims)
+    if len(original.device_claims) == len(original.spec.resource_claims):  # otherwise, the API server refuses one
+        snapshot, pod, _ = with_claims_of_templates(snapshot, pod)
+    return snapshot, pod
+
+
+def without_own_claims(snapshot: Snapshot, pod: Pod) -> Snapshot:
+    """The cluster before claims were created for a new pod."""
+    claims, volumes = {**snapshot.storage.claims}, {**snapshot.storage.volumes}
+    for name in (ephemeral_claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes if volume.ephemeral):
+        claim = claims.pop(f"{pod.metadata.namespace}/{name}", None)
+        used = None if claim is None else volumes.get(claim.spec.volume_name)
+        if claim is None or used is None:
+            continue
+        if used.metadata.uid == claim.metadata.uid:  # it was provisioned for the claim
+            del volumes[used.name]
+        else:
+            status = PersistentVolumeStatus(phase="Available")
+            volumes[used.name] = replace(used, spec=replace(used.spec, claim_ref=None), status=status)
+    left = replace(snapshot.storage, claims=claims, volumes=volumes)
+    return snapshot.with_storage(left).with_devices(snapshot.devices.without_deleted_pods({pod.key}))
+
+
+def unbound_claim(template: PersistentVolumeClaim, pod: Pod, name: str) -> PersistentVolumeClaim:
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+    metadata = ObjectMeta(name=name, namespace=pod.metadata.namespace, owner_references=(owner,), uid=f"new/{name}")
+    spec = replace(template.spec, volume_name="")
+    return replace(template, metadata=metadata, spec=spec, status=PersistentVolumeClaimStatus())
 
 
 def with_claims_of_templates(

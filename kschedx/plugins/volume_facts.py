@@ -61,7 +61,8 @@ def claim_unbound(claim: PersistentVolumeClaim, storage: Storage) -> ClaimUnboun
         cause = "no-class"
     else:
         missing = "static" if storage.volumes_of(claim.storage_class) else "class-missing"
-        cause = missing if storage_class is None else "new" if claim.is_new else "immediate"
+        provisions = storage_class is not None and storage_class.can_provision
+        cause = missing if storage_class is None else "new" if claim.is_new and provisions else "immediate"
     return ClaimUnbound(
         claim=claim_facts(claim),
         cause=cause,

@@ -416,8 +416,8 @@ class Queue:
         them. Without pods, only objects other than pods, nodes, and storage are replaced."""
         known, new = self._run.snapshot.storage, cluster.storage
         claims = {key: claim for key, claim in new.claims.items() if known.claims.get(key) is not claim}
-        names = {claim.spec.volume_name for claim in claims.values()} - known.volumes.keys()
-        volumes = {name: new.volumes[name] for name in sorted(names) if name in new.volumes}
+        names = sorted({claim.spec.volume_name for claim in claims.values()} & new.volumes.keys())
+        volumes = {name: new.volumes[name] for name in names if known.volumes.get(name) is not new.volumes[name]}
         event = _Creation(
             steps=len(self.steps),
             claims=StorageChange(claims=claims, volumes=volumes),

@@ -355,6 +355,45 @@ def test_device_claims_of_a_template_are_those_of_the_pods(tmp_path: Path, kind:
         assert bool(of_pods) == (change[0] != "--delete")
 
 
+@pytest.mark.parametrize("volumes", [1, 2])
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_new_claims_of_an_immediate_class_are_bound_to_existing_volumes(
+    tmp_path: Path, kind: str, volumes: int
+) -> None:
+    immediate = {**storage_class("kubernetes.io/no-provisioner"), "volumeBindingMode": "Immediate"}
+    wanted = at(claim("x"), "spec")
+    spec: Manifest = {"containers": [{"name": "main", "image": "x"}]}
+    of_claims: Manifest = {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": wanted}]}
+    if kind == "Deployment":
+        spec["volumes"] = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}]
+        of_claims = {}
+    template = {"metadata": {"labels": {"app": "w"}}, "spec": spec}
+    app = {
+        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "w"}}, "template": template, "replicas": 2, **of_claims},
+    }  # fmt: skip
+    pvs = [
+        {
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"pv-{number}"},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local",
+                "hostPath": {"path": "/x"},
+            },
+            "status": {"phase": "Available"},
+        }
+        for number in range(volumes)
+    ]  # fmt: skip
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), immediate, *pvs]}))
+    (tmp_path / "app.json").write_text(json.dumps(app))
+    cluster, file, after = (tmp_path / name for name in ("cluster.json", "app.json", "after.json"))
+    code = 0 if volumes == 2 else 1
+    assert command("simulate", "-s", cluster, "-f", file, "--out", after).code == code
+    assert command("why", file, "-s", cluster).code == code
+    left = json.loads(after.read_text())["items"]
+    bound = [at(item, "spec").get("volumeName") for item in left if item["kind"] == "PersistentVolumeClaim"]
+    assert sorted(filter(None, bound)) == [f"pv-{number}" for number in range(volumes)]
+
+
 def claim_template(name: str) -> Manifest:
     spec = {"spec": {"devices": {"requests": [request()]}}}
     metadata = {"name": name, "namespace": "default"}
