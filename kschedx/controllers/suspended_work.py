@@ -41,11 +41,7 @@ def suspended_state(snapshot: Snapshot, workload: Workload, path: str = "spec.su
 def _kueue_workloads(snapshot: Snapshot, workload: Workload) -> Sequence[kueue.Workload]:
     by_owner = _KUEUE_WORKLOADS.of(
         snapshot.derived,
-        lambda: group_pairs(
-            (Workload(owner.kind, each.metadata.namespace, owner.name), each)
-            for each in snapshot.of(kueue.Workload)
-            for owner in each.metadata.owner_references
-        ),
+        lambda: group_pairs((Workload(*owner), each) for each in snapshot.of(kueue.Workload) for owner in each.owners),
     )
     return by_owner.get(workload, ())
 

@@ -83,6 +83,12 @@ def activation(namespace: str, workload: str) -> Fix:
     return Fix.untried(f"activate Workload {workload}, once its cause is fixed", commands=(command,))
 
 
+def queue_creation(queue: str, namespace: str, others: Sequence[str]) -> Fix:
+    """Return the fix for a LocalQueue that only other namespaces have, if any."""
+    like = f", as {list_names(others, 3)} {'has' if len(others) == 1 else 'have'} it" if others else ""
+    return Fix.untried(f"create LocalQueue {queue} in namespace {namespace}{like}", of_group=s.FixGroup.CLUSTER)
+
+
 def component_repair(down: ComponentDown) -> Fix:
     """Return the fix for a component of which no instance runs."""
     if down.scaled:

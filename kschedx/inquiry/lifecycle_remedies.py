@@ -41,7 +41,7 @@ from kschedx.fixes.storage_remedies import volume_of_other_class
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.inquiry.assigned_pod_remedies import AssignedPodRemedies, repair_fix
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.fix import Fix, activation, component_repair
+from kschedx.inquiry.fix import Fix, activation, component_repair, queue_creation
 from kschedx.inquiry.refusal_remedies import Refusal
 from kschedx.inquiry.stopped_pod import Patch, StoppedPod
 from kschedx.kube.custom_resources import stop_of
@@ -49,7 +49,7 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kubectl import delete_pod, merge_patch, remove_finalizers, scale_workload
-from kschedx.kube.kueue import QUEUE_LABEL
+from kschedx.kube.kueue import QUEUE_LABEL, LocalQueue
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.schedules import is_never_due
 from kschedx.kube.types import Pod
@@ -263,7 +263,11 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
             return self._with_queue(state)
         if state.inactive:
             return activation(self._namespace, state.inactive)
-        return None
+        queues = [(it.metadata.namespace, it.metadata.name) for it in self.snapshot.of(LocalQueue)]
+        if not queues or (self._namespace, state.queue) in queues:
+            return None
+        others = sorted(namespace for namespace, name in queues if name == state.queue)
+        return queue_creation(state.queue, self._namespace, others)
 
     def _with_queue(self, state: states.Suspended) -> Fix:
         instead = f" instead of {state.queue}" if state.queue else ""

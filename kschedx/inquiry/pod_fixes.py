@@ -56,6 +56,7 @@ from kschedx.inquiry.fix import (
     activation,
     component_repair,
     kueue_fixes,
+    queue_creation,
     uncordoning_more,
 )
 from kschedx.inquiry.manifests import pod_manifest
@@ -135,12 +136,7 @@ class PodFixes:
         queues, queue = ((), "") if kueue is None else (kueue.known_queues, kueue.queue)
         meant = queues[0] if len(queues) == 1 else nearest_name(queue, queues)
         if kueue is not None and (kueue.namespaces_of_queue or (kueue.reports_no_queue and not meant)):
-            create = f"create LocalQueue {kueue.queue} in namespace {self.cycle.pod.metadata.namespace}"
-            others = kueue.namespaces_of_queue
-            like = (
-                f", as {list_names(others, _MOST_QUEUES)} {'has' if len(others) == 1 else 'have'} it" if others else ""
-            )
-            yield Fix.untried(f"{create}{like}", of_group=FixGroup.CLUSTER)
+            yield queue_creation(kueue.queue, self.cycle.pod.metadata.namespace, kueue.namespaces_of_queue)
         if kueue is not None and kueue.known_queues and self.answer.lifecycle is None:
             meant = meant or list_names(kueue.known_queues, _MOST_QUEUES, conjunction="or")
             yield Fix.untried(f"recreate the pod with label {QUEUE_LABEL}={meant} instead of {kueue.queue}")

@@ -220,6 +220,11 @@ class Workload(KubernetesObject, frozen=True, kw_only=True):
     status: _WorkloadStatus = _WorkloadStatus()
 
     @property
+    def owners(self) -> list[tuple[str, str, str]]:
+        """Its owners by kind, namespace, and name; they hold its quota, and it is deleted with them."""
+        return [(owner.kind, self.metadata.namespace, owner.name) for owner in self.metadata.owner_references]
+
+    @property
     def priority(self) -> int:
         return self.spec.priority or 0
 

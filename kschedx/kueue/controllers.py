@@ -114,6 +114,9 @@ def readiness(
             topology = flavors[name].spec.topology_name if name in flavors else None
             if topology is not None and name not in topologies:
                 causes.append(("TopologyNotFound", f'there is no Topology "{topology}" for TAS flavor "{name}"'))
+                why = why or f"has ResourceFlavor {name}, whose Topology {topology} does not exist"
+                correct = f"create Topology {topology}, or correct topologyName of ResourceFlavor {name}"
+                repairs = (*repairs, correct)
     if not causes:
         return _QueueReadiness(is_active=True)
     text = ", ".join(message for _, message in causes)

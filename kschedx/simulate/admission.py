@@ -55,18 +55,14 @@ class _Admission:
 
     def _pods_of_workloads(self) -> Iterator[tuple[int, str]]:
         """Yield the rows of pods with the Workloads that hold quota for them."""
-        by_owner = {
-            (workload.metadata.namespace, owner.kind, owner.name): key
-            for key, workload in self._workloads.items()
-            for owner in workload.metadata.owner_references
-        }
+        by_owner = {owner: key for key, workload in self._workloads.items() for owner in workload.owners}
         pods, gone = self._simulator.pods, self._simulator.deleted
         for row in range(len(pods)):
             namespace = pods.namespaces[row]
             owners = [("Pod", pods.names[row]), *((owner.kind, owner.name) for owner in pods.owners[row])]
             names = (pods.annotations[row].get(api.WORKLOAD_ANNOTATION), pods.labels[row].get(api.GROUP_LABEL))
             keys = [f"{namespace}/{name}" for name in names if name]
-            keys += [by_owner[namespace, kind, name] for kind, name in owners if (namespace, kind, name) in by_owner]
+            keys += [by_owner[kind, namespace, name] for kind, name in owners if (kind, namespace, name) in by_owner]
             key = next((key for key in keys if key in self._workloads), None)
             if key is not None and row not in gone:
                 yield row, key

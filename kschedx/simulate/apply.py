@@ -28,6 +28,7 @@ from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document, with_spec
+from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.kube.tolerations import NO_EXECUTE, stay_seconds
 from kschedx.kube.types import Node, Pod, controller_of
 from kschedx.kube.workloads import (
@@ -447,7 +448,11 @@ class ClusterChanges:
             left = dict(self.snapshot.workloads)
             if left.pop((its.kind, its.namespace, its.name), None) is not None:
                 self._discount(its)
-            self._simulator.put(replace(self.snapshot, workloads=left))
+            snapshot = replace(self.snapshot, workloads=left)
+            if held := [it for it in snapshot.of(KueueWorkload) if (its.kind, its.namespace, its.name) in it.owners]:
+                kept = [it for it in snapshot.of(KueueWorkload) if it not in held]
+                snapshot = snapshot.with_records(KueueWorkload, kept)
+            self._simulator.put(snapshot)
 
     def _forget(self, workload: Workload) -> None:
         self._manager.forget(workload)

@@ -2676,6 +2676,12 @@ def test_pods_of_a_daemon_set_whose_claim_waits_for_its_volume(tmp_path: Path) -
     )
 
 
+def test_a_queue_of_another_namespace_is_created(tmp_path: Path) -> None:
+    elsewhere = changed(TEAM, "metadata.namespace", "prod")
+    result = why(tmp_path, "job/web", IN_QUEUE, elsewhere)
+    assert "fix       create LocalQueue team in namespace default, as prod has it" in result.out
+
+
 def test_an_admission_check_that_failed_is_quoted(tmp_path: Path) -> None:
     result = why(tmp_path, "job/web", IN_QUEUE, TEAM, REJECTED_CHECK)
     assert "because   Admission check(s): dws, were rejected: dws: no capacity" in result.out

@@ -185,6 +185,12 @@ def test_a_topology_without_domains_reports_the_missing_labels() -> None:
     assert result.repairs == ("label the nodes of flavor f with rack, or correct the levels of Topology dc",)
 
 
+def test_a_topology_that_does_not_exist_is_named() -> None:
+    result = verdict(flavor(nodeLabels={"pool": "a"}, topologyName="gone"), queue("q"), local("q"), workload("a"))
+    assert result.inactive == "ClusterQueue q has ResourceFlavor f, whose Topology gone does not exist"
+    assert result.repairs == ("create Topology gone, or correct topologyName of ResourceFlavor f",)
+
+
 def test_a_topology_whose_flavor_no_node_matches_names_the_labels_of_the_flavor() -> None:
     target = workload("a")
     target["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}

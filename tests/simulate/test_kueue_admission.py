@@ -95,6 +95,14 @@ def test_the_workload_that_kueue_admits_first_gets_the_room() -> None:
     assert not result.is_done
 
 
+def test_the_workload_of_a_deleted_job_frees_its_quota() -> None:
+    first, later = owned(workload("w", cpu="2", reserved_flavor="f"), "train"), owned(workload("v", cpu="2"), "next")
+    objects = (queue("q", quota("f", "2")), local("q"), *nodes("8"), job("train", suspend=False), job("next"))
+    assert decided(run(*objects, first, later)).admitted == ()
+    deleted = run(*objects, first, later, changes=({"delete": "job/train"},))
+    assert decided(deleted).admitted == ("ml/v",)
+
+
 def test_kueue_removes_only_the_gate_of_admitted_pods() -> None:
     result = run(
         queue("q", quota("f", "2")),
