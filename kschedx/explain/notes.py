@@ -46,6 +46,12 @@ def drained_nodes(notes: Iterable[Note]) -> frozenset[str]:
     return frozenset(node for verb, _, node in parts if verb in ("drain", "cordon"))
 
 
+def recreated_pods(notes: Iterable[Note]) -> list[str]:
+    """Return the pods, `namespace/name`, that the changes before a question evict and that come last in the queue."""
+    waiting = (note.facts.get("waiting") for note in notes if note.id == AFTER_CHANGES)
+    return [str(key) for keys in waiting if isinstance(keys, Sequence) for key in keys]
+
+
 class RunsAlready(Note, frozen=True, kw_only=True):
     """The pod has a node and was evaluated as if it had none; or all replicas have nodes, and another one was
     evaluated."""

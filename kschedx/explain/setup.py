@@ -150,9 +150,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     forced_profile: str | None = None  # the profile for every pod, whatever its `spec.schedulerName`
     admission_plugins: tuple[str, ...] = ()  # the API server's enabled plugins besides the default ones
     notes: tuple[Note, ...] = ()  # how the version was determined
-    is_after_queue: bool = (
-        False  # whether pending pods of a higher priority have their nodes before the pod in question
-    )
+    is_after_queue: bool = False  # whether pods that come earlier in the queue have their nodes before the answer
 
     @classmethod
     def of(

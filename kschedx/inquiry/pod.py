@@ -373,10 +373,11 @@ def _explain(
     scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
     if setup.is_after_queue and cycle.outcome is Outcome.SCHEDULED and not node:
-        first = assigned_first(snapshot, setup, pod.priority, objection)
+        first = assigned_first(snapshot, setup, pod, objection)
         then = cycle_of(scheduler.on(first.snapshot), pod, profile) if first.nodes else cycle
         if then.outcome is not cycle.outcome or [*then.choice] != [*cycle.choice]:
-            scheduler, cycle, notes = scheduler.on(first.snapshot), then, (*notes, first.note(first.nodes))
+            notes = (*notes, first.note(first.nodes, leave_room=then.outcome is Outcome.SCHEDULED))
+            scheduler, cycle = scheduler.on(first.snapshot), then
     if node:
         is_ready = reports_ready(subject.pod.status.conditions)
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"

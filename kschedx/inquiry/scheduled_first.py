@@ -1,21 +1,25 @@
-"""Pending pods of a higher priority, which kube-scheduler assigns before the pods in question."""
+"""Pending pods that come earlier in the queue, which kube-scheduler assigns before the pods in question."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.notes import Note, note
+from kschedx.explain.notes import Note, note, recreated_pods
 from kschedx.explain.setup import Setup
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
-_MOST_AHEAD = 200  # pods that are scheduled; with more of them, none is
+if TYPE_CHECKING:
+    from kschedx.simulate.simulator import Simulator
+
+_MOST_AHEAD = 500  # pods that are scheduled; with more of them, none is
 
 
 class AssignedFirst(Struct, frozen=True, kw_only=True):
@@ -23,34 +27,48 @@ class AssignedFirst(Struct, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     nodes: Mapping[str, str] = {}
+    equals: Collection[str] = ()  # those without a higher priority, which are in the queue for longer
 
-    def note(self, pods: Collection[str]) -> Note:
+    def note(self, pods: Collection[str], *, leave_room: bool = False) -> Note:
         """Return the note that these of the pods come first."""
-        takes = "takes" if len(pods) == 1 else "take"
+        one, several = ("is assigned", "are assigned") if leave_room else ("takes the room", "take the room")
         names = list_names(pods, 3, conjunction="and")
-        return note("scheduled-first", f"{names}, with a higher priority, {takes} the room first", pods=[*pods])
+        why = "earlier in the queue" if any(pod in self.equals for pod in pods) else "with a higher priority"
+        text = f"{names}, {why}, {one if len(pods) == 1 else several} first"
+        return note("scheduled-first", text, pods=[*pods])
 
 
 _Objection: TypeAlias = Callable[[Snapshot, Pod, Setup, str], str]
 _ASSIGNED = Memo[AssignedFirst]()
 
 
-def assigned_first(snapshot: Snapshot, setup: Setup, priority: int, objection: _Objection) -> AssignedFirst:
-    """Return the pending pods above a priority that get a node, without those about which the cluster reports
-    otherwise: an `objection`. They are computed once for a snapshot."""
-    pods = snapshot.pods
-    rows = [row for row in pods.pending if int(pods.priorities[row]) > priority]
+def assigned_first(snapshot: Snapshot, setup: Setup, pod: Pod, objection: _Objection) -> AssignedFirst:
+    """Return the pending pods before this one that get a node, without those about which the cluster reports otherwise:
+    an `objection`. A new pod is the last of its priority. They are computed once for a snapshot."""
+    pods, own = snapshot.pods, snapshot.pods.rows.get(pod.key)
+    rows = [row for row in pods.pending if row != own and int(pods.priorities[row]) >= pod.priority]
     if not 0 < len(rows) <= _MOST_AHEAD:
         return AssignedFirst(snapshot=snapshot)
+    if own is not None:
+        order = _simulator(snapshot, setup).queue.order([*rows, own])
+        rows = order[: order.index(own)] if own in order else []
+    equals = [pods.key(row) for row in rows if int(pods.priorities[row]) == pod.priority]
     keys = [*map(pods.key, rows)]
     by: tuple[object, ...] = (setup.scheduler, setup.forced_profile, *keys)
-    return _ASSIGNED.of(snapshot.derived, lambda: _assign(snapshot, setup, keys, objection), *by)
+    first = _ASSIGNED.of(snapshot.derived, lambda: _assign(snapshot, setup, keys, objection), *by)
+    return replace(first, equals=equals)
+
+
+def _simulator(snapshot: Snapshot, setup: Setup) -> Simulator:
+    from kschedx.simulate.simulator import SimulationOptions, Simulator
+
+    simulator, rows = Simulator(snapshot, setup, SimulationOptions()), snapshot.pods.rows
+    simulator.queue.is_last(rows[key] for key in recreated_pods(setup.notes) if key in rows)
+    return simulator
 
 
 def _assign(snapshot: Snapshot, setup: Setup, keys: Collection[str], objection: _Objection) -> AssignedFirst:
-    from kschedx.simulate.simulator import SimulationOptions, Simulator
-
-    simulator = Simulator(snapshot, setup, SimulationOptions())
+    simulator = _simulator(snapshot, setup)
     try:
         simulator.settle(keys)
     except (InputError, UndecidableError):

@@ -25,7 +25,7 @@ from kschedx.controllers.workloads import Workload, member_rows
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.admission import QuotaLedger, quotas_of
 from kschedx.explain.causes import NodeIfFirst
-from kschedx.explain.notes import AFTER_CHANGES, Note, note
+from kschedx.explain.notes import Note, note, recreated_pods
 from kschedx.explain.setup import Setup, Subject, claim_refusal_note
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
@@ -106,9 +106,7 @@ class QueueOutcome:
 
     @classmethod
     def of(cls, snapshot: Snapshot, setup: Setup, autoscalers: tuple[NodeAutoscaler, ...] = ()) -> QueueOutcome:
-        of_changes = (note.facts.get("waiting") for note in setup.notes if note.id == AFTER_CHANGES)
-        recreated = [str(key) for keys in of_changes if isinstance(keys, Sequence) for key in keys]
-        return cls(simulate(snapshot, setup, recreated=recreated), autoscalers)
+        return cls(simulate(snapshot, setup, recreated=recreated_pods(setup.notes)), autoscalers)
 
     @cached_property
     def after(self) -> Snapshot:
@@ -473,7 +471,8 @@ class GroupOutcomes(QueueOutcome):
         claims = self._simulation.simulator.manager.refused_claims
         own = (claim_refusal_note(*claims[key]),) if key in claims else ()
         if pending and (before := self.node_if_first(key)) is not None:
-            first = [other for other in before.by if other in self._first.nodes]
+            earlier = {step.key for step in self._simulation.steps[: self._steps[key]]}
+            first = [other for other in before.by if other in self._first.nodes and other in earlier]
             own = (*own, self._first.note(first)) if first else own
         rollout = self.rollout(group)
         if pending and group.is_new and rollout is not None and isinstance(rollout.strategy, NoRollout):
@@ -652,8 +651,10 @@ class ManifestQuestions:
         """Schedule all groups, in the order of the queue, with their controllers."""
         pods = self._simulator.pods
         rows = [row for group in self.groups for row in (*group.waited, *group.own)]
-        least = min((group.pod.priority for group in self.groups), default=0)
-        first = assigned_first(self._before, self._setup, least, objection)
+        first = AssignedFirst(snapshot=self._before)
+        if self.groups:
+            last = min(self.groups, key=lambda group: (group.pod.priority, not group.is_new))
+            first = assigned_first(self._before, self._setup, last.pod, objection)
         self._simulator.settle({*first.nodes, *map(pods.key, rows)})
         for group in self.groups:
             rest = self.state(group).rest

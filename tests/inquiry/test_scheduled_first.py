@@ -1,4 +1,4 @@
-"""Pending pods of a higher priority are assigned before the pod in question, in `why` as in `simulate`."""
+"""Pending pods that come earlier in the queue are assigned before the pod in question, in `why` as in `simulate`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 
 import kschedx
 from kschedx.framework.cycle import Outcome
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import CommandResult
 from tests.command import kschedx as command
 
 SAYS = "default/high, with a higher priority, takes the room first"
+EQUAL = "default/high, earlier in the queue, takes the room first"
 
 
 def asks(name: str, cpu: str, priority: int, **status: object) -> Manifest:
@@ -34,26 +35,28 @@ def answer(folder: Path, *arguments: str, objects: list[Manifest], new: Manifest
 
 
 @pytest.mark.parametrize(
-    ("of_high", "priority", "is_taken"),
-    [("1", 9, True), ("500m", 9, False), ("2", 9, False), ("1", 0, False)],
-    ids=["no room is left", "room is left", "it does not fit", "no higher priority"],
+    ("of_high", "priority", "says"),
+    [("1", 9, SAYS), ("500m", 9, ""), ("2", 9, ""), ("1", 0, EQUAL), ("1", -1, "")],
+    ids=["no room is left", "room is left", "it does not fit", "the same priority", "a lower priority"],
 )
-def test_a_pod_is_pending_if_others_take_its_room(tmp_path: Path, of_high: str, priority: int, is_taken: bool) -> None:
+def test_a_pod_is_pending_if_others_take_its_room(tmp_path: Path, of_high: str, priority: int, says: str) -> None:
     small = node("small", allocatable={"cpu": "1", "pods": "9"})
     low = asks("low", "500m", 0)
-    objects = [small, asks("high", of_high, priority)]
+    objects, is_taken = [small, asks("high", of_high, priority)], bool(says)
     stored = answer(tmp_path, "why", "pod/low", objects=[*objects, low])
     assert stored.out.startswith("✗ default/low is unschedulable" if is_taken else "✓ default/low would be assigned")
-    assert (SAYS in stored.out, stored.code) == (is_taken, int(is_taken))
+    assert ("room first\n" in stored.out, says in stored.out, stored.code) == (is_taken, True, int(is_taken))
     assert answer(tmp_path, "why", "pod/low", "--alone", objects=[*objects, low]).code == 0
     next_cycle = kschedx.explain(kschedx.Snapshot.from_objects([*objects, low]), "default/low")
     assert (next_cycle.outcome, next_cycle.best_nodes) == (Outcome.SCHEDULED, ("small",))
     assert answer(tmp_path, "why", "new.json", objects=objects, new=low).code == int(is_taken)
-    if priority:
-        queue = json.loads(answer(tmp_path, "simulate", "-o", "json", objects=[*objects, low]).out)
-        assert ("default/low" in queue["pending"]) is is_taken
+    queue = json.loads(answer(tmp_path, "simulate", "-o", "json", objects=[*objects, low]).out)
+    assert ("default/low" in queue["pending"]) is is_taken
+    if not priority:
+        late = {**objects[1], "metadata": {**at(objects[1], "metadata"), "creationTimestamp": "2026-01-01T00:00:00Z"}}
+        assert answer(tmp_path, "why", "pod/low", objects=[small, low, late]).code == 0
     several = answer(tmp_path, "why", "new.json", objects=objects, new=deployment(2)).out
-    assert not is_taken or SAYS in several
+    assert not is_taken or says in several
     assert several.startswith("✗ default/deploy/web: none of 2 replicas can be scheduled") is is_taken
 
 
@@ -62,7 +65,7 @@ def test_a_pod_that_gets_another_node_is_answered_with_that_node(tmp_path: Path)
     nodes = [best, node("b", allocatable={"cpu": "1", "pods": "9"})]
     out = answer(tmp_path, "why", "pod/low", objects=[*nodes, asks("high", "4", 9), asks("low", "500m", 0)]).out
     assert out.startswith("✓ default/low would be assigned to b")
-    assert SAYS in out
+    assert "default/high, with a higher priority, is assigned first" in out
 
 
 def test_a_pod_about_which_the_cluster_reports_otherwise_takes_no_room(tmp_path: Path) -> None:
