@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import filterfalse
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.resource_quota import create_error_text
+from kschedx.controllers.deployment import NoRollout
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.rollouts import Rollout, RolloutDocument
 from kschedx.controllers.state_causes import causes
@@ -57,6 +59,7 @@ class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
     blocked_deletions: Mapping[str, str] = {}  # node to the reason why its pod is not gone yet
     misscheduled: tuple[str, ...] = ()
     disputed: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
@@ -93,7 +96,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _admitted_count(self) -> tuple[int, str]:
         """The number of pods that quotas admit, and why they refuse the next one."""
-        nodes = (*self._feasible, *(name for group in self.waits for name in self.names(group)))
+        nodes = {*self._feasible, *self.kept, *(name for group in self.waits for name in self.names(group))}
         quotas = QuotaLedger(self.subject.snapshot, self.setup.release)
         number = len(self.has_pod.intersection(nodes))
         for _ in range(len(nodes) - number):
@@ -149,6 +152,15 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return {name: answer for name, answer in answers if answer.outcome is Outcome.UNSCHEDULABLE}
 
     @cached_property
+    def kept(self) -> tuple[str, ...]:
+        """The eligible nodes whose pod keeps the previous template until it is deleted (OnDelete)."""
+        if self.rollout is None or not isinstance(self.rollout.strategy, NoRollout):
+            return ()
+        created = (group for group in self.diagnosis.groups if not _is_left_out(group))
+        eligible = {*self._feasible, *(name for group in created for name in self.names(group))}
+        return tuple(sorted(self.has_pod.difference(self.deleted).intersection(eligible)))
+
+    @cached_property
     def cannot_start(self) -> Mapping[str, str]:
         """Nodes on which its pod fits and cannot start, with the reasons."""
         pod, snapshot = self.subject.pod, self.subject.snapshot
@@ -175,7 +187,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def runs(self) -> tuple[str, ...]:
         """The nodes on which its pod fits and can start."""
-        others = {*self.cannot_start, *self.blocked_deletions, *self.disputed}
+        others = {*self.cannot_start, *self.blocked_deletions, *self.disputed, *self.kept}
         return tuple(name for name in self._feasible if name not in others)
 
     @cached_property
@@ -201,10 +213,10 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     def waits(self) -> tuple[NodeGroup, ...]:
         """Nodes for which a pod is created or exists that does not fit, by the plugins that reject it."""
         groups = self.diagnosis.groups
-        kept = (self._part(group, is_awaited=True) for group in groups if _is_left_out(group))
+        awaited = (self._part(group, is_awaited=True) for group in groups if _is_left_out(group))
+        created = map(self._without_kept, filterfalse(_is_left_out, groups))
         return (
-            *(group for group in groups if not _is_left_out(group)),
-            *(group for group in kept if group.rows),
+            *(group for group in (*created, *awaited) if group.rows),
             *self._groups_rejected_by_own(),
         )
 
@@ -242,6 +254,10 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
             return replace(group, rows=()) if is_awaited else group
         names = zip(group.rows, self.names(group), strict=True)
         return replace(group, rows=tuple(row for row, name in names if (name in self.awaited) is is_awaited))
+
+    def _without_kept(self, group: NodeGroup) -> NodeGroup:
+        names = zip(group.rows, self.names(group), strict=True)
+        return replace(group, rows=tuple(row for row, name in names if name not in self.kept)) if self.kept else group
 
     def names(self, group: NodeGroup) -> tuple[str, ...]:
         nodes = self.explanation.cycle.nodes
@@ -298,20 +314,20 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     @property
     def eligible(self) -> int:
         """The number of nodes for which its controller creates a pod."""
-        return len(self._feasible) + sum(group.count for group in self.waits)
+        return len({*self._feasible, *self.kept}) + sum(group.count for group in self.waits)
 
     @property
     def outcome(self) -> Outcome:
         """The outcome of all pods: scheduled if every pod that is created fits. With a node, that of its pod."""
         if self.node:
-            return self.answer_on(self.node).overall
+            return Outcome.SCHEDULED if self.node in self.kept else self.answer_on(self.node).overall
         outcome = self.explanation.outcome
         if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
             stalls = self.rollout is not None and self.rollout.stalls
             is_blocked = not self.blocked_deletions.keys().isdisjoint(self._feasible)
             if self.waits or self.cannot_start or self.refused or stalls or is_blocked:
                 return Outcome.UNSCHEDULABLE
-            fits = Outcome.SCHEDULED if self.runs else Outcome.UNSCHEDULABLE
+            fits = Outcome.SCHEDULED if self.runs or self.kept else Outcome.UNSCHEDULABLE
             return Outcome.UNDECIDED if self.disputed else fits
         return outcome
 

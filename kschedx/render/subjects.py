@@ -61,7 +61,7 @@ def _nodes_of(answer: DaemonSetAnswer) -> Sequence[str]:
 
 
 _PENDING, _UNABLE, _FITS, _NOT_ELIGIBLE = "pod pending", "pod cannot start", "pod fits", "not eligible"
-_DELETED, _DISPUTED = "pod being deleted", "pod undecided"
+_DELETED, _DISPUTED, _KEPT = "pod being deleted", "pod undecided", "pod keeps the previous template until it is deleted"
 _CONTRARY = "the cluster's own event contradicts that it fits"
 _TONES = {Outcome.SCHEDULED: Tone.GOOD, Outcome.UNDECIDED: Tone.OPEN}
 _NO_NODES = {
@@ -101,7 +101,7 @@ def daemon_set_view(answer: DaemonSetAnswer) -> View:
         notes=(
             *(note.text for note in answer.explanation.notes if note.id in _ABOUT_MANIFEST),
             *((_misscheduled_text(answer.misscheduled),) if answer.misscheduled else ()),
-            *((_AS_IF_NEW,) if answer.has_pod else ()),
+            *((_AS_IF_NEW,) if answer.has_pod.difference(answer.kept) else ()),
             *(disputed.notes if disputed else ()),
         ),
     )
@@ -136,7 +136,8 @@ def _nodes_text(answer: DaemonSetAnswer) -> str:
         return f"selects none of {total:,} nodes" if total > 1 else "does not select the only node"
     waiting, aside = sum(group.count for group in answer.waits), total - eligible
     share = "" if len(answer.runs) == eligible else f"{len(answer.runs):,} of "
-    parts = [f"fits {share}{count(eligible, 'eligible node')}"]
+    parts = [f"fits {share}{count(eligible, 'eligible node')}"] if answer.runs or not answer.kept else []
+    parts += [f"keeps {count(len(answer.kept), 'pod')} of the previous template"] if answer.kept else []
     parts += [f"{count(waiting, 'pod')} {'stays' if waiting == 1 else 'stay'} pending"] if waiting else []
     parts += [f"{count(len(answer.disputed), 'pod')} undecided"] if answer.disputed else []
     unable = len(answer.cannot_start)
@@ -168,6 +169,9 @@ def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
     if answer.runs:
         title = f"{count(len(answer.runs), 'node')}: {_FITS}"
         yield ViewItem(title=title, tone=Tone.GOOD, kind=_FITS, members=answer.runs)
+    if answer.kept:
+        title = f"{count(len(answer.kept), 'node')}: {_KEPT}"
+        yield ViewItem(title=title, kind=_KEPT, members=answer.kept)
     for group in answer.left_out:
         yield _group_item(answer, group, _NOT_ELIGIBLE, Tone.PLAIN)
 
@@ -258,7 +262,7 @@ def daemon_set_page(answer: DaemonSetAnswer) -> Page:
 def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
     """Return a view of the pod of a DaemonSet on one node: not created, pending, or assigned."""
     explanation = answer.answer_on(node)
-    groups = (*answer.left_out, *answer.waits)
+    groups = (*answer.left_out, *answer.waits, *answer.diagnosis.groups)
     group = next((node_group for node_group in groups if node in answer.names(node_group)), None)
     text = _headlines(group.exemplar.findings) if group else ""
     outcome = f"its pod stays pending on {node}: {text}"
@@ -270,13 +274,16 @@ def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
         outcome = f"its controller creates no pod for {node}: {text}"
     if node in answer.blocked_deletions:
         outcome = f"its pod on {node} is being deleted"
+    then: tuple[str, ...] = ()
+    if node in answer.kept:
+        then, outcome = (f"once it is gone, {outcome}",), f"its pod on {node} keeps the previous template"
     view = explanation_view(explanation)
     return replace(
         view,
         subject=f"ds/{answer.name}",
         headline=f"DaemonSet {answer.name}: {outcome}",
-        tone=_TONES.get(explanation.overall, Tone.BAD),
-        details=(),
+        tone=_TONES.get(answer.outcome, Tone.BAD),
+        details=then,
         event="" if group in answer.left_out else view.event,
     )
 

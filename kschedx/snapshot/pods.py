@@ -590,6 +590,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         if not ended.isdisjoint(self.nominated):
             names = ["" if row in ended else name for row, name in enumerate(names)]
         derived = self.derived if names is self.nominated_node_names else {}
+        if not ended.isdisjoint(pending := self.pending):
+            derived = {**derived, PodTable._pending: tuple(row for row in pending if row not in ended)}
         return replace(self, node=node, nominated_node_names=names, grouped=self._rows_by_node, derived=derived)
 
     def tally(self, tally: Tally) -> IntArray:

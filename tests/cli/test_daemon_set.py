@@ -399,3 +399,29 @@ def test_a_kubelet_rejects_its_pod_while_the_node_has_pressure(
     if code:
         assert f"pod cannot start, its kubelet rejects pods, because it has {condition}\n  pressed" in every.out
         assert "fix       free " in there.out
+
+
+@pytest.mark.parametrize("node_of_pod", ["small", "runs"])
+def test_old_pods_of_on_delete_stay_until_they_are_deleted(node_of_pod: str, tmp_path: Path) -> None:
+    stored = changed(changed(AGENT, "spec.updateStrategy", {"type": "OnDelete"}), "metadata.uid", "1")
+    old = changed(changed(OWN, "metadata.ownerReferences", [OWNER]), "spec.nodeName", node_of_pod)
+    old = changed(old, "metadata.labels", {"app": "agent"})
+    larger = {"requests": {"cpu": "2500m"}}
+    container = {**at(small_pod("agent", "2"), "spec")["containers"][0], "resources": larger}
+    new = changed(stored, "spec.template.spec.containers", [container])
+    file = write(tmp_path, new, name="agent.yaml")
+    cluster = write(tmp_path, machine("runs"), machine("small", "1"), stored, old)
+    question = ("why", file, "-n", "infra", "-s", cluster)
+    keeps = "DaemonSet infra/agent keeps 1 pod of the previous template"
+    whole, one = kschedx(*question), kschedx(*question, "--node", node_of_pod)
+    assert one.out.startswith(f"✓ DaemonSet infra/agent: its pod on {node_of_pod} keeps the previous template\n")
+    assert one.code == 0
+    if node_of_pod == "small":  # the new template does not fit there, and fits the other node
+        assert whole.out.startswith("✓ DaemonSet infra/agent fits 1 of 2 eligible nodes; keeps 1 pod of the previous")
+        assert "once it is gone, its pod stays pending on small: insufficient cpu" in one.out
+    else:
+        assert whole.out.startswith(f"✗ {keeps}; 1 pod stays pending\n")
+        assert "once it is gone, its pod fits runs" in one.out
+    assert whole.code == int(node_of_pod == "runs")
+    simulated = kschedx("simulate", "-f", file, "-n", "infra", "-s", cluster)
+    assert simulated.code == whole.code

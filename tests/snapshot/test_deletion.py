@@ -89,3 +89,10 @@ def test_deletion_equals_absence(places: list[tuple[int, int]], gone: set[int], 
         assert len(table.pods_on(row)) == len(other.pods_on(row))
     # the cluster that it was made from has lost nothing
     assert _stories(whole) == _stories(Snapshot.from_objects([*NODES, *pods]))
+
+
+def test_a_deleted_pod_is_not_pending() -> None:
+    snapshot = Snapshot.from_objects([node("a"), pod("x"), pod("y")])
+    pods = snapshot.without_pods([snapshot.pods.rows["default/x"]]).pods
+    assert [pods.key(row) for row in pods.pending] == ["default/y"]
+    assert len(snapshot.pods.pending) == 2
