@@ -416,12 +416,16 @@ def _expand_wildcard(requirement: RequirementMatch, cluster: ClusterNodes) -> It
 
 
 def _renamed_label(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the label's new name, if nodes have only that one, with the value that the pod requires."""
-    key = NEW_NAMES.get(requirement.key, "")
+    """Yield the label's new name, if nodes have only that one, with the value that the pod requires, or the label of a
+    role: `node-role.kubernetes.io/master` for `kubernetes.io/role=master`."""
+    is_role = requirement.key in _OF_ROLE and len(requirement.values) == 1
+    key = f"{_ROLE}{requirement.values[0]}" if is_role else NEW_NAMES.get(requirement.key, "")
     if requirement.key in cluster.label_keys or key not in cluster.label_keys:
         return
     values = {*cluster.label_values(key)}
-    if not requirement.values or values.intersection(requirement.values):
+    if is_role:
+        yield key, (min(values),)
+    elif not requirement.values or values.intersection(requirement.values):
         yield key, requirement.values
 
 
@@ -449,6 +453,8 @@ def _other_label(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterat
                 yield key, requirement.values
 
 
+_ROLE, _OF_ROLE = "node-role.kubernetes.io/", ("kubernetes.io/role", "node.kubernetes.io/role")
+
 _SAME = {"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "aarch64": "arm64", "armv8": "arm64"}
 """Names that machines use for their architecture, to those of Kubernetes."""
 _LISTED = lazy_pattern(r"[,;|\s]+")
@@ -456,11 +462,14 @@ _LISTED = lazy_pattern(r"[,;|\s]+")
 
 def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the value that nodes have for the same thing: another name of an architecture, the host name of a node with
-    that name, a host name with or without its domain, a zone without its region, or several values written as one."""
+    that name, a host name with or without its domain, a zone without its region, the value of a role's label, or
+    several values written as one."""
     key, written = requirement.key, requirement.values[0] if len(requirement.values) == 1 else ""
     if not written or requirement.operator not in ("In", "="):
         return
     values = {*cluster.label_values(key)}
+    if key.startswith(_ROLE) and len(values) == 1:
+        yield key, tuple(values)
     if key in _MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values - {written}:
         yield key, (same,)
     if key == HOSTNAME:

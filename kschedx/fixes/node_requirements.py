@@ -13,7 +13,7 @@ from kschedx.controllers.daemon_set import agents_down, is_running
 from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.findings.constraints import CONDITION_OF_TAINT
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
-from kschedx.fixes.steps.node import NodeFault
+from kschedx.fixes.steps.node import DOMAIN_OF_ITS_OWN, NodeFault
 from kschedx.framework.args import NodeAffinityArgs
 from kschedx.framework.config import Profile
 from kschedx.grouping import group_pairs
@@ -223,7 +223,8 @@ def _value(requirement: SelectorRequirement) -> str | None:
     bound = parse_int64(requirement.values[0]) if requirement.operator in ("Gt", "Lt") and requirement.values else None
     if bound is not None:
         return str(bound + (1 if requirement.operator == "Gt" else -1))
-    return "true" if requirement.operator == "Exists" else None
+    is_zone = requirement.key in ZONE_LABELS
+    return (DOMAIN_OF_ITS_OWN if is_zone else "true") if requirement.operator == "Exists" else None
 
 
 def _holds(requirement: SelectorRequirement, value: str | None) -> bool:

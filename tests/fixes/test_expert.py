@@ -584,6 +584,16 @@ def test_a_full_pool_is_not_replaced_by_a_tainted_one() -> None:
             "select kubernetes.io/arch=amd64 instead of kubernetes.io/arch=x86_64",
         ),
         (
+            {"kubernetes.io/role": "master"},
+            {"node-role.kubernetes.io/master": ""},
+            "select node-role.kubernetes.io/master= instead of kubernetes.io/role=master",
+        ),
+        (
+            {"node-role.kubernetes.io/worker": "worker"},
+            {"node-role.kubernetes.io/worker": ""},
+            "select node-role.kubernetes.io/worker= instead of node-role.kubernetes.io/worker=worker",
+        ),
+        (
             {"kubernetes.io/hostname": "n"},
             {"kubernetes.io/hostname": "n.example.com"},
             "select kubernetes.io/hostname=n.example.com instead of kubernetes.io/hostname=n",

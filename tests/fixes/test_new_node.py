@@ -79,6 +79,12 @@ def test_a_domain_that_satisfies_the_rules() -> None:
     assert titles(*nodes, running, me) == ["add a node in zone b with at least 64 CPU free"]
 
 
+def test_a_new_node_has_a_zone_if_no_node_has_one() -> None:
+    term = {"matchExpressions": [{"key": ZONE, "operator": "Exists"}]}
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    assert "add a node in a new zone" in titles(node("a"), pod("me", affinity={"nodeAffinity": rules}))
+
+
 @pytest.mark.parametrize(("zones", "where"), [("ab", " in a new zone"), ("a", "")])
 def test_a_new_node_has_the_zone_label_of_most_nodes(zones: str, where: str) -> None:
     """The anti-affinity does not apply to a node without the label, such as a control plane."""
