@@ -51,8 +51,7 @@ def stored_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodS
 
 
 def priority_conflicts(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Iterator[InputError]:
-    """Yield why admission would refuse a new pod: an unknown class, or a priority or policy that differs from its
-    class."""
+    """Yield why admission would refuse a new pod: an unknown class, or another priority or policy than its class's."""
     try:
         chosen = _class_of(spec, classes)
     except InputError as error:

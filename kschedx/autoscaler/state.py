@@ -215,8 +215,7 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def expendable(self) -> frozenset[int]:
-        """Rows of pods on nodes that do not count: those with low priority, and those of schedulers that are not
-        allowed."""
+        """Rows of pods on nodes that do not count: with low priority, or of schedulers that are not allowed."""
         count = self.pods.priorities < self.flags.expendable_pods_priority_cutoff
         if self.flags.allowed_schedulers:
             count = np.ones(len(self.pods), dtype=np.bool_)

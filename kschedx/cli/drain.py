@@ -126,8 +126,7 @@ def drain(
 
 
 def _print_doubts(snapshot: Snapshot, drained: Iterable[DrainResult]) -> None:
-    """Print a note about each webhook that the API server calls about the evictions, and about budgets that a dump
-    lacks."""
+    """Print a note about each webhook that is called about the evictions, and about budgets that a dump lacks."""
     from kschedx.kube.resources import ValidatingWebhookConfiguration
     from kschedx.simulate.drain import EVICTIONS
 

@@ -126,8 +126,7 @@ def is_unreachable(node: Node) -> bool:
 
 
 def _is_ready(node: Node) -> bool:
-    """Whether a node is ready by its condition and its taints, since a snapshot may be reduced to what scheduling
-    reads."""
+    """Whether a node is ready by its condition and its taints, since a snapshot may hold only what scheduling reads."""
     return reports_ready(node.status.conditions) and not any(
         taint.key in LOST_TAINTS and taint.effect == NO_EXECUTE for taint in node.spec.taints
     )

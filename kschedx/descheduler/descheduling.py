@@ -434,8 +434,7 @@ def measures_usage(written: Mapping[str, object]) -> bool:
 
 
 def _policies_in(document: object, source: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield policies with the field that holds each. Values of the chart can also be below its name, or in a
-    HelmRelease."""
+    """Yield policies with the field that holds each. Chart values can also be below its name, or in a HelmRelease."""
     if not isinstance(document, Mapping):
         return
     data = document.get("data")

@@ -219,8 +219,7 @@ class SchedulingGated(Facts, frozen=True, kw_only=True):
 
 
 class NodesExcluded(Facts, frozen=True, kw_only=True):
-    """PreFilter names the only possible nodes, for example for a DaemonSet's pod; `existing` of them are in the
-    cluster."""
+    """PreFilter names the only possible nodes, as for a DaemonSet's pod; `existing` of them are in the cluster."""
 
     names: tuple[str, ...]
     existing: tuple[str, ...]

@@ -242,8 +242,7 @@ _MOST_CLASSES = 3  # priority classes, the lowest first
 
 
 def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
-    """Yield the preemption that kube-scheduler is about to do by itself; on one of the best nodes, if it picks by
-    chance."""
+    """Yield the preemption that kube-scheduler is about to do; on one of the best nodes, if it picks by chance."""
     result = cycle.post_filter
     if result is None or not result.candidates:
         return

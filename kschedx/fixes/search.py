@@ -174,8 +174,7 @@ class _Search:
         )
 
     def _gives_up_node(self, proposal: Proposal) -> bool:
-        """Whether the proposal gives up data on a drained node, or lets the pod run on another node than the one it
-        names."""
+        """Whether the proposal gives up data on a drained node, or lets the pod run on another node than it names."""
         dropped = (step for step in proposal.steps if isinstance(step, s.DropRequirements))
         return proposal.cost is s.Cost.DATA or any(
             requirement.key == HOSTNAME and self._drained_hosts.issuperset(requirement.values)

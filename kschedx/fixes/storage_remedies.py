@@ -598,8 +598,7 @@ def _waits(storage_class: StorageClass) -> bool:
 
 
 def _bind(finding: f.ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCandidate) -> Iterator[s.FixStep]:
-    """Yield steps that bind the claim: to an existing volume, with the class that was meant, or to a volume to be
-    created."""
+    """Yield steps that bind the claim: to an existing volume, with the intended class, or to a volume to be created."""
     snapshot = place.snapshot
     storage = snapshot.storage
     named = storage.volumes.get(claim.spec.volume_name)

@@ -370,8 +370,7 @@ class Scoring:
         self._nodes: NodeTable | None = None  # the feasible nodes, possibly with outdated requests of their pods
         self._skipped: frozenset[str] = frozenset()  # plugins that do not score, independent of moves
         self._skipped_now: frozenset[str] | None = None
-        """Plugins that every move affects and that did not score the last time; None if the feasible nodes have
-        changed."""
+        """Plugins that every move affects and that did not score last time; None if the feasible nodes have changed."""
 
     def copy(self) -> Scoring:
         other = copy(self)

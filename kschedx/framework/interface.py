@@ -120,8 +120,7 @@ class Handle(Protocol):
         ...
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
-        """Remove pods from their nodes and call every PreFilter plugin, which updates `state`. Return the changed
-        nodes."""
+        """Remove pods from nodes and call every PreFilter plugin, which updates `state`. Return the changed nodes."""
         ...
 
     def far_filters(self, state: CycleState, pod: Pod) -> Sequence[FilterPlugin]:

@@ -151,8 +151,7 @@ class KnownPlugin(Document, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def known_plugins(release: Release) -> Iterator[KnownPlugin]:
-    """Yield Kubernetes' own plugins in the order of the default profile, those of other projects, then those of
-    packages."""
+    """Yield Kubernetes' own plugins in the default profile's order, those of other projects, then those of packages."""
     defaults = {plugin.name for plugin in release.default_plugins}
     for row in PLUGINS:
         if row.name in third_party() and row.project != KUBERNETES:

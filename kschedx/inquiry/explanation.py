@@ -306,8 +306,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def holding(self) -> Holding:
-        """The component that holds the pod before kube-scheduler sees it, or decides about it instead of
-        kube-scheduler."""
+        """The component that holds the pod before kube-scheduler sees it, or decides instead of kube-scheduler."""
         from kschedx.holding import find_holding
 
         return find_holding(self.scheduler, self.cycle)

@@ -84,8 +84,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def denial(self) -> str:
-        """The autoscaler's own recent message that it adds no node for the pod, although it would by what the dump
-        holds."""
+        """The autoscaler's own recent message that it adds no node for the pod, although by the dump it would."""
         if self.is_changed or self.decision.choice is None:
             return ""
         snapshot = self.autoscaler.snapshot

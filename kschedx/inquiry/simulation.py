@@ -546,8 +546,7 @@ class Simulation(Shown):
 
     @cached_property
     def workloads(self) -> tuple[WorkloadResult, ...]:
-        """Workloads with a pod in the queue, in its order, then those that lost a pod, and those with refused
-        replicas."""
+        """Workloads with a pod in the queue, in order, then those that lost a pod, and those with refused replicas."""
         pods, owners = self.run.cluster.pods, owners_in(self.run.snapshot)
         evicted = np.array([pods.rows[key] for key in sorted(self.evicted)], dtype=np.int64)
         more = evicted[~np.isin(evicted, self._queued_rows)]

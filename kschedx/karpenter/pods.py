@@ -190,8 +190,7 @@ _W = TypeVar("_W", PreferredSchedulingTerm, WeightedPodAffinityTerm)
 
 
 def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
-    """Combine the node selector, the first required term, and, with `prefers`, the preferred term with the highest
-    weight."""
+    """Combine node selector, first required term, and, with `prefers`, the preferred term with the highest weight."""
     requirements = Requirements.of_labels(pod.spec.node_selector)
     affinity = _node_affinity(pod)
     preferred = affinity.preferred_during_scheduling_ignored_during_execution

@@ -99,8 +99,7 @@ class Quantity(Struct, frozen=True, kw_only=True, eq=False):
         return self.nano_value() < other.nano_value()
 
     def __str__(self) -> str:
-        """Format as Kubernetes does. Above E, where Kubernetes loses the suffix, use an exponent that can be parsed
-        again."""
+        """Format as Kubernetes does. Above E, where Kubernetes loses the suffix, use a parsable exponent."""
         if self.canonical:
             return self.canonical
         if self.mantissa == 0:

@@ -124,8 +124,7 @@ def stay_seconds(taints: Iterable[Taint], tolerations: Sequence[Toleration], *, 
 
 
 def merge_tolerations(first: Iterable[Toleration], second: Iterable[Toleration]) -> tuple[Toleration, ...]:
-    """Merge both lists without tolerations that another one covers; of equal ones the first stays
-    (pkg/util/tolerations)."""
+    """Merge both lists without tolerations that others cover; of equal ones the first stays (pkg/util/tolerations)."""
     every = (*first, *second)
     merged: list[Toleration] = []
     for index, toleration in enumerate(every):

@@ -287,8 +287,7 @@ class _PredicateRunner(Framework):
     def run_pre_filter(
         self, state: CycleState, pod: Pod, known: Mapping[str, PreFilterStep] = MappingProxyType({})
     ) -> PreFilterOutcome:
-        """Run the steps before predicates: check the pod's claims, select the nodes to evaluate, and prepare
-        predicates."""
+        """Run the steps before predicates: check the pod's claims, select nodes to evaluate, prepare predicates."""
         wrong = _wrong_claim(pod, self.snapshot) if self.era.checks_claims_first else None
         if wrong is not None:
             return PreFilterOutcome(status=wrong)

@@ -129,8 +129,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         return self._resources(group, members, nodes) if group.spec.min_resources is not None else PreFilterResult()
 
     def _resources(self, group: Gang, members: IntArray, nodes: NodeTable) -> PreFilterResult:
-        """Compare the group's minimum resources with the free resources of all nodes, not counting the group's own
-        pods."""
+        """Compare the group's minimum resources with the free resources of all nodes, without the group's own pods."""
         needed = {name: GoQuantity.parse(written) for name, written in (group.spec.min_resources or {}).items()}
         needed[_PODS] = GoQuantity(value=group.spec.min_member, scale=0)
         own = self.handle.snapshot.pods.node[members]

@@ -83,8 +83,7 @@ class Behaviour(DatedFacts):
     fit_scores_honor_gates: bool = up_to("1.32")
     """NodeResourcesFit's score applies the gates of in-place resize and pod-level resources to the pod's request."""
     devices_replace_resources_offered_as_zero: bool = since("1.35")
-    """DRAExtendedResource also applies if the node's allocatable has 0 of the resource, not only if it lacks the
-    resource."""
+    """DRAExtendedResource also applies if the node's allocatable has 0 of the resource, not only if it lacks it."""
     devices_are_scored: bool = since("1.35")
     """With DRAExtendedResource, scores count the devices for a resource of which the node itself has none."""
     balance_cannot_evaluate_selectors: bool = only_in("1.36")

@@ -63,8 +63,7 @@ def dated(history: Mapping[str, _T]) -> _T:
 
 
 class DatedFacts:
-    """The base of classes with dated facts. An instance has the value of each fact in one version and cannot be
-    changed."""
+    """The base of classes with dated facts. An instance has the value of each fact in one version and is immutable."""
 
     def __init__(self, release: Minor) -> None:
         values = {name: fact.at(release) for name, fact in vars(type(self)).items() if isinstance(fact, _Dated)}

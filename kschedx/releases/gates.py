@@ -459,8 +459,7 @@ _MERGED: Mapping[str, tuple[str, str]] = {
     "GangScheduling": ("GenericWorkload", "1.37"),
     "WorkloadAwarePreemption": ("GenericWorkload", "1.37"),
 }
-"""Each merged gate with the gate that replaces it, and since which version: from then on, it has the value of that
-gate."""
+"""Each merged gate with the gate that replaces it, and since which version: from then on, it has that gate's value."""
 
 _DEPENDENCIES_SINCE = "1.35"  # the first version that checks dependencies
 

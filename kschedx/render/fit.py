@@ -104,8 +104,7 @@ def _fit_fixes(fit: Fit) -> tuple[FixView, ...]:
 
 
 def _fit_details(fit: Fit) -> Iterator[str]:
-    """Yield the pods' own state or the room besides it, the changes that were applied, and how many nodes would be
-    enough."""
+    """Yield the pods' own state or the room besides it, the applied changes, and how many nodes would be enough."""
     if fit.lifecycle is not None:
         yield _room(fit) if fit.is_held else headline(fit.lifecycle)
         yield from causes(fit.lifecycle)

@@ -279,8 +279,7 @@ def require_updatable(snapshot: Snapshot, written: Manifest) -> None:
 
 
 def _require_expandable(snapshot: Snapshot, before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> None:
-    """Apply the rule of the admission plugin PersistentVolumeClaimResize; if the dump lacks the class, nothing is
-    known."""
+    """Apply the rule of the admission plugin PersistentVolumeClaimResize; without the class, nothing is known."""
     sizes = [claim.spec.resources.requests.get(STORAGE) for claim in (before, after)]
     storage_class = snapshot.storage.classes.get(before.storage_class)
     if sizes[0] is None or sizes[1] is None or value(sizes[1]) <= value(sizes[0]):

@@ -139,8 +139,7 @@ class _MemberNames:
         self._manifests: dict[str, str] = {}  # why a file cannot be read, by name; empty if it can
 
     def add(self, written: str, kind: str) -> None:
-        """Add a member. `kind` is its type, empty for a file. Raises InputError for a name that leads out of the
-        archive."""
+        """Add a member. `kind` is its type, empty for a file. Raises InputError for a name outside of the archive."""
         self._count += 1
         if self._count > _MAX_MEMBERS:
             raise InputError(f"holds more than {_MAX_MEMBERS:,} files", place=Place(source=self._source))

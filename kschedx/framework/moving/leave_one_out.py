@@ -480,8 +480,7 @@ class LeaveOneOut:
     def _combine(
         self, used: list[tuple[list[_FilterWithout], list[_RawScores]]], rejections: _Rejections, pod: Pod
     ) -> Iterator[_Side]:
-        """Yield a side for each profile. Profiles whose Filter plugins have the same verdicts share all results of
-        these."""
+        """Yield a side for each profile. Profiles whose Filter plugins have the same verdicts share these results."""
         filters: list[_Filters] = []
         scores: dict[tuple[_RawScores, _Filters], _ScoreWithout] = {}
         for framework, (verdicts, raw) in zip(self._profiles.frameworks, used, strict=True):

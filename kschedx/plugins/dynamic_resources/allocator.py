@@ -754,8 +754,7 @@ class AllocationSearch:
         return self._features.consumable_capacity and device.allow_multiple_allocations
 
     def _draw(self, device: PooledDevice) -> bool:
-        """Consume the pool's counters and return whether they suffice: all of them, not only those that the device
-        uses."""
+        """Consume the pool's counters and return whether they suffice: all, not only those that the device uses."""
         taken = self._drawn.setdefault(device.pool.name, {})
         for counter, amount in drawn(device.device):
             taken[counter] = taken.get(counter, 0) + amount

@@ -321,8 +321,7 @@ class _FollowedAffinity(Following):
     def __init__(
         self, counts: FilterState | None, scores: IntArray | None, weights: _Weights, row: int, nodes: NodeTable
     ) -> None:
-        """`row` is the pod's row in the PodTable. Without `counts`, no node is rejected; without `scores`, none is
-        scored."""
+        """`row` is the pod's row in the PodTable. No node is rejected without `counts`, or scored without `scores`."""
         self._nodes = nodes
         self._sums: list[tuple[DomainSums, dict[str, int]]] = []
         self._counts = counts
