@@ -145,8 +145,12 @@ _LOG_HEAD = lazy_pattern(
     r"(?:Event\(\w+\.ObjectReference\{[^}]*\}\): type: '\w+' reason: '\w+' )?"
 )
 """Before each line of a component's log, and before an event in it."""
-_BY_PLUGIN = lazy_pattern(r"^(?:error while )?running \"?\w+\"? (?:pre)?filter plugin for pod \"?[^\s\"]+\"?: ")
-"""Kubernetes 1.18 to 1.20, before a reason about the whole pod."""
+_BY_PLUGIN = lazy_pattern(
+    r"^(?:error while )?running (?:\"?\w+\"? (?:pre)?filter plugin(?: for pod \"?[^\s\"]+\"?)?|"
+    r"(?:pre)?(?:filter|score) plugins?(?:: plugin)? \"\w+\"(?: failed with)?): ",
+    re.IGNORECASE,
+)
+"""Before the error of a plugin; Kubernetes 1.18 to 1.20, before a reason about the whole pod."""
 _NOT_IN_GROUP = lazy_pattern(
     r"(?P<text>Pod \S+ can'?t be scheduled on \S+), predicate checking error: "
     r"(?:.*; predicateName=\S*; reasons: (?P<reasons>.*); debugInfo=.*|(?P<reason>.*))",

@@ -120,6 +120,19 @@ FIT, TAINT = "NodeResourcesFit", "TaintToleration"
             [],
             id="1.18",
         ),
+        *(
+            pytest.param(
+                f"{head}: number of allocations 1 is smaller than number of claims 2",
+                [(None, "DynamicResources", "plugin-message")],
+                [],
+                id=head,
+            )
+            for head in (
+                'running "DynamicResources" filter plugin',
+                'running PreFilter plugin "DynamicResources"',
+                'running Score plugins: plugin "DynamicResources" failed with',
+            )
+        ),
         pytest.param(
             "pod has unbound PersistentVolumeClaims (repeated 2 times)",
             [(None, "VolumeBinding", "claim-unbound")],
