@@ -141,14 +141,23 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     return states.PodsLeftOut(subject=workload.reference, pods=max(counts), held=len(rows)) if is_open else None
 
 
+_ROLLOUT = ("Rollout", "argoproj.io")  # whose controller writes a status at once
+
+
 def _unobserved_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.NotObserved | None:
     """Return the state of a workload that an API server has stored and that lacks pods, if its controller has not yet
     written its status, or that of an earlier manifest alone."""
     metadata, status, spec = map_at(manifest, "metadata"), map_at(manifest, "status"), map_at(manifest, "spec")
     is_stored = bool(metadata.get("uid")) and "status" in manifest
-    is_stored &= (workload.kind, workload.namespace, workload.name) in snapshot.workloads  # not only in a file
+    is_rollout, where = kind_and_group(manifest) == _ROLLOUT, (workload.namespace, workload.name)
+    stored = snapshot.custom_resources if is_rollout else snapshot.workloads
+    is_stored &= (".".join(_ROLLOUT) if is_rollout else workload.kind, *where) in stored  # not only in a file
     is_stored &= spec.get("managedBy") in (None, _JOB_CONTROLLER)
-    if not is_stored or workload.kind not in SCALED or True in (spec.get("suspend"), spec.get("paused")):
+    if (
+        not is_stored
+        or not (is_rollout or workload.kind in SCALED)
+        or True in (spec.get("suspend"), spec.get("paused"))
+    ):
         return None
     rows = member_rows(snapshot, workload)
     if len(rows) >= wanted_replicas(manifest):
@@ -564,7 +573,7 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
             if queue:
                 return held_by_kueue(snapshot, workload.reference, workload, queue)
             return suspended_state(snapshot, workload, ".".join(path))
-    if kind_and_group(manifest) == ("Rollout", "argoproj.io"):
+    if kind_and_group(manifest) == _ROLLOUT:
         has_pods = bool(member_rows(snapshot, workload))
         paused = states.Paused(subject=workload.reference, kind="Rollout", has_pods=has_pods)
         if map_at(manifest, "spec").get("paused") is True:
@@ -640,7 +649,7 @@ def _phases(manifest: Manifest) -> list[tuple[str, str]]:
 def _end_state(manifest: Manifest) -> states.Finished | states.Failed | None:
     """Return how the work of a custom resource has ended, without its name; None if it has not, or keeps replicas: then
     a condition such as Argo's `Completed` is about its rollout."""
-    if "replicas" in map_at(manifest, "spec") or kind_and_group(manifest) == ("Rollout", "argoproj.io"):
+    if "replicas" in map_at(manifest, "spec") or kind_and_group(manifest) == _ROLLOUT:
         return None
     phases = _phases(manifest)
     phases += [(it.type, it.message or it.reason) for it in _conditions(manifest) if it.status == "True"]

@@ -4451,3 +4451,12 @@ def test_a_workload_whose_pods_are_refused_once_it_is_resumed(tmp_path: Path) ->
     document = json.loads(why(tmp_path, "deploy/web", node("n"), small, limit_range, output="json").out)
     [fix] = document["fixes"]
     assert fix["title"].startswith("resume the Deployment; then raise requests.cpu of container main to 1")
+
+
+@pytest.mark.parametrize(("status", "is_observed"), [({}, False), ({"phase": "Progressing"}, True)])
+def test_a_rollout_without_a_status_is_not_observed(tmp_path: Path, status: Manifest, is_observed: bool) -> None:
+    rollout = workload("Deployment", replicas=2) | {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+    result = why(tmp_path, "rollout/web", {**rollout, "status": status})
+    assert ("gets no new pods: no controller has observed it" in result.out) is not is_observed
+    assert ("fix       see whether the controller of Rollout runs" in result.out) is not is_observed
+    assert result.code == int(not is_observed)
