@@ -592,6 +592,7 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> PodInQuestion:
         kinds = join_phrases(dict.fromkeys(kind.several for kind in KINDS.values() if kind.is_subject))
         hint = f"`kschedx why` explains pods, workloads, nodes, namespaces, {kinds}"
         hint = "`kschedx kueue` shows it" if reference.kind.addon == "Kueue" else hint
+        hint = "`kschedx why nodepool/NAME` explains it" if reference.kind.name.endswith("NodeClass") else hint
         raise InputError(f"{reference} has no pods", hint=hint)
     rows = snapshot.pods.rows_with_claim(f"{reference.namespace}/{reference.name}")
     if not rows:

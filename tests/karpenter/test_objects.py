@@ -418,3 +418,8 @@ def test_a_claim_without_a_capacity_names_no_node_pool_if_it_has_no_label(tmp_pa
     refused = claim(condition("Launched", "False", "InsufficientCapacity", "no capacity"), labels={})
     result = kschedx("why", "pod/web", "-s", write(tmp_path, POOL, EC2, node(), refused, pod()), columns=200)
     assert "let a NodePool use other instance types, zones, or capacity types" in result.out
+
+
+def test_a_node_class_is_explained_by_its_node_pools(tmp_path: Path) -> None:
+    result = kschedx("why", "ec2nodeclass/default", "-s", write(tmp_path, POOL, EC2, node(), pod()))
+    assert (result.code, "`kschedx why nodepool/NAME` explains it" in result.err) == (2, True)
