@@ -76,10 +76,14 @@ def _budget_fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
     from kschedx.inquiry.stalled_drain import preview_drain
     from kschedx.simulate.simulator import SimulationOptions
 
-    alone = (_budget(subject.snapshot, subject.pod.metadata.namespace, subject.pod.metadata.name),)
+    snapshot, budgets = subject.snapshot, [*budgets_of(subject.snapshot, subject.snapshot)]
+    own = next(budget for budget in budgets if budget.name == subject.pod.key)
+    rows = [row for row in range(len(snapshot.pods)) if own.covers(snapshot.pods, row)]
+    names = {it.name for it in budgets if any(it.covers(snapshot.pods, row) for row in rows)}
+    involved = tuple(it for it in snapshot.disruption_budgets if f"{it.metadata.namespace}/{it.metadata.name}" in names)
     # the question is the budget, not kubectl's flags
     options = SimulationOptions(force=True, delete_emptydir_data=True)
-    preview = preview_drain(replace(subject.snapshot, disruption_budgets=alone), setup, [node], options=options)
+    preview = preview_drain(replace(snapshot, disruption_budgets=involved), setup, [node], options=options)
     return tuple(
         Fix.untried(
             f"{each.title}, then its pods on {node} can be evicted", commands=each.commands, of_group=FixGroup.CLUSTER
@@ -179,22 +183,26 @@ def _explain_budget(asked: ObjectQuestion) -> ObjectAnswer | None:
 
 def _budget_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectState | None:
     namespace, name = reference.namespace, reference.name
-    budgets = (budget for budget in budgets_of(snapshot, snapshot) if budget.name == f"{namespace}/{name}")
-    if (budget := next(budgets, None)) is None:
+    budgets = [*budgets_of(snapshot, snapshot)]
+    if (budget := next((it for it in budgets if it.name == f"{namespace}/{name}"), None)) is None:
         return None
     subject, pods = f"{namespace}/pdb/{name}", snapshot.pods
     status = budget.current_status(snapshot, pods, ())
-    number = sum(budget.covers(pods, row) and not pods.finished[row] for row in range(len(pods)))
-    if not number:
+    covered = [row for row in range(len(pods)) if budget.covers(pods, row) and not pods.finished[row]]
+    if not covered:
         selector = compile_selector(_budget(snapshot, namespace, name).spec.selector)
         unmatched = tuple(_unmatched_labels(snapshot, namespace, selector))
         return states.ObjectState(subject=subject, does="protects no pods: its selector matches none", facts=unmatched)
-    if status.allowed <= 0:
-        on = (pods.node_names[row] for row in range(len(pods)) if pods.node[row] >= 0 and budget.covers(pods, row))
-        does = f"allows no eviction: it {status.text}"
+    shared = [row for row in covered if any(it is not budget and it.covers(pods, row) for it in budgets)]
+    if shared or status.allowed <= 0:
+        on = (pods.node_names[row] for row in (*shared, *covered) if pods.node[row] >= 0)
+        why = "other PDBs cover its pods as well, which the API server then does not evict"
+        does = f"allows no eviction: {why if shared else f'it {status.text}'}"
         return states.ObjectState(subject=subject, does=does, node=next(on, ""))
     does = f"allows {count(status.allowed, 'eviction')} at a time"
-    fact = f"{status.healthy:,} of {count(number, 'pod')} healthy, of which it needs {status.needed:,}"
+    fact = f"{status.healthy:,} of {count(len(covered), 'pod')} healthy, of which it needs {status.needed:,}"
+    if budget.lag:
+        does = f"allows no eviction until kube-controller-manager updates its status ({budget.lag})"
     return states.ObjectState(subject=subject, does=does, facts=(fact,))
 
 

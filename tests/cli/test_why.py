@@ -349,6 +349,21 @@ def test_a_budget_whose_labels_no_pod_has_together(tmp_path: Path) -> None:
     assert "no pod meets all of app=db, tier=back, zone=a: shop/db-0 lacks tier=back\n" in result.out
 
 
+def test_a_budget_allows_what_the_api_server_allows(tmp_path: Path) -> None:
+    """It evicts no pod that several budgets cover, and none while a status is that of an earlier generation."""
+    web = changed(changed(small_pod("web"), "spec.nodeName", "node-01"), "metadata.namespace", "shop")
+    running = changed(web, "status", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
+    free = changed(budget("db"), "spec.minAvailable", 0)
+    objects = (NODE, running, free, changed(free, "metadata.name", "second"))
+    result = kschedx("why", "pdb/db", "-n", "shop", "-s", write(tmp_path, *objects), columns=200)
+    assert "shop/pdb/db allows no eviction: other PDBs cover its pods as well" in result.out
+    assert "delete PDB shop/second, since another PDB covers the same pod" in result.out
+    status = {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 0}
+    behind = changed(changed(free, "metadata.generation", 2), "status", status)
+    result = kschedx("why", "pdb/db", "-n", "shop", "-s", write(tmp_path, NODE, running, behind), columns=200)
+    assert "allows no eviction until kube-controller-manager updates its status (generation 1 of 2)" in result.out
+
+
 def test_a_budget_in_the_way_of_a_drain_has_fixes(tmp_path: Path) -> None:
     web = changed(changed(small_pod("web"), "spec.nodeName", "node-01"), "metadata.namespace", "shop")
     running = changed(web, "status", {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
