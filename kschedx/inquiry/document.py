@@ -155,12 +155,13 @@ _NoteDocument = Annotated[
 ]
 
 
-class FixCoverage(Document, frozen=True):
+class FixCoverage(Document, frozen=True, omit_defaults=True):
     """The number of pending replicas that a fix of one of them covers."""
 
     title: str  # the fix for all of them, if it takes more than one node
     pods: int  # the number of replicas with a node then, placed one after the other
     of: int
+    commands: tuple[str, ...] = ()  # those of the fix for all of them, if it takes more than one node
 
 
 class FixDocument(Document, frozen=True, kw_only=True, omit_defaults=True):

@@ -86,6 +86,13 @@ class SharedFix(Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         return self.fix.title if self.nodes == 1 else _with_nodes(self.fix.steps, self.nodes, self.zones)
 
+    @property
+    def commands(self) -> tuple[str, ...]:
+        if self.nodes == 1:
+            return self.fix.commands
+        steps = (replace(it, number=self.nodes) if isinstance(it, s.AddNode) else it for it in self.fix.steps)
+        return tuple(command for step in steps for command in step.commands())
+
 
 class PendingStory(Struct, frozen=True, kw_only=True):
     """Pending pods: the explanation of the first one, and a fix for all of them."""

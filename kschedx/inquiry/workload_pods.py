@@ -211,7 +211,8 @@ class QueueOutcome:
         if shared is None:
             return None
         helped = shared.pods if fix.left is None else max(shared.of - fix.left, 1)
-        return FixCoverage(title=shared.title, pods=helped, of=shared.of)
+        commands = shared.commands if shared.nodes > 1 else ()
+        return FixCoverage(title=shared.title, pods=helped, of=shared.of, commands=commands)
 
     @cached_property
     def _shared_fixes(self) -> SharedFixes:

@@ -48,7 +48,7 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
             FixView(
                 title=title,
                 seen=_trial_result(fix, [name for name in fix.feasible_nodes if name in known], for_whom),
-                commands=fix.commands,
+                commands=fix.commands if covered is None else covered.commands or fix.commands,
                 group=_GROUPS[fix.group] if are_several else "",
                 changes=_changes(fix) if title == fix.title else (),
             )
@@ -74,7 +74,7 @@ def shared_fix_view(shared: SharedFix) -> FixView:
     parts += [_coverage_text(shared)] if shared.pods and shared.of > 1 else []
     title, _, seen = SEPARATOR.join((shared.title, *parts)).partition(SEPARATOR)
     changes = _changes(shared.fix) if shared.nodes == 1 else ()
-    return FixView(title=title, seen=seen, commands=shared.fix.commands, changes=changes)
+    return FixView(title=title, seen=seen, commands=shared.commands, changes=changes)
 
 
 def fix_lines(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from kschedx.kube.autoscalers import Machine
 from kschedx.kube.kinds import KINDS
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node
+from tests.command import kschedx
 from tests.inquiry.objects import answer_of
 
 API, OPENSHIFT = "cluster.x-k8s.io/v1beta2", "machine.openshift.io/v1beta1"
@@ -130,3 +133,18 @@ def test_a_condition_without_severity_is_a_failure_unless_it_only_waits(
 
 def test_every_kind_that_is_a_subject_has_an_answer() -> None:
     assert {kind.key for kind in KINDS.values() if kind.is_subject} == ANSWERS.keys()
+
+
+def test_the_command_that_scales_machines_has_the_number_of_its_fix(tmp_path: Path) -> None:
+    idle = {**scalable(replicas=0), "status": {"replicas": 0}}
+    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": "8"}}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    (tmp_path / "web.json").write_text(json.dumps(web))
+    small = node("n", allocatable={"cpu": "1", "pods": "9"})
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [small, idle]}))
+    out = kschedx("why", "web.json", "-s", "cluster.json", cwd=tmp_path, columns=400).out
+    name, namespace = (at(idle, "metadata")[field] for field in ("name", "namespace"))
+    assert f"scale MachineDeployment {namespace}/{name} from 0 to 3" in out
+    assert f"kubectl scale machinedeployment {name} -n {namespace} --replicas=3" in out
