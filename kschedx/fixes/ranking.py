@@ -103,7 +103,8 @@ class TriedFix(Struct, frozen=True, kw_only=True):
     """The number of nodes that each plugin still rejects after a partial fix, even if another rejects them first."""
     deciding: tuple[str, ...] = ()  # plugins that kschedx does not have and that could still reject the feasible nodes
     extender_decides: bool = False  # whether an extender could still reject the feasible nodes; no trial asks extenders
-    recreates_all: bool = False  # whether all pods of a StatefulSet are deleted, because the others repel the pod
+    old_first: bool = False
+    """Whether old pods that keep new ones pending go first: all of a StatefulSet, or a running one of a Deployment."""
     architecture: str = ""  # the architecture of all feasible nodes, if most nodes of the cluster have another one
     trial: TrialOutcome = TrialOutcome()  # with a shortfall, the fix is partial
 
@@ -282,7 +283,7 @@ def verified_fixes(
             if any(fix.changes == other for other in known_changes if other):
                 continue  # two causes have the same remedy
             if fix.certainty is FixCertainty.VERIFIED:
-                fix = _without_earlier_pods(_with_enough_nodes(replace(fix, trial=test(fix)), test), cycle.pod, test)
+                fix = _with_old_first(_with_enough_nodes(replace(fix, trial=test(fix)), test), cycle.pod, test)
             if fix.trial.shortfall is None:
                 shown.append(situation)
                 known_changes.append(fix.changes)
@@ -308,14 +309,16 @@ def _with_enough_nodes(fix: TriedFix, test: ClusterTest) -> TriedFix:
     return fix
 
 
-def _without_earlier_pods(fix: TriedFix, pod: Pod, test: ClusterTest) -> TriedFix:
-    """Return the fix. If it lets go of a required anti-affinity that running pods of the StatefulSet keep, and it
-    fails only by them, all pods are deleted."""
-    is_apart = any(isinstance(step, s.PreferTerm) and step.anti for step in fix.steps)
-    owner = pod.metadata.controller
-    if fix.trial.shortfall is None or not is_apart or owner is None or owner.kind != "StatefulSet":
+def _with_old_first(fix: TriedFix, pod: Pod, test: ClusterTest) -> TriedFix:
+    """Return the fix; if old pods of the workload keep those of the changed template pending, with the old ones deleted
+    first. Pods of a StatefulSet do so if the fix lets go of their required anti-affinity."""
+    owner, shortfall = pod.metadata.controller, fix.trial.shortfall
+    if owner is None or shortfall is None or shortfall.refusal or shortfall.lost or shortfall.higher_priority:
         return fix
-    whole = replace(fix, recreates_all=True)
+    is_apart = any(isinstance(step, s.PreferTerm) and step.anti for step in fix.steps)
+    if owner.kind != "ReplicaSet" and not (owner.kind == "StatefulSet" and is_apart):
+        return fix
+    whole = replace(fix, old_first=True)
     outcome = test(whole)
     return replace(whole, trial=outcome) if outcome.is_tried and outcome.shortfall is None else fix
 

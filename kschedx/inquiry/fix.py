@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx import fixes
 from kschedx.controllers.states import ComponentDown
-from kschedx.controllers.workloads import first_ordinal, ordinal_of
+from kschedx.controllers.workloads import Workload, first_ordinal, member_rows, ordinal_of, wanted_replicas
 from kschedx.explain.advice import Advice
 from kschedx.explain.creators import configured_in, creator, declared_tolerations
 from kschedx.fixes import FixCertainty
@@ -138,6 +138,7 @@ class _UndeliveredCause(Enum):
     NO_ROLLOUT = "NoRollout"  # a ReplicaSet or ReplicationController uses its template only for new pods
     KEPT_APART = "kept apart"  # other pods of a StatefulSet still repel the pod, and are updated after it
     PAUSED = "paused"  # a paused Deployment creates no pods from a new template
+    STALLS = "stalls"  # running pods of a Deployment keep new ones pending
 
 
 class _Delivery(Struct, frozen=True, kw_only=True):
@@ -145,6 +146,7 @@ class _Delivery(Struct, frozen=True, kw_only=True):
 
     why: _UndeliveredCause
     changes: tuple[Change, ...]
+    unavailable: int = 0  # the maxUnavailable with which a Deployment deletes a running pod
 
     def text(self, owner: Owner) -> str:
         """Return what you do after the template has changed, and why its controller does not do it."""
@@ -164,14 +166,15 @@ class _Delivery(Struct, frozen=True, kw_only=True):
                 return f"delete all pods of {workload}, which keep the earlier rule until then"
             case _UndeliveredCause.PAUSED:
                 return f"resume {workload}, which is paused"
+            case _UndeliveredCause.STALLS:
+                return f"set maxUnavailable: {self.unavailable} on {workload}, whose rollout would stall"
             case _:
                 assert_never(self.why)
 
 
-def _delivery(owner: Owner, pod: Pod, snapshot: Snapshot, *, was_apart: bool = False) -> _Delivery | None:
+def _delivery(owner: Owner, pod: Pod, snapshot: Snapshot, *, old_first: bool = False) -> _Delivery | None:
     """Return what else has to be done; None if the owner's controller replaces the pod by itself. Where pods keep an
-    old template until they are deleted, all pending ones are. `was_apart`: the change lets go of a required
-    anti-affinity, which holds as long as one of the pods has it.
+    old template until they are deleted, all pending ones are. `old_first` is that of `TriedFix`.
 
     Upstream: pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go.
     """
@@ -181,7 +184,7 @@ def _delivery(owner: Owner, pod: Pod, snapshot: Snapshot, *, was_apart: bool = F
     target, gone = owner.target(namespace), Target("v1", "Pod", pod.metadata.name, namespace).deletion
     pending = tuple(Target.pod(key).deletion for key in _pending(pod, snapshot)) or (gone,)
     match owner.kind:
-        case "StatefulSet" if was_apart:
+        case "StatefulSet" if old_first:
             every = tuple(Target.pod(key).deletion for key in _siblings(pod, snapshot))
             return _Delivery(why=_UndeliveredCause.KEPT_APART, changes=every)
         case "StatefulSet" if strategy.get("type") == "OnDelete":
@@ -202,6 +205,16 @@ def _delivery(owner: Owner, pod: Pod, snapshot: Snapshot, *, was_apart: bool = F
         case "Deployment" if spec.get("paused") is True:
             resume = target.patched(add_operation("/spec/paused", False))
             return _Delivery(why=_UndeliveredCause.PAUSED, changes=(resume,))
+        case "Deployment" if old_first and map_at(spec, "strategy").get("type") != "Recreate":
+            rows, wanted = (
+                member_rows(snapshot, Workload("Deployment", namespace, owner.name)),
+                wanted_replicas(owner.manifest),
+            )
+            missing = wanted - sum(int(snapshot.pods.node[row]) >= 0 for row in rows)
+            number = max(missing, 0) + 1
+            rolling = {**map_at(spec, "strategy", "rollingUpdate"), "maxUnavailable": number}
+            patch = target.patched(add_operation("/spec/strategy", {"type": "RollingUpdate", "rollingUpdate": rolling}))
+            return _Delivery(why=_UndeliveredCause.STALLS, changes=(patch,), unavailable=number)
         case _:
             return None
 
@@ -267,10 +280,10 @@ class Fix(Struct, frozen=True, kw_only=True):
             apply = (*(owner_change(change, owner.job, pod) for change in sent if change not in apply), *apply)
         of_owner = owner is not None and any(change.target == owner.target(pod.metadata.namespace) for change in apply)
         title = title or fix.title
-        reaches = fix.trial.is_delivered or apply == sent
+        reaches = apply == sent or (fix.trial.is_delivered and not fix.old_first)
         left = None
         if not reaches and owner is not None and stored_in is not None:
-            left = _delivery(owner, pod, stored_in, was_apart=fix.recreates_all)
+            left = _delivery(owner, pod, stored_in, old_first=fix.old_first)
         if owner is not None and left is not None:
             title += f", then {left.text(owner)}"
             apply = (*apply, *(change for change in left.changes if change not in apply))

@@ -99,6 +99,48 @@ def test_a_stateful_set_that_keeps_apart_has_fewer_nodes_than_replicas(ran: int,
     ]
 
 
+@pytest.mark.parametrize(
+    ("strategy", "then"),
+    [
+        ({}, ", then set maxUnavailable: 2 on Deployment x, whose rollout would stall"),
+        ({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 2}}, ""),
+        ({"type": "Recreate"}, ""),
+    ],
+)
+def test_a_rollout_that_running_pods_keep_apart_deletes_one_first(strategy: Manifest, then: str) -> None:
+    """The default strategy of three replicas, of which one is pending, deletes no running pod."""
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    uses: Manifest = {"containers": [{"name": "main", "image": "i"}], "affinity": apart}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": uses}
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "x"}}, "template": template, "strategy": strategy}
+    apps = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": METADATA, "spec": spec}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "u", "controller": True}
+    of_hash = {"metadata": {"labels": {"app": "x", "pod-template-hash": "1"}}, "spec": uses}
+    replica_set = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {**METADATA, "name": "x-1", "ownerReferences": [owner]},
+        "spec": {"replicas": 3, "selector": {"matchLabels": at(of_hash, "metadata.labels")}, "template": of_hash},
+    }
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x-1", "uid": "r", "controller": True}
+    pods = [
+        pod(
+            f"x-1-{number}",
+            on=on,
+            labels=at(of_hash, "metadata.labels"),
+            spec=uses,
+            metadata={"ownerReferences": [reference]},
+        )
+        for number, on in enumerate(("a", "b", None))
+    ]
+    hosts = [node(name, labels={"kubernetes.io/hostname": name}, allocatable=ROOM) for name in "ab"]
+    snapshot = kschedx.Snapshot.from_objects([apps, replica_set, *hosts, *pods])
+    softened = "make podAntiAffinity term 1 (app=x) preferred instead of required"
+    fixes = kschedx.explain(snapshot, "default/x-1-2").fixes
+    assert [(fix.title, fix.certainty) for fix in fixes if softened in fix.title] == [(softened + then, "verified")]
+
+
 DELETED = "kubectl delete pod x-0 -n default"
 PARTITIONED: Manifest = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}
 
