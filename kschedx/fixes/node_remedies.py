@@ -7,8 +7,9 @@ runtime) is set by the component that knows the fact: setting it by hand does no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
+from itertools import product
 
 from msgspec import json
 from msgspec.structs import replace
@@ -224,10 +225,9 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
     misspelled = False
     if finding.source != "addedAffinity":
         kept = tuple(requirement for requirement in unmatched if _is_readded(requirement, finding.source, place))
-        for requirement in (finding for finding in unmatched if finding not in kept):
-            for meant in _intended_requirements(requirement, place.nodes.cluster):
-                misspelled = True
-                yield s.SelectInstead(source=finding.source, term=term.index, wrong=requirement, meant=meant)
+        corrections = list(_corrections(finding.source, term.index, (r for r in unmatched if r not in kept), cluster))
+        misspelled = bool(corrections)
+        yield from corrections
         for requirement in unmatched[:1] if finding.source == "nodeAffinity" else ():
             if values := _alternatives(requirement, term):
                 yield s.SelectEither(term=term.index, meant=replace(requirement, values=values))
@@ -263,6 +263,16 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             is_first=not place.nodes.cluster.label_keys & labels.keys(),
             is_overwritten=bool(place.node.metadata.labels.keys() & labels.keys()),
         )
+
+
+def _corrections(
+    source: str, term: int, wrong: Iterable[RequirementMatch], cluster: ClusterNodes
+) -> Iterator[s.SelectInstead]:
+    """Yield the requirements as they were probably meant: all together, or each alone if that is not known of all."""
+    each = [[(it, meant) for meant in _intended_requirements(it, cluster)] for it in wrong]
+    alone = ((correction,) for corrections in each for correction in corrections)
+    for (written, meant), *also in product(*each) if each and all(each) else alone:
+        yield s.SelectInstead(source=source, term=term, wrong=written, meant=meant, also=tuple(also))
 
 
 def _agent_repair(place: RemedyCandidate, label: LostLabel) -> str:
@@ -626,8 +636,8 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
     if any(is_kept(taint, place.node, place.pod, requested) for taint in open_):
         return
     wrong = _misspelled_toleration(missing[0], place) if len(missing) == 1 else None
-    formerly = {NEW_NAMES.get(toleration.key) for toleration in place.pod.spec.tolerations}
-    if all(taint in open_ or taint.key in formerly for taint in missing):
+    meant = {name for it in place.pod.spec.tolerations for name in (it.key, NEW_NAMES.get(it.key))}
+    if all(taint in open_ or taint.key in meant for taint in missing):
         yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
     offered = place.node.status.allocatable
     names_device = any(offered.get(taint.key, "0") != "0" for taint in missing)  # it reserves the node's devices

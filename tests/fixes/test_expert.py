@@ -569,6 +569,14 @@ def test_a_full_pool_is_not_replaced_by_a_tainted_one() -> None:
             "select topology.kubernetes.io/zone=eu-1a instead of failure-domain.beta.kubernetes.io/zone=eu-1a",
         ),
         (
+            {"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/instance-type": "m5"},
+            {"kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": "m5"},
+            (
+                "select node.kubernetes.io/instance-type=m5 and kubernetes.io/os=linux instead of "
+                "beta.kubernetes.io/instance-type=m5 and beta.kubernetes.io/os=linux"
+            ),
+        ),
+        (
             {"node-role.kubernetes.io/worker": "true"},
             {"node-role.kubernetes.io/worker": ""},
             "select node-role.kubernetes.io/worker= instead of node-role.kubernetes.io/worker=true",
@@ -1257,6 +1265,12 @@ def test_a_pod_for_the_former_control_plane_tolerates_the_present_one() -> None:
     tolerations = [{"key": former, "operator": "Exists", "effect": "NoSchedule"}]
     first = titles_of(here, pod("me", nodeSelector={former: ""}, tolerations=tolerations))[0]
     assert first == f"tolerate {key}:NoSchedule, select {key}= instead of {former}="
+
+
+def test_a_pod_for_the_control_plane_tolerates_the_value_of_its_taint() -> None:
+    here, key = node("n", taints=["node-role.kubernetes.io/control-plane=true:NoSchedule"]), CONTROL_PLANE.split(":")[0]
+    first = titles_of(here, pod("me", tolerations=[{"key": key, "effect": "NoSchedule"}]))[0]
+    assert first == f"tolerate {key}=true:NoSchedule"
 
 
 def test_a_node_that_is_repaired_comes_before_the_taint_of_another_pool() -> None:

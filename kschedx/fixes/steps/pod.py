@@ -108,33 +108,38 @@ class TolerateInstead(PodStep, frozen=True, kw_only=True):
 
 
 class SelectInstead(PodStep, frozen=True, kw_only=True):
-    """One expression of a required term as it was probably meant, or with the only pool that there is, or that replaces
+    """Expressions of a required term as they were probably meant, or with the only pool that there is, or that replaces
     the required one."""
 
     source: str
     term: int
     wrong: RequirementMatch
     meant: RequirementMatch
+    also: tuple[tuple[RequirementMatch, RequirementMatch], ...] = ()  # others, each with what was meant
     cost: Cost = Cost.TYPO
     is_replaced: bool = False  # whether all nodes of the required pool are cordoned and older
 
     @property
     def title(self) -> str:
         because = ", whose nodes are all cordoned and older" if self.is_replaced else ""
-        return f"select {requirement_text(self.meant)} instead of {requirement_text(self.wrong)}{because}"
+        wrong, meant = zip((self.wrong, self.meant), *self.also, strict=True)
+        chosen, instead_of = (" and ".join(map(requirement_text, its)) for its in (meant, wrong))
+        return f"select {chosen} instead of {instead_of}{because}"
 
     def edit(self, pod: Pod) -> Pod:
-        wrong, meant = self.wrong, self.meant
-        if self.source == "nodeSelector":
-            selector = {key: value for key, value in pod.spec.node_selector.items() if key != wrong.key}
-            return _with_selector(pod, selector | {meant.key: meant.values[0]})
-        changed = tuple(
-            SelectorRequirement(key=meant.key, operator=requirement.operator, values=meant.values)
-            if _is_same(requirement, wrong)
-            else requirement
-            for requirement in edit.expressions(pod, self.term)
-        )
-        return _with_term(pod, self.term, changed)
+        for wrong, meant in ((self.wrong, self.meant), *self.also):
+            if self.source == "nodeSelector":
+                selector = {key: value for key, value in pod.spec.node_selector.items() if key != wrong.key}
+                pod = _with_selector(pod, selector | {meant.key: meant.values[0]})
+                continue
+            changed = tuple(
+                SelectorRequirement(key=meant.key, operator=requirement.operator, values=meant.values)
+                if _is_same(requirement, wrong)
+                else requirement
+                for requirement in edit.expressions(pod, self.term)
+            )
+            pod = _with_term(pod, self.term, changed)
+        return pod
 
 
 def _with_selector(pod: Pod, selector: Mapping[str, str]) -> Pod:
