@@ -765,7 +765,7 @@ _FIXES = (
         Refusal._scoped_quota_fixes,
     ),
     (lazy_pattern("violates PodSecurity"), Refusal._pod_security_fixes),
-    (lazy_pattern("security context constraint"), Refusal._scc_fixes),
+    (lazy_pattern("security context constraint|PodSecurityPolicy: unable"), Refusal._scc_fixes),
     (lazy_pattern(r"; pod\.spec\.nodeSelector\[(?P<key>[^\]]+)\] = "), Refusal._runtime_selector_fixes),
     (lazy_pattern("(?s)conflicts with its.*node label selector"), Refusal._selector_fixes),
     (lazy_pattern("conflict with its namespace whitelist"), Refusal._tolerations_fixes),

@@ -1,4 +1,4 @@
-"""Fixes for pods that no SecurityContextConstraints of OpenShift allows."""
+"""Fixes for pods that no SecurityContextConstraints of OpenShift, or no PodSecurityPolicy, allows."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ def scc_fixes(message: str, account: str, namespace: str) -> Iterator[Fix]:
     fields = list(dict.fromkeys(each["field"] for each in _CONSTRAINED.finditer(message)))
     is_of_user = bool(fields) and all(field.endswith(_SET_BY_SCC) for field in fields)
     named = list_names(fields, 3, conjunction="and")
+    if "PodSecurityPolicy" in message:
+        policy = f"a PodSecurityPolicy that allows {named}" if fields else "a PodSecurityPolicy"
+        title = f"let service account {account} use {policy}, if the pod needs it"
+        yield Fix.untried(title, commands=("kubectl get podsecuritypolicies",))
+        if fields:
+            yield Fix.untried(f"remove {named} from the pod template")
+        return
     if is_of_user:
         yield Fix.untried(f"remove {named} from the pod template: OpenShift sets them")
     elif fields and all(field.endswith(".allowPrivilegeEscalation") for field in fields):
