@@ -57,6 +57,25 @@ def amount_notes(pod: Pod) -> Iterator[Note]:
         )
 
 
+def ignored_fields(pod: Pod, release: Release) -> Iterator[Note]:
+    """Yield the fields of a pod that an API server drops, because their feature gates are off."""
+    spec, spread = pod.spec, pod.spec.topology_spread_constraints
+    terms = () if spec.affinity is None else spec.affinity.pod_terms
+    is_sidecar = any(container.is_restartable_init for container in spec.init_containers)
+    for field, gate, is_used in (
+        ("spec.schedulingGates", "PodSchedulingReadiness", spec.scheduling_gates),
+        ("spec.resourceClaims", "DynamicResourceAllocation", spec.resource_claims),
+        ("spec.resources", "PodLevelResources", spec.resources),
+        ("restartPolicy of init containers", "SidecarContainers", is_sidecar),
+        ("minDomains", "MinDomainsInPodTopologySpread", any(it.min_domains for it in spread)),
+        ("matchLabelKeys", "MatchLabelKeysInPodTopologySpread", any(it.match_label_keys for it in spread)),
+        ("matchLabelKeys of pod affinity", "MatchLabelKeysInPodAffinity", any(it.match_label_keys for it in terms)),
+    ):
+        if is_used and not release.enabled(gate):
+            text = f"{field}: ignored, because feature gate {gate} is off in Kubernetes {release.version}"
+            yield note("ignored-field", text, field=field, gate=gate)
+
+
 # New device claims and classes that the API server would refuse.
 
 _ADMIN_ACCESS = f"adminAccess: admin access to devices requires the `{ADMIN_ACCESS_LABEL}: true` label on the namespace"

@@ -58,7 +58,7 @@ from kschedx.explain.admission import (
     without_pods,
 )
 from kschedx.explain.claim_causes import wrong_attributes_class
-from kschedx.explain.cycle_notes import amount_notes
+from kschedx.explain.cycle_notes import amount_notes, ignored_fields
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
 from kschedx.explain.missing_kinds import cycle_of, require_nodes, unread_by
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, RunsAlready, drained_nodes, note
@@ -357,7 +357,7 @@ def _explain(
 ) -> Explanation:
     require_nodes(subject.snapshot, subject.pod)
     profile = setup.profile_of(subject.pod)
-    notes: tuple[Note, ...] = (*subject.notes, *amount_notes(subject.pod))
+    notes: tuple[Note, ...] = (*subject.notes, *amount_notes(subject.pod), *ignored_fields(subject.pod, setup.release))
     if subject.first is not None:
         before = setup.scheduler_on(subject.first.snapshot).schedule(subject.first.pod, profile).message
         notes = tuple(

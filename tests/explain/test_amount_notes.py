@@ -1,10 +1,11 @@
-"""Quantities with a suffix that is probably wrong."""
+"""Quantities with a suffix that is probably wrong, and fields that a version ignores."""
 
 from __future__ import annotations
 
 import pytest
 
-from kschedx.explain.cycle_notes import amount_notes
+from kschedx.explain.cycle_notes import amount_notes, ignored_fields
+from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import pod
 
@@ -31,3 +32,24 @@ def test_the_probable_quantity_is_named(resource: str, amount: str, expected: st
     assert [note.text.removeprefix("container main: ") for note in amount_notes(snapshot.pods[0])] == (
         [expected] if expected else []
     )
+
+
+_BY_LABEL = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["hash"]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "ignored", "last", "first"),
+    [
+        ({"schedulingGates": [{"name": "a.b/c"}]}, "spec.schedulingGates", "1.26", "1.27"),
+        ({"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}, "spec.resourceClaims", "1.33", "1.34"),
+        ({"topologySpreadConstraints": [_BY_LABEL]}, "matchLabelKeys", "1.26", "1.27"),
+        ({"resources": {"requests": {"cpu": "1"}}}, "spec.resources", "1.33", "1.34"),
+    ],
+)
+def test_a_field_whose_feature_gate_is_off_is_named(
+    spec: dict[str, object], ignored: str, last: str, first: str
+) -> None:
+    web = Snapshot.from_objects([pod("web", spec={"containers": [{"name": "main"}], **spec})]).pods[0]
+    (note,) = ignored_fields(web, resolve(last))
+    assert note.text.startswith(f"{ignored}: ignored, because feature gate ")
+    assert not [*ignored_fields(web, resolve(first))]
