@@ -183,6 +183,8 @@ _CURES = (
     (r"^AppArmor", "load the AppArmor profile on {node}, or name another one in the pod"),
     (r"^SysctlForbidden", "allow the sysctl on {node} (kubelet's allowedUnsafeSysctls), or remove it from the pod"),
     (r"^PodOSNotSupported", "run the pod on nodes of its spec.os: select kubernetes.io/os"),
+    (r"^(?:InitContainerRestartPolicyForbidden|PodLevelResourcesNotSupported)",
+     "upgrade the kubelet of {node}, which is too old for the pod, or select newer nodes"),
 )  # fmt: skip
 """Patterns of a kubelet's reasons for failing a pod, and what lets the next one run."""
 RECREATED = (

@@ -345,9 +345,6 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             here = own.metadata.labels.get(key, "")
             others = Counter(node.metadata.labels.get(key, here) for node in nodes)
             if wanted := next((value for value, _ in others.most_common() if value != here), ""):
-                if is_of_daemon_set(self.pod.metadata.owner_references):
-                    yield Fix.untried(f"require {key}={wanted} in the pod template: it then runs on no {here} node")
-                    break
                 suited = (node for node in nodes if node.metadata.labels.get(key, here) == wanted)
                 there = min(suited, key=lambda node: node.spec.unschedulable)
                 because = f": the image is not built for {here}"
@@ -362,7 +359,10 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         return tuple(taint for taint in taints if not (taint_remover(taint) or tolerations.cover(taint)))
 
     def _require_label_fix(self, key: str, value: str, because: str = "", taints: Sequence[Taint] = ()) -> Fix | None:
-        """Return the fix that selects nodes with a label, and tolerates their taints, instead of a fixed node."""
+        """Return the fix that selects nodes with a label, and tolerates their taints, instead of a fixed node. The
+        controller of a DaemonSet then skips the node."""
+        if is_of_daemon_set(self.pod.metadata.owner_references):
+            return Fix.untried(f"require {key}={value} in the pod template: it then runs on no other node")
         before = self.manifest.get("spec")
         if not isinstance(before, Mapping):
             return None

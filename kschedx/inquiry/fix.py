@@ -312,6 +312,8 @@ class Fix(Struct, frozen=True, kw_only=True):
             was = snapshot.storage.claim(target.namespace, target.name) if change.create is not None else None
             if target.kind != "PersistentVolumeClaim" or was is None or not (phrases := list(_claim_edits(was, spec))):
                 continue
+            if any(isinstance(step, s.SetEphemeralClass) for step in self.steps):
+                continue  # the pod's own manifest has the claim
             template = ClaimTemplate.of(target.name, owner, pod)
             is_stored = before is None or before.storage.claim(target.namespace, target.name) is not None
             if template is None and is_stored:

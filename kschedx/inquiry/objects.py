@@ -337,7 +337,7 @@ def _explain_service(asked: ObjectQuestion) -> ObjectAnswer | None:
         return ObjectAnswer(state=states.ObjectState(subject=subject, does="has no selector", facts=facts))
     if snapshot.source.may_lack("Pod", namespace):
         because, command = "the dump holds no pods", add_to_dump("Pod")
-        state = states.NotRead(subject=subject, unknown="its pods", because=because, command=command)
+        state = states.NotRead(subject=subject, unknown="which pods it selects", because=because, command=command)
         return ObjectAnswer(state=state)
     unmatched = _unmatched_labels(snapshot, namespace, selector_from_set(selected))
     facts = (*unmatched,) or (f"no pod is in namespace {namespace}",)

@@ -358,12 +358,15 @@ def test_an_ephemeral_volume_with_a_wrong_class_gets_another_in_the_pod() -> Non
     created = claim("me-scratch", storage_class="fats", metadata={"ownerReferences": owners})
     fast = storage_class("fast", provisioner=DRIVER)
     me = pod("me", metadata={"uid": "u"}, spec={"volumes": [scratch]})
-    fix, *_ = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), me, created, fast]), "default/me").fixes
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), me, created, fast]), "default/me")
+    fix, *_ = explanation.fixes
     path = "/spec/volumes/0/ephemeral/volumeClaimTemplate/spec/storageClassName"
     assert fix.title == "set storage class fast instead of fats in ephemeral volume scratch"
     assert [change.patch for change in fix.changes if not change.by] == [
         ({"op": "add", "path": path, "value": "fast"},)
     ]
+    before = kschedx.Snapshot.from_objects([node("a"), fast])
+    assert replace(explanation, before=before).fixes[0].title == fix.title
 
 
 def test_a_claim_of_a_similar_name() -> None:

@@ -1473,6 +1473,22 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         )
     ),
     (
+        (
+            "PodSecurityPolicy: unable to admit pod: [spec.securityContext.hostNetwork: Invalid value: true: Host "
+            "network is not allowed to be used]"
+        ),
+        {},
+        (
+            "let service account default use a PodSecurityPolicy that allows spec.securityContext.hostNetwork, if the "
+            "pod needs it · not tried"
+        ),
+    ),
+    (
+        "PodSecurityPolicy: unable to admit pod: []",
+        {},
+        "let service account default use a PodSecurityPolicy, if the pod needs it · not tried",
+    ),
+    (
         "unable to validate against any security context constraint: []",
         {},
         "let service account default use SecurityContextConstraints restricted-v2, if the pod needs it · not tried",
@@ -2459,8 +2475,17 @@ def test_an_image_for_another_architecture_restricts_the_daemon_set(tmp_path: Pa
     status = {"containerStatuses": [{**waiting("CrashLoopBackOff")[0], "lastState": ended}]}
     crashes = replica("agent-x", "DaemonSet", "agent", on="arm", ready=False, **status)
     document = json.loads(why(tmp_path, "pod/agent-x", *arms, crashes, output="json").out)
-    fix = "require kubernetes.io/arch=amd64 in the pod template: it then runs on no arm64 node"
+    fix = "require kubernetes.io/arch=amd64 in the pod template: it then runs on no other node"
     assert document["fixes"][0]["title"] == fix
+
+
+def test_a_daemon_set_of_another_operating_system_skips_the_node(tmp_path: Path) -> None:
+    systems = [node(name, labels={"kubernetes.io/os": name}) for name in ("linux", "windows")]
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": {**SMALL, "os": {"name": "linux"}}}
+    agent = workload("DaemonSet", "agent", template=template)
+    document = json.loads(why(tmp_path, "ds/agent", *systems, agent, output="json").out)
+    fix = "require kubernetes.io/os=linux in the pod template: it then runs on no other node"
+    assert [each["title"] for each in document["fixes"]] == [fix]
 
 
 def test_no_pod_tolerates_the_cordon_of_a_node_with_its_architecture(tmp_path: Path) -> None:
