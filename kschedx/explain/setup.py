@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,7 +20,7 @@ from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.decoding import decode, map_at, maps_at, value_at
-from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.devices import Device, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
 from kschedx.kube.documents import with_spec
 from kschedx.kube.storage import (
     PersistentVolumeClaim,
@@ -84,8 +84,19 @@ GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
 """What kube-scheduler reports about a PodGroup if the gate GenericWorkload is on."""
 
 
+_BY_FIELD: Mapping[str, Callable[[Device | ExactDeviceRequest | DeviceSubRequest], object]] = {
+    "DRAConsumableCapacity": lambda it: it.allow_multiple_allocations if isinstance(it, Device) else it.capacity,
+    "DRADeviceBindingConditions": lambda it: isinstance(it, Device) and it.binding_conditions,
+    "DRADeviceTaints": lambda it: isinstance(it, Device) and it.taints,
+    "DRAPartitionableDevices": lambda it: isinstance(it, Device) and it.consumes_counters,
+    "DRAPrioritizedList": lambda it: isinstance(it, DeviceSubRequest),
+}
+"""Feature gates by fields of devices and requests, which an API server drops while the gate is off."""
+
+
 def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:
-    """The feature gates that must be on, because kube-scheduler reports about PodGroups, or drivers publish devices."""
+    """The feature gates that must be on, because kube-scheduler reports about PodGroups, drivers publish devices, or
+    devices and claims have fields of the gates."""
     release = resolve(version)
     conditions = (condition for group in snapshot.pod_groups.values() for condition in group.status.conditions)
     is_of_groups = any(condition.type in GROUP_CONDITIONS for condition in conditions)
@@ -93,6 +104,14 @@ def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bo
     if snapshot.devices.slices and not release.enabled("DynamicResourceAllocation"):
         names += ("DynamicResourceAllocation",)
     known = specs(release.version)
+    off = [gate for gate in _BY_FIELD if gate in known and not release.enabled(gate)]
+    stored: list[Device | ExactDeviceRequest | DeviceSubRequest] = []
+    if off:
+        stored += (device for it in snapshot.devices.slices for device in it.spec.devices)
+        for claim in snapshot.devices.claims.values():
+            for request in claim.spec.devices.requests:
+                stored += (*request.first_available, *(() if request.exactly is None else (request.exactly,)))
+    names += tuple(gate for gate in off if any(map(_BY_FIELD[gate], stored)))
     return {name: True for name in names if name in known}
 
 
