@@ -734,6 +734,17 @@ def test_versions_with_another_allocator_are_undecided() -> None:
     assert off.cycle.outcome is without_slices.cycle.outcome is Outcome.SCHEDULED
 
 
+def test_stored_fields_show_their_feature_gate() -> None:
+    """An API server drops the fields of a gate that is off; kube-scheduler 1.34 reports an error about them."""
+    wanted = claim("gpu", request(capacity={"requests": {"memory": "1Gi"}}))
+    shared: Manifest = {"name": "gpu-0", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "8Gi"}}}
+    snapshot = Snapshot.from_objects([node("a"), claiming("gpu"), device_class(), resource_slice("a", shared), wanted])
+    result = explain_pod(snapshot, "default/me", kube_version="1.34")
+    assert result.outcome is Outcome.SCHEDULED
+    off = explain_pod(snapshot, "default/me", kube_version="1.34", feature_gates={"DRAConsumableCapacity": False})
+    assert "the DRAConsumableCapacity feature is disabled" in off.message
+
+
 def test_an_allocation_with_an_invalid_node_selector() -> None:
     term = {"matchFields": [{"key": "metadata.name", "operator": "Near", "values": ["a"]}]}
     allocation = {"devices": {"results": []}, "nodeSelector": {"nodeSelectorTerms": [term]}}
