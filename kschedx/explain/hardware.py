@@ -103,6 +103,10 @@ _REGISTERED_BY: Mapping[str, str] = {
     "openshift.io/": "the SR-IOV network operator registers it, as a SriovNetworkNodePolicy names it",
     "devices.kubevirt.io/": "virt-handler registers it on nodes that can run virtual machines",
     "google.com/tpu": "GKE registers it on nodes of TPU node pools",
+    "nvidia.com/gpumem": "only HAMi's scheduler counts it, on nodes with HAMi's device plugin",
+    "nvidia.com/gpucores": "only HAMi's scheduler counts it, on nodes with HAMi's device plugin",
+    "aliyun.com/gpu-mem": "the GPU share device plugin registers it, and its scheduler extender counts it",
+    "volcano.sh/vgpu-": "Volcano's vGPU device plugin registers it",
     "aws.amazon.com/neuron": "the Neuron device plugin registers it on Inferentia and Trainium instances",
     "kubernetes.io/batch-": "Koordinator's koord-manager adds it to nodes for which colocation is enabled",
     "kubernetes.io/mid-": "Koordinator's koord-manager adds it to nodes for which colocation is enabled",
@@ -112,6 +116,8 @@ _REGISTERED_BY: Mapping[str, str] = {
 _ENABLED_BY: Mapping[str, str] = {
     "vpc.amazonaws.com/pod-eni": "set ENABLE_POD_ENI=true in DaemonSet kube-system/aws-node, for nodes on Nitro",
     "vpc.amazonaws.com/PrivateIPv4Address": 'set enable-windows-ipam: "true" in ConfigMap kube-system/amazon-vpc-cni',
+    "nvidia.com/gpumem": "install HAMi, or request whole GPUs",
+    "aliyun.com/gpu-mem": "install the GPU share device plugin and scheduler extender, or request whole GPUs",
 }
 
 _UNLIKE_OTHERS = ("devices.kubevirt.io/", "vpc.amazonaws.com/")

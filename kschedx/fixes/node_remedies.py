@@ -342,9 +342,12 @@ _POOL = lazy_pattern(r"(?:^|[./-])(?:node|worker|agent)?[-_]?(?:pool|group)$")
 
 
 def _repeats_request(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
-    """Whether the label only marks nodes with a resource that the pod requests anyway: `nvidia.com/gpu=true`."""
-    requested = place.situation.requested
-    return bool(requested.get(requirement.key.removesuffix(".present"))) and _MARKS.issuperset(requirement.values)
+    """Whether the label only marks nodes with a resource that the pod requests anyway: `nvidia.com/gpu=true` or
+    `accelerator=nvidia`."""
+    requested, wanted = place.situation.requested, {*requirement.values}
+    vendors = {name.partition(".")[0] for name, amount in requested.items() if "/" in name and amount}
+    marks = bool(requested.get(requirement.key.removesuffix(".present"))) and _MARKS.issuperset(wanted)
+    return marks or (bool(wanted) and wanted <= vendors)
 
 
 def _is_of_agent(requirement: RequirementMatch, place: RemedyCandidate) -> bool:

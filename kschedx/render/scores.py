@@ -9,6 +9,7 @@ from itertools import chain
 from rich.cells import cell_len
 
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.kubelet import start_obstacle
 from kschedx.explain.ranking import Contribution, Ranking, ScoredNode, joined_later, scored_node
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
@@ -244,6 +245,8 @@ def node_headline(diagnosis: Diagnosis, ranking: Ranking | None, name: str) -> t
     elif cycle.filter is not None and cycle.filter.codes[row] != Code.SUCCESS:
         blockers = diagnosis.detail(row).account.blockers
         tone, verdict = Tone.BAD, f"does not fit: {count(len(blockers), 'plugin rejects', 'plugins reject')} it"
+    elif (obstacle := start_obstacle(cycle.snapshot, cycle.pod, name)) is not None:
+        tone, verdict = Tone.BAD, f"fits, but cannot start there: {obstacle.why}"
     elif scores is None or ranking is None:
         verdict = "fits"
     else:

@@ -794,6 +794,13 @@ def test_only_the_requirement_that_no_node_meets_is_dropped() -> None:
     assert dropped == ["stop requiring chips=1x1"]
 
 
+def test_a_label_that_only_repeats_the_vendor_of_a_requested_device_is_dropped() -> None:
+    gpu = node("gpu", allocatable={"cpu": "9", "pods": "9", "nvidia.com/gpu": "1"})
+    containers = [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
+    first = titles_of(gpu, pod("me", containers=containers, nodeSelector={"accelerator": "nvidia"}))[0]
+    assert first == "stop requiring accelerator=nvidia"
+
+
 def test_taints_of_spot_nodes_in_aks_stay() -> None:
     spot = node("spot", taints=["kubernetes.azure.com/scalesetpriority=spot:NoSchedule"])
     assert titles_of(spot, pod("me")) == [

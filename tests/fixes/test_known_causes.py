@@ -1390,6 +1390,11 @@ ROLE = "node-role.kubernetes.io/control-plane"
             id="a resource that no node lists",
         ),
         pytest.param(
+            [node("a"), asking("me", **{"nvidia.com/gpumem": "3000"})],
+            "no node lists nvidia.com/gpumem: only HAMi's scheduler counts it, on nodes with HAMi's device plugin",
+            id="a part of a device that only a scheduler of its own counts",
+        ),
+        pytest.param(
             [
                 node("a", allocatable={"cpu": "4", "pods": "9", "vpc.amazonaws.com/pod-eni": "0"}),
                 asking("me", **{"vpc.amazonaws.com/pod-eni": "1"}),

@@ -2488,6 +2488,13 @@ def test_a_daemon_set_of_another_operating_system_skips_the_node(tmp_path: Path)
     assert [each["title"] for each in document["fixes"]] == [fix]
 
 
+def test_a_node_that_fits_and_cannot_start_the_pod(tmp_path: Path) -> None:
+    windows = node("windows", labels={"kubernetes.io/os": "windows"})
+    why(tmp_path, "pod/web", windows, pod("web", spec={**SMALL, "os": {"name": "linux"}}))
+    view = kschedx("why", "pod/web", "-s", "cluster.json", "--node", "windows", cwd=tmp_path, columns=400).out
+    assert view.startswith("✗ windows: default/web fits, but cannot start there: spec.os is linux")
+
+
 def test_no_pod_tolerates_the_cordon_of_a_node_with_its_architecture(tmp_path: Path) -> None:
     arm = node("arm", labels={"kubernetes.io/arch": "arm64"})
     cordon = ["node.kubernetes.io/unschedulable:NoSchedule", "team=a:NoSchedule"]
