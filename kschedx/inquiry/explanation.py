@@ -72,7 +72,7 @@ class Replicas(ReplicasDocument, frozen=True, kw_only=True):
     evicted: tuple[str, ...] = ()
     replaced: int = 0
     outdated: int = 0  # the number of replaced pods that still exist
-    disputed: tuple[str, ...] = ()  # placed pods about which the cluster reports otherwise
+    disputed: tuple[str, ...] = ()  # placed pods that do not start, as the cluster reports or their node shows
 
     @property
     def total(self) -> int:

@@ -563,7 +563,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         """Yield the group's pods, and the replicas that no controller can create."""
         item = self._item(self.inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
         item = replace(item, open_count=group.undecided)
-        disputed = together.disputed(group)
+        disputed = together.disputed(group) if target.is_daemon else together.unstarted(group)
         nodes = {
             pod: "" if together.preempts(pod) or pod in disputed else node
             for pod, node in together.nodes(group).items()

@@ -379,6 +379,13 @@ class GroupOutcomes(QueueOutcome):
             )
         return self._disputed[id(group)]
 
+    def unstarted(self, group: ReplicaGroup) -> tuple[str, ...]:
+        """Return the group's pods with a node here on which they do not start: the disputed ones, or those that the
+        node itself cannot run."""
+        return self.disputed(group) or tuple(
+            key for key in self.nodes(group) if key in self._simulation.unable_to_start
+        )
+
     def explain_disputed(self, group: ReplicaGroup) -> Explanation:
         """Return the explanation of the first pod about which the cluster reports otherwise."""
         start = self._simulation.start
@@ -437,7 +444,7 @@ class GroupOutcomes(QueueOutcome):
             refused=state.refused,
             refusal=state.refusal,
             undecided=group.undecided,
-            disputed=self.disputed(group),
+            disputed=self.unstarted(group),
         )
 
     def explain(self, group: ReplicaGroup, autoscaling: AutoscalingOptions | None = None) -> Explanation:
@@ -466,7 +473,8 @@ class GroupOutcomes(QueueOutcome):
         elif disputed := self.disputed(group):  # by reports about the cluster as it is
             snapshot, key = self._simulation.start, disputed[0]
         else:
-            key = next(key for key in nodes if key in self._steps)  # others may be assigned before the queue
+            decided = [key for key in nodes if key in self._steps]  # others may be assigned before the queue
+            key = next((key for key in decided if key in self._simulation.unable_to_start), decided[0])
             snapshot = self._simulation.cluster_before(self._steps[key])
         pod = snapshot.pods[snapshot.pods.rows[key]]
         claims = self._simulation.simulator.manager.refused_claims

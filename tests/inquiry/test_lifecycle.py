@@ -2488,6 +2488,31 @@ def test_a_daemon_set_of_another_operating_system_skips_the_node(tmp_path: Path)
     assert [each["title"] for each in document["fixes"]] == [fix]
 
 
+def test_a_label_lets_a_daemon_set_with_a_host_port_run(tmp_path: Path) -> None:
+    container = {"name": "main", "image": "a", "ports": [{"containerPort": 80, "hostPort": 80}]}
+    spec = {"nodeSelector": {"lb": "true"}, "containers": [container]}
+    agent = workload("DaemonSet", "agent", template={"metadata": {"labels": {"app": "agent"}}, "spec": spec})
+    out = why(tmp_path, "ds/agent", agent).out
+    assert "label n lb=true" in out
+    assert "stays pending" not in out
+
+
+def test_a_replica_on_another_node_that_cannot_start(tmp_path: Path) -> None:
+    host, system = "kubernetes.io/hostname", "kubernetes.io/os"
+    systems = [node(name, labels={host: name, system: name}) for name in ("linux", "windows")]
+    image = "mcr.microsoft.com/windows/servercore/iis:ltsc2022"
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": image}]}}
+    (tmp_path / "web.json").write_text(json.dumps(workload("Deployment", replicas=2, template=template)))
+    (tmp_path / "cluster.json").write_text(
+        json.dumps({"kind": "List", "items": [*systems, pod("other", on="linux", spec=SMALL)]})
+    )
+    result = kschedx("why", "web.json", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert result.code == 1
+    assert result.out.startswith("✗ default/deploy/web: both replicas have room, but 1 does not start")
+    assert "fits linux, but cannot start there" in result.out
+    assert kschedx("simulate", "-f", "web.json", "-s", "cluster.json", cwd=tmp_path).code == 1
+
+
 def test_a_node_that_fits_and_cannot_start_the_pod(tmp_path: Path) -> None:
     windows = node("windows", labels={"kubernetes.io/os": "windows"})
     why(tmp_path, "pod/web", windows, pod("web", spec={**SMALL, "os": {"name": "linux"}}))
