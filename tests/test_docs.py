@@ -7,7 +7,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from types import ModuleType
 
@@ -187,6 +187,7 @@ def test_a_replaced_word_is_found(text: str) -> None:
     assert list(replaced_words(ROOT / "README.md", [(1, text)]))
 
 
+WIDTH = 100  # of the recorded screens
 MARK = re.compile(r"^[✓✗‖?] ")
 LABELLED = re.compile(r"  \S+( \S+)?  +\S")
 BALANCE = re.compile(r"^  free\s+(\S+) = (\S+) allocatable - (\S+) requested", re.MULTILINE)
@@ -199,7 +200,11 @@ def headlines(screen: str) -> Iterator[str]:
     lines = screen.splitlines()[1:]
     if lines and MARK.match(lines[0]):
         rest = takewhile(lambda line: re.match(r"  \S", line) and not LABELLED.match(line), lines[1:])
-        yield " ".join([lines[0], *map(str.strip, rest)])
+        joined = lines[0]
+        for before, line in pairwise((lines[0], *rest)):  # a line that had room for the next word ends a sentence
+            is_wrapped = len(before) + 1 + len(line.split()[0]) > WIDTH
+            joined += f"{' ' if is_wrapped else ' · '}{line.strip()}"
+        yield joined
 
 
 def test_a_headline_is_short_and_has_no_period() -> None:
