@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kschedx.explain.notes import Note
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
-    from kschedx.inquiry.manifests import PodInQuestion
+    from kschedx.inquiry.manifests import Manifests, PodInQuestion
     from kschedx.snapshot.snapshot import Snapshot
 
 COMMAND = Command(
@@ -91,10 +91,9 @@ def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], Load
         reached, changes = _apply_changes(question, wanted, read)
     except NotAdmittedError as error:
         return _refused_change(question, read.snapshot, error)
-    snapshot = reached.snapshot
     if manifests is not None:
-        manifests.set_namespaces(question.namespace, reached.namespace, is_only=not wanted.names)
-        snapshot = manifests.apply_to(snapshot)
+        reached = _with_queued_jobs(question, wanted, reached, manifests)
+    snapshot = reached.snapshot if manifests is None else manifests.apply_to(reached.snapshot)
     setup = question.setup(snapshot)
     setup = replace(setup, notes=(*setup.notes, *changes))
     if manifests is not None:
@@ -186,6 +185,14 @@ def _apply_changes(
 
     workloads = workloads_in_question(wanted.names, reached.namespace)
     return cluster_after_changes(question, reached, question.setup(reached.snapshot), asked, workloads)
+
+
+def _with_queued_jobs(
+    question: Question, wanted: WhyArguments, reached: LoadedCluster, manifests: Manifests
+) -> LoadedCluster:
+    """Set the namespaces of the manifests, and return the cluster with the Workloads of their Jobs in Kueue."""
+    manifests.set_namespaces(question.namespace, reached.namespace, is_only=not wanted.names)
+    return replace(reached, snapshot=manifests.queue_in_kueue(reached.snapshot))
 
 
 def _find_targets(

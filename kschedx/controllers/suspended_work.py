@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
+from kschedx.apiserver.pod_classes import stored_priority
 from kschedx.controllers import states
 from kschedx.controllers.pod_lifecycle import add_on_down
-from kschedx.controllers.workloads import Workload
+from kschedx.controllers.workloads import Workload, stored_manifest, wanted_replicas, workload_of
 from kschedx.errors import closest
 from kschedx.grouping import group_pairs
 from kschedx.kube import kueue
+from kschedx.kube.decoding import Manifest, decode, map_at
+from kschedx.kube.types import PodSpec
+from kschedx.kube.workloads import kind_and_group
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -83,6 +88,33 @@ def held_by_kueue(
         return replace(state, message=checks[0].message if checks else "", waits=waits)
     message = _with_check(workloads[0], message)
     return replace(state, message=message, waits="" if verdict is None else verdict.state_text)
+
+
+def suspended_by_kueue(snapshot: Snapshot, manifest: Manifest) -> tuple[Manifest, Manifest] | None:
+    """Return a new Job as Kueue's webhook suspends it, and the Workload that Kueue creates for it; None if the cluster
+    has no queue of Kueue, or the manifest is no new Job of a queue.
+
+    Upstream: pkg/controller/jobs/job and pkg/controller/jobframework of Kueue.
+    """
+    workload, spec = workload_of(manifest), map_at(manifest, "spec")
+    queue = map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL)
+    is_job = kind_and_group(manifest) == ("Job", "batch") and stored_manifest(snapshot, workload) is None
+    if not (is_job and isinstance(queue, str) and queue) or not any(snapshot.of(kueue.LocalQueue)):
+        return None
+    pod_spec = decode(msgspec.json.encode(map_at(spec, "template", "spec")), PodSpec)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": workload.name, "uid": "new", "controller": True}
+    created: Manifest = {
+        "apiVersion": f"{kueue.KUEUE_GROUP}/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": f"job-{workload.name}", "namespace": workload.namespace, "ownerReferences": [owner]},
+        "spec": {
+            "active": True,
+            "queueName": queue,
+            "priority": stored_priority(pod_spec, snapshot.priority_classes).priority or 0,
+            "podSets": [{"name": "main", "count": wanted_replicas(manifest), "template": map_at(spec, "template")}],
+        },
+    }
+    return {**manifest, "spec": {**spec, "suspend": True}}, created
 
 
 def _with_check(workload: kueue.Workload, message: str) -> str:

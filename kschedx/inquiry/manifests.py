@@ -22,6 +22,7 @@ from kschedx.apiserver.workload_validation import (
 from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.pod_autoscaling import autoscaled
 from kschedx.controllers.referenced_template import with_referenced_template
+from kschedx.controllers.suspended_work import suspended_by_kueue
 from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place, UndecidableError
 from kschedx.explain.admission import (
@@ -285,6 +286,21 @@ class Manifests:
                 raise document.fault(InputError(text, place=Place(object=title(document.value))))
             if not own:
                 metadata["namespace"] = namespace or default_namespace
+
+    def queue_in_kueue(self, snapshot: Snapshot) -> Snapshot:
+        """Suspend new Jobs that Kueue does not admit now. Returns the cluster with their Workloads."""
+        for document in self._documents:
+            of_kueue = suspended_by_kueue(snapshot, document.value)
+            if of_kueue is None:
+                continue
+            from kschedx.kueue.verdict import decision_of  # few files have such a Job
+
+            suspended, workload = of_kueue
+            queued = with_applied(snapshot, [workload])
+            verdict = decision_of(queued, "/".join(key_of(workload)[1:]))
+            if verdict is not None and not verdict.has_quota_now:
+                document.value["spec"], snapshot = suspended["spec"], queued
+        return snapshot
 
     def apply_to(self, snapshot: Snapshot) -> Snapshot:
         """Return the cluster with all objects in the files that affect scheduling, except for pods and nodes. Raises

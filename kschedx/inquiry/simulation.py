@@ -261,8 +261,10 @@ class Simulation(Shown):
         """The reports of `why` that are not based on a decision: about workloads that changes name or whose pods are
         not created, pods that the API server refuses, a pod of each unknown scheduler, a pod for
         which the cluster contradicts the simulation, and the Workloads that Kueue does not admit."""
-        pending = () if self.kueue is None else self.kueue.pending
-        return (*self._states_without_kueue, *held_by_kueue(self.after, pending, self.setup, self.autoscaling))
+        pending, known = () if self.kueue is None else self.kueue.pending, self._states_without_kueue
+        named = {answer.lifecycle.subject for answer in known if answer.lifecycle is not None}
+        held = held_by_kueue(self.after, pending, self.setup, self.autoscaling)
+        return (*known, *(it for it in held if it.lifecycle is None or it.lifecycle.subject not in named))
 
     @cached_property
     def _states_without_kueue(self) -> tuple[Explanation, ...]:

@@ -19,6 +19,7 @@ from kschedx.controllers.daemon_set import daemons_on, react_to_nodes
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
 from kschedx.controllers.referenced_template import with_referenced_template
 from kschedx.controllers.stateful_set import deleted_claims
+from kschedx.controllers.suspended_work import suspended_by_kueue
 from kschedx.controllers.workload_lifecycle import creates_no_pods
 from kschedx.controllers.workloads import Workload, is_controlled, loss_reason, replica_sets_of, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place, nearest
@@ -608,11 +609,15 @@ class ClusterChanges:
 
     def _apply_objects(self, objects: Sequence[tuple[Manifest, Place]]) -> None:
         """Apply the objects that pods depend on first, whatever the order of the documents."""
-        placed = [(self._with_namespace(manifest), place) for manifest, place in objects]
+        placed: list[tuple[Manifest, Place]] = [(self._with_namespace(manifest), place) for manifest, place in objects]
         if placed and all(map(_is_unknown, (manifest for manifest, _ in placed))):
             kind, group = kind_and_group(placed[0][0])
             hint = "apply the pods that its controller creates"
             raise InputError(f"no pods or workloads in this file: {kind} ({group})", place=placed[0][1], hint=hint)
+        for number, (manifest, place) in enumerate(placed[:]):
+            if (of_kueue := suspended_by_kueue(self.snapshot, manifest)) is not None:
+                placed[number] = of_kueue[0], place
+                placed.append((of_kueue[1], place))
         makers = [item for item in placed if _makes_pods(item[0])]
         others = (item for item in placed if not _makes_pods(item[0]))
         merged = [manifest for manifest, place in others if self._is_updatable(manifest, place)]

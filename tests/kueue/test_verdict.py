@@ -549,3 +549,32 @@ def test_the_overview_says_why_a_workload_is_not_evaluated() -> None:
     messages = {item.workload: item.message for item in (*result.queues[0].waiting, *result.unqueued)}
     assert messages["ml/small"] == "behind ml/head (StrictFIFO)"
     assert messages["ml/off"] == "it is deactivated (spec.active is false)"
+
+
+@pytest.mark.parametrize(
+    ("queue", "gpus", "code", "says"),
+    [
+        ("team-a", "4", 1, "it waits for quota in Kueue (queue team-a)"),
+        ("team-a", "1", 0, "✓ ml/train-new would be assigned to t4-1"),
+        ("team-x", "1", 1, "it waits in Kueue because its LocalQueue does not exist (queue team-x)"),
+        ("", "4", 0, "✓ ml/train-new would be assigned to t4-1"),
+    ],
+)
+def test_kueue_suspends_a_new_job_of_a_queue(tmp_path: Path, queue: str, gpus: str, code: int, says: str) -> None:
+    requests = {"cpu": "1", "nvidia.com/gpu": gpus}
+    container = {"name": "c", "image": "x", "resources": {"requests": requests, "limits": requests}}
+    labels = {"kueue.x-k8s.io/queue-name": queue} if queue else {}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train-new", "namespace": "ml", "labels": labels},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    files = ("-s", Path(__file__).parents[2] / "fixtures" / "kueue-over-quota" / "cluster.yaml")
+    answer = kschedx("why", tmp_path / "job.json", *files, columns=200)
+    assert (answer.code, says in answer.out) == (code, True)
+    if queue:
+        simulated = json.loads(kschedx("simulate", "-f", tmp_path / "job.json", *files, "-o", "json").out)
+        assert ("ml/job-train-new" in simulated["kueue"]["pending"]) == bool(code)
+        assert [state.get("subject") for state in simulated["states"]].count("ml/job/train-new") == code
