@@ -341,7 +341,7 @@ def _loose_spread(cycle: Cycle, node: Node) -> Iterator[str]:
                 counts[value] += 1
         least = min(counts.values())
         if counts[domain] > least:
-            has = f"{domain} has {count(counts[domain], 'matching pod')}, the least of all domains is {least:,}"
+            has = f"{domain} has {count(counts[domain], 'matching pod')}, another domain has {least:,}"
             yield f"maxSkew {constraint.max_skew} over {constraint.topology_key} allows one more in {domain}: {has}"
 
 

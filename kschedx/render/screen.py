@@ -247,7 +247,7 @@ def _running_cause(note: RunsAlready) -> str:
         return ""
     if (skew := note.uneven) is not None:
         most = f"{skew.domains[0].domain} has {count(skew.domains[0].matching, 'matching pod')}"
-        return f"{most}, the least of all domains is {skew.minimum:,}: above maxSkew {skew.max_skew} already"
+        return f"{most}, another domain has {skew.minimum:,}: above maxSkew {skew.max_skew} already"
     if note.rejected_by:
         phrase = f"{note.node} would reject it now: {describe(note.rejected_by[0]).headline}"
         return f"{phrase}; the cluster has changed since, or spec.nodeName was written by hand"

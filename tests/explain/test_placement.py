@@ -155,7 +155,7 @@ def apart(app: str, **term: object) -> Manifest:
                 pod("one", on="a", labels={"app": "x"}),
             ],
             pod("me", labels={"app": "x"}, containers=REQUESTS, topologySpreadConstraints=[{**SPREAD, "maxSkew": 2}]),
-            "maxSkew 2 over zone allows one more in x: x has 1 matching pod, the least of all domains is 0",
+            "maxSkew 2 over zone allows one more in x: x has 1 matching pod, another domain has 0",
         ),
         (
             [node("a", labels={"zone": "x", "disk": "ssd"}), node("b", labels={"zone": "y"})],
