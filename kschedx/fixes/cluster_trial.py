@@ -147,7 +147,8 @@ class ClusterTrial:
         for change in sent:
             if change.target.key not in {*proposal.moved, *proposal.resized}:
                 self._send(change, proposal.pod, simulator, by_hand)
-        if not is_patched and simulator.row(self._pod.key) is None and self._workload.kind != "DaemonSet":
+        is_created = self._workload.kind == "DaemonSet" and proposal.added is None  # by its controller
+        if not is_patched and simulator.row(self._pod.key) is None and not is_created:
             self._put(proposal.pod, simulator)
         simulator.settle([*self._own_pending_pods(simulator), *ahead])
         decisions = simulator.queue.steps[mark.record.steps :]

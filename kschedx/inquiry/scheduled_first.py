@@ -13,6 +13,7 @@ from kschedx.explain.notes import Note, note, recreated_pods
 from kschedx.explain.setup import Setup
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import Memo
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
@@ -52,11 +53,18 @@ def assigned_first(snapshot: Snapshot, setup: Setup, pod: Pod, objection: _Objec
     if own is not None:
         order = _simulator(snapshot, setup).queue.order([*rows, own])
         rows = order[: order.index(own)] if own in order else []
+        since = pods.creation_timestamps[own] or ""
+        rows = [row for row in rows if int(pods.priorities[row]) > pod.priority or _is_before(pods, row, since)]
     equals = [pods.key(row) for row in rows if int(pods.priorities[row]) == pod.priority]
     keys = [*map(pods.key, rows)]
     by: tuple[object, ...] = (setup.scheduler, setup.forced_profile, *keys)
     first = _ASSIGNED.of(snapshot.derived, lambda: _assign(snapshot, setup, keys, objection), *by)
     return replace(first, equals=equals)
+
+
+def _is_before(pods: PodTable, row: int, since: str) -> bool:
+    """Whether a pod is known to have been created before a time; the order of others in the queue is unknown."""
+    return "" < (pods.creation_timestamps[row] or "") < since
 
 
 def _simulator(snapshot: Snapshot, setup: Setup) -> Simulator:

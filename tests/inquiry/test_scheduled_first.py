@@ -22,6 +22,10 @@ def asks(name: str, cpu: str, priority: int, **status: object) -> Manifest:
     return pod(name, spec={"containers": [container], "priority": priority}, status={"phase": "Pending", **status})
 
 
+def since(minute: int, pending: Manifest) -> Manifest:
+    return {**pending, "metadata": {**at(pending, "metadata"), "creationTimestamp": f"2026-01-01T00:{minute:02}:00Z"}}
+
+
 def deployment(replicas: int) -> Manifest:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": asks("web", "500m", 0)["spec"]}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
@@ -41,20 +45,20 @@ def answer(folder: Path, *arguments: str, objects: list[Manifest], new: Manifest
 )
 def test_a_pod_is_pending_if_others_take_its_room(tmp_path: Path, of_high: str, priority: int, says: str) -> None:
     small = node("small", allocatable={"cpu": "1", "pods": "9"})
-    low = asks("low", "500m", 0)
-    objects, is_taken = [small, asks("high", of_high, priority)], bool(says)
-    stored = answer(tmp_path, "why", "pod/low", objects=[*objects, low])
+    low, high = asks("low", "500m", 0), asks("high", of_high, priority)
+    objects, is_taken, own = [small, since(1, high)], bool(says), since(2, low)
+    stored = answer(tmp_path, "why", "pod/low", objects=[*objects, own])
     assert stored.out.startswith("✗ default/low is unschedulable" if is_taken else "✓ default/low would be assigned")
     assert ("room first\n" in stored.out, says in stored.out, stored.code) == (is_taken, True, int(is_taken))
-    assert answer(tmp_path, "why", "pod/low", "--alone", objects=[*objects, low]).code == 0
-    next_cycle = kschedx.explain(kschedx.Snapshot.from_objects([*objects, low]), "default/low")
+    assert answer(tmp_path, "why", "pod/low", "--alone", objects=[*objects, own]).code == 0
+    next_cycle = kschedx.explain(kschedx.Snapshot.from_objects([*objects, own]), "default/low")
     assert (next_cycle.outcome, next_cycle.best_nodes) == (Outcome.SCHEDULED, ("small",))
     assert answer(tmp_path, "why", "new.json", objects=objects, new=low).code == int(is_taken)
-    queue = json.loads(answer(tmp_path, "simulate", "-o", "json", objects=[*objects, low]).out)
+    queue = json.loads(answer(tmp_path, "simulate", "-o", "json", objects=[*objects, own]).out)
     assert ("default/low" in queue["pending"]) is is_taken
-    if not priority:
-        late = {**objects[1], "metadata": {**at(objects[1], "metadata"), "creationTimestamp": "2026-01-01T00:00:00Z"}}
-        assert answer(tmp_path, "why", "pod/low", objects=[small, low, late]).code == 0
+    if not priority:  # it is in the queue for a shorter time, or for an unknown one
+        for other in (since(3, high), since(2, high), high):
+            assert answer(tmp_path, "why", "pod/low", objects=[small, own, other]).code == 0
     several = answer(tmp_path, "why", "new.json", objects=objects, new=deployment(2)).out
     assert not is_taken or says in several
     assert several.startswith("✗ default/deploy/web: none of 2 replicas can be scheduled") is is_taken
