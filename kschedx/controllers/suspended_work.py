@@ -102,6 +102,14 @@ def suspended_by_kueue(snapshot: Snapshot, manifest: Manifest) -> tuple[Manifest
     if not (is_job and isinstance(queue, str) and queue) or not any(snapshot.of(kueue.LocalQueue)):
         return None
     pod_spec = decode(msgspec.json.encode(map_at(spec, "template", "spec")), PodSpec)
+    pod_set: dict[str, object] = {"count": wanted_replicas(manifest), "template": map_at(spec, "template")}
+    least = map_at(manifest, "metadata", "annotations").get(kueue.LEAST_PARALLELISM)
+    if isinstance(least, str) and least.isdecimal():
+        pod_set["minCount"] = int(least)
+    notes = map_at(spec, "template", "metadata", "annotations")
+    request = {field: notes[name] for name, field in kueue.TOPOLOGY_REQUESTS.items() if name in notes}
+    if request:
+        pod_set["topologyRequest"] = request | ({"unconstrained": True} if "unconstrained" in request else {})
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": workload.name, "uid": "new", "controller": True}
     created: Manifest = {
         "apiVersion": f"{kueue.KUEUE_GROUP}/v1beta2",
@@ -111,7 +119,7 @@ def suspended_by_kueue(snapshot: Snapshot, manifest: Manifest) -> tuple[Manifest
             "active": True,
             "queueName": queue,
             "priority": stored_priority(pod_spec, snapshot.priority_classes).priority or 0,
-            "podSets": [{"name": "main", "count": wanted_replicas(manifest), "template": map_at(spec, "template")}],
+            "podSets": [{"name": "main", **pod_set}],
         },
     }
     return {**manifest, "spec": {**spec, "suspend": True}}, created

@@ -288,7 +288,8 @@ class Manifests:
                 metadata["namespace"] = namespace or default_namespace
 
     def queue_in_kueue(self, snapshot: Snapshot) -> Snapshot:
-        """Suspend new Jobs that Kueue does not admit now. Returns the cluster with their Workloads."""
+        """Suspend new Jobs that Kueue does not admit now, and resume those that it does. Returns the cluster with the
+        Workloads of the suspended ones."""
         for document in self._documents:
             of_kueue = suspended_by_kueue(snapshot, document.value)
             if of_kueue is None:
@@ -298,8 +299,15 @@ class Manifests:
             suspended, workload = of_kueue
             queued = with_applied(snapshot, [workload])
             verdict = decision_of(queued, "/".join(key_of(workload)[1:]))
-            if verdict is not None and not verdict.has_quota_now:
+            if verdict is None:
+                continue
+            if not verdict.has_quota_now or verdict.head is None:
                 document.value["spec"], snapshot = suspended["spec"], queued
+                continue
+            spec = document.value["spec"] = {**map_at(suspended, "spec"), "suspend": False}
+            if verdict.partial:
+                spec["parallelism"] = verdict.head.pod_sets[0].count
+                self._rescaled.append(f"Kueue admits {verdict.partial[0]} of {title(document.value)}")
         return snapshot
 
     def apply_to(self, snapshot: Snapshot) -> Snapshot:

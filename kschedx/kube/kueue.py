@@ -27,6 +27,9 @@ PLACED_ANNOTATIONS = (
     "kueue.x-k8s.io/podset-slice-required-topology-constraints",
 )
 """Kueue's topology-aware scheduling places pods with one of these annotations."""
+TOPOLOGY_REQUESTS = dict(zip(PLACED_ANNOTATIONS, ("required", "preferred", "unconstrained"), strict=False))
+"""Annotations of a pod template to the field of its pod set's topology request."""
+LEAST_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"  # the annotation of a Job that may be admitted in part
 GROUP_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 POD_ANNOTATIONS = (WORKLOAD_ANNOTATION, GROUP_TOTAL, *PLACED_ANNOTATIONS)
 ADMISSION_GATE = "kueue.x-k8s.io/admission"

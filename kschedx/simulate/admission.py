@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import Workload as Owner
-from kschedx.controllers.workloads import copy_pod, manifest_of
+from kschedx.controllers.workloads import copy_pod, manifest_of, wanted_replicas
 from kschedx.errors import InputError
 from kschedx.explain.setup import admit as stored_pod
 from kschedx.holding.kueue import admit_pod
@@ -103,7 +103,7 @@ class _Admission:
         self._evicted.pop(job.key, None)
         held = [row for row in self._rows.get(job.key, ()) if row not in self._simulator.deleted]
         rows = self._rows[job.key] = self._ungate(job, held) if held else self._create_pods(job)
-        self._suspend(job.key, suspended=False)
+        self._resume(job.key, sum(assigned.count or 0 for assigned in _assignments(job)))
         return rows
 
     def _stop(self, key: str, message: str) -> None:
@@ -113,16 +113,19 @@ class _Admission:
         for row in self._rows.pop(key, ()):
             if row not in self._simulator.deleted:
                 self._simulator.manager.delete_pod(row)
-        self._suspend(key, suspended=True)
+        self._resume(key, 0)
 
-    def _suspend(self, key: str, *, suspended: bool) -> None:
-        """Write `spec.suspend` of the job, if the snapshot has its manifest."""
+    def _resume(self, key: str, pods: int) -> None:
+        """Write `spec.suspend` of the job, if the snapshot has its manifest; without `pods`, it is suspended. A Job of
+        which Kueue admits a part gets that parallelism."""
         maker = self._owner(key)
         manifest = manifest_of(self._simulator.snapshot, maker)
         spec = map_at(manifest, "spec") if manifest is not None else {}
         if manifest is not None and "suspend" in spec:
-            changed = {**manifest, "spec": {**spec, "suspend": suspended}}
-            self._simulator.manager.keep_manifest(maker, changed)
+            changed = {**spec, "suspend": not pods}
+            if maker.kind == "Job" and 0 < pods < wanted_replicas(manifest):
+                changed["parallelism"] = pods
+            self._simulator.manager.keep_manifest(maker, {**manifest, "spec": changed})
 
     def _owner(self, key: str) -> Owner:
         metadata = self._workloads[key].metadata

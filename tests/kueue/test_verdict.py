@@ -578,3 +578,27 @@ def test_kueue_suspends_a_new_job_of_a_queue(tmp_path: Path, queue: str, gpus: s
         simulated = json.loads(kschedx("simulate", "-f", tmp_path / "job.json", *files, "-o", "json").out)
         assert ("ml/job-train-new" in simulated["kueue"]["pending"]) == bool(code)
         assert [state.get("subject") for state in simulated["states"]].count("ml/job/train-new") == code
+
+
+@pytest.mark.parametrize(("cpu", "code", "admitted"), [("9", 0, 9), ("4", 1, 0), ("20", 0, 20)])
+def test_kueue_admits_a_part_of_a_new_job(tmp_path: Path, cpu: str, code: int, admitted: int) -> None:
+    """It runs with at least `job-min-parallelism` pods; Kueue's documentation has Jobs that are suspended already."""
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    metadata = {
+        "name": "sleep",
+        "namespace": "ml",
+        "labels": {"kueue.x-k8s.io/queue-name": "q"},
+        "annotations": {"kueue.x-k8s.io/job-min-parallelism": "5"},
+    }
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    spec = {"parallelism": 20, "completions": 20, "suspend": True, "template": template}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    objects = [node("n"), NAMESPACE, flavor(), queue("q", quota("f", cpu)), local("q")]
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    files = ("-s", tmp_path / "cluster.json")
+    answer = kschedx("why", tmp_path / "job.json", *files)
+    assert (answer.code, f"all {admitted} pods can be scheduled" in answer.out) == (code, bool(admitted))
+    assert ("Kueue admits 9 of 20 pods in pod set main of Job sleep" in answer.out) == (admitted == 9)
+    simulated = json.loads(kschedx("simulate", "-f", tmp_path / "job.json", *files, "-o", "json").out)
+    assert len(simulated["placed"]) == admitted
