@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,12 +13,8 @@ from kschedx.explain.notes import Note, note, recreated_pods
 from kschedx.explain.setup import Setup
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import Memo
-from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
-
-if TYPE_CHECKING:
-    from kschedx.simulate.simulator import Simulator
 
 _MOST_AHEAD = 500  # pods that are scheduled; with more of them, none is
 
@@ -45,45 +41,39 @@ _ASSIGNED = Memo[AssignedFirst]()
 
 def assigned_first(snapshot: Snapshot, setup: Setup, pod: Pod, objection: _Objection) -> AssignedFirst:
     """Return the pending pods before this one that get a node, without those about which the cluster reports otherwise:
-    an `objection`. A new pod is the last of its priority. They are computed once for a snapshot."""
-    pods, own = snapshot.pods, snapshot.pods.rows.get(pod.key)
-    rows = [row for row in pods.pending if row != own and int(pods.priorities[row]) >= pod.priority]
-    if not 0 < len(rows) <= _MOST_AHEAD:
+    an `objection`. They are computed once for a snapshot. A new pod, or one that a change recreates, is the last of its
+    priority; of others, those are before it that are known to have been created earlier."""
+    pods, own, recreated = snapshot.pods, snapshot.pods.rows.get(pod.key), {*recreated_pods(setup.notes)}
+    is_last = own is None or pod.key in recreated
+    since = "" if own is None else pods.creation_timestamps[own] or ""
+    keys, equals = list[str](), list[str]()
+    for row in pods.pending:
+        key, priority = pods.key(row), int(pods.priorities[row])
+        if row != own and priority > pod.priority:
+            keys.append(key)
+        elif row != own and priority == pod.priority:
+            is_earlier = "" < (pods.creation_timestamps[row] or "") < since and key not in recreated
+            equals += [key] if is_last or is_earlier else []
+    keys += equals
+    if not 0 < len(keys) <= _MOST_AHEAD:
         return AssignedFirst(snapshot=snapshot)
-    if own is not None:
-        order = _simulator(snapshot, setup).queue.order([*rows, own])
-        rows = order[: order.index(own)] if own in order else []
-        since = pods.creation_timestamps[own] or ""
-        rows = [row for row in rows if int(pods.priorities[row]) > pod.priority or _is_before(pods, row, since)]
-    equals = [pods.key(row) for row in rows if int(pods.priorities[row]) == pod.priority]
-    keys = [*map(pods.key, rows)]
     by: tuple[object, ...] = (setup.scheduler, setup.forced_profile, *keys)
     first = _ASSIGNED.of(snapshot.derived, lambda: _assign(snapshot, setup, keys, objection), *by)
     return replace(first, equals=equals)
 
 
-def _is_before(pods: PodTable, row: int, since: str) -> bool:
-    """Whether a pod is known to have been created before a time; the order of others in the queue is unknown."""
-    return "" < (pods.creation_timestamps[row] or "") < since
-
-
-def _simulator(snapshot: Snapshot, setup: Setup) -> Simulator:
+def _assign(snapshot: Snapshot, setup: Setup, keys: Collection[str], objection: _Objection) -> AssignedFirst:
     from kschedx.simulate.simulator import SimulationOptions, Simulator
 
     simulator, rows = Simulator(snapshot, setup, SimulationOptions()), snapshot.pods.rows
     simulator.queue.is_last(rows[key] for key in recreated_pods(setup.notes) if key in rows)
-    return simulator
-
-
-def _assign(snapshot: Snapshot, setup: Setup, keys: Collection[str], objection: _Objection) -> AssignedFirst:
-    simulator = _simulator(snapshot, setup)
     try:
         simulator.settle(keys)
     except (InputError, UndecidableError):
         return AssignedFirst(snapshot=snapshot)
     known, table = snapshot.pods, simulator.pods
-    rows = {key: row for key in keys if (row := simulator.row(key)) is not None and table.node[row] >= 0}
-    nodes = {key: table.node_names[row] for key, row in rows.items()}
+    placed = {key: row for key in keys if (row := simulator.row(key)) is not None and table.node[row] >= 0}
+    nodes = {key: table.node_names[row] for key, row in placed.items()}
     undisputed = [key for key in nodes if not objection(snapshot, known[known.rows[key]], setup, nodes[key])]
     if len(undisputed) < len(nodes):
         return _assign(snapshot, setup, undisputed, objection)
