@@ -316,7 +316,8 @@ def _with_old_first(fix: TriedFix, pod: Pod, test: ClusterTest) -> TriedFix:
     if owner is None or shortfall is None or shortfall.refusal or shortfall.lost or shortfall.higher_priority:
         return fix
     is_apart = any(isinstance(step, s.PreferTerm) and step.anti for step in fix.steps)
-    if owner.kind != "ReplicaSet" and not (owner.kind == "StatefulSet" and is_apart):
+    changes_pod = any(isinstance(step, s.PodStep) for step in fix.steps)
+    if not (is_apart if owner.kind == "StatefulSet" else changes_pod and owner.kind == "ReplicaSet"):
         return fix
     whole = replace(fix, old_first=True)
     outcome = test(whole)
