@@ -1,8 +1,6 @@
 """kschedx explains kube-scheduler: why a pod is assigned to a node, or stays pending.
 
-import kschedx
-snapshot = kschedx.load("cluster.yaml", "more/")
-result = kschedx.explain(snapshot, "shop/web-0")
+import kschedx snapshot = kschedx.load("cluster.yaml", "more/") result = kschedx.explain(snapshot, "shop/web-0")
 result.outcome, result.best_nodes, result.message, result.to_dict()
 """
 

@@ -3,8 +3,7 @@
 A plugin is a class whose bases are its extension points and whose `name` is the one that a KubeSchedulerConfiguration
 uses. Its package registers it by entry point:
 
-    [project.entry-points."kschedx.plugins"]
-    LicenseSeats = "acme_plugins:LicenseSeats"
+[project.entry-points."kschedx.plugins"] LicenseSeats = "acme_plugins:LicenseSeats"
 
 It then runs if a configuration enables it. There are two ways to write it. Node by node, as in Go: `NodeByNodeFilter`
 and `NodeByNodeScore` evaluate one `NodeInfo` at a time. By columns, as Kubernetes' own plugins do here: `FilterPlugin`

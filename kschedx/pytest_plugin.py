@@ -1,8 +1,7 @@
 """Fixtures for pytest that test where pods go, registered as the plugin `kschedx`.
 
-    def test_web_stays_off_gpu_nodes(kschedx_snapshot, placement):
-        snapshot = kschedx_snapshot("cluster/")
-        placement(snapshot, "shop/web-0").matches("golden/web-0.json")
+def test_web_stays_off_gpu_nodes(kschedx_snapshot, placement): snapshot = kschedx_snapshot("cluster/")
+placement(snapshot, "shop/web-0").matches("golden/web-0.json")
 
 `pytest --kschedx-update` writes the files again. A failure shows the differences side by side, and the screen of the
 test's last answer.

@@ -27,13 +27,7 @@ from kschedx.errors import UndecidableError
 from kschedx.framework.runtime import request_options
 from kschedx.framework.scheduler import Scheduler
 from kschedx.grouping import group_pairs
-from kschedx.kube.autoscalers import (
-    MIRROR,
-    NODE_POOL,
-    SAFE_TO_EVICT,
-    SAFE_TO_EVICT_LOCAL_VOLUMES,
-    SCALE_DOWN_DISABLED,
-)
+from kschedx.kube.autoscalers import MIRROR, NODE_POOL, SAFE_TO_EVICT, SAFE_TO_EVICT_LOCAL_VOLUMES, SCALE_DOWN_DISABLED
 from kschedx.kube.devices import Device, DeviceRequestAllocationResult, ResourceSlice
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import CPU, MEMORY

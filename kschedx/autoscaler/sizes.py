@@ -15,11 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.autoscaler.flags import Flags
-from kschedx.autoscaler.node_groups import (
-    AutoscalerGroup,
-    gpu_label,
-    gpus_of,
-)
+from kschedx.autoscaler.node_groups import AutoscalerGroup, gpu_label, gpus_of
 from kschedx.autoscaler.templates import CloudTemplate, Template
 from kschedx.errors import InputError
 from kschedx.kube.go_sort import sort_slice

@@ -11,12 +11,7 @@ from msgspec import Struct
 
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import AutoscalerGroup, GroupOfNode, NodeState, autoscaler_groups, node_states
-from kschedx.autoscaler.pods import (
-    PendingOrder,
-    Placements,
-    PodEquivalence,
-    PodOutcome,
-)
+from kschedx.autoscaler.pods import PendingOrder, Placements, PodEquivalence, PodOutcome
 from kschedx.autoscaler.sandbox import TemplateVerdict
 from kschedx.autoscaler.sizes import Option, Resize
 from kschedx.autoscaler.status import AutoscalerStatus

@@ -9,18 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from kschedx.cel import (
-    Call,
-    Expr,
-    Ident,
-    Literal,
-    MapValue,
-    Select,
-    Value,
-    compile_program,
-    descendants,
-    refusal,
-)
+from kschedx.cel import Call, Expr, Ident, Literal, MapValue, Select, Value, compile_program, descendants, refusal
 from kschedx.cel.library.kubernetes import semver_from_text
 from kschedx.cel.values import CelQuantity, Fault
 from kschedx.errors import UndecidableError

@@ -10,12 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers import states
-from kschedx.controllers.workloads import (
-    Workload,
-    is_controlled_by,
-    member_rows,
-    replica_sets_of,
-)
+from kschedx.controllers.workloads import Workload, is_controlled_by, member_rows, replica_sets_of
 from kschedx.explain.kubelet import bound_text
 from kschedx.explain.notes import Note, note
 from kschedx.kube.controllers import stored_controller

@@ -21,13 +21,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.resource_quota import owner_create_error_text
 from kschedx.controllers import daemon_set, deployment, stateful_set, workloads
 from kschedx.controllers.daemon_set import home_node, nodes_of_daemon_set, pods_for
-from kschedx.controllers.deployment import (
-    DaemonSetUpdate,
-    NoRollout,
-    StatefulSetUpdate,
-    UpdateStrategy,
-    strategy_of,
-)
+from kschedx.controllers.deployment import DaemonSetUpdate, NoRollout, StatefulSetUpdate, UpdateStrategy, strategy_of
 from kschedx.controllers.rollouts import Rollout
 from kschedx.controllers.stateful_set import AdmittedPods, RefusedReplicas, admit_pods
 from kschedx.controllers.workloads import Owners, Workload

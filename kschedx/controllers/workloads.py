@@ -26,10 +26,7 @@ from kschedx.kube.decoding import Manifest, decode, map_at
 from kschedx.kube.kinds import KINDS, has_namespace
 from kschedx.kube.quantity import value
 from kschedx.kube.scalars import LATEST, nanoseconds
-from kschedx.kube.storage import (
-    PersistentVolumeClaim,
-    ephemeral_claim_name,
-)
+from kschedx.kube.storage import PersistentVolumeClaim, ephemeral_claim_name
 from kschedx.kube.types import (
     FINISHED,
     OUT_OF_SERVICE,

@@ -14,13 +14,7 @@ from msgspec import Struct
 from kschedx.descheduler.arguments import HighNodeUtilizationArgs, LowNodeUtilizationArgs, NameFilter, Thresholds
 from kschedx.descheduler.cluster import NANO, Cluster, Metrics, PodFacts, round_up, unit_of
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle
-from kschedx.descheduler.policy import (
-    KUBERNETES_METRICS,
-    METRIC_RESOURCE,
-    ONLY_THRESHOLDING,
-    PROMETHEUS,
-    Policy,
-)
+from kschedx.descheduler.policy import KUBERNETES_METRICS, METRIC_RESOURCE, ONLY_THRESHOLDING, PROMETHEUS, Policy
 from kschedx.descheduler.violations import sort_by_priority
 from kschedx.kube.field_errors import quote_go
 from kschedx.kube.go_sort import sort_slice

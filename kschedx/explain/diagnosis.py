@@ -15,13 +15,7 @@ from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.errors import closest
 from kschedx.explain.hardware import HardwareHint, hardware_hint
 from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
-from kschedx.findings import (
-    Finding,
-    InsufficientResource,
-    NodeAffinityMismatch,
-    NodeUnschedulable,
-    UntoleratedTaint,
-)
+from kschedx.findings import Finding, InsufficientResource, NodeAffinityMismatch, NodeUnschedulable, UntoleratedTaint
 from kschedx.findings.constraints import CONDITION_OF_TAINT
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status

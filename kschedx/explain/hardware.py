@@ -19,13 +19,7 @@ from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.escaping import shell_command, why_command
-from kschedx.kube.names import (
-    INSTANCE_TYPE,
-    INSTANCE_TYPE_LABELS,
-    first_label,
-    is_hugepages,
-    is_native_resource,
-)
+from kschedx.kube.names import INSTANCE_TYPE, INSTANCE_TYPE_LABELS, first_label, is_hugepages, is_native_resource
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import RequestOptions, container_requests, pod_request
 from kschedx.kube.scalars import parse_int64

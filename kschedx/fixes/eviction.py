@@ -9,13 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER, SYSTEM_CRITICAL
 from kschedx.controllers.pod_lifecycle import is_long_past
-from kschedx.controllers.workloads import (
-    SCALED,
-    current_replica_set_of,
-    is_of_daemon_set,
-    name_of,
-    stays_with_node,
-)
+from kschedx.controllers.workloads import SCALED, current_replica_set_of, is_of_daemon_set, name_of, stays_with_node
 from kschedx.errors import UndecidableError
 from kschedx.explain.node_groups import account_of
 from kschedx.findings import HostPortConflict

@@ -16,12 +16,7 @@ from kschedx.explain.node_groups import NodeGroup, account_of
 from kschedx.explain.root_causes import lacks_cluster_autoscaler
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import steps as s
-from kschedx.fixes.node_requirements import (
-    ABOUT_TO_BE_REMOVED,
-    labels_for,
-    required_terms,
-    taint_remover,
-)
+from kschedx.fixes.node_requirements import ABOUT_TO_BE_REMOVED, labels_for, required_terms, taint_remover
 from kschedx.fixes.trial import Situation
 from kschedx.kube.autoscalers import (
     MACHINE,

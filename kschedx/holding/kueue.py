@@ -11,15 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from kschedx.holding.model import (
-    Attempt,
-    FlavorFit,
-    FlavorPool,
-    FlavorQuota,
-    Kueue,
-    QuotaUser,
-    WorkloadState,
-)
+from kschedx.holding.model import Attempt, FlavorFit, FlavorPool, FlavorQuota, Kueue, QuotaUser, WorkloadState
 from kschedx.kube import kueue as api
 from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.kueue import (

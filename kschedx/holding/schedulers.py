@@ -14,13 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError
-from kschedx.holding.model import (
-    OtherScheduler,
-    QueueShare,
-    ReservedRoom,
-    SchedulerQueue,
-    SharedDevices,
-)
+from kschedx.holding.model import OtherScheduler, QueueShare, ReservedRoom, SchedulerQueue, SharedDevices
 from kschedx.kube import autoscalers, other_schedulers
 from kschedx.kube.conditions import Condition, TimedCondition
 from kschedx.kube.decoding import list_at, map_at

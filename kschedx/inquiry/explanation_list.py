@@ -13,13 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
 from kschedx.controllers.state_causes import causes, own_event, predicate
-from kschedx.controllers.states import (
-    ExitCode,
-    Lifecycle,
-    Refused,
-    WaitingForKubelet,
-    WaitingForOldPods,
-)
+from kschedx.controllers.states import ExitCode, Lifecycle, Refused, WaitingForKubelet, WaitingForOldPods
 from kschedx.controllers.workloads import has_replicas, member_rows, wanted_replicas, workload_of
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, NotReadError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, answer_keys, cause_of, decisive, groups, owner_of

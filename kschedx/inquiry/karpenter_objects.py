@@ -31,13 +31,7 @@ from kschedx.karpenter.headlines import pool_headline, untried_text
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import LimitReached, NodeLimitReached
 from kschedx.karpenter.scheduler import SchedulingFailure
-from kschedx.kube.autoscalers import (
-    DO_NOT_DISRUPT,
-    KARPENTER_GROUP,
-    NODE_POOL,
-    NodeClaim,
-    NodePool,
-)
+from kschedx.kube.autoscalers import DO_NOT_DISRUPT, KARPENTER_GROUP, NODE_POOL, NodeClaim, NodePool
 from kschedx.kube.conditions import TimedCondition, condition_of, condition_text
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import KINDS

@@ -15,14 +15,7 @@ from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_
 from kschedx.controllers.due_deletions import rows_to_be_deleted
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.state_causes import predicate
-from kschedx.controllers.states import (
-    ExitCode,
-    KeptBySidecar,
-    Lifecycle,
-    OnLostNode,
-    StateDocument,
-    state_document,
-)
+from kschedx.controllers.states import ExitCode, KeptBySidecar, Lifecycle, OnLostNode, StateDocument, state_document
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.causes import answer_keys, rows_in_queue_order

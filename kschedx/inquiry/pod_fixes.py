@@ -19,10 +19,7 @@ from kschedx.errors import UndecidableError
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.claim_causes import SharedClaim
 from kschedx.explain.node_groups import NodeGroup
-from kschedx.explain.pod_selectors import (
-    MatchingPodCordoned,
-    misses_pod,
-)
+from kschedx.explain.pod_selectors import MatchingPodCordoned, misses_pod
 from kschedx.explain.root_causes import (
     DriverNotRegistered,
     MembersNotCreated,
@@ -60,12 +57,7 @@ from kschedx.inquiry.fix import (
     uncordoning_more,
 )
 from kschedx.inquiry.manifests import pod_manifest
-from kschedx.kube.autoscalers import (
-    COMPUTE_TYPE,
-    FARGATE_SCHEDULER,
-    GROUP_LABELS,
-    GROUP_SIZE,
-)
+from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, GROUP_LABELS, GROUP_SIZE
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, remove_field, with_spec

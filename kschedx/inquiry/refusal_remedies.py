@@ -11,21 +11,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kschedx.apiserver.admission import (
-    TOLERATIONS_WHITELIST,
-    PodSecurity,
-    conflicting_selectors,
-    refused_tolerations,
-)
+from kschedx.apiserver.admission import TOLERATIONS_WHITELIST, PodSecurity, conflicting_selectors, refused_tolerations
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.apiserver.pod_classes import global_default
-from kschedx.apiserver.pod_security import (
-    PREFIX,
-    LevelVersion,
-    PodSecurityLevel,
-    kubelet_spec,
-    security_view,
-)
+from kschedx.apiserver.pod_security import PREFIX, LevelVersion, PodSecurityLevel, kubelet_spec, security_view
 from kschedx.controllers.pod_lifecycle import backend_state, unready_pods
 from kschedx.controllers.stateful_set import over_quota
 from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of

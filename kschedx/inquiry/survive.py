@@ -16,13 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.controllers.node_lifecycle import (
-    GRACE,
-    GRACE_BEFORE,
-    NodeZones,
-    ZoneEvictions,
-    ZoneEvictionsDocument,
-)
+from kschedx.controllers.node_lifecycle import GRACE, GRACE_BEFORE, NodeZones, ZoneEvictions, ZoneEvictionsDocument
 from kschedx.controllers.workloads import (
     OfWorkload,
     Workload,

@@ -15,14 +15,7 @@ from kschedx.controllers.pod_autoscaling import pod_autoscalers
 from kschedx.controllers.referenced_template import with_referenced_template
 from kschedx.controllers.states import NotObserved, Paused, Refused, Suspended
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
-from kschedx.controllers.workloads import (
-    Workload,
-    first_ordinal,
-    member_rows,
-    owners_in,
-    wanted_replicas,
-    workload_of,
-)
+from kschedx.controllers.workloads import Workload, first_ordinal, member_rows, owners_in, wanted_replicas, workload_of
 from kschedx.errors import InputError, Place, closest, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import CLAIM_WITHOUT_POD, note

@@ -13,13 +13,7 @@ from kschedx.karpenter.devices import ClaimAllocation, NoDevices
 from kschedx.karpenter.instance_types import DaemonOverhead, InstanceType, filter_types, min_values_unmet
 from kschedx.karpenter.nodes import PortUsage, ports_of, untolerated_taints
 from kschedx.karpenter.pods import PodData
-from kschedx.karpenter.rejections import (
-    OF_VOLUMES,
-    Incompatible,
-    NotTolerated,
-    PortTaken,
-    Rejection,
-)
+from kschedx.karpenter.rejections import OF_VOLUMES, Incompatible, NotTolerated, PortTaken, Rejection
 from kschedx.karpenter.requirements import (
     RESERVATION_ID,
     RESERVED,

@@ -21,13 +21,7 @@ from kschedx.karpenter.node_claims import (
     written_requirements,
 )
 from kschedx.karpenter.nodes import ClusterState, is_of_daemon_set, is_static
-from kschedx.karpenter.pods import (
-    DaemonSets,
-    PodData,
-    karpenter_daemon_pods,
-    relax,
-    volume_alternatives,
-)
+from kschedx.karpenter.pods import DaemonSets, PodData, karpenter_daemon_pods, relax, volume_alternatives
 from kschedx.karpenter.rejections import CheapestAreTooFew, LimitReached, NodeLimitReached, Rejection
 from kschedx.karpenter.requirements import NODES, ZERO, Amount, Amounts, Requirements, amounts_of, subtract, well_known
 from kschedx.karpenter.topology import CountedCluster, Topologies, TopologyDomains

@@ -11,14 +11,7 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.names import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MEMORY,
-    PODS,
-    is_pod_level_resource,
-    is_scalar_resource,
-)
+from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_pod_level_resource, is_scalar_resource
 from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, resource_amount, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
 from kschedx.kube.selectors import LabelSelector, compile_selector

@@ -10,13 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.custom_resources import (
-    TemplatePodCount,
-    custom_kind,
-    exclusive_topology,
-    operator_may_add,
-    stop_of,
-)
+from kschedx.kube.custom_resources import TemplatePodCount, custom_kind, exclusive_topology, operator_may_add, stop_of
 from kschedx.kube.decoding import list_at, map_at, maps_at
 from kschedx.kube.documents import Json, with_spec
 from kschedx.kube.kinds import KINDS, kind_of

@@ -25,14 +25,7 @@ from kschedx.kube.names import CPU
 from kschedx.kube.quantity import QuantityFormat, ResourceList, Unit, Written, format_quantity, parse_quantity
 from kschedx.kube.resources import exact_request, nano_units
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
-from kschedx.kube.types import (
-    Container,
-    LimitRange,
-    LimitRangeItem,
-    PodSpec,
-    ResourceRequirements,
-    RuntimeClass,
-)
+from kschedx.kube.types import Container, LimitRange, LimitRangeItem, PodSpec, ResourceRequirements, RuntimeClass
 
 # Amounts as Kueue counts them: cpu in milli, everything else in units, all int64; `_UNLIMITED` stays unlimited.
 # Upstream: pkg/resources (amount.go, requests.go, slice_requests.go, resource_formatter.go).

@@ -63,13 +63,7 @@ from kschedx.kueue.quota import (
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, CycleScheduler, Entry, Nominations
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.topology import FlavorTopology
-from kschedx.kueue.workloads import (
-    Job,
-    TimedStatus,
-    checks_for_admission,
-    checks_of,
-    timestamp,
-)
+from kschedx.kueue.workloads import Job, TimedStatus, checks_for_admission, checks_of, timestamp
 from kschedx.progress import Phase, report_progress
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -15,12 +15,7 @@ from kschedx.errors import UndecidableError
 from kschedx.kube.kueue import ClusterQueue, PodSet, Workload
 from kschedx.kube.types import PodSpec
 from kschedx.kueue.flavors import Assigner, Assignment, FlavorAssignmentMode, placement_requests
-from kschedx.kueue.preemption import (
-    PreemptionReason,
-    PreemptionTarget,
-    UsageShare,
-    WorkloadPreemptor,
-)
+from kschedx.kueue.preemption import PreemptionReason, PreemptionTarget, UsageShare, WorkloadPreemptor
 from kschedx.kueue.queues import Cache, Requeue
 from kschedx.kueue.quota import CohortNode, QueueNode, Share, Usage, minus
 from kschedx.kueue.settings import PODS_NOT_READY

@@ -16,14 +16,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.kube.conditions import TimedCondition
-from kschedx.kube.kueue import (
-    TIMED_EVICTIONS,
-    Admission,
-    AdmissionCheckState,
-    ClusterQueue,
-    PodSetAssignment,
-    Workload,
-)
+from kschedx.kube.kueue import TIMED_EVICTIONS, Admission, AdmissionCheckState, ClusterQueue, PodSetAssignment, Workload
 from kschedx.kube.resources import exact_request
 from kschedx.kube.scalars import nanoseconds, parse_int64
 from kschedx.kube.types import LimitRange, PodSpec, RuntimeClass

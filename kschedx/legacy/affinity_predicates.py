@@ -17,13 +17,7 @@ from kschedx.kube.selectors import compile_selector, selector_from_set
 from kschedx.kube.types import Labels, Pod, PodAffinityTerm, PodSpec
 from kschedx.legacy.interface import Predicate, PredicateContext, join_verdicts
 from kschedx.plugins.inter_pod_affinity.plugin import Accounts, FilterState
-from kschedx.plugins.inter_pod_affinity.terms import (
-    NO_LABELS,
-    AffinityTerm,
-    DomainSums,
-    ExistingTerms,
-    PodTerms,
-)
+from kschedx.plugins.inter_pod_affinity.terms import NO_LABELS, AffinityTerm, DomainSums, ExistingTerms, PodTerms
 from kschedx.snapshot.columns import BoolArray, ClusterRows, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable, Tally

@@ -12,14 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
 from kschedx.errors import ConfigError
-from kschedx.framework.config.decoding import (
-    BaseExtender,
-    ExtenderTLSConfig,
-    decode,
-    nearest_or_all,
-    refuse,
-    shown,
-)
+from kschedx.framework.config.decoding import BaseExtender, ExtenderTLSConfig, decode, nearest_or_all, refuse, shown
 from kschedx.kube import names
 from kschedx.kube.names import is_extended_resource
 from kschedx.kube.scalars import Int64

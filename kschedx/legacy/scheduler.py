@@ -19,13 +19,7 @@ from kschedx.findings import ClaimBeingDeleted, ClaimNotFound
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.cycle import Cycle, Outcome, PreFilterOutcome, PreFilterStep, Scores
 from kschedx.framework.interface import CycleState, PostFilterResult
-from kschedx.framework.preemption import (
-    NO_VICTIMS,
-    NOT_HELPFUL,
-    PreemptionTrial,
-    best_candidates,
-    ranks,
-)
+from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, PreemptionTrial, best_candidates, ranks
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import NO_NODES
 from kschedx.framework.scheduler import FilteredNodes, filter_nodes

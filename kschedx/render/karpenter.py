@@ -9,23 +9,12 @@ from typing import TYPE_CHECKING
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.node_scaling import NodeRemedy
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType, unmet_requirements, unready_text
-from kschedx.karpenter.cluster import (
-    Karpenter,
-    KarpenterGrowth,
-    LaunchCertainty,
-    PodProvisioning,
-)
+from kschedx.karpenter.cluster import Karpenter, KarpenterGrowth, LaunchCertainty, PodProvisioning
 from kschedx.karpenter.headlines import pool_facts, pool_headline, resources_text, untried_text
 from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
-from kschedx.karpenter.rejections import (
-    LimitReached,
-    is_same_karpenter_event,
-)
-from kschedx.karpenter.requirements import (
-    amounts_of,
-    subtract,
-)
+from kschedx.karpenter.rejections import LimitReached, is_same_karpenter_event
+from kschedx.karpenter.requirements import amounts_of, subtract
 from kschedx.karpenter.scheduler import SkippedPool
 from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
 from kschedx.kube.conditions import condition_text

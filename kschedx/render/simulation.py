@@ -9,15 +9,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.states import (
-    BeingDeleted,
-    Lifecycle,
-    NoScheduler,
-    NotChanged,
-    Refused,
-    Suspended,
-    row_named,
-)
+from kschedx.controllers.states import BeingDeleted, Lifecycle, NoScheduler, NotChanged, Refused, Suspended, row_named
 from kschedx.explain.missing_kinds import UNKNOWN_PODS
 from kschedx.framework.cycle import Outcome
 from kschedx.grouping import group_pairs

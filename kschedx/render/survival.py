@@ -23,16 +23,7 @@ from kschedx.kube.scalars import Duration
 from kschedx.render.fixes import fix_lines
 from kschedx.render.layout import table_lines
 from kschedx.render.page.model import SCREEN_WIDTH, HeatMap, Page, page_of
-from kschedx.render.terminal import (
-    BLANK,
-    DIM,
-    StyledLine,
-    fact_block,
-    line,
-    paragraph,
-    shortens,
-    title_lines,
-)
+from kschedx.render.terminal import BLANK, DIM, StyledLine, fact_block, line, paragraph, shortens, title_lines
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.wording import Fact, count, list_names, visible
 from kschedx.words import headline

@@ -32,13 +32,7 @@ from kschedx.kube.documents import Document, with_spec
 from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.kube.tolerations import NO_EXECUTE, stay_seconds
 from kschedx.kube.types import Node, Pod, controller_of
-from kschedx.kube.workloads import (
-    SHORT_NAMES,
-    SIMULATED_RESTART,
-    foreign_pods,
-    is_foreign,
-    kind_and_group,
-)
+from kschedx.kube.workloads import SHORT_NAMES, SIMULATED_RESTART, foreign_pods, is_foreign, kind_and_group
 from kschedx.simulate import object_changes as other_objects
 from kschedx.simulate.changes import (
     MOST_COUNT,

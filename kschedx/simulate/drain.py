@@ -179,8 +179,7 @@ class _Evictor:
         cluster.replace_node(node, set_cordon(cluster.snapshot.cluster.nodes[node], unschedulable=True))
 
     def drain(self, name: str, *, uncordons: bool) -> DrainResult:
-        """Cordon a node and evict the pods that kubectl would. With `uncordons`, it is schedulable again in the
-        end."""
+        """Cordon a node and evict the pods that kubectl would. With `uncordons`, it is schedulable again in the end."""
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
         before = cluster.snapshot.cluster.nodes[node]

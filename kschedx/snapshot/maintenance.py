@@ -6,12 +6,7 @@ A component whose mark is a label or annotation of the node has a row in `ksched
 from __future__ import annotations
 
 from kschedx.findings.constraints import Maintenance
-from kschedx.kube.maintenance import (
-    MAINTENANCE_TAINTS,
-    UPGRADE_PLAN,
-    NodeMaintenance,
-    UpgradePlan,
-)
+from kschedx.kube.maintenance import MAINTENANCE_TAINTS, UPGRADE_PLAN, NodeMaintenance, UpgradePlan
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Node
 from kschedx.snapshot.snapshot import Snapshot

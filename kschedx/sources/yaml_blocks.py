@@ -82,8 +82,7 @@ def _begin(text: bytes) -> int:
 
 
 class _Blocks:
-    """Converts blocks of text, each without its last line end, to JSON. All blocks of a file share a cache of
-    entries.
+    """Converts blocks of text, each without its last line end, to JSON. All blocks of a file share a cache of entries.
 
     A scalar that continues on a second line must not have a comment between its lines. So texts from which comments
     were removed are not `is_verbatim`, and must have each scalar on one line.

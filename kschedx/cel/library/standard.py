@@ -10,15 +10,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from kschedx.cel import regex
 from kschedx.cel.functions import Function, Run, overload, several, single
-from kschedx.cel.types import (
-    BOOL,
-    DOUBLE,
-    DURATION,
-    INT,
-    TIMESTAMP,
-    UINT,
-    Type,
-)
+from kschedx.cel.types import BOOL, DOUBLE, DURATION, INT, TIMESTAMP, UINT, Type
 from kschedx.cel.values import (
     COMPARABLE,
     NO_OVERLOAD,

@@ -51,13 +51,7 @@ from kschedx.framework.config.decoding import (
 )
 from kschedx.framework.config.expansion import Expansion, MergedSet, PluginPoints, expand, merge_plugins
 from kschedx.framework.registry import points_of_others, third_party
-from kschedx.kube.field_errors import (
-    duplicate,
-    forbidden_error,
-    invalid,
-    not_supported_error,
-    required_error,
-)
+from kschedx.kube.field_errors import duplicate, forbidden_error, invalid, not_supported_error, required_error
 from kschedx.kube.names import DEFAULT_SCHEDULER, is_extended_resource, label_key_errors
 from kschedx.kube.scalars import Duration
 from kschedx.kube.selectors import compile_node_selector, compile_preferred_terms

@@ -38,13 +38,7 @@ from kschedx.framework.interface import (
 from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Code, Status, Verdicts, error, unresolvable
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Labels, Pod
-from kschedx.plugins.inter_pod_affinity.terms import (
-    NO_LABELS,
-    AffinityTerm,
-    DomainSums,
-    ExistingTerms,
-    PodTerms,
-)
+from kschedx.plugins.inter_pod_affinity.terms import NO_LABELS, AffinityTerm, DomainSums, ExistingTerms, PodTerms
 from kschedx.snapshot.columns import (
     BoolArray,
     ClusterRow,

@@ -20,13 +20,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, unschedulable, worded_error
-from kschedx.kube.storage import (
-    PREFIX,
-    CSINode,
-    PersistentVolumeClaim,
-    claim_name,
-    csi_limit_key,
-)
+from kschedx.kube.storage import PREFIX, CSINode, PersistentVolumeClaim, claim_name, csi_limit_key
 from kschedx.kube.types import InTreeVolumeSources, Node, ObjectMeta, Pod, Volume
 from kschedx.patterns import lazy_pattern
 from kschedx.plugins.node_volume_limits.attachments import (
