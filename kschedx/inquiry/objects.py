@@ -20,6 +20,7 @@ from kschedx.explain.advice import FixGroup
 from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.explain.cycle_notes import claim_expansions
 from kschedx.explain.device_classes import unused_claims
+from kschedx.explain.known_part import is_unread
 from kschedx.explain.setup import Setup, Subject
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.object_answer import ObjectAnswer, ObjectQuestion
@@ -368,7 +369,7 @@ def _claim_state(snapshot: Snapshot, reference: NamedObject) -> states.Lifecycle
     deleted, subject = claim.metadata.deletion_timestamp, f"{namespace}/pvc/{name}"
     storage_class, volumes = snapshot.storage.classes.get(claim.storage_class), snapshot.storage.volumes
     volume, report = claim.spec.volume_name, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
-    is_unread = storage_class is None and not snapshot.cluster.nodes and snapshot.source.may_lack("StorageClass")
+    class_is_unread = storage_class is None and not snapshot.cluster.nodes and snapshot.source.may_lack("StorageClass")
     reported = states.NotBound(subject=subject, message="", claim=claim.key)
     lifecycle: states.Lifecycle
     if deleted:
@@ -377,11 +378,11 @@ def _claim_state(snapshot: Snapshot, reference: NamedObject) -> states.Lifecycle
         lifecycle = states.BeingDeleted(subject=subject, since=deleted, finalizers=kept, is_workload=True, why=why)
     elif claim.status.phase == "Lost":
         lifecycle = states.Failed(subject=subject, reason="Lost", message=f"its volume {volume} no longer exists")
-    elif claim.status.phase == "Bound" and (volume in volumes or snapshot.source.may_lack("PersistentVolume")):
+    elif claim.status.phase == "Bound" and (volume in volumes or is_unread(snapshot, "PersistentVolume")):
         grows = [f"it {text}" for _, text in claim_expansions(claim)]
         facts = (*grows, *(users or ["no pod uses it"]))
         lifecycle = states.ObjectState(subject=subject, does=f"is bound to volume {volume}", facts=facts)
-    elif report is not None and is_unread and not (volume or rows):
+    elif report is not None and class_is_unread and not (volume or rows):
         lifecycle = replace(reported, provisioner=claim.provisioner, report=report.message)
     elif volume or rows or storage_class is None or not storage_class.waits_for_first_consumer:
         return None
