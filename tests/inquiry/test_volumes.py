@@ -101,6 +101,7 @@ def test_a_lost_claim_has_the_fixes_of_a_pod_that_uses_it() -> None:
 
 def test_a_claim_in_use_is_bound_although_its_volume_was_not_read() -> None:
     status = {"phase": "Bound", "conditions": [{"type": "FileSystemResizePending", "status": "True"}]}
-    answer = answer_of("pvc/data", node("n"), {**BOUND, "status": status}, USER)
+    running = {**USER, "status": {"phase": "Running"}}
+    answer = answer_of("pvc/data", node("n"), {**BOUND, "status": status}, running)
     assert (answer.code, answer.headline) == (0, "default/pvc/data is bound to volume v")
     assert answer.causes[1:] == ["pod default/db on n uses it"]
