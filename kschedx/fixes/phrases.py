@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from kschedx.explain.advice import Advice, FixGroup
 from kschedx.findings import RequirementMatch
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT
 from kschedx.kube.escaping import add_cluster_options, shell_command
@@ -42,25 +43,28 @@ def amount_text(resource: str, amount: int) -> str:
     return f"{format_quantity(amount, Unit.of(resource))} {resource_name(resource)}"
 
 
-def budgets_by_drain(node: str, budgets: Sequence[str]) -> tuple[str, str]:
-    """Return the title and command of the fix for PodDisruptionBudgets that keep a node from being emptied."""
+def budgets_by_drain(node: str, budgets: Sequence[str]) -> Advice:
+    """Return the fix for PodDisruptionBudgets that keep a node from being emptied."""
     title = f"let PDB {list_names(budgets, _MOST_BUDGETS)} allow a disruption: a drain shows how"
-    return title, add_cluster_options(shell_command("kschedx drain {}", node))
+    command = add_cluster_options(shell_command("kschedx drain {}", node))
+    return Advice(title=title, commands=(command,), group=FixGroup.CLUSTER)
 
 
-def unguard_pod(key: str) -> tuple[str, str]:
-    """Return the title and command of the fix for the annotation with which a pod keeps its node from Karpenter."""
+def unguard_pod(key: str) -> Advice:
+    """Return the fix for the annotation with which a pod keeps its node from Karpenter."""
     namespace, _, name = key.partition("/")
     title = f"remove {DO_NOT_DISRUPT} from {key} and its template, or wait until it ends"
-    return title, shell_command(f"kubectl annotate pod {{}} -n {{}} {DO_NOT_DISRUPT}-", name, namespace)
+    command = shell_command(f"kubectl annotate pod {{}} -n {{}} {DO_NOT_DISRUPT}-", name, namespace)
+    return Advice(title=title, commands=(command,), group=FixGroup.WORKLOAD)
 
 
-def open_pool_budget(pool: str, place: int) -> tuple[str, str]:
-    """Return the title and command of the fix for a disruption budget of a NodePool that is 0: it allows one node, the
-    simplest number that is not a share of an unknown size."""
+def open_pool_budget(pool: str, place: int) -> Advice:
+    """Return the fix for a disruption budget of a NodePool that is 0: it allows one node, the simplest number that is
+    not a share of an unknown size."""
     patch = [{"op": "replace", "path": f"/spec/disruption/budgets/{place}/nodes", "value": "1"}]
     title = f"allow 1 node in disruption budget {place + 1} of NodePool {pool}"
-    return title, shell_command("kubectl patch nodepool {} --type json -p {}", pool, patch)
+    command = shell_command("kubectl patch nodepool {} --type json -p {}", pool, patch)
+    return Advice(title=title, commands=(command,), group=FixGroup.CLUSTER)
 
 
 def join_phrases(parts: Iterable[str]) -> str:

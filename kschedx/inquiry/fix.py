@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -129,47 +128,17 @@ class FixedCluster(Struct, frozen=True, eq=False):
 _SHOWN_DELETED = 2
 
 
-class _UndeliveredCause(Enum):
-    """Why a change of the template alone does not reach the pod."""
-
-    ORDERED_READY = "OrderedReady"  # a StatefulSet does not replace a pod that is not ready
-    PARTITION = "partition"  # a StatefulSet updates only ordinals from its partition on
-    ON_DELETE = "OnDelete"
-    NO_ROLLOUT = "NoRollout"  # a ReplicaSet or ReplicationController uses its template only for new pods
-    KEPT_APART = "kept apart"  # other pods of a StatefulSet still repel the pod, and are updated after it
-    PAUSED = "paused"  # a paused Deployment creates no pods from a new template
-    STALLS = "stalls"  # running pods of a Deployment keep new ones pending
-
-
-class _Delivery(Struct, frozen=True, kw_only=True):
+class _Delivery(Struct, frozen=True):
     """Changes that have to follow a change of the template, so that the pod is created from it."""
 
-    why: _UndeliveredCause
+    phrase: str  # what you do then, and why the controller does not: `delete {pods} (StatefulSet db is OnDelete)`
     changes: tuple[Change, ...]
-    unavailable: int = 0  # the maxUnavailable with which a Deployment deletes a running pod
 
-    def text(self, owner: Owner) -> str:
-        """Return what you do after the template has changed, and why its controller does not do it."""
-        workload, names = f"{owner.kind} {owner.name}", [it.target.name for it in self.changes if it.delete]
+    @property
+    def text(self) -> str:
+        names = [it.target.name for it in self.changes if it.delete]
         named = f"pod{'' if len(names) == 1 else 's'} {' and '.join(names)}"
-        pods = named if len(names) <= _SHOWN_DELETED else f"its {len(names):,} pending pods"
-        match self.why:
-            case _UndeliveredCause.ORDERED_READY:
-                return f"delete {pods} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
-            case _UndeliveredCause.PARTITION:
-                return f"lower its partition and delete {pods} ({workload} updates from its partition on)"
-            case _UndeliveredCause.ON_DELETE:
-                return f"delete {pods} (the update strategy of {workload} is OnDelete)"
-            case _UndeliveredCause.NO_ROLLOUT:
-                return f"delete {pods} ({workload} uses its template for new pods only)"
-            case _UndeliveredCause.KEPT_APART:
-                return f"delete all pods of {workload}, which keep the earlier rule until then"
-            case _UndeliveredCause.PAUSED:
-                return f"resume {workload}, which is paused"
-            case _UndeliveredCause.STALLS:
-                return f"set maxUnavailable: {self.unavailable} on {workload}, whose rollout would stall"
-            case _:
-                assert_never(self.why)
+        return self.phrase.format(pods=named if len(names) <= _SHOWN_DELETED else f"its {len(names):,} pending pods")
 
 
 def _delivery(owner: Owner, pod: Pod, snapshot: Snapshot, *, old_first: bool = False) -> _Delivery | None:
@@ -180,48 +149,40 @@ def _delivery(owner: Owner, pod: Pod, snapshot: Snapshot, *, old_first: bool = F
     """
     spec = map_at(owner.manifest, "spec")
     strategy = map_at(spec, "updateStrategy")
-    namespace = pod.metadata.namespace
-    target, gone = owner.target(namespace), Target("v1", "Pod", pod.metadata.name, namespace).deletion
-    pending = tuple(Target.pod(key).deletion for key in _pending(pod, snapshot)) or (gone,)
+    namespace, workload = pod.metadata.namespace, f"{owner.kind} {owner.name}"
+    target, gone = owner.target(namespace), Target.pod(pod.key).deletion
+    pending = tuple(Target.pod(key).deletion for key in _siblings(pod, snapshot, snapshot.pods.pending)) or (gone,)
     match owner.kind:
-        case "StatefulSet" if old_first:
+        case "StatefulSet" if old_first:  # its other pods still repel the pod, and are updated after it
             every = tuple(Target.pod(key).deletion for key in _siblings(pod, snapshot))
-            return _Delivery(why=_UndeliveredCause.KEPT_APART, changes=every)
-        case "StatefulSet" if strategy.get("type") == "OnDelete":
-            return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
+            return _Delivery(f"delete all pods of {workload}, which keep the earlier rule until then", every)
+        case "StatefulSet" | "DaemonSet" if strategy.get("type") == "OnDelete":
+            return _Delivery(f"delete {{pods}} (the update strategy of {workload} is OnDelete)", pending)
         case "StatefulSet":
             partition = value_at(strategy, "rollingUpdate", "partition")
             index = ordinal_of(pod.metadata.name) - first_ordinal(owner.manifest)
             if isinstance(partition, int) and index < partition:
                 lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", index)
-                return _Delivery(why=_UndeliveredCause.PARTITION, changes=(target.patched(lower), gone))
+                why = f"{workload} updates from its partition on"
+                return _Delivery(f"lower its partition and delete {{pods}} ({why})", (target.patched(lower), gone))
             if spec.get("podManagementPolicy") == "Parallel":
                 return None
-            return _Delivery(why=_UndeliveredCause.ORDERED_READY, changes=(gone,))
-        case "DaemonSet" if strategy.get("type") == "OnDelete":
-            return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
+            why = f"{workload} is OrderedReady: it does not replace a pod that is not ready"
+            return _Delivery(f"delete {{pods}} ({why})", (gone,))
         case "ReplicaSet" | "ReplicationController":
-            return _Delivery(why=_UndeliveredCause.NO_ROLLOUT, changes=pending)
-        case "Deployment" if spec.get("paused") is True:
+            return _Delivery(f"delete {{pods}} ({workload} uses its template for new pods only)", pending)
+        case "Deployment" if spec.get("paused") is True:  # it creates no pods from a new template
             resume = target.patched(add_operation("/spec/paused", False))
-            return _Delivery(why=_UndeliveredCause.PAUSED, changes=(resume,))
+            return _Delivery(f"resume {workload}, which is paused", (resume,))
         case "Deployment" if old_first and map_at(spec, "strategy").get("type") != "Recreate":
-            rows, wanted = (
-                member_rows(snapshot, Workload("Deployment", namespace, owner.name)),
-                wanted_replicas(owner.manifest),
-            )
-            missing = wanted - sum(int(snapshot.pods.node[row]) >= 0 for row in rows)
-            number = max(missing, 0) + 1
+            rows = member_rows(snapshot, Workload("Deployment", namespace, owner.name))
+            missing = wanted_replicas(owner.manifest) - sum(int(snapshot.pods.node[row]) >= 0 for row in rows)
+            number = max(missing, 0) + 1  # running pods keep new ones pending, so that one has to go first
             rolling = {**map_at(spec, "strategy", "rollingUpdate"), "maxUnavailable": number}
             patch = target.patched(add_operation("/spec/strategy", {"type": "RollingUpdate", "rollingUpdate": rolling}))
-            return _Delivery(why=_UndeliveredCause.STALLS, changes=(patch,), unavailable=number)
+            return _Delivery(f"set maxUnavailable: {number} on {workload}, whose rollout would stall", (patch,))
         case _:
             return None
-
-
-def _pending(pod: Pod, snapshot: Snapshot) -> list[str]:
-    """Return the pending pods of the same controller."""
-    return _siblings(pod, snapshot, snapshot.pods.pending)
 
 
 def _siblings(pod: Pod, snapshot: Snapshot, among: Iterable[int] | None = None) -> list[str]:
@@ -285,7 +246,7 @@ class Fix(Struct, frozen=True, kw_only=True):
         if not reaches and owner is not None and stored_in is not None:
             left = _delivery(owner, pod, stored_in, old_first=fix.old_first)
         if owner is not None and left is not None:
-            title += f", then {left.text(owner)}"
+            title += f", then {left.text}"
             apply = (*apply, *(change for change in left.changes if change not in apply))
         return cls(
             title=title,
@@ -333,7 +294,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             if template is not None and (moved := _moved_to_template(apply, template.owner, pod)) is not None:
                 left, apply = _delivery(template.owner, pod, snapshot), moved
                 if left is not None and is_stored:
-                    title, apply = f"{title}, then {left.text(template.owner)}", (*apply, *left.changes)
+                    title, apply = f"{title}, then {left.text}", (*apply, *left.changes)
             return replace(self, title=title, changes=changes, apply=apply)
         return self
 

@@ -596,21 +596,16 @@ class _ClaimAnswer:
         if node is not None and not self._attachments:
             yield from drain_fixes(node)
             for key in node.guarded_pods[:_MOST]:
-                title, command = unguard_pod(key)
-                yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
+                yield Fix.of_advice(unguard_pod(key))
 
 
 def _disruption_fixes(disruption: NodeDisruption) -> Iterator[Fix]:
     """Yield what lets Karpenter replace a node."""
     if disruption.guarded:
-        title, command = unguard_pod(disruption.guarded)
-        yield Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
+        yield Fix.of_advice(unguard_pod(disruption.guarded))
     elif disruption.is_guarded:
         command = shell_command(f"kubectl annotate node {{}} {DO_NOT_DISRUPT}-", disruption.node)
         yield autoscaler_fix(f"remove {DO_NOT_DISRUPT} from node {disruption.node}", command)
     if disruption.protected:
-        title, command = budgets_by_drain(disruption.node, disruption.protected)
-        yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
-    for place in disruption.blocking:
-        title, command = open_pool_budget(disruption.pool, place)
-        yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
+        yield Fix.of_advice(budgets_by_drain(disruption.node, disruption.protected))
+    yield from (Fix.of_advice(open_pool_budget(disruption.pool, place)) for place in disruption.blocking)

@@ -157,8 +157,7 @@ class NodeAnswer(Shown):
         steps = node_repairs(self.row, self.node, self._scheduler.snapshot)
         fixes = [Fix.untried(step.title, commands=step.commands(), of_group=FixGroup.CAPACITY) for step in steps]
         if self.blocking_budgets:
-            title, command = budgets_by_drain(self.name, [*self.blocking_budgets])
-            freed = Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
+            freed = Fix.of_advice(budgets_by_drain(self.name, [*self.blocking_budgets]))
             fixes.insert(len(fixes) if self.verdicts else 0, freed)
         return tuple(fixes)
 

@@ -11,7 +11,6 @@ from msgspec import Struct
 from kschedx.controllers import states
 from kschedx.controllers.pod_lifecycle import add_on_down
 from kschedx.controllers.workloads import stays_with_node
-from kschedx.explain.advice import FixGroup
 from kschedx.explain.setup import Setup, Subject
 from kschedx.fixes.phrases import budgets_by_drain
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
@@ -77,5 +76,4 @@ def drain_facts(node: NodeAnswer) -> Iterator[str]:
 
 def drain_fixes(node: NodeAnswer) -> Iterator[Fix]:
     if node.blocking_budgets:
-        title, command = budgets_by_drain(node.name, [*node.blocking_budgets])
-        yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
+        yield Fix.of_advice(budgets_by_drain(node.name, [*node.blocking_budgets]))

@@ -206,21 +206,17 @@ class WorkloadLoss(OfWorkload, Struct, frozen=True, kw_only=True, dict=True):
     def after(self) -> int:
         return self.left + self.number(OutageOutcome.RESCHEDULED)
 
-    @property
-    def _ready_left(self) -> int:
-        return self.ready - sum(pod.is_ready and pod.outcome is not OutageOutcome.BLOCKED for pod in self.pods)
-
     @cached_property
     def state(self) -> WorkloadImpact:
-        rescheduled = self.number(OutageOutcome.RESCHEDULED)
+        ready = self.ready - sum(pod.is_ready and pod.outcome is not OutageOutcome.BLOCKED for pod in self.pods)
         if self.number(*_FAILS):
-            ends = self.ready and self._ready_left + rescheduled + self.number(OutageOutcome.UNDECIDED) <= 0
+            ends = self.ready and ready + self.number(OutageOutcome.RESCHEDULED, OutageOutcome.UNDECIDED) <= 0
             return WorkloadImpact.DOWN if ends else WorkloadImpact.PENDING
         if self.number(OutageOutcome.BLOCKED):
             return WorkloadImpact.BLOCKED
         if self.number(OutageOutcome.UNDECIDED):
             return WorkloadImpact.UNDECIDED
-        is_stopped = self.is_outage and self.ready and self._ready_left <= 0
+        is_stopped = self.is_outage and self.ready and ready <= 0
         return WorkloadImpact.INTERRUPTED if is_stopped else WorkloadImpact.RESCHEDULED
 
 
@@ -251,8 +247,7 @@ class FailureDocument(Document, frozen=True):
     drained: tuple[DrainDocument, ...] = field(name="drains")
 
 
-class FailureResult(Struct, frozen=True, kw_only=True):
-    failure: Failure
+class FailureResult(Failure, frozen=True, kw_only=True):
     workloads: tuple[WorkloadLoss, ...]
     zones: tuple[ZoneEvictions, ...] = ()
     evictions: tuple[NodeEviction, ...] = ()
@@ -267,14 +262,6 @@ class FailureResult(Struct, frozen=True, kw_only=True):
 
     def of(self, *states: WorkloadImpact) -> tuple[WorkloadLoss, ...]:
         return tuple(workload for workload in self.workloads if workload.state in states)
-
-    @property
-    def name(self) -> str:
-        return self.failure.name
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return self.failure.nodes
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -327,7 +314,7 @@ class Survival(Shown, Struct, frozen=True, kw_only=True):
         """Return a row per failure and workload that loses pods."""
         return [
             {
-                "failure": result.failure.name,
+                "failure": result.name,
                 "kind": loss.workload.kind,
                 "namespace": loss.workload.namespace,
                 "name": loss.workload.name,
@@ -427,13 +414,11 @@ class _Trial:
         else:
             drained = tuple(drain(simulator, failure.nodes, uncordons=False))
         account = _Account(simulator, failure, first_row, self._mark.record.steps)
-        ready, fates = (
-            self._is_available,
-            {pod.pod: (pod.fate, pod.budget) for drain_result in drained for pod in drain_result.pods},
-        )
+        ready = self._is_available
+        fates = {pod.pod: (pod.fate, pod.budget) for drain_result in drained for pod in drain_result.pods}
         lost = [(row, account.lost(row, keys[row], rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
         workloads = self._workload_losses([*lost, *account.preempted_pods({*rows}, ready)])
-        failure_result = FailureResult(failure=failure, workloads=workloads, drained=drained)
+        failure_result = FailureResult(name=failure.name, nodes=failure.nodes, workloads=workloads, drained=drained)
         return failure_result if failure_result.survives else self._with_remedies(failure_result, account)
 
     def _fail(self, places: Iterable[ClusterRow], rows: Iterable[int]) -> None:
@@ -476,12 +461,10 @@ class _Trial:
         if not waiting or self._advised >= _MOST_ADVISED:
             return replace(failure_result, scene=scene)
         self._advised += 1
-        volumes = tuple(
-            dict.fromkeys(name for row in waiting for name in self._lost_volumes(row, failure_result.failure))
-        )
+        volumes = tuple(dict.fromkeys(name for row in waiting for name in self._lost_volumes(row, failure_result)))
         spread = [row for row in waiting if _SPREAD in account.message(row)]
-        freed = self._without_node_objects(spread, failure_result.failure) if spread else 0
-        needed = nodes_for(simulator, waiting, failure_result.failure.nodes, keeps_labels=not freed)
+        freed = self._without_node_objects(spread, failure_result) if spread else 0
+        needed = nodes_for(simulator, waiting, failure_result.nodes, keeps_labels=not freed)
         return replace(failure_result, scene=scene, volumes=volumes, freed_by_deletion=freed, needed=needed)
 
     def _lost_volumes(self, row: int, failure: Failure) -> Iterator[str]:
@@ -543,8 +526,7 @@ class _Trial:
 def _unreachable(node: Node) -> Node:
     """Return the node with the taints and the condition that the node lifecycle controller sets once the node stops
     reporting."""
-    taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS)
-    taints += _LOST
+    taints = (*(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS), *_LOST)
     conditions = tuple(
         NodeCondition(type="Ready", status="Unknown") if condition.type == "Ready" else condition
         for condition in node.status.conditions

@@ -431,8 +431,8 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
 
 def _spared(node: str, budgets: Sequence[str]) -> FixView:
     """Return the fix for budgets that keep a node."""
-    title, command = budgets_by_drain(node, budgets)
-    return FixView(title=title, commands=(command,))
+    advice = budgets_by_drain(node, budgets)
+    return FixView(title=advice.title, commands=advice.commands)
 
 
 def _basis(scale_down: ScaleDown) -> str:
@@ -560,8 +560,8 @@ def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
     left = disruption.obstacles[1:]
     seen = f"then {left[0].text}" if left else "nothing else blocks the node"
     if disruption.guarded:
-        title, command = unguard_pod(disruption.guarded)
-        yield FixView(title=title, seen=seen, commands=(command,))
+        advice = unguard_pod(disruption.guarded)
+        yield FixView(title=advice.title, seen=seen, commands=advice.commands)
     elif disruption.is_guarded:
         command = shell_command(f"kubectl annotate node {{}} {DO_NOT_DISRUPT}-", disruption.node)
         yield FixView(title=f"remove {DO_NOT_DISRUPT} from the node", seen=seen, commands=(command,))
@@ -570,9 +570,9 @@ def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
 
 
 def _budget_fix(disruption: NodeDisruption, place: int) -> FixView:
-    title, command = open_pool_budget(disruption.pool, place)
+    advice = open_pool_budget(disruption.pool, place)
     left = [obstacle.text for obstacle in disruption.obstacles if obstacle.reason != BLOCKED]
-    return FixView(title=title, seen=f"then {left[0]}" if left else "not tried", commands=(command,))
+    return FixView(title=advice.title, seen=f"then {left[0]}" if left else "not tried", commands=advice.commands)
 
 
 _ENABLING = {"consolidateAfter": "30s", "consolidationPolicy": "WhenEmptyOrUnderutilized"}

@@ -86,7 +86,7 @@ def _headline(survival: Survival) -> str:
     what = "outage" if survival.mode is OutageMode.OUTAGE else "drain"
     if len(survival.results) == 1:
         failure_result = survival.results[0]
-        return f"{what} of {failure_result.failure.name}: {_effect(failure_result)}"
+        return f"{what} of {failure_result.name}: {_effect(failure_result)}"
     good = sum(result.survives for result in survival.results)
     if good == len(survival.results):
         return f"every workload survives each of {count(good, what)}"
@@ -120,7 +120,7 @@ def _effect(result: FailureResult) -> str:
 def _cells(result: FailureResult, mode: OutageMode) -> tuple[int, ...]:
     pending = OutageOutcome.PENDING, OutageOutcome.NOT_CREATED, OutageOutcome.UNDECIDED
     return (
-        len(result.failure.nodes),
+        len(result.nodes),
         result.lost,
         len(result.pods(OutageOutcome.RESCHEDULED)),
         len(result.pods(*pending)),
@@ -210,7 +210,7 @@ def _cause(survival: Survival, result: FailureResult, pod: LostPod) -> str:
         return pod.message
     if explanation is None:
         return pod.message
-    gone = count(len(result.failure.nodes), "node")
+    gone = count(len(result.nodes), "node")
     phrases = because(explanation.diagnosis, None)
     others = [phrase for phrase in phrases if not phrase.startswith(gone) or not phrase.endswith(_GONE)]
     told = (others or list(phrases))[:2]
@@ -300,7 +300,7 @@ def _details(survival: Survival) -> Iterator[str]:
         yield f"after {'; '.join(map(str, changes))}"
     if len(survival.results) > 1:
         interrupted = group_pairs(
-            (loss.workload.reference, result.failure.name)
+            (loss.workload.reference, result.name)
             for result in survival.results
             for loss in result.of(WorkloadImpact.INTERRUPTED)
             if loss.replicas > 1
@@ -313,7 +313,7 @@ def _details(survival: Survival) -> Iterator[str]:
 def _item(survival: Survival, result: FailureResult, most: int | None, *, is_open: bool) -> ViewItem:
     short = "down" if result.of(WorkloadImpact.DOWN) else "short of replicas"
     item = ViewItem(
-        title=result.failure.name,
+        title=result.name,
         tone=Tone.GOOD if result.survives else Tone.BAD,
         kind="survived" if result.survives else short,
         values=_cells(result, survival.mode),
@@ -348,7 +348,7 @@ def _evictions(survival: Survival) -> TableView:
         columns=tuple((head, head == "pods") for head in heads),
         rows=tuple(
             (
-                result.failure.name,
+                result.name,
                 eviction.node,
                 "never" if eviction.taint_after is None else _duration(eviction.taint_after),
                 len(eviction.pods),
@@ -380,7 +380,7 @@ def _heat_map(survival: Survival) -> HeatMap:
     shown = names[:_MOST_HEAT_ROWS]
     places = range(len(survival.results))
     return HeatMap(
-        columns=tuple(visible(result.failure.name) for result in survival.results),
+        columns=tuple(visible(result.name) for result in survival.results),
         rows=tuple(map(visible, shown)),
         replicas=tuple(next(iter(at[name].values())).replicas for name in shown),
         states=("", *(_LABELS[state] for state in states)),

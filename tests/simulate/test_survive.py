@@ -42,7 +42,7 @@ ZONE = "topology.kubernetes.io/zone"
 def tried(objects: Sequence[Manifest], each: str, mode: OutageMode = OutageMode.OUTAGE) -> dict[str, FailureResult]:
     snapshot = Snapshot.from_objects(objects)
     survival = survive(snapshot, Setup.of_cluster(snapshot), each_failure(snapshot, each), mode=mode)
-    return {result.failure.name: result for result in survival.results}
+    return {result.name: result for result in survival.results}
 
 
 def states(failure_result: FailureResult) -> dict[str, WorkloadImpact]:
@@ -344,10 +344,10 @@ def test_no_pod_is_lost(seed: int) -> None:
     for result in survival.results:
         pods = [pod for loss in result.workloads for pod in loss.pods]
         assert len(pods) == len({pod.pod for pod in pods})
-        running = {key for key, name in before.items() if name in result.failure.nodes and _stays_up(snapshot, key)}
+        running = {key for key, name in before.items() if name in result.nodes and _stays_up(snapshot, key)}
         assert running == {pod.pod for pod in pods if not pod.by_preemption}
         assert sum(len(result.pods(outcome)) for outcome in OutageOutcome) == len(pods)
-        assert all(pod.to not in result.failure.nodes for pod in pods)
+        assert all(pod.to not in result.nodes for pod in pods)
     # everything is taken back
     after = survival.simulation.after
     assert {key: after.pods.node_names[row] for key, row in after.pods.rows.items()} == before
