@@ -54,10 +54,16 @@ _TERMINATION_TIMESTAMP = f"{KARPENTER_GROUP}/nodeclaim-termination-timestamp"
 # Why a NodePool adds no node.
 
 
-def explain_node_pool(asked: ObjectQuestion) -> ObjectAnswer | None:
-    """Return why Karpenter adds no node to a NodePool, or for which pods it does; None for one that does not exist."""
-    pool = asked.object
-    return _PoolAnswer(asked, pool).answer if isinstance(pool, NodePool) else None
+def explain_karpenter(asked: ObjectQuestion) -> ObjectAnswer | None:
+    """Return why Karpenter adds no node to a NodePool, or for which pods it does; or at which stage a NodeClaim is, and
+    what it waits for. None for an object that does not exist."""
+    match asked.object:
+        case NodePool() as pool:
+            return _PoolAnswer(asked, pool).answer
+        case NodeClaim() as claim:
+            return _ClaimAnswer(asked, claim).answer
+        case _:
+            return None
 
 
 class _PoolAnswer:
@@ -351,12 +357,6 @@ def _pods_text(keys: list[str]) -> str:
 
 
 # Why a NodeClaim has no node.
-
-
-def explain_node_claim(asked: ObjectQuestion) -> ObjectAnswer | None:
-    """Return at which stage a NodeClaim is, and what it waits for; None for one that does not exist."""
-    claim = asked.object
-    return _ClaimAnswer(asked, claim).answer if isinstance(claim, NodeClaim) else None
 
 
 class _ClaimAnswer:

@@ -29,10 +29,16 @@ from kschedx.words.constraints import fault_text
 _MOST = 3
 
 
-def explain_machine(asked: ObjectQuestion) -> ObjectAnswer | None:
-    """Return what a machine lacks to be a node; None for one that does not exist."""
-    machine = asked.object
-    return _MachineAnswer(asked, machine).answer if isinstance(machine, Machine) else None
+def explain_machines(asked: ObjectQuestion) -> ObjectAnswer | None:
+    """Return what a machine lacks to be a node, or how many of its nodes an object that creates machines lacks, and
+    why; None for an object that does not exist."""
+    match asked.object:
+        case Machine() as machine:
+            return _MachineAnswer(asked, machine).answer
+        case Scalable() as scalable:
+            return _scalable_answer(asked, scalable)
+        case _:
+            return None
 
 
 class _MachineAnswer:
@@ -112,11 +118,7 @@ class _MachineAnswer:
 # Objects that create machines: MachineDeployment, MachineSet, MachinePool.
 
 
-def explain_scalable(asked: ObjectQuestion) -> ObjectAnswer | None:
-    """Return how many of its nodes an object that creates machines lacks, and why; None for one that does not exist."""
-    scalable = asked.object
-    if not isinstance(scalable, Scalable):
-        return None
+def _scalable_answer(asked: ObjectQuestion, scalable: Scalable) -> ObjectAnswer:
     kind, wanted, missing = asked.reference.kind.name, scalable.spec.replicas or 0, scalable.missing_nodes
     subject = f"{scalable.metadata.namespace}/{kind.lower()}/{scalable.name}"
     if deleted := scalable.metadata.deletion_timestamp:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from msgspec import Struct, field
@@ -29,6 +29,7 @@ from kschedx.findings.facts import FindingDocument
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.phrases import budgets_by_drain
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.grouping import group_pairs
 from kschedx.inquiry.document import FixDocument
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
@@ -85,14 +86,6 @@ class PendingPodVerdict(Struct, frozen=True, kw_only=True):
         return not (self.plugins or self.undecided or self.state)
 
 
-def _evicted_pods(snapshot: Snapshot, node: str) -> Sequence[Pod]:
-    """Return the pods that the kubelet of a node evicted and whose objects remain, the newest first."""
-    pods = snapshot.pods
-    rows = (pods.node_names.where(node.__eq__) & pods.phases.where(lambda phase: phase == "Failed")).nonzero()[0]
-    evicted = (pod for pod in map(pods.__getitem__, rows.tolist()) if pod.status.reason == _EVICTED)
-    return sorted(evicted, key=lambda pod: pod.metadata.creation_timestamp or "", reverse=True)
-
-
 class NodeAnswer(Shown):
     """The answer about one node of a cluster, for one scheduler setup."""
 
@@ -122,32 +115,20 @@ class NodeAnswer(Shown):
     @cached_property
     def offers(self) -> tuple[ResourceUse, ...]:
         """The node's resources, without those that it lacks and no pod requests."""
-        table = self._table
-        pods = self._scheduler.snapshot.pods
-        rows = pods.on_node(self.row)
-        uses = []
+        table, pods = self._table, self._scheduler.snapshot.pods
+        rows, uses = pods.on_node(self.row), []
         for column, resource in enumerate(table.resources.names):
-            allocatable, requested = (
-                int(table.allocatable[self.row, column]),
-                int(table.requested[self.row, column]),
-            )
+            allocatable, requested = (int(it[self.row, column]) for it in (table.allocatable, table.requested))
             if not allocatable and not requested:
                 continue
             amounts = table.requests.matrix[rows, column]
-            holders = tuple(
-                holder(pods, int(rows[i]), int(amounts[i]))
-                for i in np.argsort(-amounts, kind="stable")
-                if amounts[i] > 0
+            order = (i for i in np.argsort(-amounts, kind="stable") if amounts[i] > 0)
+            holders = tuple(holder(pods, int(rows[i]), int(amounts[i])) for i in order)
+            unit = Unit.of(resource)
+            use = ResourceUse(
+                resource=resource, unit=unit, allocatable=allocatable, requested=requested, holders=holders
             )
-            uses.append(
-                ResourceUse(
-                    resource=resource,
-                    unit=Unit.of(resource),
-                    allocatable=allocatable,
-                    requested=requested,
-                    holders=holders,
-                )
-            )
+            uses.append(use)
         return tuple(uses)
 
     @property
@@ -180,7 +161,10 @@ class NodeAnswer(Shown):
     @cached_property
     def evicted_pods(self) -> Sequence[Pod]:
         """The pods that its kubelet evicted and whose objects remain, the newest first."""
-        return _evicted_pods(self._scheduler.snapshot, self.name)
+        pods = self._scheduler.snapshot.pods
+        failed = pods.node_names.where(self.name.__eq__) & pods.phases.where(lambda phase: phase == "Failed")
+        evicted = (pod for pod in map(pods.__getitem__, failed.nonzero()[0].tolist()) if pod.status.reason == _EVICTED)
+        return sorted(evicted, key=lambda pod: pod.metadata.creation_timestamp or "", reverse=True)
 
     @cached_property
     def blocking_budgets(self) -> Mapping[str, BudgetStatus]:
@@ -354,9 +338,6 @@ class Use(Struct, frozen=True, kw_only=True):
         """The requested share; 0 if nothing is allocatable."""
         return 100 * self.requested // self.allocatable if self.allocatable > 0 else 0
 
-    def and_(self, other: Use) -> Use:
-        return Use(requested=self.requested + other.requested, allocatable=self.allocatable + other.allocatable)
-
 
 class NodeRow(Struct, frozen=True, kw_only=True):
     name: str
@@ -394,23 +375,17 @@ def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceO
         if labels is not None and not labels.matches(node.metadata.labels):
             continue
         requested, offered = table.requested[at].tolist(), table.allocatable[at].tolist()
-        uses = {
-            name: Use(requested=requested_amount, allocatable=has)
-            for name, requested_amount, has in zip(table.resources.names, requested, offered, strict=True)
-            if requested_amount or has
-        }
-        of_node = node.metadata.labels
-        zone, type_, bought = (
-            first_label(of_node, ZONE_LABELS),
-            first_label(of_node, INSTANCE_TYPE_LABELS),
-            _capacity_type(of_node),
-        )
+        amounts = zip(table.resources.names, requested, offered, strict=True)
+        uses = {name: Use(requested=used, allocatable=has) for name, used, has in amounts if used or has}
+        labels_of = partial(first_label, node.metadata.labels)
+        zone, pool, type_ = map(labels_of, (ZONE_LABELS, POOL_LABELS, INSTANCE_TYPE_LABELS))
+        bought = _capacity_type(node.metadata.labels)
         rows.append(
             NodeRow(
                 name=node.name,
                 status=_status_of(node),
                 zone=zone,
-                pool=first_label(of_node, POOL_LABELS),
+                pool=pool,
                 type=type_,
                 capacity_type=bought,
                 price=price_of(type_, zone, bought or "on-demand") if price_of is not None and type_ else None,
@@ -440,11 +415,11 @@ def _status_of(node: Node) -> str:
 
 def total(rows: Sequence[NodeRow]) -> Mapping[str, Use]:
     """Return the resources of all nodes together, including the number of pods."""
-    uses: dict[str, Use] = {}
-    for row in rows:
-        for name, use in (*row.resources.items(), (PODS, row.pods)):
-            uses[name] = uses.get(name, Use()).and_(use)
-    return uses
+    uses = group_pairs((name, use) for row in rows for name, use in (*row.resources.items(), (PODS, row.pods)))
+    return {
+        name: Use(requested=sum(it.requested for it in every), allocatable=sum(it.allocatable for it in every))
+        for name, every in uses.items()
+    }
 
 
 class Sort(StrEnum):

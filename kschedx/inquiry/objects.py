@@ -428,21 +428,15 @@ def _explain_device_claim(asked: ObjectQuestion) -> ObjectAnswer | None:
 
 
 def _explain_karpenter(asked: ObjectQuestion) -> ObjectAnswer | None:
-    from kschedx.inquiry.karpenter_objects import explain_node_claim, explain_node_pool
+    from kschedx.inquiry.karpenter_objects import explain_karpenter
 
-    return explain_node_pool(asked) or explain_node_claim(asked)
-
-
-def _explain_machine(asked: ObjectQuestion) -> ObjectAnswer | None:
-    from kschedx.inquiry.machine_objects import explain_machine
-
-    return explain_machine(asked)
+    return explain_karpenter(asked)
 
 
-def _explain_scalable(asked: ObjectQuestion) -> ObjectAnswer | None:
-    from kschedx.inquiry.machine_objects import explain_scalable
+def _explain_machines(asked: ObjectQuestion) -> ObjectAnswer | None:
+    from kschedx.inquiry.machine_objects import explain_machines
 
-    return explain_scalable(asked)
+    return explain_machines(asked)
 
 
 ANSWERS: Mapping[str, Callable[[ObjectQuestion], ObjectAnswer | None]] = {
@@ -456,15 +450,16 @@ ANSWERS: Mapping[str, Callable[[ObjectQuestion], ObjectAnswer | None]] = {
     "VerticalPodAutoscaler": _explain_autoscaler,
     "ScaledObject.keda.sh": _explain_autoscaler,
     **dict.fromkeys(("NodePool.karpenter.sh", "NodeClaim.karpenter.sh"), _explain_karpenter),
-    **dict.fromkeys(("Machine.cluster.x-k8s.io", "Machine.machine.openshift.io"), _explain_machine),
     **dict.fromkeys(
         (
+            "Machine.cluster.x-k8s.io",
+            "Machine.machine.openshift.io",
             "MachineDeployment.cluster.x-k8s.io",
             "MachineSet.cluster.x-k8s.io",
             "MachinePool.cluster.x-k8s.io",
             "MachineSet.machine.openshift.io",
         ),
-        _explain_scalable,
+        _explain_machines,
     ),
 }
 """By kind, the answer about an object without pods of its own."""

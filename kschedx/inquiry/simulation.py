@@ -228,11 +228,9 @@ class Simulation(Shown):
     @cached_property
     def pending(self) -> PodKeys:
         """Pods of the queue that have no node in the end and were not permanently evicted, in queue order."""
-        pods = self.run.cluster.pods
+        pods, rows = self.run.cluster.pods, self._queued_rows
         evicted = np.array([pods.rows[key] for key in self.evicted], dtype=np.int64)
-        return PodKeys(
-            pods, self._queued_rows[(pods.node[self._queued_rows] < 0) & ~np.isin(self._queued_rows, evicted)]
-        )
+        return PodKeys(pods, rows[(pods.node[rows] < 0) & ~np.isin(rows, evicted)])
 
     @property
     def gated(self) -> tuple[str, ...]:
@@ -268,19 +266,14 @@ class Simulation(Shown):
 
     @cached_property
     def _states_without_kueue(self) -> tuple[Explanation, ...]:
-        answers = self._answers_of_others.values()
-        unschedulable = {id(answer) for answer in answers if answer.overall is Outcome.UNSCHEDULABLE}
+        unschedulable = {id(it) for it in self._of_others[0].values() if it.overall is Outcome.UNSCHEDULABLE}
         return tuple(it for it in self._states() if it.lifecycle is not None or id(it) in unschedulable)
-
-    @property
-    def _answers_of_others(self) -> Mapping[str, Explanation]:
-        """The answer of `why` about a pod of each scheduler that the configuration does not have: the first pod that
-        may have a node, if there is one."""
-        return self._of_others[0]
 
     @cached_property
     def _of_others(self) -> tuple[Mapping[str, Explanation], bool]:
-        """The answers, and whether a scheduler has more different pods than are explained, none of which fits."""
+        """The answer of `why` about a pod of each scheduler that the configuration does not have: the first pod that
+        may have a node, if there is one. And whether a scheduler has more different pods than are explained, none of
+        which fits."""
         pods, answers, explained = self.after.pods, dict[str, Explanation](), Counter[str]()
         different: dict[int, int] = {}
         for row in (pods.rows[key] for key in self.of_other_schedulers):
@@ -309,12 +302,8 @@ class Simulation(Shown):
             state = workload_lifecycle(after, manifest)
             if workload not in unread and (state is None or self._is_scaled_down(workload, state)):
                 continue
-            written_pod = (
-                PodInQuestion(manifest=dict(manifest))
-                if workload.kind == "Pod"
-                else written_from(after, dict(manifest))
-            )
-            decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
+            is_pod, own = workload.kind == "Pod", dict(manifest)
+            decision = self._decision(PodInQuestion(manifest=own) if is_pod else written_from(after, own))
             if workload in unread:
                 yield decision.refused(unread[workload])
             elif (stopped := decision.stopped_answer()) is not None:
@@ -325,13 +314,16 @@ class Simulation(Shown):
                 written_pod = written_from(after, dict(manifest))
             elif isinstance(error, NotChangedError) or manifest.get("kind") != "Pod":
                 written_pod = unknown_pods(dict(manifest))
-            yield WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
-        yield from self._answers_of_others.values()
+            yield self._decision(written_pod).refused(error)
+        yield from self._of_others[0].values()
         if not self.changes:
             yield from being_deleted(after, self.setup)
         yield from self._failing_rollouts()
         yield from self._rejected_by_kubelets()
         yield from self._disputed_answers()
+
+    def _decision(self, written: PodInQuestion) -> WithoutDecision:
+        return WithoutDecision(written=written, before=self.after, snapshot=self.after, setup=self.setup)
 
     def _is_scaled_down(self, workload: Workload, state: Lifecycle) -> bool:
         """Whether the changes have scaled a workload to zero, which needs no remedy."""
@@ -407,10 +399,7 @@ class Simulation(Shown):
         for workload in (result.workload for result in self.workloads) if self.changes else stored:
             manifest = None if workload in rolled_out else failing_rollout(after, workload)
             if manifest is not None:
-                written_pod = written_from(after, dict(manifest))
-                stopped = WithoutDecision(
-                    written=written_pod, before=after, snapshot=after, setup=self.setup
-                ).stopped_answer()
+                stopped = self._decision(written_from(after, dict(manifest))).stopped_answer()
                 if stopped is not None and isinstance(stopped.lifecycle, RolloutStalled):
                     yield stopped
 
@@ -480,7 +469,7 @@ class Simulation(Shown):
     @property
     def overall(self) -> Outcome:
         """The outcome over all pods and `states`."""
-        outcomes = {state.overall for state in (*self._states_without_kueue, *self._answers_of_others.values())}
+        outcomes = {state.overall for state in (*self._states_without_kueue, *self._of_others[0].values())}
         is_open = bool(self.undecided) or self._of_others[1] or self.lacks_pods
         is_done = self.is_done and not self.gated and outcomes <= {Outcome.SCHEDULED}
         if is_open or (self.open_counts and is_done) or Outcome.UNDECIDED in outcomes:
