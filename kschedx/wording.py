@@ -153,11 +153,15 @@ class Fact(Struct, frozen=True, kw_only=True):
     whole: bool = False  # whether it is never shortened, because part of an inequality has no use
     command: str = ""  # the command with which the text ends, to be copied
 
+    @classmethod
+    def of(cls, label: str, *items: str, rest: tuple[str, ...] = (), whole: bool = False, command: str = "") -> Fact:
+        return cls(label=label, items=items, rest=rest, whole=whole, command=command)
+
 
 def list_facts(label: str, texts: Iterable[str]) -> Iterator[Fact]:
     """Yield a fact for each text; only the first has the label."""
     for text in texts:
-        yield Fact(label=label, items=(text,))
+        yield Fact.of(label, text)
         label = ""
 
 
@@ -196,7 +200,7 @@ def register_templates(templates: Mapping[type, tuple[str | tuple[str, str], ...
 
 def _filled_in(parts: tuple[str | tuple[str, str], ...], finding: object) -> Words:
     headline, *facts = (part if isinstance(part, tuple) else ("", part) for part in parts)
-    shown = tuple(Fact(label=label, items=(text.format(f=finding),)) for label, text in facts)
+    shown = tuple(Fact.of(label, text.format(f=finding)) for label, text in facts)
     return Words(headline=headline[1].format(f=finding), facts=shown)
 
 

@@ -416,7 +416,7 @@ def _page(rows: Sequence[ClusterAnswerDocument], inputs: Sequence[Path]) -> Page
             tone=_tone_of(row.exit_code),
             kind=_kind(row),
             values=(row.summary, row.taken or "unknown", row.exit_code, round(row.seconds)),
-            facts=(Fact(label="errors", items=(row.errors,)),) if row.errors else (),
+            facts=(Fact.of("errors", row.errors),) if row.errors else (),
         )
         for row in _sort_by_need(rows)
     )

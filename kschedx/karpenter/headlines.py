@@ -209,17 +209,17 @@ def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
     if isinstance(rejection, NoInstanceType) and verdict.known and not rejection.too_few:
         nearest = _nearest_type(verdict, rejection)
         if nearest is not None:
-            yield Fact(label="requests", items=tuple(_listed_amounts(rejection.pod_requests)))
-            yield Fact(label=nearest.name, items=(_offer(nearest),))
+            yield Fact.of("requests", *_listed_amounts(rejection.pod_requests))
+            yield Fact.of(nearest.name, _offer(nearest))
             overhead = None if verdict.template is None else verdict.template.overhead(nearest.name)
             if overhead is not None and overhead.pods:
                 names = list_names(map(_owner, overhead.pods), _MOST_NAMES)
                 text = ", ".join(_listed_amounts(overhead.requests))
                 where = "every new node" if overhead.types is None else f"a new {nearest.name}"
-                yield Fact(label="DaemonSets", items=(f"{text} requested on {where}: {names}",))
+                yield Fact.of("DaemonSets", f"{text} requested on {where}: {names}")
     elif isinstance(rejection, LimitReached) and verdict.known:
         smallest = min(verdict.known, key=lambda instance_type: instance_type.size)
-        yield Fact(label="smallest", items=(f"{smallest.name}: {resources_text(smallest.capacity)}",))
+        yield Fact.of("smallest", f"{smallest.name}: {resources_text(smallest.capacity)}")
 
 
 def _owner(pod: Pod) -> str:

@@ -245,8 +245,8 @@ def _facts(group: GroupVerdict) -> Iterator[Fact]:
     for finding in findings[:1]:
         yield from describe(finding).facts[:2]
     if any(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings):
-        yield Fact(label="new node", items=tuple(_new_node_facts(group.template)))
+        yield Fact.of("new node", *_new_node_facts(group.template))
     if any(isinstance(finding, NodeUnschedulable) for finding in findings) and group.template.source != "template":
         model = group.template.source.removeprefix("node/")
         text = f"{model} is cordoned, so cluster-autoscaler treats a new node as cordoned"
-        yield Fact(label="model", items=(text,))
+        yield Fact.of("model", text)

@@ -81,7 +81,7 @@ def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, every
     first = line(("  ✓ " if is_best else "    "), (name, BOLD if is_best else ""), (f"  {budget}", DIM))
     pods = tuple(f"{victim.pod} (priority {victim.priority})" for victim in gone)
     limit = None if everything else _LINES_OF_BEST if is_best else 1
-    evicts = Fact(label="evicts", items=pods)
+    evicts = Fact.of("evicts", *pods)
     return [first, *(line("  ", fact_line) for fact_line in fact_lines(evicts, width - 2, limit))]
 
 
@@ -160,7 +160,7 @@ def _detail_block(
 
 def _docs(finding: Finding, level: Level) -> tuple[Fact, ...]:
     """Return the page about the reason, if everything is shown."""
-    return (Fact(label="docs", items=(reason_page(finding.reason),), whole=True),) if level is Level.ALL else ()
+    return (Fact.of("docs", reason_page(finding.reason), whole=True),) if level is Level.ALL else ()
 
 
 def _helped_count(diagnosis: Diagnosis, group: NodeGroup) -> int:
@@ -220,9 +220,9 @@ def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact | None
     left = len(rows) - len(items)
     if left:
         items.append(f"{left:,} more")
-    return Fact(
-        label="nodes" if by_domain else "others",
-        items=tuple(items),
+    return Fact.of(
+        "nodes" if by_domain else "others",
+        *items,
         rest=tuple(f"{len(rows) - number:,} more" for number in range(len(items))),
     )
 
@@ -238,7 +238,7 @@ def _total_free(diagnosis: Diagnosis, group: NodeGroup) -> list[Fact]:
     sums = balance(finding.resource, requested=finding.requested, allocatable=finding.allocatable, used=finding.used)
     amount = sums.in_same_unit(finding.resource, (free,))[0]
     free_text = f"{amount} free on these {count(group.count, 'node')}, not enough on any one node"
-    return [Fact(label="in total", items=(free_text,))]
+    return [Fact.of("in total", free_text)]
 
 
 def _brief(detail: NodeDetail) -> str:
@@ -260,14 +260,14 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
     items = [_eviction(eviction, detail)]
     if helped and eviction.answer is not EvictionVerdict.HELPS:
         items.append(f"helps on {count(helped, 'other node')}")
-    facts = [Fact(label="eviction", items=tuple(items), whole=True)]
+    facts = [Fact.of("eviction", *items, whole=True)]
     if eviction.enough:
         short = next(finding for finding in detail.account.findings if isinstance(finding, InsufficientResource))
         sums = balance(short.resource, requested=short.requested, allocatable=short.allocatable, used=short.used)
         texts = sums.in_same_unit(short.resource, tuple(holder.amount for holder in eviction.enough))
         pods = [f"{holder.pod} ({text})" for holder, text in zip(eviction.enough, texts, strict=True)]
         lead = "enough after evicting any one of " if len(pods) > 1 else "enough after evicting "
-        facts.append(Fact(label="room", items=(lead + pods[0], *pods[1:])))
+        facts.append(Fact.of("room", lead + pods[0], *pods[1:]))
     return facts
 
 

@@ -409,7 +409,7 @@ def _comparison_view(comparison: SetupComparison) -> View:
         headline=_comparison_headline(comparison),
         tone=_comparison_tone(comparison),
         details=tuple(details),
-        facts=(Fact(label="nodes", items=tuple(facts)),) if facts else (),
+        facts=(Fact.of("nodes", *facts),) if facts else (),
         lists=(
             ItemList(
                 title="Changes",
@@ -431,7 +431,7 @@ def _changed_items(group: DifferenceGroup) -> Iterator[ViewItem]:
             title=list_names(names, 1),
             kind=_kind(group),
             values=(len(names), shown(before), shown(after)),
-            facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
+            facts=tuple(Fact.of("because", fact) for fact in facts),
             members=tuple(names) if len(names) > 1 else (),
         )
 

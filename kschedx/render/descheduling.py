@@ -135,7 +135,7 @@ def _facts(descheduling: Descheduling) -> Iterator[Fact]:
     yield from _pending_facts(descheduling.landings[0] if descheduling.landings else ())
     yield from _repeat_facts(descheduling)
     for error in descheduling.loop.errors:
-        yield Fact(label="error", items=(f"{error.plugin}: {error.error}",))
+        yield Fact.of("error", f"{error.plugin}: {error.error}")
 
 
 def _notes(descheduling: Descheduling) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _items(descheduling: Descheduling) -> Iterator[ViewItem]:
                 tone=Tone.BAD if landing is not None and landing.is_pending else Tone.PLAIN,
                 kind=eviction.plugin,
                 values=(number, eviction.profile, eviction.plugin, eviction.pod.node, fate),
-                facts=(Fact(label="because", items=(eviction.because,)),),
+                facts=(Fact.of("because", eviction.because),),
                 event=message,
             )
 
@@ -209,10 +209,10 @@ def _pending_facts(landed: Sequence[Landing]) -> Iterator[Fact]:
     if not pending:
         return
     message, pods = max(pending.items(), key=lambda item: len(item[1]))
-    yield Fact(label="pending", items=(f"{list_names(pods, 2)}: {message}",))
+    yield Fact.of("pending", f"{list_names(pods, 2)}: {message}")
     others = [pod for other, its in pending.items() if other != message for pod in its]
     if others:
-        yield Fact(label="", items=(f"{list_names(others, 2)}: for other reasons",))
+        yield Fact.of("", f"{list_names(others, 2)}: for other reasons")
 
 
 _MOST_FIGHTS = 3
@@ -235,17 +235,17 @@ def _repeat_facts(descheduling: Descheduling) -> Iterator[Fact]:
             why = f"{first} evicts {them} from the next node as well"
         mine, its, number = next(iter(pods.values()))
         which = "the next round" if len(descheduling.landings) == 1 else f"round {number}"
-        yield Fact(label="again", items=(f"{why}: {which} evicts {list_names(pods, 2)} again",))
+        yield Fact.of("again", f"{why}: {which} evicts {list_names(pods, 2)} again")
         if first != then:
-            yield Fact(label="", items=(f"{first}: {mine}",))
-            yield Fact(label="", items=(f"{then}: {its}",))
+            yield Fact.of("", f"{first}: {mine}")
+            yield Fact.of("", f"{then}: {its}")
     if len(fights) > _MOST_FIGHTS:
-        yield Fact(label="", items=(f"{len(fights) - _MOST_FIGHTS:,} more: -o json has all",))
+        yield Fact.of("", f"{len(fights) - _MOST_FIGHTS:,} more: -o json has all")
     rounds = len(descheduling.loops) - 1
     if rounds > 1 or (rounds == 1 and descheduling.landings and descheduling.loops[1].evicted and not fights):
         numbers = ", ".join(f"{len(loop.evicted):,}" for loop in descheduling.loops)
         end = "nothing is left to evict" if descheduling.is_settled else "the last round is not carried out"
-        yield Fact(label="rounds", items=(f"evict {numbers} pods: {end}",))
+        yield Fact.of("rounds", f"evict {numbers} pods: {end}")
 
 
 def _chance_notes(descheduling: Descheduling) -> Iterator[str]:
@@ -598,11 +598,11 @@ def _change(goal: PolicyGoal, before: int, after: int) -> str:
 
 def _facts_of_plugin(advice: PolicyAdvice) -> Iterator[Fact]:
     if advice.target is not None:
-        yield Fact(label="target", items=(_state(advice.goal, advice.target),))
+        yield Fact.of("target", _state(advice.goal, advice.target))
     if advice.chosen is not None:
         limit = advice.chosen.max_evictions
         limits = () if limit is None else (f"at most {count(limit, 'eviction')} a round",)
-        yield Fact(label="policy", items=(_title(advice.chosen), *limits, "-o yaml prints it"))
+        yield Fact.of("policy", _title(advice.chosen), *limits, "-o yaml prints it")
         return
     harmful = [trial for trial in advice.tried if trial.evictions and not trial.is_harmless]
     if harmful:
@@ -611,10 +611,10 @@ def _facts_of_plugin(advice: PolicyAdvice) -> Iterator[Fact]:
         bounce = f"{count(back, 'policy bounces', 'policies bounce')} pods" if back else ""
         leave = f"{count(stay, 'policy leaves', 'policies leave')} pods pending" if stay else ""
         if bounce or leave:
-            yield Fact(label="because", items=tuple(filter(None, (bounce, leave))))
+            yield Fact.of("because", *filter(None, (bounce, leave)))
     if advice.goal is PolicyGoal.COMPACTION:
         text = "kube-scheduler's default scoring prefers empty nodes: try --config binpack (MostAllocated)"
-        yield Fact(label="note", items=(text,))
+        yield Fact.of("note", text)
 
 
 def _title(trial: PolicyTrial) -> str:
@@ -647,9 +647,9 @@ def _numbers(trial: PolicyTrial) -> tuple[int | str, ...]:
 
 
 def _item(trial: PolicyTrial) -> ViewItem:
-    facts = [Fact(label="args", items=(json.dumps(trial.args),))] if trial.args else []
-    facts += [Fact(label="limited", items=(f"{count(trial.refused, 'eviction')} refused",))] if trial.refused else []
-    facts += [Fact(label="error", items=(trial.error,))] if trial.error else []
+    facts = [Fact.of("args", json.dumps(trial.args))] if trial.args else []
+    facts += [Fact.of("limited", f"{count(trial.refused, 'eviction')} refused")] if trial.refused else []
+    facts += [Fact.of("error", trial.error)] if trial.error else []
     tone = Tone.PLAIN if not trial.evictions else Tone.GOOD if trial.is_harmless else Tone.BAD
     kind = "error" if trial.error else ""
     return ViewItem(title=_title(trial), tone=tone, kind=kind, values=_numbers(trial), facts=tuple(facts))

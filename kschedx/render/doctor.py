@@ -62,7 +62,7 @@ def _reaction_fact(how: gaps.Reaction) -> Fact:
             text = "`kschedx why` does not warn about this"
         case _:
             assert_never(how)
-    return Fact(label="note", items=(text,))
+    return Fact.of("note", text)
 
 
 def _weakens(finding: gaps.Finding) -> tuple[Fact, ...]:
@@ -87,7 +87,7 @@ def _repair_facts(finding: gaps.Finding) -> Iterator[Fact]:
             text = "ignore them with --ignore-orphans"
         case _:
             return
-    yield Fact(label="fix", items=(text,))
+    yield Fact.of("fix", text)
 
 
 def _headline_and_facts(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
@@ -114,49 +114,47 @@ def _mixture_facts(mixture: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
     match mixture:
         case gaps.TwoClusters():
             return "objects of two clusters: namespace kube-system has two uids", (
-                Fact(label="one", items=(f"{mixture.first_uid} in {_file(mixture.first)}",)),
-                Fact(label="other", items=(f"{mixture.second_uid} in {_file(mixture.second)}",)),
+                Fact.of("one", f"{mixture.first_uid} in {_file(mixture.first)}"),
+                Fact.of("other", f"{mixture.second_uid} in {_file(mixture.second)}"),
             )
         case gaps.Copies():
             return _copies(mixture)
         case gaps.OtherOwner():
             number = count(mixture.objects, "object is", "objects are")
             return f"{number} owned by another object of the same name", (
-                Fact(label="example", items=(f"{mixture.example} ({mixture.place})",)),
-                Fact(label="owner", items=(f"{mixture.owner}, uid {mixture.named_uid}",)),
-                Fact(label="there", items=(f"uid {mixture.found_uid} ({mixture.owner_place})",)),
+                Fact.of("example", f"{mixture.example} ({mixture.place})"),
+                Fact.of("owner", f"{mixture.owner}, uid {mixture.named_uid}"),
+                Fact.of("there", f"uid {mixture.found_uid} ({mixture.owner_place})"),
             )
         case gaps.Clouds():
             clouds = [f"{number:,} of {cloud}" for cloud, number in mixture.nodes.items()]
             examples = tuple(f"{mixture.examples[cloud]} in {mixture.places[cloud]}" for cloud in mixture.nodes)
-            return f"nodes of {len(clouds)} clouds: {list_names(clouds, _NAMES)}", (
-                Fact(label="such as", items=examples),
-            )
+            return f"nodes of {len(clouds)} clouds: {list_names(clouds, _NAMES)}", (Fact.of("such as", *examples),)
         case gaps.Skew():
             return _skew(mixture)
         case gaps.NodesOfTwoTimes():
             return (
                 f"nodes recorded at two times: {count(mixture.older, 'ready node')} last seen earlier",
                 (
-                    Fact(label="newest", items=(f"{mixture.newest} {mixture.newest_node} ({mixture.newest_place})",)),
-                    Fact(label="oldest", items=(f"{mixture.oldest} {mixture.oldest_node} ({mixture.oldest_place})",)),
+                    Fact.of("newest", f"{mixture.newest} {mixture.newest_node} ({mixture.newest_place})"),
+                    Fact.of("oldest", f"{mixture.oldest} {mixture.oldest_node} ({mixture.oldest_place})"),
                 ),
             )
         case gaps.PodsAfterNodes():
             return "the pods are newer than the nodes", (
-                Fact(label="pod", items=(f"{mixture.pod_time} {mixture.pod} ({mixture.pod_place})",)),
-                Fact(label="node", items=(f"{mixture.node_time} {mixture.node} ({mixture.node_place})",)),
+                Fact.of("pod", f"{mixture.pod_time} {mixture.pod} ({mixture.pod_place})"),
+                Fact.of("node", f"{mixture.node_time} {mixture.node} ({mixture.node_place})"),
             )
         case gaps.YoungNodes():
             pods = count(mixture.pods, "pod")
             return f"{pods} started before the {'node' if mixture.nodes == 1 else 'nodes'} under them", (
-                Fact(label="pod", items=(f"{mixture.started} {mixture.pod}",)),
-                Fact(label="node", items=(f"{mixture.created} {mixture.node} was created",)),
+                Fact.of("pod", f"{mixture.started} {mixture.pod}"),
+                Fact.of("node", f"{mixture.created} {mixture.node} was created"),
             )
         case gaps.TakenTwice():
             return "snapshots of two times", (
-                Fact(label="one", items=(f"{mixture.first} {mixture.first_source}",)),
-                Fact(label="other", items=(f"{mixture.second} {mixture.second_source}",)),
+                Fact.of("one", f"{mixture.first} {mixture.first_source}"),
+                Fact.of("other", f"{mixture.second} {mixture.second_source}"),
             )
         case _:
             assert_never(mixture)
@@ -179,38 +177,36 @@ def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
             return _pods_of_namespaces(absence)
         case gaps.Cut():
             kinds = [f"{number:,} {kind}, {absence.there[kind]:,} now" for kind, number in absence.kinds.items()]
-            return "the snapshot was truncated or edited after it was taken", (Fact(label="held", items=tuple(kinds)),)
+            return "the snapshot was truncated or edited after it was taken", (Fact.of("held", *kinds),)
         case gaps.Orphans():
             where = "a missing node" if absence.total == 1 else f"{absence.total:,} missing nodes"
             rest = absence.total - len(absence.nodes)
             items = [*map(_unknown_node, absence.nodes), *([(f"{count(rest, 'more node')}",)] if rest else [])]
             return f"{count(absence.pods, 'pod is', 'pods are')} on {where}", tuple(
-                Fact(label="" if position else "node", items=item) for position, item in enumerate(items)
+                Fact.of("" if position else "node", *item) for position, item in enumerate(items)
             )
         case gaps.WorkloadPods():
             missing = count(absence.pods, "pod is", "pods are")
-            return f"{missing} missing: workloads report {absence.of:,}", (Fact(label="of", items=absence.workloads),)
+            return f"{missing} missing: workloads report {absence.of:,}", (Fact.of("of", *absence.workloads),)
         case gaps.EmptyNodes():
             verb = "runs" if absence.empty == 1 else "run"
             number = f"{absence.empty:,} of {count(absence.total, 'node')} {verb} no pod, not even a DaemonSet's"
-            return number, (Fact(label="nodes", items=(list_names(absence.nodes, _NAMES, absence.empty),)),)
+            return number, (Fact.of("nodes", list_names(absence.nodes, _NAMES, absence.empty)),)
         case gaps.NoStatus():
             number = count(absence.pods, "pod on a node has", "pods on nodes have")
-            return f"{number} no status", (
-                Fact(label="pods", items=(list_names(absence.examples, _NAMES, absence.pods),)),
-            )
+            return f"{number} no status", (Fact.of("pods", list_names(absence.examples, _NAMES, absence.pods)),)
         case gaps.NoAutoscalerStatus():
             namespace, _, name = absence.config_map.partition("/")
             phrase = shell_command("kubectl get configmap {} -n {} -o yaml", name, namespace)
             return "cluster-autoscaler's status is missing", (
-                Fact(label="runs as", items=(absence.pod,)),
-                Fact(label="add", items=(phrase,), whole=True),
+                Fact.of("runs as", absence.pod),
+                Fact.of("add", phrase, whole=True),
             )
         case gaps.NoNodePools():
             nodes_text = count(absence.nodes, "node was", "nodes were")
             return f"{nodes_text} created by Karpenter, but its NodePools are missing", (
-                Fact(label="node", items=(absence.example,)),
-                Fact(label="add", items=("kubectl get nodepools,nodeclaims -o yaml",), whole=True),
+                Fact.of("node", absence.example),
+                Fact.of("add", "kubectl get nodepools,nodeclaims -o yaml", whole=True),
             )
         case gaps.AutoscalerFlags():
             return "cluster-autoscaler's Deployment is missing: kschedx assumes default flags", ()
@@ -221,8 +217,8 @@ def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
 def _incomplete_dump_facts(lacking: gaps.IncompleteDump) -> tuple[str, tuple[Fact, ...]]:
     first = lacking.what[0] if lacking.what else f"anything of {count(len(lacking.kinds), 'kind')}"
     every = tuple(f"every {kind}" if number == 0 else kind for number, kind in enumerate(lacking.kinds))
-    lacks = (Fact(label="lacks", items=(*lacking.what[1:], *every)),) if lacking.what[1:] or every else ()
-    return f"{with_article(lacking.format)} does not hold {first}", (*lacks, Fact(label="in", items=(lacking.place,)))
+    lacks = (Fact.of("lacks", *lacking.what[1:], *every),) if lacking.what[1:] or every else ()
+    return f"{with_article(lacking.format)} does not hold {first}", (*lacks, Fact.of("in", lacking.place))
 
 
 def _missing_kind_text(kind: gaps.MissingKind) -> str:
@@ -243,7 +239,7 @@ def _copies(copies: gaps.Copies) -> tuple[str, tuple[Fact, ...]]:
         files = f"each in two of many files ({count(copies.pairs, 'pair')})"
     else:
         files = f"twice in {first}" if first == second else f"in {first} and {second}"
-    where = Fact(label="example", items=(copies.example, f"{copies.first} and {copies.second}"))
+    where = Fact.of("example", copies.example, f"{copies.first} and {copies.second}")
     match copies.difference:
         case gaps.ObjectDifference.NONE:
             return f"{kinds} {files}, identical", (where,)
@@ -251,13 +247,10 @@ def _copies(copies: gaps.Copies) -> tuple[str, tuple[Fact, ...]]:
             return f"{kinds} {files}", (where,)
         case gaps.ObjectDifference.STATE:
             versions = f"resourceVersion {copies.first_value} and {copies.second_value}"
-            return f"{kinds} {files}, at two times", (where, Fact(label="differs", items=(versions,)))
+            return f"{kinds} {files}, at two times", (where, Fact.of("differs", versions))
         case gaps.ObjectDifference.OBJECT:
             uids = f"uid {copies.first_value} and {copies.second_value}"
-            return f"{kinds} {files}, with the same names but different uids", (
-                where,
-                Fact(label="differs", items=(uids,)),
-            )
+            return f"{kinds} {files}, with the same names but different uids", (where, Fact.of("differs", uids))
         case _:
             assert_never(copies.difference)
 
@@ -267,10 +260,7 @@ def _skew(skew: gaps.Skew) -> tuple[str, tuple[Fact, ...]]:
     oldest = f"{skew.oldest} on {skew.oldest_node}"
     rule = f"a kubelet may be at most {skew.allowed} minor versions older than its API server, and never newer"
     compared = (f"API server {skew.server}",) if skew.server else ()
-    return "unsupported version skew", (
-        Fact(label="kubelets", items=(*compared, newest, oldest)),
-        Fact(label="rule", items=(rule,)),
-    )
+    return "unsupported version skew", (Fact.of("kubelets", *compared, newest, oldest), Fact.of("rule", rule))
 
 
 def _unknown_node(node: gaps.UnknownNode) -> tuple[str, ...]:
@@ -279,13 +269,13 @@ def _unknown_node(node: gaps.UnknownNode) -> tuple[str, ...]:
 
 
 def _pods_of_namespaces(namespaces: gaps.PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
-    here = Fact(label="present", items=(f"pods of {list_names(namespaces.present, _NAMES, namespaces.namespaces)}",))
+    here = Fact.of("present", f"pods of {list_names(namespaces.present, _NAMES, namespaces.namespaces)}")
     if not namespaces.namespaces_absent:
         return "only pods of system namespaces are present", (here,)
     absent = list_names(namespaces.absent, _NAMES, namespaces.namespaces_absent)
     number = f"at least {count(namespaces.pods, 'pod is', 'pods are')}" if namespaces.pods else "pods are"
     headline = f"{number} missing: none of namespace {absent}"
-    return headline, (here, *((Fact(label="shown by", items=(namespaces.evidence,)),) if namespaces.evidence else ()))
+    return headline, (here, *((Fact.of("shown by", namespaces.evidence),) if namespaces.evidence else ()))
 
 
 def _file(place: Place) -> str:
@@ -347,7 +337,7 @@ def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
             f"{weaken.effect} ({', '.join(weaken.plugins)})" if weaken.plugins else weaken.effect
             for weaken in finding.weakens
         )
-        facts = (Fact(label="affects", items=("; ".join(effects),)), _reaction_fact(finding.reaction))
+        facts = (Fact.of("affects", "; ".join(effects)), _reaction_fact(finding.reaction))
         return ViewItem(title=title, tone=tone, kind=_MISSING_KIND, facts=facts)
     headline, evidence = _headline_and_facts(finding if whole else _with_short_paths(finding))
     sure = _certainty_text(finding.certainty) if finding.counts else ""
@@ -395,23 +385,23 @@ def _inventory(inventory: Inventory) -> Iterator[Fact]:
     text = f"{count(inventory.kinds.get('Pod', 0), 'pod')}" + (f" ({', '.join(pods)})" if pods else "")
     spaces = f" in {count(inventory.namespaces, 'namespace')}" if inventory.namespaces else ""
     others = tuple(f"{number:,} {kind}" for kind, number in inventory.kinds.items() if kind not in ("Node", "Pod"))
-    yield Fact(label="holds", items=(count(inventory.kinds.get("Node", 0), "node"), text + spaces, *others))
+    yield Fact.of("holds", count(inventory.kinds.get("Node", 0), "node"), text + spaces, *others)
     kubelets = dict.fromkeys((inventory.oldest_kubelet, inventory.newest_kubelet))
     versions = [f"API server {inventory.server_version}"] if inventory.server_version else []
     versions += [f"kubelets {' to '.join(kubelets)}"] if inventory.oldest_kubelet else []
     if versions:
-        yield Fact(label="versions", items=tuple(versions))
+        yield Fact.of("versions", *versions)
     if inventory.time:
-        yield Fact(label="taken", items=(inventory.time,))
+        yield Fact.of("taken", inventory.time)
     origin = (inventory.origin,) if inventory.origin and inventory.origin != inventory.source else ()
     files = (count(inventory.files, "file"),) if inventory.files > 1 else ()
     names = ("names are replaced",) if inventory.is_anonymized else ()
     known = (*inventory.formats, *origin, *files, *names)
     if known:
-        yield Fact(label="from", items=known)
+        yield Fact.of("from", *known)
     not_read = (*inventory.not_applied, *(f"{number:,} {kind}" for kind, number in inventory.not_read.items()))
     if not_read:
-        yield Fact(label="not read", items=not_read)
+        yield Fact.of("not read", *not_read)
 
 
 def _blocks(items: Sequence[ViewItem], width: int, *, wide: bool) -> Iterable[_Block]:
@@ -436,7 +426,7 @@ def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
             continue
         yield from run[: _FACT_LINES - 1]
         if len(run) >= _FACT_LINES:
-            yield Fact(label="", items=(f"{len(run) - _FACT_LINES + 1:,} more",))
+            yield Fact.of("", f"{len(run) - _FACT_LINES + 1:,} more")
         run = []
         if fact is not None:
             yield fact

@@ -58,7 +58,7 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
     facts = list(drain_facts(drained, story, with_pods=not each))
     stays = [pod.pod for pod in drained.of(*REFUSES, *STAYS)]
     if drained.is_refused and then is not None:
-        facts.append(Fact(label="forced", items=(f"with {_flags(drained, then)}: {verdict(then)}",)))
+        facts.append(Fact.of("forced", f"with {_flags(drained, then)}: {verdict(then)}"))
     return ViewItem(
         title=drained.node,
         tone=drain_tone([drained]),
@@ -187,54 +187,54 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
     if drained.is_refused:
         refused = group_pairs((pod.message, pod.pod) for pod in drained.of(*REFUSES))
         for phrase, pods in refused.items():
-            yield Fact(label="refused", items=(f"{phrase}: {list_names(pods, 3)}",))
+            yield Fact.of("refused", f"{phrase}: {list_names(pods, 3)}")
         return
     for finalizers, pods in group_pairs((its, pod) for pod, its in drained.finalizers.items()).items():
         is_one = len(finalizers) == 1
         keeps = f"finalizer {finalizers[0]} keeps" if is_one else f"finalizers {list_names(finalizers, 3)} keep"
         it, of, verb = ("it", "its", "is") if len(pods) == 1 else ("they", "their", "are")
         phrase = f"{it} {verb} being deleted, and {of} {keeps} {'it' if len(pods) == 1 else 'them'}"
-        yield Fact(label="blocked", items=(about(pods, phrase),))
+        yield Fact.of("blocked", about(pods, phrase))
     if drained.is_silent and drained.is_unconfirmed:
         its = [drained_pod.pod for drained_pod in drained.unconfirmed_pods]
         phrase = f"the kubelet of {drained.node} does not answer, so no deletion is confirmed"
-        yield Fact(label="blocked", items=(about(its, phrase),))
+        yield Fact.of("blocked", about(its, phrase))
         if drained.awaited:
             gone = "it is" if len(drained.awaited) == 1 else "they are"
-            yield Fact(label="", items=(about(drained.awaited, f"recreated only once {gone} gone"),))
+            yield Fact.of("", about(drained.awaited, f"recreated only once {gone} gone"))
     stopped = group_pairs(((pod.fate, pod.budget), pod.pod) for pod in drained.of(*STAYS))
     for (fate, budget), pods in stopped.items():
         several = f"more than one PDB covers it ({budget}), so the API server refuses to evict it"
         phrase = several if fate is DrainOutcome.BUDGETS else _budget_text(budget, drained)
-        yield Fact(label="blocked", items=(about(pods, phrase),))
+        yield Fact.of("blocked", about(pods, phrase))
     for budget, lag in drained.lagging.items():
         phrase = f"evictions are refused until kube-controller-manager updates the status of PDB {budget} ({lag})"
-        yield Fact(label="delayed", items=(phrase,))
+        yield Fact.of("delayed", phrase)
     for budget, status in drained.bypassed.items():
         phrase = f"PDB {budget} {status.text}; --disable-eviction ignores it"
-        yield Fact(label="bypassed", items=(phrase,))
+        yield Fact.of("bypassed", phrase)
     deleted = group_pairs((pod.message, pod.pod) for pod in drained.of(DrainOutcome.DELETED) if with_pods)
     for why, pods in deleted.items():
-        yield Fact(label="deleted", items=(f"not recreated: {list_names(pods, 3)}{why and f': {why}'}",))
+        yield Fact.of("deleted", f"not recreated: {list_names(pods, 3)}{why and f': {why}'}")
     stranded = [drained_pod.pod for drained_pod in drained.pending]
     if stranded:
         verb = "fits" if len(stranded) == 1 else "fit"
         why = "" if story is None else story_reason(story)
-        yield Fact(label="pending", items=(about(stranded, f"{verb} no other node{f', {why}' if why else ''}"),))
+        yield Fact.of("pending", about(stranded, f"{verb} no other node{f', {why}' if why else ''}"))
     if returning := [pod.pod for pod in drained.returning]:
-        yield Fact(label="returns", items=(about(returning, "tolerates node.kubernetes.io/unschedulable"),))
+        yield Fact.of("returns", about(returning, "tolerates node.kubernetes.io/unschedulable"))
     for pod in drained.undecided[:3]:
-        yield Fact(label="undecided", items=(about([pod.pod], pod.message),))
+        yield Fact.of("undecided", about([pod.pod], pod.message))
     if not with_pods:
         return
     if drained.slow and not drained.is_silent:
         longest = max(drained.slow.values())
         phrase = f"up to {longest:,} s to terminate (terminationGracePeriodSeconds)"
-        yield Fact(label="slow", items=(about([*drained.slow], phrase),))
+        yield Fact.of("slow", about([*drained.slow], phrase))
     if drained.waves > 1:
-        yield Fact(label="rounds", items=(f"PDBs allow it in {drained.waves:,} rounds: {_budgets(drained)}",))
+        yield Fact.of("rounds", f"PDBs allow it in {drained.waves:,} rounds: {_budgets(drained)}")
     if stays := drained.of(DrainOutcome.OF_DAEMON_SET, DrainOutcome.OF_KUBELET):
-        yield Fact(label="stays", items=(f"{count(len(stays), 'pod')} of DaemonSets and the kubelet",))
+        yield Fact.of("stays", f"{count(len(stays), 'pod')} of DaemonSets and the kubelet")
 
 
 def _flags(refused: DrainResult, then: DrainResult) -> str:

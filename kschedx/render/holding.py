@@ -37,16 +37,16 @@ def holding_facts(
         yield from _kueue(holding.kueue, known, wide=wide)
         if holding.kueue.quotas and cycle.snapshot.source.may_lack(RESOURCE_FLAVOR):
             text = "the dump has no ResourceFlavors: node labels and taints of the flavors are not known"
-            yield Fact(label="note", items=(text,))
+            yield Fact.of("note", text)
     for gate in (gate for gate in holding.gates if gate.owner):
-        yield Fact(label="gate", items=(f"{gate.name} belongs to {gate.owner}: {gate.look_at}",))
+        yield Fact.of("gate", f"{gate.name} belongs to {gate.owner}: {gate.look_at}")
     if holding.scheduler is not None:
         yield from _scheduler(holding.scheduler, cycle)
     if holding.group is not None:
         yield from _group(holding.group)
     ordered = sorted(holding.pools, key=lambda pool: (not pool.error, pool.available or 0))
     for pool in ordered if wide else ordered[:_SHOWN]:
-        yield Fact(label="pool", items=(_pool(pool),))
+        yield Fact.of("pool", _pool(pool))
 
 
 # --- Kueue
@@ -57,23 +57,23 @@ def _kueue(kueue: model.Kueue, known: Collection[str], *, wide: bool) -> Iterato
     parts += [f"ClusterQueue {kueue.cluster_queue}"] if kueue.cluster_queue else []
     parts += [f"cohort {' below '.join(kueue.cohorts)}"] if kueue.cohorts else []
     if parts:
-        yield Fact(label="kueue", items=(*parts, f"priority {kueue.priority:,}"))
+        yield Fact.of("kueue", *parts, f"priority {kueue.priority:,}")
     if kueue.circle:
-        yield Fact(label="cohorts", items=("they form a cycle: Kueue admits nothing below them",))
+        yield Fact.of("cohorts", "they form a cycle: Kueue admits nothing below them")
     if kueue.cluster:
-        yield Fact(label="runs in", items=(f"the cluster {kueue.cluster}, where MultiKueue sent it",))
+        yield Fact.of("runs in", f"the cluster {kueue.cluster}, where MultiKueue sent it")
     for worker in kueue.workers[:_SHOWN]:
-        yield Fact(label="worker", items=(worker,))
+        yield Fact.of("worker", worker)
     reported = (*kueue.said, *kueue.checks)
     conditions = group_pairs((condition.message, _condition_name(condition)) for condition in reported)
     for message, names in conditions.items():
         shown = "" if message in known else message
-        yield Fact(label="status", items=(": ".join(filter(None, (", ".join(names), shown))),))
+        yield Fact.of("status", ": ".join(filter(None, (", ".join(names), shown))))
     flavors = [quota.flavor for quota in kueue.quotas]
     ordered = sorted(kueue.quotas, key=lambda quota: (flavors.index(quota.flavor), not quota.short))
     short = [quota for quota in ordered if quota.short]
     for quota in ordered if wide else (short or ordered)[:_MOST_QUOTAS]:
-        yield Fact(label="quota", items=(_quota(quota),), whole=True)
+        yield Fact.of("quota", _quota(quota), whole=True)
         if quota.short and quota.users:
             unit = Unit.of(quota.resource)
             used = [
@@ -81,26 +81,26 @@ def _kueue(kueue: model.Kueue, known: Collection[str], *, wide: bool) -> Iterato
                 for user in quota.users
             ]
             rest = tuple(f"{len(used) - number:,} others" for number in range(len(used)))
-            yield Fact(label="used by", items=tuple(used[:_SHOWN]), rest=rest)
+            yield Fact.of("used by", *used[:_SHOWN], rest=rest)
     if kueue.verdict is not None:
         yield from _decision(kueue.verdict, (*known, *(condition.message for condition in kueue.said)))
     if kueue.is_by_usage and kueue.waiting:
         turn = f"{kueue.waiting:,} pending; order: LocalQueue with the least usage, then priority, then age"
-        yield Fact(label="turn", items=(turn,))
+        yield Fact.of("turn", turn)
     if kueue.weighted_share is not None and kueue.cohort:
         share = (
             f"share {kueue.weighted_share:,} with weight {kueue.fair_weight}; the lowest share in the cohort is first"
         )
-        yield Fact(label="fair", items=(share,))
+        yield Fact.of("fair", share)
     if kueue.state is model.WorkloadState.WAITING and (taking := _preemptable_text(kueue)):
-        yield Fact(label="preempts", items=taking)
+        yield Fact.of("preempts", *taking)
     if kueue.requeue_at:
-        yield Fact(label="requeued", items=(f"at {kueue.requeue_at}",))
+        yield Fact.of("requeued", f"at {kueue.requeue_at}")
     if kueue.ahead:
         more = len(kueue.ahead) - _SHOWN
-        yield Fact(label="ahead", items=(*kueue.ahead[:_SHOWN], *([f"{more:,} more"] if more > 0 else [])))
+        yield Fact.of("ahead", *kueue.ahead[:_SHOWN], *([f"{more:,} more"] if more > 0 else []))
     for fit in kueue.fits:
-        yield Fact(label="admitted", items=(_fit(fit),))
+        yield Fact.of("admitted", _fit(fit))
 
 
 _NO_FLAVOR = "couldn't assign flavors to pod set"
@@ -114,20 +114,20 @@ def _decision(verdict: Verdict, known: Iterable[str]) -> Iterator[Fact]:
         message == known_text or {message[:15], known_text[:15]} == {_NO_FLAVOR[:15]} for known_text in known
     )
     if verdict.has_quota_now:
-        yield Fact(label="decision", items=(f"Kueue admits it as the cluster stands{verdict.partial_text}",))
+        yield Fact.of("decision", f"Kueue admits it as the cluster stands{verdict.partial_text}")
     elif message and not is_known:
-        yield Fact(label="decision", items=(message,))
+        yield Fact.of("decision", message)
     if verdict.equal_to:
-        yield Fact(label="", items=(f"decided for {verdict.equal_to}, which is equal",))
+        yield Fact.of("", f"decided for {verdict.equal_to}, which is equal")
     for fr, amount in verdict.unseen:
         from kschedx.kueue.quota import display_amount
 
         text = f"{display_amount(fr.resource, amount)} {fr.resource} in {fr.flavor}"
-        yield Fact(label="note", items=(f"{text} reserved by Workloads that are not in the snapshot",))
+        yield Fact.of("note", f"{text} reserved by Workloads that are not in the snapshot")
     if verdict.victims:
         names = [f"{victim.workload} ({victim.reason})" for victim in verdict.victims]
         rest = tuple(f"{len(names) - number:,} others" for number in range(len(names)))
-        yield Fact(label="victims", items=tuple(names[:_SHOWN]), rest=rest)
+        yield Fact.of("victims", *names[:_SHOWN], rest=rest)
 
 
 def _message(verdict: Verdict) -> str:
@@ -227,11 +227,11 @@ def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         least = f", needs {scheduler.min_member:,}" if scheduler.min_member is not None else ""
         if scheduler.members:
             parts.append(f"{scheduler.running:,} of {count(scheduler.members, 'pod')} assigned{least}")
-        yield Fact(label="group", items=tuple(parts))
+        yield Fact.of("group", *parts)
     if scheduler.application:
-        yield Fact(label="app", items=(scheduler.application,))
+        yield Fact.of("app", scheduler.application)
     for condition in scheduler.said:
-        yield Fact(label="status", items=(_condition_text(condition),))
+        yield Fact.of("status", _condition_text(condition))
     if scheduler.queue:
         yield _queue("queue", scheduler.queue, scheduler.queue_state, scheduler.queue_shares, scheduler.title)
     for queue in scheduler.queues_above:
@@ -240,9 +240,7 @@ def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
     for room in scheduler.rooms:
         where = f" on {room.node}" if room.node else ""
         wrong = (_condition_text(condition) for condition in room.said)
-        yield Fact(
-            label="reserved", items=(f"Reservation {room.name} is {room.phase or 'not scheduled yet'}{where}", *wrong)
-        )
+        yield Fact.of("reserved", f"Reservation {room.name} is {room.phase or 'not scheduled yet'}{where}", *wrong)
     for devices in scheduler.shared[:_SHOWN]:
         sick = f", {devices.healthy:,} healthy" if devices.healthy < devices.devices else ""
         text = (
@@ -251,20 +249,18 @@ def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         short = devices.requested - devices.memory
         wanted = f"{devices.requested:,} MiB free" if devices.requested else "all memory free"
         lacks = f"short by {short:,} MiB" if short > 0 else f"{devices.fitting:,} with {wanted}"
-        yield Fact(label="devices", items=(text, lacks))
+        yield Fact.of("devices", text, lacks)
     if scheduler.is_absent:
-        yield Fact(
-            label="absent", items=(f"no pod of {scheduler.title} is known: without it, nothing schedules the pod",)
-        )
-    yield Fact(label="look at", items=(scheduler.look_at,))
+        yield Fact.of("absent", f"no pod of {scheduler.title} is known: without it, nothing schedules the pod")
+    yield Fact.of("look at", scheduler.look_at)
     if cycle.profile.scheduler_name == scheduler.name:
-        yield Fact(label="note", items=("kube-scheduler's own answer: --profile default-scheduler",))
+        yield Fact.of("note", "kube-scheduler's own answer: --profile default-scheduler")
     else:
-        yield Fact(label="note", items=("this is kube-scheduler's answer; it does not schedule this pod",))
+        yield Fact.of("note", "this is kube-scheduler's answer; it does not schedule this pod")
 
 
 def _queue(label: str, name: str, state: str, shares: Sequence[model.QueueShare], title: str) -> Fact:
-    return Fact(label=label, items=(f"{name} {state}".rstrip(), *(_share(share, title) for share in shares)))
+    return Fact.of(label, f"{name} {state}".rstrip(), *(_share(share, title) for share in shares))
 
 
 _SURE = {"Volcano": "deserved", "KAI": "quota", "Run:ai": "quota", "Koordinator": "runtime"}
@@ -295,15 +291,13 @@ def _placement(group: model.GangStatus) -> Iterator[Fact]:
     if not group.topology_key:
         return
     if not group.domains:
-        yield Fact(label="topology", items=(f"no placement: {group.message}",))
+        yield Fact.of("topology", f"no placement: {group.message}")
     elif group.fitting_domains:
         text = f"all pods go to {group.topology_key}={group.domain}"
-        yield Fact(
-            label="topology", items=(text, f"the group fits {group.fitting_domains:,} of {group.domains:,} domains")
-        )
+        yield Fact.of("topology", text, f"the group fits {group.fitting_domains:,} of {group.domains:,} domains")
     else:
         text = f"the group fits none of {count(group.domains, 'domain')} of {group.topology_key}"
-        yield Fact(label="topology", items=(text, f"most pods fit {group.topology_key}={group.domain}"))
+        yield Fact.of("topology", text, f"most pods fit {group.topology_key}={group.domain}")
 
 
 def _group(group: model.GangStatus) -> Iterator[Fact]:
@@ -314,33 +308,30 @@ def _group(group: model.GangStatus) -> Iterator[Fact]:
     is_said = group.lacks_room and not (group.topology_key or group.preempted)  # by the headline
     is_counted = group.together is not None and is_complete and not is_said
     room = (f"room for {group.together:,} more at once{where}",) if is_counted else ()
-    yield Fact(label="group", items=(text, *room))
+    yield Fact.of("group", text, *room)
     if not group.is_heeded:
         needed = "these gates are on: GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
         if group.plugin != "GangScheduling":
             needed = f"the scheduler's configuration (--config) enables plugin {group.plugin}"
-        yield Fact(label="", items=(f"ignored unless {needed}; each pod is scheduled alone",))
+        yield Fact.of("", f"ignored unless {needed}; each pod is scheduled alone")
     # members that lack something come first
     shown = sorted(group.waiting, key=lambda member: bool(member.node) or not (member.reasons or member.gates))
     for member in shown[:_MOST_MEMBERS]:
-        yield Fact(label="", items=(f"{member.pod} {_member(member, is_tried=group.together is not None)}",))
+        yield Fact.of("", f"{member.pod} {_member(member, is_tried=group.together is not None)}")
     left = len(group.waiting) + group.more - _MOST_MEMBERS
     if left > 0:
-        yield Fact(label="", items=(f"{left:,} more pending",))
+        yield Fact.of("", f"{left:,} more pending")
     if group.has_ties and group.lacks_room and not group.preempted:
-        yield Fact(label="", items=("nodes are tied; no choice that was tried fits the group",))
+        yield Fact.of("", "nodes are tied; no choice that was tried fits the group")
     yield from _placement(group)
     if group.preempted:
-        yield Fact(
-            label="preempts",
-            items=(f"{count(len(group.preempted), 'pod')} for the whole group", *_few(group.preempted)),
-        )
+        yield Fact.of("preempts", f"{count(len(group.preempted), 'pod')} for the whole group", *_few(group.preempted))
     elif group.preemption and group.lacks_room:
-        yield Fact(label="preemption", items=(f"not possible for the whole group: {group.preemption}",))
+        yield Fact.of("preemption", f"not possible for the whole group: {group.preemption}")
     if group.undecided:
-        yield Fact(label="undecided", items=(group.undecided,))
+        yield Fact.of("undecided", group.undecided)
     if group.is_by_draw:
-        yield Fact(label="", items=("nodes tied; with another random choice the gang does not fit",))
+        yield Fact.of("", "nodes tied; with another random choice the gang does not fit")
 
 
 def _member(member: model.GangMember, *, is_tried: bool) -> str:

@@ -31,7 +31,7 @@ def overview_view(overview: Overview) -> View:
         else "no ClusterQueue and no Workload of Kueue",
         tone=Tone.HELD if overview.waiting or overview.checking else Tone.GOOD,
         facts=tuple(
-            Fact(label="inactive", items=(f"ClusterQueue {queue.name}: {queue.inactive}",))
+            Fact.of("inactive", f"ClusterQueue {queue.name}: {queue.inactive}")
             for queue in overview.queues
             if queue.inactive
         ),
@@ -52,7 +52,7 @@ def overview_view(overview: Overview) -> View:
                         title=waiting_job.workload,
                         tone=Tone.HELD,
                         values=(name, place, waiting_job.priority),
-                        facts=(Fact(label="because", items=(_cause(waiting_job),)),),
+                        facts=(Fact.of("because", _cause(waiting_job)),),
                         event=waiting_job.message,
                     )
                     for name, waiting in queues

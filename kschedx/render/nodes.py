@@ -233,24 +233,24 @@ def _total_facts(rows: Sequence[NodeRow], uses: Mapping[str, Use]) -> list[Fact]
     """Return the total requests, and the largest pod that fits next to the total free amount: the difference is
     fragmentation."""
     named = [name for name in uses if name in ("cpu", "memory", PODS) or "/" in name]
-    facts = [Fact(label="requested", items=tuple(f"{name} {uses[name].percent}%" for name in named))] if named else []
+    facts = [Fact.of("requested", *(f"{name} {uses[name].percent}%" for name in named))] if named else []
     for name in named:
         most = {row.name: row.largest(name) for row in rows}
         free, best = sum(most.values()), max(most, key=most.__getitem__, default="")
         if name == PODS or not free:
             continue
         text = f"{_amount(name, free)} {name} in total, at most {_amount(name, most[best])} on one node ({best})"
-        facts.append(Fact(label="free" if len(facts) == 1 else "", items=(text,)))
+        facts.append(Fact.of("free" if len(facts) == 1 else "", text))
     prices = [row.price for row in rows if row.price is not None]
     if prices:
         of = "" if len(prices) == len(rows) else f" for {len(prices):,} of {count(len(rows), 'node')}"
-        facts.append(Fact(label="price", items=(f"{price_text(sum(prices))} an hour{of}",)))
+        facts.append(Fact.of("price", f"{price_text(sum(prices))} an hour{of}"))
     return facts
 
 
 def _row_facts(row: NodeRow) -> list[Fact]:
     facts = [
-        Fact(label=name, items=(f"{_use(name, use)} requested", f"{_amount(name, use.free)} free"))
+        Fact.of(name, f"{_use(name, use)} requested", f"{_amount(name, use.free)} free")
         for name, use in row.resources.items()
     ]
-    return [*facts, *([Fact(label="taints", items=row.taints)] if row.taints else [])]
+    return [*facts, *([Fact.of("taints", *row.taints)] if row.taints else [])]

@@ -161,7 +161,7 @@ def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:
                     where = places if unmet.key == HOSTNAME else f"{unmet.key.rpartition('/')[2]} {places}"
                     facts_by_text[f"{finding.persistent_volume} is accessible only from {where}"] = None
     if facts_by_text:
-        yield Fact(label="volume", items=tuple(facts_by_text))
+        yield Fact.of("volume", *facts_by_text)
 
 
 def event_text(cycle: Cycle, holding: Holding | None) -> str:

@@ -163,16 +163,16 @@ def _facts(group: CauseGroup, taken: NodeIfFirst | None, roots: Sequence[str]) -
     would have alone, `roots` are its root causes."""
     first = group.first
     if first.wants:
-        yield Fact(label=_REQUIRES, items=(first.wants,))
+        yield Fact.of(_REQUIRES, first.wants)
     if others := tuple(root for root in roots if root not in first.headlines):
-        yield Fact(label=_BECAUSE, items=others)
+        yield Fact.of(_BECAUSE, *others)
     if first.message and first.headlines and not _is_event(first):
-        yield Fact(label=_BECAUSE, items=(first.message,))
+        yield Fact.of(_BECAUSE, first.message)
     if taken is not None:
         before = f"before {list_names(taken.by, _SHOWN_OTHERS)}" if taken.by else "first"
-        yield Fact(label=_ALONE, items=(f"would fit {taken.node} if scheduled {before}",))
+        yield Fact.of(_ALONE, f"would fit {taken.node} if scheduled {before}")
     if first.command and cause_tone(group) is not Tone.GOOD:
-        yield Fact(label=_MORE, items=(first.command,), command=first.command)
+        yield Fact.of(_MORE, first.command, command=first.command)
 
 
 def _is_event(answer: PodAnswer) -> bool:
@@ -321,7 +321,7 @@ def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: Fix | SharedFix | 
             max(answer.priority for answer in group.answers),
         ),
         facts=tuple(_facts(group, taken, roots)),
-        own=(Fact(label="pods" if len(group.answers) > 1 else "pod", items=tuple(names), rest=rest),),
+        own=(Fact.of("pods" if len(group.answers) > 1 else "pod", *names, rest=rest),),
         event=first.message if first.headlines and _is_event(first) else "",
         fixes=() if fix is None else (_fix_view(fix, group),),
         members=tuple(map(_pod_text, group.answers)),

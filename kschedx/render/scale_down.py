@@ -218,7 +218,7 @@ def _details(item: ViewItem, width: int, *, wide: bool) -> list[StyledLine]:
     """Return the lines below the sentence of a node, which is its first fact."""
     facts = [*item.facts[1:], *item.own]
     if item.members:
-        facts.append(Fact(label="moves", items=item.members if wide else (list_names(item.members, _NAMES),)))
+        facts.append(Fact.of("moves", *(item.members if wide else (list_names(item.members, _NAMES),))))
     return [*fix_lines(item.fixes, "", width), *fact_block(facts, width)]
 
 
@@ -258,13 +258,13 @@ def _together_facts(together: EmptiedNodes | None, most: int) -> Iterator[Fact]:
     price = f", {price_text(together.price)} an hour" if together.price is not None else ""
     names = list_names(together.nodes, most)
     phrase = f"{count(len(together.nodes), 'node')}{price}: {names}, {count(len(together.moves), 'pod')} moved"
-    yield Fact(label="together", items=(phrase,))
+    yield Fact.of("together", phrase)
     blocked = list(together.blocked.items())
     yield from list_facts("blocked", (f"{name}: {why}" for name, why in blocked[:most]))
     if len(blocked) > most:
-        yield Fact(label="", items=(f"{count(len(blocked) - most, 'more node')}: -o wide",))
+        yield Fact.of("", f"{count(len(blocked) - most, 'more node')}: -o wide")
     if together.not_tried:
-        yield Fact(label="", items=(f"{count(together.not_tried, 'node')} not tried",))
+        yield Fact.of("", f"{count(together.not_tried, 'node')} not tried")
 
 
 def _consolidation_texts(consolidation: Consolidation, names: Collection[str]) -> list[str]:
@@ -335,7 +335,7 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
             obstacles.append(why)
     facts: list[Fact] = []
     if disruption.balance is not None and not disruption.is_empty and (disruption.may_go or not obstacles):
-        facts.append(Fact(label="balanced", items=_balance_facts(disruption.balance)))
+        facts.append(Fact.of("balanced", *_balance_facts(disruption.balance)))
     is_open = obstacles in ([PRICES_UNKNOWN], [NOT_TRIED])
     if obstacles == [NOT_TRIED]:
         phrase = "Karpenter may consolidate it; not tried with so many nodes: name the node"
@@ -352,7 +352,7 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
         how = "removes it, it is empty" if disruption.is_empty else "may consolidate it if its pods fit cheaper nodes"
         phrase = f"Karpenter {how}"
     tone = Tone.OPEN if is_open else Tone.BAD if obstacles else Tone.GOOD
-    return tone, (Fact(label="because", items=(phrase,)), *facts)
+    return tone, (Fact.of("because", phrase), *facts)
 
 
 def _blocking_facts(removal: Removal, *, wide: bool, named: bool) -> Iterator[Fact]:
@@ -362,7 +362,7 @@ def _blocking_facts(removal: Removal, *, wide: bool, named: bool) -> Iterator[Fa
     shown = () if is_told else blocking if wide else blocking[:_MOST_BLOCKERS]
     yield from list_facts("kept by", (f"{fate.pod}: {_blocker_text(fate)}" for fate in shown))
     if not wide and len(blocking) > _MOST_BLOCKERS:
-        yield Fact(label="", items=(f"{count(len(blocking) - _MOST_BLOCKERS, 'more pod')}: -o wide",))
+        yield Fact.of("", f"{count(len(blocking) - _MOST_BLOCKERS, 'more pod')}: -o wide")
 
 
 def _other_facts(removal: Removal) -> Iterator[Fact]:
@@ -372,15 +372,15 @@ def _other_facts(removal: Removal) -> Iterator[Fact]:
     if removal.group is not None:
         group = removal.group
         sizes = f"{count(group.target, 'node')}, {group.min_size} to {group.max_size}"
-        yield Fact(label="group", items=(f"{group.name}: {sizes}",))
+        yield Fact.of("group", f"{group.name}: {sizes}")
     if removal.pending:
         names = " · ".join(removal.pending[:_MOST_BLOCKERS])
-        yield Fact(label="pending", items=(names, "the autoscaler places what fits here first, so it counts"))
+        yield Fact.of("pending", names, "the autoscaler places what fits here first, so it counts")
     staying = removal.of(RemovalFate.DAEMON_SET)
     if staying:
-        yield Fact(label="removed", items=(f"{count(len(staying), 'pod')} of DaemonSets with the node",))
+        yield Fact.of("removed", f"{count(len(staying), 'pod')} of DaemonSets with the node")
     if removal.reasons:
-        yield Fact(label="reasons", items=tuple(reason.value for reason in removal.reasons))
+        yield Fact.of("reasons", *(reason.value for reason in removal.reasons))
 
 
 _DISABLING = {
@@ -518,8 +518,8 @@ def _removal(scale_down: ScaleDown | None, removal: Removal, *, wide: bool, name
         why = _unremovable_text(removal, removal.reasons[0]) if named else label
         phrase = f"cluster-autoscaler keeps it, {why}"
     blocking, others = tuple(_blocking_facts(removal, wide=wide, named=named)), tuple(_other_facts(removal))
-    because = Fact(label="because", items=(phrase,))
-    own = () if used is None else (Fact(label="requested", items=(_utilization_text(used),)),)
+    because = Fact.of("because", phrase)
+    own = () if used is None else (Fact.of("requested", _utilization_text(used)),)
     return ViewItem(
         title=removal.node,
         tone=Tone.GOOD if removal.is_removable else Tone.BAD,

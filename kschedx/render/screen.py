@@ -370,14 +370,14 @@ def _replicas_block(explanation: Explanation, width: int) -> list[StyledLine]:
     nodes = Counter(replicas.placed.values()).most_common()
     phrases = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
     if replicas.refusal:
-        lines += fact_lines(Fact(label="refused", items=(replicas.refusal,)), width)
+        lines += fact_lines(Fact.of("refused", replicas.refusal), width)
     if phrases:
         more = (f"{count(len(phrases) - _SHOWN_REASONS, 'more node')}",) if len(phrases) > _SHOWN_REASONS else ()
-        lines += fact_lines(Fact(label="nodes", items=(*phrases[:_SHOWN_REASONS], *more)), width)
+        lines += fact_lines(Fact.of("nodes", *phrases[:_SHOWN_REASONS], *more), width)
     if replicas.kubelet and replicas.pending:
-        lines += fact_lines(Fact(label="then", items=(_retry_sentence(replicas),)), width)
+        lines += fact_lines(Fact.of("then", _retry_sentence(replicas)), width)
     if replicas.evicted:
-        lines += fact_lines(Fact(label="evicts", items=(list_names(replicas.evicted, 4),)), width)
+        lines += fact_lines(Fact.of("evicts", list_names(replicas.evicted, 4)), width)
     return lines
 
 
@@ -559,9 +559,9 @@ def _label_hint_text(hint: LabelHint) -> str:
 def _labels(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     """Return the labels that are required and that no node has."""
     items = tuple(map(_label_hint_text, diagnosis.hints))
-    lines = fact_lines(Fact(label="labels", items=items), width, _MOST_LABELS) if items else []
+    lines = fact_lines(Fact.of("labels", *items), width, _MOST_LABELS) if items else []
     for hint in diagnosis.hardware:
-        lines += fact_lines(Fact(label="hardware", items=(hardware_text(hint),)), width, _MOST_LABELS)
+        lines += fact_lines(Fact.of("hardware", hardware_text(hint)), width, _MOST_LABELS)
     return lines
 
 

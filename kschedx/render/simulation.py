@@ -476,9 +476,9 @@ def _kueue_facts(kueue: KueueResult) -> Iterator[Fact]:
     outcomes = (("admits", kueue.admitted), ("evicts", kueue.evicted), ("does not admit", kueue.pending))
     parts = tuple(f"{verb} {list_names(names, len(names), conjunction='and')}" for verb, names in outcomes if names)
     if parts:
-        yield Fact(label="kueue", items=parts)
+        yield Fact.of("kueue", *parts)
     for name, why in kueue.refused.items():
-        yield Fact(label="refused", items=(f"the API server refuses the pods of {name}: {why}",))
+        yield Fact.of("refused", f"the API server refuses the pods of {name}: {why}")
 
 
 def _facts(simulation: Simulation) -> Iterator[Fact]:
@@ -492,7 +492,7 @@ def _facts(simulation: Simulation) -> Iterator[Fact]:
         ("moves", [f"{move.pod} from {move.source} to {move.to}" for move in moves]),
     ):
         if texts := tuple(items):
-            yield Fact(label=label, items=texts)
+            yield Fact.of(label, *texts)
     if simulation.kueue is not None:
         yield from _kueue_facts(simulation.kueue)
     yield from _eviction_facts(simulation)
@@ -500,7 +500,7 @@ def _facts(simulation: Simulation) -> Iterator[Fact]:
 
 def _eviction_facts(simulation: Simulation) -> Iterator[Fact]:
     if evicted := tuple(simulation.evictions):
-        yield Fact(label="preempts", items=evicted)
+        yield Fact.of("preempts", *evicted)
 
 
 # --- a line for each workload
@@ -548,7 +548,7 @@ def _refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixVie
 def _story_roots(story: PendingStory | None) -> tuple[Fact, ...]:
     """Return what lies behind the causes of the story's pods; empty if nothing is known."""
     known = () if story is None else roots(story.explanation.diagnosis)
-    return (Fact(label="because", items=known),) if known else ()
+    return (Fact.of("because", *known),) if known else ()
 
 
 def _story_no_fix(story: PendingStory | None) -> str:
@@ -569,7 +569,7 @@ def _workload_kind(result: WorkloadResult) -> str:
 def _state_item(explanation: Explanation, *, is_tried: bool) -> ViewItem:
     """Return the row of a state that no decision of kube-scheduler explains, with its first fix if fixes are tried."""
     view = explanation_view(explanation, with_fixes=is_tried)
-    because = (Fact(label="because", items=view.roots[:1]),) if view.roots else ()
+    because = (Fact.of("because", *view.roots[:1]),) if view.roots else ()
     return ViewItem(
         title=view.headline,
         tone=view.tone,

@@ -153,7 +153,7 @@ def _nodes_text(answer: DaemonSetAnswer) -> str:
 def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
     if answer.refused:
         title = f"{count(answer.refused, 'node')}: the API server refuses the pod, which node depends on the order"
-        refusal = (Fact(label="refused", items=(answer.refusal,)),)
+        refusal = (Fact.of("refused", answer.refusal),)
         yield ViewItem(title=title, tone=Tone.BAD, kind="refused", own=refusal)
     for group in answer.waits:
         yield _group_item(answer, group, _PENDING, Tone.BAD)
@@ -183,7 +183,7 @@ def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone
     is_selector = kind == _NOT_ELIGIBLE and any(isinstance(finding, NodeAffinityMismatch) for finding in findings)
     own: tuple[Fact, ...] = facts if is_selector or not answer.eligible else ()
     if kind == _PENDING and (after := answer.answer_on(node).cycle.post_filter) is not None and after.candidates:
-        own = (Fact(label="note", items=(f"preemption makes room on {node}",)),)
+        own = (Fact.of("note", f"preemption makes room on {node}"),)
     return ViewItem(
         title=f"{count(group.count, 'node')}: {kind}, {_headlines(findings)}",
         tone=tone,
@@ -422,4 +422,4 @@ def _holders(offer: ResourceUse) -> Fact:
     for holder, text in zip(offer.holders, texts, strict=True):
         priority = f" (priority {holder.priority:,})" if holder.priority else ""
         names.append(f"{text} {holder.pod}{priority}")
-    return Fact(label=f"{offer.resource} used by", items=tuple(names))
+    return Fact.of(f"{offer.resource} used by", *names)

@@ -147,14 +147,12 @@ def _loss_facts(survival: Survival, result: FailureResult, most: int | None) -> 
     for state in shown:
         its = result.of(state)
         for workload in its[:most]:
-            yield Fact(label=_LABELS[state], items=(_workload_text(survival, result, workload),))
+            yield Fact.of(_LABELS[state], _workload_text(survival, result, workload))
         if most is not None and len(its) > most:
-            yield Fact(label="", items=(f"{count(len(its) - most, 'more workload')}: -o wide",))
+            yield Fact.of("", f"{count(len(its) - most, 'more workload')}: -o wide")
     if result.volumes:
         what = "are" if len(result.volumes) > 1 else "is"
-        yield Fact(
-            label="volumes", items=(f"{list_names(result.volumes, 3)} {what} reachable from the lost nodes only",)
-        )
+        yield Fact.of("volumes", f"{list_names(result.volumes, 3)} {what} reachable from the lost nodes only")
 
 
 def _fixes(result: FailureResult) -> Iterator[FixView]:
@@ -224,25 +222,25 @@ def _cause(survival: Survival, result: FailureResult, pod: LostPod) -> str:
 def _eviction_facts(result: FailureResult) -> Iterator[Fact]:
     """Yield when the node lifecycle controller taints the nodes, and which pods it never evicts."""
     for zone in result.zones:
-        yield Fact(label="evictions", items=(_zone_text(zone),))
+        yield Fact.of("evictions", _zone_text(zone))
     times = [time for eviction in result.evictions for time in eviction.pods.values() if time is not None]
     if times:
-        yield Fact(label="", items=(f"pods are deleted {_times(times)} after the outage",))
+        yield Fact.of("", f"pods are deleted {_times(times)} after the outage")
     kept = sum(len(eviction.pods) for eviction in result.evictions if eviction.taint_after is None)
     if kept:
         text = f"{count(kept, 'pod is', 'pods are')} recreated only once the Node objects are deleted"
-        yield Fact(label="", items=(text,))
+        yield Fact.of("", text)
     for_ever = [
         pod for eviction in result.evictions if eviction.taint_after is not None
         for pod, time in eviction.pods.items() if time is None
     ]  # fmt: skip
     if for_ever:
         text = f"{list_names(for_ever, 2)}: not evicted before the Node object is deleted, since tolerated for ever"
-        yield Fact(label="", items=(text,))
+        yield Fact.of("", text)
     ordinals = [loss for loss in result.workloads if loss.workload.kind == "StatefulSet"]
     if ordinals and result.zones:
         text = "StatefulSets recreate pods once the Node object is deleted or tainted out-of-service"
-        yield Fact(label="", items=(text,))
+        yield Fact.of("", text)
 
 
 def _zone_text(zone: ZoneEvictions) -> str:
@@ -323,7 +321,7 @@ def _item(survival: Survival, result: FailureResult, most: int | None, *, is_ope
     left = () if result.needed is None else result.needed.not_helped
     return replace(
         item,
-        facts=(Fact(label="effect", items=(_effect(result),)), *_loss_facts(survival, result, most)),
+        facts=(Fact.of("effect", _effect(result)), *_loss_facts(survival, result, most)),
         own=tuple(_eviction_facts(result)),
         fixes=tuple(_fixes(result)),
         no_fix=(f"no added node helps {list_names(left, 3)}" if left else ""),

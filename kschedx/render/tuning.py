@@ -56,10 +56,7 @@ def tuning_view(tuning: Tuning) -> View:
         subject=tuning.goal.value,
         headline=_headline(tuning),
         tone=Tone.GOOD if tuning.is_better else Tone.BAD,
-        facts=(
-            Fact(label="tried", items=(tried, *left_out)),
-            Fact(label="assumes", items=tuning.assumptions),
-        ),
+        facts=(Fact.of("tried", tried, *left_out), Fact.of("assumes", *tuning.assumptions)),
         fixes=(fix,) if tuning.is_better else (),
         lists=(
             ItemList(

@@ -30,9 +30,9 @@ def _facts(terms: tuple[findings.TermMatch, ...], label: str) -> Iterator[Fact]:
         if term.missing == 1 and len(term.requirements) > 1:
             items.append("only one expression fails")
         number = "" if label == "selector" or len(terms) == 1 else f" {term.index + 1}"
-        yield Fact(label=label + number, items=tuple(items))
+        yield Fact.of(label + number, *items)
     if len(terms) > SHOWN_TERMS:
-        yield Fact(label="", items=(count(len(terms) - SHOWN_TERMS, "more term"),))
+        yield Fact.of("", count(len(terms) - SHOWN_TERMS, "more term"))
 
 
 def term_brief(terms: tuple[findings.TermMatch, ...]) -> Brief | None:
@@ -178,11 +178,11 @@ def _untolerated_taint(finding: findings.UntoleratedTaint) -> Words:
         left = f"its taint is left over: {finding.contradicted_by}, and kube-controller-manager has not removed it"
         if finding.left_over_since:
             left = f"cluster-autoscaler set its taint {finding.left_over_since}, and has not removed the node"
-        return Words(headline=left, facts=(Fact(label="taint", items=(headline,)),))
+        return Words(headline=left, facts=(Fact.of("taint", headline),))
     if trouble is not None:
         why = f": {finding.condition.splitlines()[0]}" if finding.condition else ""
-        return Words(headline=f"the node {' '.join(trouble)}{why}", facts=(Fact(label="taint", items=(headline,)),))
-    return Words(headline=headline, facts=(Fact(label="nearest", items=(nearest,)),))
+        return Words(headline=f"the node {' '.join(trouble)}{why}", facts=(Fact.of("taint", headline),))
+    return Words(headline=headline, facts=(Fact.of("nearest", nearest),))
 
 
 @in_words.register
@@ -195,7 +195,7 @@ def _node_affinity_mismatch(finding: findings.NodeAffinityMismatch) -> Words:
             text, label = f"{_none_of(number)} of the profile's addedAffinity {_matches(number)}", "term"
         case _:
             text, label = f"{_none_of(number)} {_matches(number)}", "term"
-    facts = (Fact(label="term", items=(finding.error,)),) if finding.error else term_facts(finding.terms, label)
+    facts = (Fact.of("term", finding.error),) if finding.error else term_facts(finding.terms, label)
     unmet = [it for it in finding.terms[0].requirements if not it.matched] if number == 1 else []
     general = f"{text}: {requirement_text(unmet[0])}" if unmet else ""
     return Words(headline=text, facts=facts, brief=term_brief(finding.terms), general=general)
@@ -214,7 +214,7 @@ def _missing_node_features(finding: findings.MissingNodeFeatures) -> Words:
     noun = "feature" if len(finding.missing) == 1 else "features"
     return Words(
         headline=f"the node does not declare {noun} {', '.join(finding.missing)}",
-        facts=(Fact(label="requires", items=(", ".join(finding.required),)),),
+        facts=(Fact.of("requires", ", ".join(finding.required)),),
     )
 
 
@@ -237,7 +237,7 @@ def _topology_spread_skew(finding: findings.TopologySpreadSkew) -> Words:
         headline=f"{excess}{because}",
         shared=f"skew > maxSkew {finding.max_skew}",
         general=f"{excess} over {finding.topology_key}{because}",
-        facts=(Fact(label="rule", items=tuple(items), whole=True),),
+        facts=(Fact.of("rule", *items, whole=True),),
         brief=Brief(detail=f"skew {finding.skew}"),
     )
 
@@ -268,7 +268,7 @@ def _pod_affinity_unsatisfied(finding: findings.PodAffinityUnsatisfied) -> Words
     return Words(
         headline=text,
         shared=shared,
-        facts=(Fact(label="rule", items=(rule,)), Fact(label="nearest", items=(reason,))),
+        facts=(Fact.of("rule", rule), Fact.of("nearest", reason)),
         brief=None if finding.domain is None else Brief(lead="in ", detail=finding.domain),
     )
 
@@ -290,7 +290,7 @@ def _pod_anti_affinity_conflict(finding: findings.PodAntiAffinityConflict) -> Wo
     return Words(
         headline=f"this pod's anti-affinity matches {_others_text(first, finding.pod_count)}",
         shared="this pod's anti-affinity matches a pod there",
-        facts=(Fact(label="rule", items=(rule,)), *_others(finding.pods, finding.pod_count)),
+        facts=(Fact.of("rule", rule), *_others(finding.pods, finding.pod_count)),
         brief=Brief(detail=first),
     )
 
@@ -300,7 +300,7 @@ def _others_text(first: str, number: int) -> str:
 
 
 def _others(pods: tuple[str, ...], number: int) -> tuple[Fact, ...]:
-    return (Fact(label="pods", items=(list_names(pods, _SHOWN, number),)),) if number > 1 else ()
+    return (Fact.of("pods", list_names(pods, _SHOWN, number)),) if number > 1 else ()
 
 
 @in_words.register
@@ -312,9 +312,6 @@ def _existing_anti_affinity_conflict(finding: findings.ExistingAntiAffinityConfl
     return Words(
         headline=f"the anti-affinity of {_others_text(first, finding.pod_count)} matches this pod",
         shared="the anti-affinity of a pod there matches this pod",
-        facts=(
-            Fact(label="rule", items=(f"{rule}; {read}" if labels else rule,)),
-            *_others(finding.pods, finding.pod_count),
-        ),
+        facts=(Fact.of("rule", f"{rule}; {read}" if labels else rule), *_others(finding.pods, finding.pod_count)),
         brief=Brief(lead="by ", detail=first),
     )

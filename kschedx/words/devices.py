@@ -27,8 +27,8 @@ def _device_claim_not_created(finding: findings.DeviceClaimNotCreated) -> Words:
     return Words(
         headline=f"no resource claim has been created for {finding.pod_claim}",
         facts=(
-            Fact(label="template", items=(finding.template, *doubt[finding.template_exists])),
-            Fact(label="created by", items=("kube-controller-manager, which writes its name to the pod's status",)),
+            Fact.of("template", finding.template, *doubt[finding.template_exists]),
+            Fact.of("created by", "kube-controller-manager, which writes its name to the pod's status"),
         ),
     )
 
@@ -46,10 +46,7 @@ def _device_class_not_found(finding: findings.DeviceClassNotFound) -> Words:
     hint = f' (did you mean "{meant}"?)' if meant else ""
     return Words(
         headline=f"device class {finding.device_class} does not exist{hint}",
-        facts=(
-            Fact(label="needed by", items=(f"request {finding.request} of claim {finding.claim}",)),
-            Fact(label="existing", items=(known,)),
-        ),
+        facts=(Fact.of("needed by", f"request {finding.request} of claim {finding.claim}"), Fact.of("existing", known)),
     )
 
 
@@ -57,7 +54,7 @@ def _device_class_not_found(finding: findings.DeviceClassNotFound) -> Words:
 def _device_selector_failed(finding: findings.DeviceSelectorFailed) -> Words:
     return Words(
         headline=f"a selector of {finding.owner} fails on a device: {finding.error.splitlines()[0]}",
-        facts=(Fact(label="selector", items=(finding.expression,)), Fact(label="device", items=(finding.device,))),
+        facts=(Fact.of("selector", finding.expression), Fact.of("device", finding.device)),
     )
 
 
@@ -72,11 +69,11 @@ def _device_claim_out_of_reach(finding: findings.DeviceClaimOutOfReach) -> Words
             text = f"the devices of claim {finding.claim} could not be prepared"
         case _:
             text = f"the devices of claim {finding.claim} were not ready in time"
-    facts = [Fact(label="devices", items=(list_names(finding.devices, _SHOWN),))] if finding.devices else []
+    facts = [Fact.of("devices", list_names(finding.devices, _SHOWN))] if finding.devices else []
     if finding.where:
-        facts.append(Fact(label="usable on", items=(finding.where,)))
+        facts.append(Fact.of("usable on", finding.where))
     if finding.consumers:
-        facts.append(Fact(label="used by", items=(list_names(finding.consumers, _SHOWN),)))
+        facts.append(Fact.of("used by", list_names(finding.consumers, _SHOWN)))
     return Words(headline=text, facts=tuple(facts))
 
 
@@ -183,25 +180,22 @@ def _facts(short: findings.DeviceShortage, lead: str) -> list[Fact]:
     sums = f"{short.in_reach:,} accessible, {short.of_class:,} of the class, {short.matching:,} matching"
     if taken:
         sums += f", {taken:,} in use or unusable, {short.free:,} free"
-    facts = [Fact(label="devices", items=(f"{lead}{sums}",), whole=True)]
-    facts += [Fact(label="selector", items=(expression,)) for expression in short.selectors[:_SHOWN]]
+    facts = [Fact.of("devices", f"{lead}{sums}", whole=True)]
+    facts += [Fact.of("selector", expression) for expression in short.selectors[:_SHOWN]]
     if short.values and not short.free:
-        facts.append(Fact(label="values", items=(list_names(short.values, _SHOWN),)))
+        facts.append(Fact.of("values", list_names(short.values, _SHOWN)))
     if short.holders:
         held = tuple(_held(holder) for holder in short.holders)
         rest = tuple(f"{len(held) - shown:,} more" for shown in range(len(held)))
-        facts.append(Fact(label="used by", items=held, rest=rest))
+        facts.append(Fact.of("used by", *held, rest=rest))
     if short.taints:
-        facts.append(Fact(label="tainted", items=(list_names(short.taints, _SHOWN),)))
+        facts.append(Fact.of("tainted", list_names(short.taints, _SHOWN)))
     left = [f"{it.capacity} of {it.device}: needs {it.needed}, {it.left} left" for it in short.capacities[:_SHOWN]]
     if left or short.capacity:
-        facts.append(Fact(label="capacity", items=tuple(left) or (list_names(short.capacity, _SHOWN),)))
+        facts.append(Fact.of("capacity", *(tuple(left) or (list_names(short.capacity, _SHOWN),))))
     for counter in short.counters[:_SHOWN]:
         facts.append(
-            Fact(
-                label="counter",
-                items=(f"{counter.counter} of {counter.pool}: needs {counter.needed}, {counter.left} left",),
-            )
+            Fact.of("counter", f"{counter.counter} of {counter.pool}: needs {counter.needed}, {counter.left} left")
         )
     return facts + _updating_facts(short)
 
@@ -209,9 +203,7 @@ def _facts(short: findings.DeviceShortage, lead: str) -> list[Fact]:
 def _updating_facts(short: findings.DeviceShortage) -> list[Fact]:
     if not short.updating:
         return []
-    return [
-        Fact(label="updating", items=(f"ResourceSlices of pool {list_names(short.updating, _SHOWN)} are incomplete",))
-    ]
+    return [Fact.of("updating", f"ResourceSlices of pool {list_names(short.updating, _SHOWN)} are incomplete")]
 
 
 def _held(holder: findings.DeviceHolder) -> str:

@@ -65,7 +65,7 @@ def _elastic_quota_exceeded(finding: findings.ElasticQuotaExceeded) -> Words:
     whose = "the sum of all min" if finding.of_all else f"max of ElasticQuota {finding.namespace}"
     return Words(
         headline=f"{finding.resource} {total} > {limit}, {whose}",
-        facts=(Fact(label="rule", items=(f"{requested} requested + {used} used = {total} > {limit}",), whole=True),),
+        facts=(Fact.of("rule", f"{requested} requested + {used} used = {total} > {limit}", whole=True),),
     )
 
 
@@ -82,11 +82,7 @@ def _numa_misfit(finding: findings.NumaMisfit) -> Words:
 @in_words.register
 def _extender_refusal(finding: findings.ExtenderRefused) -> Words:
     words = f'"{finding.message}"' if finding.message else "without a reason"
-    says = (
-        ()
-        if finding.is_resolvable
-        else (Fact(label="note", items=("the extender reports that eviction does not help",)),)
-    )
+    says = () if finding.is_resolvable else (Fact.of("note", "the extender reports that eviction does not help"),)
     return Words(headline=f"refused by the extender {finding.url}: {words}", facts=says)
 
 
@@ -95,7 +91,7 @@ def _extender_refusal(finding: findings.ExtenderRefused) -> Words:
 
 @in_words.register
 def _plugin_finding(finding: findings.PluginFinding) -> Words:
-    facts = tuple(Fact(label=label, items=(line,)) for label, line in finding.lines)
+    facts = tuple(Fact.of(label, line) for label, line in finding.lines)
     return Words(headline=finding.headline, facts=facts)
 
 

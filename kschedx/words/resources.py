@@ -17,7 +17,7 @@ def _host_port_conflict(finding: HostPortConflict) -> Words:
     return Words(
         headline=f"host port {port} is in use by {finding.holder}",
         shared=f"host port {port} is in use",
-        facts=(Fact(label="rule", items=(rule,)),) if requested != held else (),
+        facts=(Fact.of("rule", rule),) if requested != held else (),
         brief=Brief(detail=port, tail=f" by {finding.holder}"),
     )
 
@@ -56,19 +56,14 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
     elif parts:
         texts = sums.in_same_unit(finding.resource, tuple(part.amount for part in parts))
         asks += " = " + " + ".join(f"{part.label} {text}" for part, text in zip(parts, texts, strict=True))
-    facts = [
-        Fact(label="requests", items=(asks,), whole=True),
-        Fact(label="free", items=_offers(finding, sums, size, detail), whole=True),
-    ]
+    facts = [Fact.of("requests", asks, whole=True), Fact.of("free", *_offers(finding, sums, size, detail), whole=True)]
     held = detail.holders.get(finding.resource, ()) if detail else ()
     if held:
         texts = sums.in_same_unit(finding.resource, tuple(holder.amount for holder in held))
         facts.append(
-            Fact(
-                label="used by",
-                items=tuple(
-                    f"{text} {holder.pod} ({holder.priority_text})" for text, holder in zip(texts, held, strict=True)
-                ),
+            Fact.of(
+                "used by",
+                *(f"{text} {holder.pod} ({holder.priority_text})" for text, holder in zip(texts, held, strict=True)),
                 rest=tuple(
                     sums.in_same_unit(finding.resource, (sum(holder.amount for holder in held[shown:]),))[0]
                     + f" by {count(len(held) - shown, 'other pod')}"
@@ -79,10 +74,10 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
     of_nominated = finding.used - sum(holder.amount for holder in held)
     if held and detail and _counts_nominated(detail) and of_nominated > 0:
         (amount,) = sums.in_same_unit(finding.resource, (of_nominated,))
-        facts.append(Fact(label="nominated", items=(f"{amount} for pods nominated for the node",)))
+        facts.append(Fact.of("nominated", f"{amount} for pods nominated for the node"))
     if finding.offered_nowhere:
         text = f"no node has {finding.resource}"
-        return Words(headline=text, shared=text, facts=(Fact(label="requests", items=(asks,), whole=True),))
+        return Words(headline=text, shared=text, facts=(Fact.of("requests", asks, whole=True),))
     never = ", more than the node's allocatable" if finding.never_fits else ""
     unit = " CPU" if finding.resource == CPU and sums.short_by.isdigit() else ""  # a whole number has no suffix
     return Words(

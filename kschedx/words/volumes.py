@@ -27,7 +27,7 @@ def _claim_not_found(finding: findings.ClaimNotFound) -> Words:
     needs = f"volume {finding.volume}"
     return Words(
         headline=f"claim {finding.claim} does not exist",
-        facts=(Fact(label="needed by", items=(needs, text) if text else (needs,)),),
+        facts=(Fact.of("needed by", *((needs, text) if text else (needs,))),),
     )
 
 
@@ -51,7 +51,7 @@ def _claim_unbound(finding: findings.ClaimUnbound) -> Words:
             cause = f"it names volume {finding.persistent_volume}, whose binding is not complete"
         case _:
             cause = f"class {claim.storage_class} binds before the pod is scheduled (Immediate)"
-    by = (Fact(label="driver", items=(finding.provisioner,)),) if finding.provisioner else ()
+    by = (Fact.of("driver", finding.provisioner),) if finding.provisioner else ()
     what = {
         "no-class": "is not bound, and names no storage class",
         "class-missing": f"names storage class {claim.storage_class}, which does not exist",
@@ -59,7 +59,7 @@ def _claim_unbound(finding: findings.ClaimUnbound) -> Words:
     }.get(finding.cause, "is not bound")
     return Words(
         headline=f"claim {claim.claim} {what}",
-        facts=(*((Fact(label="because", items=(cause,)),) if cause else ()), _claim_request(claim), *by),
+        facts=(*((Fact.of("because", cause),) if cause else ()), _claim_request(claim), *by),
     )
 
 
@@ -70,7 +70,7 @@ def _claim_request(claim: findings.ClaimFacts) -> Fact:
         items.append(f"volumeMode {claim.volume_mode}")
     if claim.selector:
         items.append(f"selector {claim.selector}")
-    return Fact(label="requests", items=tuple(items))
+    return Fact.of("requests", *items)
 
 
 def _size_text(number: int) -> str:
@@ -97,11 +97,11 @@ _LOST = {
 
 @in_words.register
 def _volume_node_affinity_mismatch(finding: findings.VolumeNodeAffinityMismatch) -> Words:
-    driver = (Fact(label="driver", items=(f"read by the topology key of {finding.driver}",)),) if finding.driver else ()
+    driver = (Fact.of("driver", f"read by the topology key of {finding.driver}"),) if finding.driver else ()
     return Words(
         headline=f"volume {finding.persistent_volume} is not accessible from this node",
         general=f"{placed_volume(finding)} is not accessible",
-        facts=(Fact(label="claim", items=(finding.claim,)), *terms.term_facts(finding.terms), *driver),
+        facts=(Fact.of("claim", finding.claim), *terms.term_facts(finding.terms), *driver),
         brief=terms.term_brief(finding.terms),
     )
 
@@ -121,7 +121,7 @@ def _volume_zone_mismatch(finding: findings.VolumeZoneMismatch) -> Words:
     node = f"the node has no label {finding.node_key}" if finding.actual is None else f"the node is in {finding.actual}"
     return Words(
         headline=f"volume {finding.persistent_volume} is in {zones}",
-        facts=(Fact(label="claim", items=(finding.claim,)), Fact(label="rule", items=(f"{finding.key}: {node}",))),
+        facts=(Fact.of("claim", finding.claim), Fact.of("rule", f"{finding.key}: {node}")),
     )
 
 
@@ -131,13 +131,11 @@ def _no_matching_volume(finding: findings.NoMatchingVolume) -> Words:
     static = finding.provisioner in _NO_PROVISIONER
     volumes = f"{count(finding.volumes, 'volume')} of class {claim.storage_class or 'none'}"
     items = (volumes, *(f"{lost.volumes:,} {_lost(lost.lost)}" for lost in finding.lost))
-    facts = [_claim_request(claim), Fact(label="volumes", items=items)]
+    facts = [_claim_request(claim), Fact.of("volumes", *items)]
     if finding.nearest:
-        facts.append(
-            Fact(label="nearest", items=tuple(_candidate(candidate) for candidate in finding.nearest[:_SHOWN]))
-        )
+        facts.append(Fact.of("nearest", *(_candidate(candidate) for candidate in finding.nearest[:_SHOWN])))
     if static:
-        facts.append(Fact(label="class", items=(f"{claim.storage_class} has no provisioner: it provisions no volume",)))
+        facts.append(Fact.of("class", f"{claim.storage_class} has no provisioner: it provisions no volume"))
     return Words(headline=f"no volume matches claim {claim.claim}", facts=tuple(facts))
 
 
@@ -161,7 +159,7 @@ def _provisioning_topology_mismatch(finding: findings.ProvisioningTopologyMismat
     return Words(
         headline=f"class {claim.storage_class} provisions no volume for this node",
         facts=(
-            Fact(label="claim", items=(claim.claim, f"provisioned by {finding.provisioner}")),
+            Fact.of("claim", claim.claim, f"provisioned by {finding.provisioner}"),
             *terms.term_facts(finding.terms, "allowed"),
         ),
     )
@@ -174,16 +172,16 @@ def _insufficient_storage_capacity(finding: findings.InsufficientStorageCapacity
     others = [capacity for capacity in finding.capacities if not capacity.reachable]
     facts = [
         _claim_request(claim),
-        Fact(label="free", items=tuple(map(_capacity, reachable)) or ("no storage is accessible",)),
+        Fact.of("free", *(tuple(map(_capacity, reachable)) or ("no storage is accessible",))),
     ]
     if others:
         items = (*(f"{_capacity(finding)}, not accessible" for finding in others[:2]),)
-        facts.append(Fact(label="others", items=items))
+        facts.append(Fact.of("others", *items))
     return Words(
         shared=f"not enough storage for claim {claim.claim}, which requests {_size_text(claim.requested)}",
         headline=f"not enough storage for claim {claim.claim}, which requests {_size_text(claim.requested)}: "
         f"the largest volume is {_size_text(finding.largest)}",
-        facts=(*facts, Fact(label="driver", items=(finding.driver,))),
+        facts=(*facts, Fact.of("driver", finding.driver)),
         brief=Brief(detail=f"largest volume {_size_text(finding.largest)}"),
     )
 
@@ -202,9 +200,8 @@ def _disk_conflict(finding: findings.DiskConflict) -> Words:
         headline=f"disk {finding.disk} is in use by {finding.holder}",
         shared=f"disk {finding.disk} is in use",
         facts=(
-            Fact(
-                label="rule",
-                items=(f"this pod {own_use}, {finding.holder} {holder_use}: {finding.kind} cannot be shared this way",),
+            Fact.of(
+                "rule", f"this pod {own_use}, {finding.holder} {holder_use}: {finding.kind} cannot be shared this way"
             ),
         ),
         brief=Brief(lead="by ", detail=finding.holder),
@@ -215,21 +212,19 @@ def _disk_conflict(finding: findings.DiskConflict) -> Words:
 def _volume_limit_exceeded(finding: findings.VolumeLimitExceeded) -> Words:
     items = tuple(map(_attached_text, finding.holders))
     others = tuple(f"{count(len(items) - shown, 'other volume')}" for shown in range(len(items)))
-    used = Fact(label="used by", items=items, rest=others)
+    used = Fact.of("used by", *items, rest=others)
     excess = f"{finding.attached + finding.wanted_count:,} > limit {finding.limit:,}"
     return Words(
         headline=f"too many volumes, {excess}",
         shared="too many volumes",
         general=f"too many volumes of {finding.driver}, {excess}",
         facts=(
-            Fact(
-                label="rule",
-                items=(
-                    f"{finding.attached:,} attached + {finding.wanted_count:,} of this pod > {finding.limit:,}",
-                    finding.driver,
-                ),
+            Fact.of(
+                "rule",
+                f"{finding.attached:,} attached + {finding.wanted_count:,} of this pod > {finding.limit:,}",
+                finding.driver,
             ),
-            Fact(label="requests", items=finding.volumes),
+            Fact.of("requests", *finding.volumes),
             *([used] if items else []),
         ),
         brief=Brief(detail=f"{finding.attached:,} of {finding.limit:,} attached"),
@@ -246,8 +241,7 @@ def _attached_text(finding: findings.AttachedVolume) -> str:
 def _driver_not_installed(finding: findings.DriverNotInstalled) -> Words:
     installed = list_names(finding.installed, _SHOWN) or "none"
     return Words(
-        headline=f"CSI driver {finding.driver} is not installed on the node",
-        facts=(Fact(label="installed", items=(installed,)),),
+        headline=f"CSI driver {finding.driver} is not installed on the node", facts=(Fact.of("installed", installed),)
     )
 
 

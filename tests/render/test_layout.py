@@ -17,14 +17,14 @@ WORDS = st.lists(st.text("abc名 -/", min_size=1, max_size=60), min_size=1, max_
 
 @given(WORDS, st.integers(40, 120), st.sampled_from([None, 1, 2, 4]))
 def test_facts_keep_to_the_width_and_the_limit(items: list[str], width: int, limit: int | None) -> None:
-    lines = fact_lines(Fact(label="used by", items=tuple(items)), width, limit)
+    lines = fact_lines(Fact.of("used by", *items), width, limit)
     assert all(line.cell_len <= width for line in lines)
     assert limit is None or len(lines) <= limit
 
 
 @given(WORDS, st.integers(40, 120))
 def test_without_a_limit_nothing_is_omitted(items: list[str], width: int) -> None:
-    lines = fact_lines(Fact(label="x", items=tuple(items)), width)
+    lines = fact_lines(Fact.of("x", *items), width)
     message = "".join(line.plain[12:] for line in lines)
     assert _letters(message) == _letters("".join(items))
 
@@ -61,17 +61,17 @@ def test_a_long_name_has_its_own_line_and_is_not_cut() -> None:
 
 def test_a_shortened_fact_counts_the_rest() -> None:
     pods = tuple(f"pod-{number} (priority 0)" for number in range(9))
-    fact = Fact(label="used by", items=pods, rest=tuple(f"in {9 - shown} others" for shown in range(9)))
+    fact = Fact.of("used by", *pods, rest=tuple(f"in {9 - shown} others" for shown in range(9)))
     assert [line.plain for line in fact_lines(fact, 60, 1)] == ["  used by   pod-0 (priority 0) · in 8 others"]
 
 
 def test_a_cut_fact_counts_the_others() -> None:
-    fact = Fact(label="used by", items=("a-pod-whose-name-takes-more-than-a-line", "b", "c"))
+    fact = Fact.of("used by", "a-pod-whose-name-takes-more-than-a-line", "b", "c")
     assert [line.plain for line in fact_lines(fact, 32, 1)] == ["  used by   a-pod-whose-name… +2"]
 
 
 def test_a_whole_fact_is_never_shortened() -> None:
-    fact = Fact(label="offers", items=("350m = 8000m allocatable - 7650m requested by 23 pods",), whole=True)
+    fact = Fact.of("offers", "350m = 8000m allocatable - 7650m requested by 23 pods", whole=True)
     assert len(fact_lines(fact, 40, 1)) == 2
 
 

@@ -146,7 +146,7 @@ def test_markdown_has_no_markup_from_the_cluster() -> None:
 
 
 def test_long_markdown_is_cut_with_a_count() -> None:
-    facts = (Fact(label="because", items=("x" * 9_000,)),)
+    facts = (Fact.of("because", "x" * 9_000),)
     items = tuple(ViewItem(title=f"row {number}", facts=facts) for number in range(30))
     view = View(
         command="kschedx why",

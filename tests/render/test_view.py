@@ -331,9 +331,7 @@ def test_nodes_that_differ_in_their_last_taint_are_two_rows() -> None:
 def test_numbers_of_identical_rows_are_a_range() -> None:
     values = [(2, "8 of 10"), (5, "8 of 10"), (3, "9 of 10")]
     items = tuple(
-        ViewItem(
-            title=f"n{number}", values=value, own=(Fact(label="has", items=(f"{number}",)),), members=(f"pod-{number}",)
-        )
+        ViewItem(title=f"n{number}", values=value, own=(Fact.of("has", f"{number}"),), members=(f"pod-{number}",))
         for number, value in enumerate(values)
     )
     columns = (("pods", True), ("used", False))
