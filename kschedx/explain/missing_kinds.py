@@ -363,6 +363,8 @@ def _unread_gang(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
 def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     """Return the pod's cycle; undecided if it depends on what a dump lacks. Raises as `require_for_decision` does."""
     snapshot = scheduler.snapshot
+    if snapshot.has_only_event_of(pod):
+        _refuse_dump(["Pod"], "where the pod fits", pod.key)
     part = known_part(snapshot, pod)
     cycle = scheduler.schedule(part.pod, profile)
     _require_allocatable(cycle)
@@ -464,7 +466,8 @@ def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
     """Return whether a dump may lack objects that could reject the pod; `decide` checks it."""
     has_claims = pod.spec.mounts_storage or bool(pod.spec.resource_claims)
     is_optimistic = has_claims and any(is_unread(snapshot, kind) for kind in OPTIMISTIC)
-    return is_optimistic or bool(snapshot.pods.has_unknown_priority.any()) or depends_on_unread(snapshot, pod)
+    is_known = not (is_optimistic or snapshot.has_only_event_of(pod))
+    return not is_known or bool(snapshot.pods.has_unknown_priority.any()) or depends_on_unread(snapshot, pod)
 
 
 def _completing_command(snapshot: Snapshot, kinds: Sequence[str]) -> str:

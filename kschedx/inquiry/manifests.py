@@ -690,7 +690,9 @@ def _update_notes(manifest: Json, cluster: Snapshot) -> Iterator[Note]:
     """Yield the note that an existing pod has to be deleted before the manifest can be applied."""
     _, namespace, name = key_of(manifest)
     row = cluster.pods.rows.get(f"{namespace}/{name}")
-    if row is not None and (fields := tuple(changed_fields_of_pod(cluster.pods[row], manifest))):
+    if row is None or cluster.has_only_event_of(cluster.pods[row]):
+        return
+    if fields := tuple(changed_fields_of_pod(cluster.pods[row], manifest)):
         changed = f"pod {namespace}/{name} exists, and the API server refuses to change {list_names(fields, 2)}"
         yield note("pod-not-updatable", f"{changed}: delete the pod first", fields=fields)
 

@@ -126,7 +126,9 @@ def explain(
     except UndecidableError as error:
         if lifecycle is not None:
             return answer_with_fixes(subject, setup, lifecycle)
-        is_read = bool(subject.snapshot.cluster.nodes) and not subject.snapshot.source.namespaces
+        snapshot = subject.snapshot
+        is_read = bool(snapshot.cluster.nodes) and not snapshot.source.namespaces
+        is_read = is_read and not snapshot.has_only_event_of(subject.pod)
         if subject.is_new or is_read or not isinstance(error, NotReadError):
             raise
         event, key = recorded_event(subject.snapshot, subject.pod), subject.pod.key

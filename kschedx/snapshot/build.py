@@ -372,8 +372,14 @@ class SnapshotBuilder:
         if typed is not None:
             self._others[kind.key].append(typed)
 
+    def _is_dump_of_events(self) -> bool:
+        """Return whether the dump of an API server may lack the pods of its events, or whether it has nothing else."""
+        is_stored = any(node.metadata.creation_timestamp for node in self._nodes)
+        is_complete = any("Pod" in header.complete for header in self.headers)
+        return (is_stored or self.kinds.keys() == {events.KIND}) and not is_complete
+
     def _add_pods_of_events(self) -> None:
-        """Add the pending pods that a dump of events alone is about, with all that is known of them."""
+        """Add the pending pods of which a dump without pods has events, with all that is known of them."""
 
         def fail(item: int, error: InputError) -> NoReturn:
             raise error.at(Place(object=f"Event about {items[item].metadata.name}"))
@@ -424,7 +430,7 @@ class SnapshotBuilder:
         index = {node.metadata.name: row for row, node in enumerate(nodes)}
         if len(self._pods):
             self.kinds["Pod"] = len(self._pods)
-        elif self.kinds.keys() == {events.KIND} and not any(header.complete for header in self.headers):
+        elif self._is_dump_of_events():
             self._add_pods_of_events()
         pods = self._pods.table(index, classes, keeps_order=keeps_order)
         has_status = any(name_of(it)[1] == _STATUS_NAME for it in objects.get(types.ConfigMap, ()))

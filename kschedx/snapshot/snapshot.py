@@ -541,8 +541,12 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     @property
     def lacks_all_pods(self) -> bool:
-        """Whether a dump holds no pod."""
-        return not len(self.pods) and self.source.may_lack("Pod")
+        """Whether a dump holds no pod: all that it shows of pods are the events about pending ones."""
+        return not self.source.kinds.get("Pod") and self.source.may_lack("Pod")
+
+    def has_only_event_of(self, pod: Pod) -> bool:
+        """Return whether a dump without pods shows this one by an event alone, without its spec."""
+        return not self.source.kinds.get("Pod") and not pod.spec.containers and pod.key in self.pods.rows
 
     def left_out_node(self, pod: Pod) -> bool:
         """Return whether a pod shows that a dump left out its node: it runs there, or its kubelet has accepted it."""

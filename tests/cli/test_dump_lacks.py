@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.sources.dumps import forms
 from tests.storage_builders import claim, csi_node, storage_class
 
 SPEC: Manifest = {"containers": [{"name": "app", "image": "app"}]}
+STORED_NODE: Manifest = {**node("n1"), "metadata": {"name": "n1", "creationTimestamp": "2026-01-01T00:00:00Z"}}
 LACK = "pods of namespaces that were not gathered"
 
 
@@ -59,22 +61,32 @@ def test_a_snapshot_of_the_dump_has_the_same_note(manifest: Path, tmp_path: Path
     assert LACK in " ".join(result.split())
 
 
-def test_events_alone_leave_their_pods_undecided(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("others", "lacking"),
+    [((), "holds no pods and no nodes"), ((STORED_NODE,), "holds no pods\n")],
+)
+def test_events_without_their_pods_leave_them_undecided(
+    others: Sequence[Manifest], lacking: str, tmp_path: Path
+) -> None:
     message = "0/5 nodes are available: 5 Insufficient cpu."
     event: Manifest = {
         "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "shop"},
         "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "web-0"}, "reason": "FailedScheduling",
         "message": message, "source": {"component": "default-scheduler"}, "lastTimestamp": "2026-01-02T00:00:00Z",
     }  # fmt: skip
-    cluster = write(tmp_path, event, name="events.yaml")
+    cluster = write(tmp_path, event, *others, name="events.yaml")
     result = kschedx("why", "web-0", "-n", "shop", "-s", cluster)
-    assert (result.code, message in result.out, "holds no pods and no nodes" in result.out) == (3, True, True)
+    assert (result.code, message in result.out, lacking in result.out) == (3, True, True)
     small = tmp_path / "small.json"
     assert kschedx("snapshot", "-s", cluster, "-o", small).code == 0
     of_snapshot = kschedx("why", "web-0", "-n", "shop", "-s", small)
     assert (of_snapshot.code, of_snapshot.out) == (3, result.out)
-    assert message in " ".join(kschedx("why", "--all-pending", "-s", cluster).out.split())
-    assert kschedx("nodes", "-s", cluster).code == 3
+    pending = kschedx("why", "--all-pending", "-s", cluster)
+    assert (pending.code, "1 pod is undecided" in pending.out) == (3, True)
+    assert kschedx("simulate", "-s", cluster).code == 3
+    assert kschedx("nodes", "-s", cluster).code == (0 if others else 3)
+    written = write(tmp_path, {**pod("web-0", **SPEC), "metadata": {"name": "web-0", "namespace": "shop"}})
+    assert "exists" not in kschedx("why", written, "-s", cluster).out
 
 
 @pytest.mark.parametrize(
