@@ -42,7 +42,7 @@ _COMPUTE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _OF_PODS = frozenset(
     ("pods", "count/pods", *_COMPUTE, *(f"{side}.{name}" for side in ("requests", "limits") for name in _COMPUTE))
 )
-_MUST_BE_SPECIFIED = frozenset(
+MUST_BE_SPECIFIED = frozenset(
     (CPU, MEMORY, *(f"{side}.{name}" for side in ("requests", "limits") for name in (CPU, MEMORY)))
 )
 _OF_CLAIMS = ("persistentvolumeclaims", "requests.storage")
@@ -253,7 +253,7 @@ def _missing_requests(new: New, restricted: Iterable[str], *, pod_level_resource
         return ""
     missing: list[str] = []
     for resource in restricted:
-        if resource not in _MUST_BE_SPECIFIED:
+        if resource not in MUST_BE_SPECIFIED:
             continue
         names = {
             container.name

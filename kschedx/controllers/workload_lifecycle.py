@@ -512,8 +512,10 @@ def rule_of(snapshot: Snapshot, namespace: str, message: str, recorded: Snapshot
         if quota.metadata.namespace == namespace and f"{resource}=" in limited and resource in quota.status.used
         if f"{resource}={hard}" not in limited or f"{resource}={quota.status.used[resource]}" not in used
     )
+    # whether values are still missing shows in the admission of the pod, not in the quota
+    unchanged = frozenset[str]() if "must specify" in message else quota_names(snapshot, namespace)
     known = {
-        "ResourceQuota": {*changed, *(quota_names(recorded or snapshot, namespace) - quota_names(snapshot, namespace))},
+        "ResourceQuota": {*changed, *(quota_names(recorded or snapshot, namespace) - unchanged)},
         "PriorityClass": snapshot.priority_classes,
         "RuntimeClass": snapshot.runtime_classes,
         "ServiceAccount": service_accounts(snapshot, namespace),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kschedx.apiserver.resource_quota import MUST_BE_SPECIFIED
 from kschedx.controllers import states
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.pod_autoscaling import kept_by, not_scaled, pod_autoscalers
@@ -39,7 +40,7 @@ from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget, Service
 from kschedx.kube.typos import nearest_name
 from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.wording import count
+from kschedx.wording import count, list_names
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import AutoscalingOptions
@@ -234,21 +235,28 @@ def _unmatched_labels(snapshot: Snapshot, namespace: str, selector: Selector) ->
 
 
 def _explain_quota(asked: ObjectQuestion) -> ObjectAnswer | None:
-    """Return which resources of a ResourceQuota are used up, with the workloads whose pods it refuses."""
+    """Return which resources of a ResourceQuota are used up or must be set, with the workloads that it refuses."""
     snapshot, quota, namespace = asked.snapshot, asked.object, asked.reference.namespace
     if not isinstance(quota, ResourceQuota):
         return None
     hard, used = quota.spec.hard, quota.status.used
     texts = {name: f"{name} {used[name]} of {hard[name]}" for name in hard if name in used}
     full = [name for name in texts if nano_units(used[name]) >= nano_units(hard[name])]
-    does = "has room for each of its resources" if texts else "has no usage in its status"
+    without = workloads_without_pods(snapshot, asked.setup, namespace)
+    refused = {it.lifecycle: it for _, it in without if isinstance(it.lifecycle, states.Refused)}
+    unset = f"failed quota: {quota.name}: must specify"
+    own = [state for state in refused if f"exceeded quota: {quota.name}," in state.message or unset in state.message]
+    needed = list_names([name for name in hard if name in MUST_BE_SPECIFIED], 4, conjunction="or")
+    pods = "pods in its scopes" if [*quota.scopes] else "pods"
+    demands = f"refuses {pods} that do not set {needed}" if needed else ""
+    facts = [texts[name] for name in texts if name not in full]
     if full:
         does = f"is used up: {', '.join(texts[name] for name in full)}"
-    facts = [texts[name] for name in texts if name not in full]
-    without = workloads_without_pods(snapshot, asked.setup, namespace)
-    named = f"exceeded quota: {quota.name},"
-    refused = {it.lifecycle: it for _, it in without if isinstance(it.lifecycle, states.Refused)}
-    own = [state for state in refused if named in state.message]
+    elif any(unset in state.message and not state.past for state in own):
+        does, demands = demands, ""
+    else:
+        does = "has room for each of its resources" if texts else "has no usage in its status"
+    facts += [f"it {demands}, unless a LimitRange does"] if demands and texts else []
     facts += [f"it refused pods of {state.subject}" for state in own[:3]]
     state = states.ObjectState(subject=f"{namespace}/quota/{quota.name}", does=does, facts=tuple(facts))
     return ObjectAnswer(state=state, fixes=lambda: refused[own[0]].fixes if own else ())

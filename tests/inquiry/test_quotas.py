@@ -21,9 +21,9 @@ def quota(used: Manifest) -> Manifest:
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec, "status": status}
 
 
-def replica_set(by: str) -> Manifest:
-    failed = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": REFUSED.format(by)}
-    container = {"name": "c", "image": "c", "resources": {"requests": {"cpu": "2"}}}
+def replica_set(by: str, refused: str = REFUSED, **requests: str) -> Manifest:
+    failed = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": refused.format(by)}
+    container = {"name": "c", "image": "c", "resources": {"requests": requests}}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
     return {
         "apiVersion": "apps/v1",
@@ -52,10 +52,28 @@ def test_a_quota_is_answered_by_what_is_used(used: Manifest, does: str, first: s
 
 @pytest.mark.parametrize("by", ["team", "other"])
 def test_a_quota_names_the_workloads_whose_pods_it_refuses(by: str) -> None:
-    answer = answer_of("quota/team", node("n"), quota({"requests.cpu": "4", "pods": "2"}), replica_set(by))
+    answer = answer_of("quota/team", node("n"), quota({"requests.cpu": "4", "pods": "2"}), replica_set(by, cpu="2"))
     is_own = by == "team"
     assert ("it refused pods of default/rs/web" in answer.causes) is is_own
     assert any(fix.startswith("raise requests.cpu from 4 to 6 in ResourceQuota team") for fix in answer.fixes) is is_own
+
+
+UNSET, DEMAND = "failed quota: {}: must specify requests.cpu for: c", "refuses pods that do not set requests.cpu"
+
+
+@pytest.mark.parametrize("by", ["team", "other"])
+def test_a_quota_names_the_requests_without_which_it_refuses_pods(by: str) -> None:
+    used, refused = {"requests.cpu": "1", "pods": "2"}, 'pods "web-x" is forbidden: ' + UNSET
+    defaults: Manifest = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "1"}}]}
+    metadata = {"name": "defaults", "namespace": "default"}
+    limits: Manifest = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": defaults}
+    answer = answer_of("quota/team", node("n"), quota(used), replica_set(by, refused))
+    is_own = by == "team"
+    assert (answer.headline == f"default/quota/team {DEMAND}") is is_own
+    assert (f"it {DEMAND}, unless a LimitRange does" in answer.causes) is not is_own
+    assert any("set requests.cpu of container c" in fix for fix in answer.fixes) is is_own
+    since = answer_of("quota/team", node("n"), quota(used), replica_set(by, refused), limits)
+    assert since.headline == "default/quota/team has room for each of its resources"
 
 
 @pytest.mark.parametrize(("pods", "of_all"), [("9", 3), ("2", 2)])
