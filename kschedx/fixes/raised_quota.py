@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.deployment import DeploymentStrategy
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_node_lost, quota_kinds
 from kschedx.controllers.states import Refused
 from kschedx.controllers.workload_lifecycle import state_of
@@ -24,7 +25,6 @@ from kschedx.kube.kubectl import merge_patch
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ClusterResourceQuota, ResourceQuota, ScopedResourceSelectorRequirement
 from kschedx.kube.types import LimitRange, Pod, controller_of
-from kschedx.kube.workloads import TEMPLATE_HASH
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.release import Release
 from kschedx.snapshot.snapshot import Snapshot
@@ -93,17 +93,28 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
 
 
 class RolloutQuota(Struct, frozen=True, kw_only=True):
-    """A rollout of a Deployment with all replicas, whose new pods replace the old ones in a quota's usage."""
+    """A rollout of a Deployment, whose new pods replace the old ones in a quota's usage."""
 
     snapshot: Snapshot
     release: Release
     maker: Manifest
     pod: Pod  # a new one
 
-    def raised(self, now: RaisedQuota, match: re.Match[str], missing: int) -> RaisedQuota:
-        """Return `now`, which admits the pods that are `missing`, or a larger quota if the last new pods need it: they
-        are larger than the old ones that they replace."""
-        then = self._at_end(match, missing)
+    @property
+    def is_whole(self) -> bool:
+        """Whether all replicas exist, so that the rollout adds the missing pods."""
+        return len(self._rows) >= wanted_replicas(self.maker)
+
+    @property
+    def _rows(self) -> list[int]:
+        leaving = self.snapshot.pods.terminating
+        return [row for row in member_rows(self.snapshot, workload_of(self.maker)) if not leaving[row]]
+
+    def raised(self, now: RaisedQuota, match: re.Match[str]) -> RaisedQuota:
+        """Return `now`, which admits the missing pods, or a larger quota if the last new pods need it: they are larger
+        than the old ones that they replace, or no old pod may go before a new one is ready."""
+        keeps_all = not DeploymentStrategy.of(self.maker, wanted_replicas(self.maker)).unavailable
+        then = self._at_end(match, int(keeps_all))
         return then if then is not None and _exceeds(then.hard, now.hard) else now
 
     def suffices(self, match: re.Match[str]) -> bool:
@@ -116,9 +127,9 @@ class RolloutQuota(Struct, frozen=True, kw_only=True):
         if the cluster does not have the quota."""
         if all(quota.metadata.name != match["quota"] for quota in quotas_of(self.snapshot)):
             return None
-        pods, revision = self.snapshot.pods, self.pod.metadata.labels.get(TEMPLATE_HASH, "")
-        rows = member_rows(self.snapshot, workload_of(self.maker))
-        old = [row for row in rows if pods.labels[row].get(TEMPLATE_HASH) != revision]
+        pods, rows, new = self.snapshot.pods, self._rows, self.pod.metadata.controller
+        of_rows = ((row, controller_of(pods.owners[row])) for row in rows)
+        old = [row for row, its in of_rows if new is None or its is None or its.name != new.name]
         ledger = QuotaLedger(self.snapshot, self.release)
         for row in old[surge:]:
             ledger.give(pods[row])

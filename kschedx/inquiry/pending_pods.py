@@ -160,7 +160,8 @@ class SharedFixes:
         return np.array([known.get(key, -1) for key in pods], dtype=np.int64)
 
     def admission_fix(self, result: WorkloadResult) -> Fix | None:
-        """Return a fix after which the API server admits the refused replicas of a workload; None if none is known."""
+        """Return a fix after which the API server admits the refused replicas of a workload, or all pods of a rollout;
+        None if none is known."""
         from kschedx.controllers.workload_lifecycle import refusal_state
         from kschedx.inquiry.manifests import written_from
         from kschedx.inquiry.pod import WithoutDecision
@@ -168,10 +169,11 @@ class SharedFixes:
         maker = manifest_of(self._then, result.workload)
         if maker is None or self._scene is not None:
             return None
-        written, then, setup = written_from(self._then, dict(maker)), self._then, self._simulation.setup
+        then, setup = self._then if result.refused else self._simulation.start, self._simulation.setup
+        written = written_from(then, dict(maker))
         decision = WithoutDecision(written=written, before=then, snapshot=then, setup=setup)
         lifecycle = refusal_state(result.workload.reference, result.refusal, is_workload=True)
-        return next(iter(decision.fixes(lifecycle, count=result.refused)()), None)
+        return next(iter(decision.fixes(lifecycle, count=max(result.refused, 1))()), None)
 
     def to_list(self, most: int) -> list[Json]:
         """Return the fixes of the `most` workloads with the most pending pods, for the document."""

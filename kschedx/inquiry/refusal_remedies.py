@@ -17,7 +17,7 @@ from kschedx.apiserver.pod_classes import global_default
 from kschedx.apiserver.pod_security import PREFIX, LevelVersion, PodSecurityLevel, kubelet_spec, security_view
 from kschedx.controllers.pod_lifecycle import backend_state, unready_pods
 from kschedx.controllers.stateful_set import over_quota
-from kschedx.controllers.workloads import manifest_of, member_rows, wanted_replicas, workload_of
+from kschedx.controllers.workloads import manifest_of, member_rows, workload_of
 from kschedx.errors import InputError, NotAdmittedError, UndecidableError, closest
 from kschedx.explain.admission import enforced_standard, quotas_of, service_accounts
 from kschedx.explain.advice import FixGroup
@@ -466,7 +466,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         yield self._below_defaults(match)
         patch, phrases = self._resources(amounts_within([it[1:] for it in self._containers()], match, self.count))
         yield self._patch_fix(f"lower {', '.join(phrases)}", patch) if patch else None
-        if (rollout := self._rollout) is not None and rollout.suffices(match):
+        if (rollout := self._rollout) is not None and rollout.is_whole and rollout.suffices(match):
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
             command = shell_command("kubectl patch deployment/{} -n {} -p {}", *data)
@@ -488,7 +488,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         """Return the fix that raises a quota, and those that would refuse the pod after it. The API server names only
         the first of them."""
         last = raised_quota(self.snapshot, self._namespace, match, self.count)
-        last = last if self._rollout is None else self._rollout.raised(last, match, self.count)
+        last = last if self._rollout is None else self._rollout.raised(last, match)
         raised = {match["quota"]: last}
         while last.changes and (after := EXCEEDED.search(self._refusal_in(last.snapshot))):
             if after["quota"] in raised:
@@ -507,13 +507,9 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
 
     @property
     def _rollout(self) -> RolloutQuota | None:
-        """The rollout of a Deployment that already has all replicas, so that it adds the missing pods; else None."""
         if self.maker is None or self.maker.get("kind") != "Deployment":
             return None
-        leaving = self.snapshot.pods.terminating[member_rows(self.snapshot, workload_of(self.maker))]
-        is_whole = (~leaving).sum() >= wanted_replicas(self.maker)
-        rollout = RolloutQuota(snapshot=self.snapshot, release=self.setup.release, maker=self.maker, pod=self.pod)
-        return rollout if is_whole else None
+        return RolloutQuota(snapshot=self.snapshot, release=self.setup.release, maker=self.maker, pod=self.pod)
 
     def _bound_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a LimitRange's maximum or minimum."""

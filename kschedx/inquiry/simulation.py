@@ -94,7 +94,7 @@ class WorkloadResultDocument(Document, frozen=True, kw_only=True, omit_defaults=
     to_come: int = 0  # pods that a StatefulSet's controller creates only once others are ready
     message: str  # why the first pending pod is pending
     refused: int = 0  # replicas, not included in `pods`, that the API server refuses
-    refusal: str = ""  # why the first of them is refused, in their controller's message
+    refusal: str = ""  # why the first of them, or the next pod of a rollout, is refused, in their controller's message
 
 
 class WorkloadResult(OfWorkload, Struct, frozen=True, kw_only=True):
@@ -297,7 +297,7 @@ class Simulation(Shown):
             yield from (it for _, it in lacking if it.lifecycle is not None and it.lifecycle.subject not in named)
         for workload, written in self._changed_workloads.items():
             manifest = written or manifest_of(after, workload)
-            if manifest is None or workload in self.refused:
+            if manifest is None or workload in self.refused or workload in self._refused_rollouts:
                 continue
             state = workload_lifecycle(after, manifest)
             if workload not in unread and (state is None or self._is_scaled_down(workload, state)):
@@ -542,7 +542,7 @@ class Simulation(Shown):
         evicted = np.array([pods.rows[key] for key in sorted(self.evicted)], dtype=np.int64)
         more = evicted[~np.isin(evicted, self._queued_rows)]
         rows = owners.rows_by_workload(pods, np.concatenate([self._queued_rows, more]))
-        for workload in self.refused:
+        for workload in (*self.refused, *self._refused_rollouts):
             rows.setdefault(workload, more[:0])
         placed = owners.rows_by_workload(pods, np.flatnonzero((pods.node >= 0) & ~are_replaced(pods)))
         running = Counter[Workload]()
@@ -583,8 +583,13 @@ class Simulation(Shown):
             to_come=self._pods_to_create(workload, running + len(pending)),
             message=self.messages[pending[0]] if pending else "",
             refused=0 if refused is None else refused.number,
-            refusal="" if refused is None else refused.refusal,
+            refusal=self._refused_rollouts.get(workload, "") if refused is None else refused.refusal,
         )
+
+    @cached_property
+    def _refused_rollouts(self) -> Mapping[Workload, str]:
+        """Why the API server refuses the next pod of a rollout, whose workload keeps its number of pods."""
+        return {rollout.workload: rollout.refusal for rollout in self.rolled_out if rollout.refusal}
 
     def _pods_to_create(self, workload: Workload, pods: int) -> int:
         manifest = manifest_of(self.run.snapshot, workload) if workload.kind == "StatefulSet" else None

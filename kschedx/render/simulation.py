@@ -208,7 +208,7 @@ def simulation_view(
     first, and for each cause. Fixes are tried for the first of them, unless `shared` has them."""
     simulation = answer.simulation
     shared = shared or SharedFixes(simulation)
-    is_part = any(result.pending or result.refused for result in _shown_workloads(simulation)[tried.workloads :])
+    is_part = any(result.pending or result.refusal for result in _shown_workloads(simulation)[tried.workloads :])
     return View(
         command="kschedx simulate",
         headline=_simulation_headline(simulation),
@@ -518,8 +518,8 @@ def _shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
 def _workloads(
     simulation: Simulation, mending: SharedFixes, results: Sequence[WorkloadResult], most: int
 ) -> Iterator[ViewItem]:
-    total = sum(bool(result.pending or result.refused) for result in results[:most])
-    each = count_items(results, Phase.TRYING_FIXES, total, "workloads", lambda it: bool(it.pending or it.refused))
+    total = sum(bool(result.pending or result.refusal) for result in results[:most])
+    each = count_items(results, Phase.TRYING_FIXES, total, "workloads", lambda it: bool(it.pending or it.refusal))
     for number, result in enumerate(each if total else results):
         is_tried = number < most
         story = mending.story_of(result) if result.pending and is_tried else None
@@ -541,7 +541,7 @@ def _workloads(
 
 def _refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
     """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
-    fix = mending.admission_fix(result) if result.refused else None
+    fix = mending.admission_fix(result) if result.refusal else None
     return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
 
 
@@ -581,9 +581,9 @@ def _state_item(explanation: Explanation, *, is_tried: bool) -> ViewItem:
 
 
 def _workload_tone(result: WorkloadResult) -> Tone:
-    if not (result.pending or result.refused):
+    if not (result.pending or result.refusal):
         return Tone.OPEN if result.undecided else Tone.GOOD
-    return Tone.OPEN if not result.refused and len(result.undecided) == len(result.pending) else Tone.BAD
+    return Tone.OPEN if not result.refusal and len(result.undecided) == len(result.pending) else Tone.BAD
 
 
 def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
@@ -609,6 +609,8 @@ def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory 
         parts.append(f"{result.to_come:,} not created before the others are ready")
     if result.refused:
         parts.append(f"{result.refused:,} refused: {result.refusal}")
+    elif result.refusal:
+        parts.append("its rollout stalls")
     return SEPARATOR.join(parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -340,6 +341,35 @@ def test_a_rollout_whose_first_pod_is_refused_is_the_headline() -> None:
     change = {"set": "deploy/web:spec.template.spec.priorityClassName=missing"}
     simulation = simulated([*nodes(), *web(2, {})], change)
     assert str(simulation).startswith("✗ the rollout of shop/deploy/web stalls\n")
+
+
+def quota(cpu: str) -> Manifest:
+    hard = {"requests.cpu": cpu}
+    return {
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": "shop"},
+        "spec": {"hard": hard}, "status": {"hard": hard, "used": {"requests.cpu": "2"}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("strategy", "changes"),
+    [
+        ({}, [{"restart": "deploy/web"}]),
+        ({}, [{"restart": "deploy/web"}, {"scale": "deploy/web=3"}]),
+        ({}, [{"set": f"deploy/web:{CPU}=2"}]),
+        ({"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}, [{"set": f"deploy/web:{CPU}=2"}]),
+    ],
+)
+def test_a_rollout_that_a_quota_refuses_has_the_fix_with_which_it_completes(
+    strategy: Manifest, changes: list[Mapping[str, object]]
+) -> None:
+    objects = [*nodes(("16",)), *web(2, strategy)]
+    refused = simulated([*objects, quota("2")], *changes)
+    fix = re.search(r"fix +raise requests.cpu from 2 to (\d+) in ResourceQuota team", str(refused))
+    assert fix is not None, str(refused)
+    assert "undecided" not in str(refused)
+    assert refused.overall is Outcome.UNSCHEDULABLE
+    assert simulated([*objects, quota(fix[1])], *changes).overall is Outcome.SCHEDULED
 
 
 def test_the_screen_has_max_surge_and_where_the_rollout_stalls() -> None:
