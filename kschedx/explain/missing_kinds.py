@@ -463,10 +463,11 @@ def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
-    """Return whether a dump may lack objects that could reject the pod; `decide` checks it."""
+    """Return whether a dump may lack objects or sizes of nodes that could reject the pod; `decide` checks it."""
     has_claims = pod.spec.mounts_storage or bool(pod.spec.resource_claims)
     is_optimistic = has_claims and any(is_unread(snapshot, kind) for kind in OPTIMISTIC)
-    is_known = not (is_optimistic or snapshot.has_only_event_of(pod))
+    lacks_sizes = snapshot.source.is_dump and any(not node.status.allocatable for node in snapshot.cluster.nodes)
+    is_known = not (is_optimistic or lacks_sizes or snapshot.has_only_event_of(pod))
     return not is_known or bool(snapshot.pods.has_unknown_priority.any()) or depends_on_unread(snapshot, pod)
 
 

@@ -53,7 +53,6 @@ from kschedx.inquiry.node_usage import NodeChange, NodeUsage
 from kschedx.inquiry.pod import (
     WithoutDecision,
     answer_with_fixes,
-    answer_without_cycle,
     contradicted,
     explain,
     find_fixes,
@@ -411,7 +410,7 @@ class Simulation(Shown):
         waiting = (before.pods[row] for row in before.pods.pending)
         untried = next((pod for pod in waiting if not pod.status.conditions), None)
         if untried is not None and (down := scheduler_down(before, untried)) is not None:
-            yield answer_without_cycle(stored_subject(before, untried), self.setup, down)
+            yield answer_with_fixes(stored_subject(before, untried), self.setup, down)
         for key in [key for key in self.disputed if key not in self.unable_to_start][:1]:
             yield explain(stored_subject(before, before.pods[before.pods.rows[key]]), self.setup)
         for key, state in [*self.unable_to_start.items()][:1]:

@@ -61,6 +61,14 @@ def test_a_snapshot_of_the_dump_has_the_same_note(manifest: Path, tmp_path: Path
     assert LACK in " ".join(result.split())
 
 
+@pytest.mark.parametrize("question", [("why", "pod/web-0"), ("why", "--all-pending"), ("simulate",)])
+def test_nodes_without_allocatable_leave_a_pod_undecided(question: Sequence[str], tmp_path: Path) -> None:
+    unsized = {**STORED_NODE, "status": {"conditions": []}}
+    cluster = write(tmp_path, unsized, pod("web-0", **SPEC), name="cluster.yaml")
+    assert kschedx(*question, "-s", cluster).code == 3
+    assert kschedx(*question, "-s", write(tmp_path, STORED_NODE, pod("web-0", **SPEC), name="sized.yaml")).code == 0
+
+
 @pytest.mark.parametrize(
     ("others", "lacking"),
     [((), "holds no pods and no nodes"), ((STORED_NODE,), "holds no pods\n")],

@@ -877,6 +877,8 @@ def test_a_lease_that_no_instance_renews(
     new = pod("x", metadata={"creationTimestamp": "2026-01-01T09:00:00Z"})
     result = why(tmp_path, target, *objects, new)
     assert all(text in result.out for text in expected)
+    simulated = kschedx("simulate", "-s", "cluster.json", cwd=tmp_path, columns=400).out
+    assert [text in simulated for text in expected if text.startswith("kubectl")] == [True] * (len(expected) - 1)
 
 
 @pytest.mark.parametrize(
