@@ -129,7 +129,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             case states.BeingDeleted(node=node, is_overdue=True, finalizers=()):
                 forced = replace(Target.pod(self.pod.key).deletion, force=True)
                 title = f"repair the kubelet of {node}, or force the deletion once the pod's containers are gone"
-                yield Fix.untried(title, (forced,), commands=(delete_pod(self.pod.key, force=True),))
+                yield Fix.untried(title, delete_pod(self.pod.key, force=True), changes=(forced,))
             case states.WaitingForOldPods(pods=pods, nodes=nodes):
                 yield from self._old_pod_fixes(nodes, [f"{self._namespace}/{name}" for name in pods])
             case states.KeptBySidecar(running=running):
@@ -168,7 +168,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             template = "kubectl patch pod {} -n {} --subresource resize -p {}"
             command = shell_command(template, self.pod.metadata.name, self._namespace, body)
             what = "request what it has" if is_begun else "request what is allocated"
-            yield Fix.untried(f"withdraw the resize: {what}", commands=(command,))
+            yield Fix.untried(f"withdraw the resize: {what}", command)
 
     def _failure_fixes(self, state: states.Failed) -> Iterator[Fix]:
         """Yield fixes for a pod or Job that has failed permanently."""
@@ -185,12 +185,12 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             title = f"label {state.node} {', '.join(labels)} again, if it lost what the pod selects"
             words = (word for label in lost.items() for word in label)
             command = shell_command("kubectl label node {}" + " {}={}" * len(lost), state.node, *words)
-            yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
+            yield Fix.untried(title, command, of_group=FixGroup.CLUSTER)
         if state.container and "OOMKilled" in state.message:
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif state.container:
             title = f"find out from its logs why container {state.container} ended"
-            yield Fix.untried(title, commands=(pod_logs(self.pod.key, state.container),))
+            yield Fix.untried(title, pod_logs(self.pod.key, state.container))
         elif any(owner.kind == "Node" for owner in self.pod.metadata.owner_references):
             rejected = state.reason.startswith("OutOf")
             repair = f"free resources on {state.node}" if rejected else f"find out on {state.node} why it ended"
@@ -218,7 +218,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             again = f"delete {kind} {self._workload_name} and create it again: {why}"
             if kind == "CronJob":
                 again = "wait until its next Job starts, which gets the changed template"
-            yield Fix.untried(f"{title}; then {again}", commands=of_pods)
+            yield Fix.untried(f"{title}; then {again}", *of_pods)
         elif advice:
             then = "" if is_recreated or state.owner else "; then delete the pod and create it again"
             yield Fix.untried(f"{advice.format(node=state.node)}{then}")
@@ -246,7 +246,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         return bool(wanted) and all(has)
 
     def _deletion_fix(self, title: str) -> Fix:
-        return Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
+        return Fix.untried(title, delete_pod(self.pod.key), changes=(Target.pod(self.pod.key).deletion,))
 
     def _lost_pod_fixes(self, nodes: Sequence[str], pods: Sequence[str] = ()) -> Iterator[Fix]:
         """Yield the untried fixes for pods, `namespace/name`, or else for this pod, on lost nodes. A node that is gone
@@ -259,7 +259,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         names = list_names([key.partition("/")[2] for key in pods], 2, conjunction="and")
         commands = tuple(delete_pod(key, force=True) for key in pods)
         deletions = tuple(replace(Target.pod(key).deletion, force=True) for key in pods)
-        yield Fix.untried(f"force the deletion of {names} {gone}", deletions, commands=commands)
+        yield Fix.untried(f"force the deletion of {names} {gone}", *commands, changes=deletions)
         if is_there:
             taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
             patch = set_field("/spec/taints/-", taint)
@@ -267,7 +267,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             template = f"kubectl taint node {{}} {OUT_OF_SERVICE}=nodeshutdown:NoExecute"
             commands = tuple(shell_command(template, node) for node in nodes)
             it = "it is" if is_one else "they are"
-            yield Fix.untried(f"taint {where} out of service, if {it} shut down", changes, commands=commands)
+            yield Fix.untried(f"taint {where} out of service, if {it} shut down", *commands, changes=changes)
 
     def _old_pod_fixes(self, nodes: Sequence[str], pods: Sequence[str]) -> Iterator[Fix | None]:
         """Yield the fixes for old pods on lost nodes for which a Deployment waits, with the outcome of its next pod
@@ -329,10 +329,10 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             )
         elif state.waits is states.Waits.INIT and state.container and not state.reason:
             title = of_probe or f"find out from its logs what init container {state.container} waits for"
-            yield Fix.untried(title, commands=(pod_logs(self.pod.key, state.container),))
+            yield Fix.untried(title, pod_logs(self.pod.key, state.container))
         elif state.container and (state.waits is states.Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = pod_logs(self.pod.key, state.container, previous=True)
-            yield Fix.untried(_crash_advice(state, of_probe), commands=(command,))
+            yield Fix.untried(_crash_advice(state, of_probe), command)
         elif (row := self.snapshot.cluster.index.get(state.node)) is not None:
             owner, virtual = self.pod.metadata.controller, virtual_node(self.snapshot.cluster.nodes[row])
             if virtual is not None and owner is not None and owner.kind == "DaemonSet":
@@ -433,11 +433,11 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                     stopped.update(victim.pod for victim in stop.victims)
                     wait = Fix.untried(f"wait until Job {stop.workload.name} ends, which uses the volume on {node}")
                     changes = tuple(stop.changes(self._namespace))
-                    yield wait if stop.is_deleted else Fix.untried(stop.title, changes, commands=stop.commands())
+                    yield wait if stop.is_deleted else Fix.untried(stop.title, *stop.commands(), changes=changes)
                     yield Fix.untried("run both pods on one node, or use a claim with ReadWriteMany")
                     continue
                 title = f"delete {holder.key} on {node}, which uses the volume"
-                yield Fix.untried(title, commands=(delete_pod(holder.key),))
+                yield Fix.untried(title, delete_pod(holder.key))
         if not rows:
             yield self._stale_attachment(own_claims(self.pod))
 
@@ -458,7 +458,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         command = shell_command("kubectl patch deployment {} -n {} -p {}", name, self._namespace, merge)
         changes = tuple(step.changes(self._namespace))
         title = f"set strategy Recreate on Deployment {name}, so that {holder.key} goes before a new pod is created"
-        return Fix.untried(title, changes, commands=(command,))
+        return Fix.untried(title, command, changes=changes)
 
     def _stale_attachment(self, claims: Iterable[str]) -> Fix:
         """Return the fix for a VolumeAttachment that keeps a volume on the node of its last pod."""
@@ -481,14 +481,14 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
                     title = (
                         f"repair {node}, or taint it out of service if it is shut down, so that {volume} is detached"
                     )
-                    return Fix.untried(title, commands=taint.commands)
+                    return Fix.untried(title, *taint.commands)
                 return Fix.untried(f"wait until {named} is gone, or find out from {driver} why it is not")
             if attachment.metadata.deletion_timestamp:
                 command = remove_finalizers("volumeattachment", "", name)
                 title = f"remove the finalizer of {named}, which does not exist, once the volume is detached there"
-                return Fix.untried(title, commands=(command,))
+                return Fix.untried(title, command)
             command = shell_command("kubectl delete volumeattachment {}", name)
-            return Fix.untried(f"delete {named}, which does not exist", commands=(command,))
+            return Fix.untried(f"delete {named}, which does not exist", command)
         return Fix.untried("delete the VolumeAttachment of the volume to its former node, if that node is gone")
 
     def _schedulers_on(self, node: str) -> list[str]:

@@ -79,7 +79,7 @@ def uncordoning_more(
 def activation(namespace: str, workload: str) -> Fix:
     """Return the fix for a Workload of Kueue that is deactivated."""
     command = merge_patch("workloads.kueue.x-k8s.io", namespace, workload, {"spec": {"active": True}})
-    return Fix.untried(f"activate Workload {workload}, once its cause is fixed", commands=(command,))
+    return Fix.untried(f"activate Workload {workload}, once its cause is fixed", command)
 
 
 def queue_creation(queue: str, namespace: str, others: Sequence[str]) -> Fix:
@@ -114,7 +114,7 @@ def component_repair(down: ComponentDown) -> Fix:
 
 
 def _of_cluster(title: str, command: str) -> Fix:
-    return Fix.untried(title, commands=(command,), by_default=s.FixGroup.CLUSTER)
+    return Fix.untried(title, command, by_default=s.FixGroup.CLUSTER)
 
 
 class FixedCluster(Struct, frozen=True, eq=False):
@@ -302,9 +302,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     def untried(
         cls,
         title: str,
+        *commands: str,
         changes: tuple[Change, ...] = (),
-        *,
-        commands: tuple[str, ...] = (),
         of_group: s.FixGroup | None = None,
         by_default: s.FixGroup = s.FixGroup.WORKLOAD,
     ) -> Fix:
@@ -325,11 +324,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     @classmethod
     def of_advice(cls, advice: Advice) -> Fix:
         return cls.untried(
-            advice.title,
-            advice.changes,
-            commands=advice.commands,
-            of_group=advice.group,
-            by_default=advice.by_default,
+            advice.title, *advice.commands, changes=advice.changes, of_group=advice.group, by_default=advice.by_default
         )
 
     def repairs_what_exists(self, *, is_of_pool: bool) -> bool:
@@ -396,7 +391,7 @@ def kueue_fixes(verdict: Verdict, *, is_full: bool) -> Iterator[Fix]:
         costs = (f"preempts {list_names(remedy.victims, _MOST_PREEMPTED)}",) if remedy.victims else ()
         costs = ("then it fits no node",) if is_full and not costs and remedy.kind is RemedyKind.QUOTA else costs
         group = s.FixGroup.CLUSTER if remedy.kind in of_queue else s.FixGroup.WORKLOAD
-        yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
+        yield replace(Fix.untried(remedy.title, changes=changes, of_group=group), costs=costs)
 
 
 def _moved_to_template(changes: Iterable[Change], owner: Owner, pod: Pod) -> tuple[Change, ...] | None:

@@ -490,7 +490,7 @@ class _ClaimAnswer:
         row = self._snapshot.cluster.index[self._node]
         repairs = [*node_repairs(row, self._snapshot.cluster.nodes[row], self._snapshot)]
         for step in repairs:
-            yield Fix.untried(step.title, commands=step.commands(), of_group=FixGroup.CAPACITY)
+            yield Fix.untried(step.title, *step.commands(), of_group=FixGroup.CAPACITY)
         if not repairs:
             of_node = shell_command("kubectl get pods -A --field-selector spec.nodeName={}", self._node)
             verb = (

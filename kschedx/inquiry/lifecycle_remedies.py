@@ -148,7 +148,7 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
                 schedule = str(map_at(self.maker or {}, "spec").get("schedule") or "")
                 if kind == "CronJob" and is_never_due(schedule):
                     title = f"start a Job by hand: the schedule {schedule} is never due"
-                    yield Fix.untried(title, commands=(self._job_command(),))
+                    yield Fix.untried(title, self._job_command())
                     yield Fix.untried("correct spec.schedule of the CronJob, and resume it")
                 elif not waits:
                     yield self._workload_fix(f"resume the {kind}", spec) or self._untried_resume(kind, spec)
@@ -161,11 +161,11 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
                 if "Aborted" in reason:
                     title, verb = "correct what aborted the update, then retry it", "retry rollout"
                 template = f"kubectl argo rollouts {verb} {{}} -n {{}}"
-                yield Fix.untried(title, commands=(shell_command(template, self._workload_name, self._namespace),))
+                yield Fix.untried(title, shell_command(template, self._workload_name, self._namespace))
             case states.Paused(kind="Rollout"):
                 title, spec = "resume the Rollout", {"paused": False}
                 command = self._merge_command("rollouts.argoproj.io {}", self._workload_name, spec=spec)
-                yield self._workload_fix(title, spec) or Fix.untried(title, commands=(command,))
+                yield self._workload_fix(title, spec) or Fix.untried(title, command)
             case states.Paused():
                 command = shell_command(
                     "kubectl rollout resume deployment/{} -n {}", self._workload_name, self._namespace
@@ -181,7 +181,7 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         if self.maker is None or self.pod.spec.containers:
             return None
         command = self._merge_command("{}/{}", kind.lower(), self._workload_name, spec=spec)
-        return Fix.untried(f"resume the {kind}", commands=(command,))
+        return Fix.untried(f"resume the {kind}", command)
 
     def _predecessor_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         """Yield fixes for the earlier pod that delays this one, or for finalizers that keep this one."""
@@ -195,12 +195,12 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
                 yield from (fixes := [*self._started_other(f"{self._namespace}/{name}")])
                 if not fixes and because == "is not ready":
                     command = shell_command("kubectl describe pod {} -n {}", name, self._namespace)
-                    yield Fix.untried(f"find out why {name} {because}", commands=(command,))
+                    yield Fix.untried(f"find out why {name} {because}", command)
             case states.NotAvailable(nodes=nodes) if nodes:
                 yield from map(repair_fix, nodes)
             case states.NotAvailable(first=name):
                 command = shell_command("kubectl describe pod {} -n {}", name, self._namespace)
-                yield Fix.untried(f"find out why {name} is not ready", commands=(command,))
+                yield Fix.untried(f"find out why {name} is not ready", command)
             case states.BeingDeleted(finalizers=finalizers, is_workload=False, is_node_lost=False) if finalizers:
                 if lifecycle.down and (down := controller_manager_down(self.snapshot, self.pod.key)) is not None:
                     yield component_repair(down)
@@ -240,9 +240,7 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         kind = str((self.maker or {}).get("kind")).lower()
         if kind in ("deployment", "statefulset", "daemonset"):
             command = shell_command("kubectl rollout restart {}/{} -n {}", kind, self._workload_name, self._namespace)
-            return Fix.untried(
-                "wait up to 17 minutes for its next attempt, or restart the rollout", commands=(command,)
-            )
+            return Fix.untried("wait up to 17 minutes for its next attempt, or restart the rollout", command)
         most = "1 minute" if kind in ("job", "cronjob") else "17 minutes"
         return Fix.untried(f"wait up to {most} for its controller's next attempt")
 
@@ -276,7 +274,7 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         template = f"kubectl label {{}} {{}} -n {{}} --overwrite {QUEUE_LABEL}={{}}"
         command = shell_command(template, state.kind.lower(), self._workload_name, self._namespace, state.meant)
         condition = ", if Kueue suspended it" if state.may_be_of_kueue else ""
-        return Fix.untried(f"use LocalQueue {state.meant}{instead}{condition}", commands=(command,))
+        return Fix.untried(f"use LocalQueue {state.meant}{instead}{condition}", command)
 
     def _scheduler_fix(self, meant: str, profiles: Sequence[str]) -> Fix | None:
         name = meant or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
@@ -313,7 +311,7 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
             annotations = {"autoscaling.knative.dev/min-scale": "1"}
             spec = {"template": {"metadata": {"annotations": annotations}}}
             command = self._merge_command("services.serving.knative.dev {}", service, spec=spec)
-            return Fix.untried("send a request to it: Knative adds pods for it, or keeps one", commands=(command,))
+            return Fix.untried("send a request to it: Knative adds pods for it, or keeps one", command)
         return None if kind == "Deployment" else Fix.untried(f"raise the replicas in {owner}, which sets them")
 
     def _scaled_by(self, autoscaler: str, idle: str) -> Fix | None:
@@ -338,9 +336,7 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         """Return the fix to delete the pods, highest ordinal first, or to lower the partition."""
         if is_on_delete:
             commands = (delete_pod(f"{self._namespace}/{pod}") for pod in reversed(pods))
-            return Fix.untried(
-                "delete its pods one after the other, each once the one before is ready", commands=(*commands,)
-            )
+            return Fix.untried("delete its pods one after the other, each once the one before is ready", *commands)
         spec = {"updateStrategy": {"rollingUpdate": {"partition": 0}}}
         return self._workload_fix("set partition to 0, so that all pods get the new template", spec)
 
@@ -380,8 +376,8 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         command = self._job_command()
         if reason in ("TooManyMissedTimes", "FailedNeedsStart"):
             missed = "set startingDeadlineSeconds to fewer than 100 intervals"
-            return Fix.untried(f"see why kube-controller-manager did not run, and {missed}", commands=(command,))
-        return Fix.untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
+            return Fix.untried(f"see why kube-controller-manager did not run, and {missed}", command)
+        return Fix.untried("start the missed Job by hand, and raise startingDeadlineSeconds", command)
 
     def _job_command(self) -> str:
         """Return the command that starts a Job of a CronJob now."""
@@ -392,7 +388,7 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         """Yield the fix to return to the previous template, if a ReplicaSet still has it."""
         if self.maker is not None and len([*replica_sets_of(self.snapshot, workload_of(self.maker))]) > 1:
             command = shell_command("kubectl rollout undo deployment/{} -n {}", self._workload_name, self._namespace)
-            yield Fix.untried("go back to the former pod template, if the new one is at fault", commands=(command,))
+            yield Fix.untried("go back to the former pod template, if the new one is at fault", command)
 
     def _workload_fix(self, title: str, spec: Mapping[str, object]) -> Fix | None:
         if self.maker is None:
@@ -410,8 +406,8 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
         which = "finalizers" if len(finalizers) > 1 else "finalizer"
         return Fix.untried(
             f"remove {which} {', '.join(finalizers)}, if the controller behind is gone",
-            (Target.pod(self.pod.key).patched(remove_field("/metadata/finalizers")),),
-            commands=(remove_finalizers("pod", self._namespace, self.pod.metadata.name),),
+            remove_finalizers("pod", self._namespace, self.pod.metadata.name),
+            changes=(Target.pod(self.pod.key).patched(remove_field("/metadata/finalizers")),),
         )
 
 
@@ -420,7 +416,7 @@ def _kept_pods_fix(namespace: str, kept: KeptPods) -> Fix:
     if kept.finalizer:
         return _finalizer_fix([kept.finalizer])
     title = f"repair {kept.node}, or force the deletion of its pods if it is gone for good"
-    return Fix.untried(title, commands=(delete_pod(f"{namespace}/{kept.pods[0]}", force=True),))
+    return Fix.untried(title, delete_pod(f"{namespace}/{kept.pods[0]}", force=True))
 
 
 def _finalizer_fix(finalizers: Sequence[str]) -> Fix:
@@ -433,7 +429,7 @@ def _content_fix(remaining: str) -> Fix | None:
     if "iscovery" in remaining and (match := _UNDISCOVERED.search(remaining)):
         name = f"{match['version']}.{match['group']}"
         command = shell_command("kubectl describe apiservice {}", name)
-        return Fix.untried(f"repair what serves APIService {name}, or delete it", commands=(command,))
+        return Fix.untried(f"repair what serves APIService {name}, or delete it", command)
     finalizers = _HELD_CONTENT.findall(remaining)
     return _finalizer_fix(finalizers) if finalizers else None
 

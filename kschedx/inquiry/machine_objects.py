@@ -102,7 +102,7 @@ class _MachineAnswer:
         if self._node:
             row = snapshot.cluster.index[self._node]
             for step in node_repairs(row, snapshot.cluster.nodes[row], snapshot):
-                yield Fix.untried(step.title, commands=step.commands(), of_group=FixGroup.CAPACITY)
+                yield Fix.untried(step.title, *step.commands(), of_group=FixGroup.CAPACITY)
             return
         group = OPENSHIFT_GROUP if isinstance(machine, OpenShiftMachine) else CLUSTER_API_GROUP
         named = machine.name, machine.metadata.namespace

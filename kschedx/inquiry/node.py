@@ -136,7 +136,7 @@ class NodeAnswer(Shown):
         """What makes the node fit for pods again, and what lets it be emptied, which comes first if no pod is pending
         that may be for the node."""
         steps = node_repairs(self.row, self.node, self._scheduler.snapshot)
-        fixes = [Fix.untried(step.title, commands=step.commands(), of_group=FixGroup.CAPACITY) for step in steps]
+        fixes = [Fix.untried(step.title, *step.commands(), of_group=FixGroup.CAPACITY) for step in steps]
         if self.blocking_budgets:
             freed = Fix.of_advice(budgets_by_drain(self.name, [*self.blocking_budgets]))
             fixes.insert(len(fixes) if self.verdicts else 0, freed)

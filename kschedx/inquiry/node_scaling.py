@@ -307,4 +307,4 @@ def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Ite
 
 def autoscaler_fix(title: str, *commands: str, group: FixGroup | None = FixGroup.CAPACITY) -> Fix:
     """Return an untried fix: the cluster has no such node yet on which the pod could be tried."""
-    return Fix.untried(title, of_group=group, commands=commands, by_default=FixGroup.CAPACITY)
+    return Fix.untried(title, *commands, of_group=group, by_default=FixGroup.CAPACITY)

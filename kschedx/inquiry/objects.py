@@ -87,9 +87,7 @@ def _budget_fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
     options = SimulationOptions(force=True, delete_emptydir_data=True)
     preview = preview_drain(replace(snapshot, disruption_budgets=involved), setup, [node], options=options)
     return tuple(
-        Fix.untried(
-            f"{each.title}, then its pods on {node} can be evicted", commands=each.commands, of_group=FixGroup.CLUSTER
-        )
+        Fix.untried(f"{each.title}, then its pods on {node} can be evicted", *each.commands, of_group=FixGroup.CLUSTER)
         for each in preview.fixes
     )
 
@@ -167,7 +165,7 @@ def _target_fixes(snapshot: Snapshot, reference: NamedObject) -> tuple[Fix, ...]
     patch = {"spec": {"scaleTargetRef": {"name": near}}}
     command = merge_patch(reference.kind.short_names[0], reference.namespace, reference.name, patch)
     title = f"set its scaleTargetRef.name to {near} instead of {target.name}"
-    return (Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER),)
+    return (Fix.untried(title, command, of_group=FixGroup.CLUSTER),)
 
 
 def _budget(snapshot: Snapshot, namespace: str, name: str) -> PodDisruptionBudget:
@@ -322,7 +320,7 @@ def _volume_fixes(volume: PersistentVolume) -> Iterator[Fix]:
     if volume.status.phase == "Failed" or (volume.status.phase == "Released" and policy == "Delete"):
         steps = {"see in its events why it is not deleted": shell_command("kubectl describe pv {}", name)}
     for title, command in steps.items() if volume.status.phase in ("Released", "Failed") else ():
-        yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
+        yield Fix.untried(title, command, of_group=FixGroup.CLUSTER)
 
 
 def _explain_service(asked: ObjectQuestion) -> ObjectAnswer | None:

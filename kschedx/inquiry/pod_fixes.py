@@ -93,7 +93,7 @@ def _one_pod_at_a_time(snapshot: Snapshot, pod: Pod, claim: str) -> Iterator[Fix
     if claim and owner is not None and owner.kind in ("Deployment", "ReplicaSet", "ReplicationController"):
         command = scale_workload(owner.kind, pod.metadata.namespace, owner.name, 1)
         title = f"scale {owner.kind} {owner.name} to 1 replica: one pod at a time may use claim {claim}"
-        yield Fix.untried(title, commands=(command,))
+        yield Fix.untried(title, command)
     yield Fix.untried("give each replica a claim of its own with a StatefulSet, or share one with ReadWriteMany")
 
 
@@ -183,7 +183,7 @@ class PodFixes:
             yield Fix.untried(f"{instead}{where}{exist}", of_group=FixGroup.WORKLOAD if meant else FixGroup.CLUSTER)
         if scheduler.queue_state == "Closed":
             command = shell_command("vcctl queue operate --action open --name {}", name)
-            yield Fix.untried(f"open Queue {name}", commands=(command,), of_group=FixGroup.CLUSTER)
+            yield Fix.untried(f"open Queue {name}", command, of_group=FixGroup.CLUSTER)
         members, least = scheduler.members, scheduler.min_member or 0
         if scheduler.group and self._stored_in is not None and scheduler.phase != "Pending" and members < least:
             more = f"create {count(least - members, 'more pod')} of group {scheduler.group}"
@@ -199,7 +199,7 @@ class PodFixes:
             title = f"raise spec.capability.{share.resource} of Queue {name} from {before} to {after}"
             patch = {"spec": {"capability": {share.resource: after}}}
             command = merge_patch("queues.scheduling.volcano.sh", "", name, patch)
-            yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
+            yield Fix.untried(title, command, of_group=FixGroup.CLUSTER)
 
     def _fargate_fixes(self) -> Iterator[Fix]:
         """Yield what helps a pod that a Fargate profile selects, and that Fargate cannot run."""
@@ -233,7 +233,7 @@ class PodFixes:
         if self._stored_in is not None and (name := superseding(self.cycle.snapshot, pod)):
             command = add_cluster_options(shell_command("kschedx why deploy/{} -n {}", name, pod.metadata.namespace))
             title = f"let the rollout of Deployment {name} go on, which deletes this pod"
-            yield Fix.untried(title, commands=(command,))
+            yield Fix.untried(title, command)
             return
         yield from self._missing_group()
         yield from self._missing_members()
@@ -308,7 +308,7 @@ class PodFixes:
             command = scale_workload(owner.kind, pod.metadata.namespace, owner.name, fit)
             rule = f"host port {list_names(map(str, ports), 3)}" if ports else "required anti-affinity"
             title = f"scale to {count(fit, 'replica')}: its {rule} has no node for more"
-            fix = Fix.untried(title, commands=(command,), of_group=FixGroup.WORKLOAD)
+            fix = Fix.untried(title, command, of_group=FixGroup.WORKLOAD)
             yield replace(fix, costs=owner.cost_of_scaling)
 
     def _old_pod_first(self, owner: Owner | None) -> Iterator[Fix]:
@@ -340,7 +340,7 @@ class PodFixes:
                 patch = {"spec": {"strategy": {"canary": {"maxSurge": 0, "maxUnavailable": 1}}}}
                 command = merge_patch("rollouts.argoproj.io", namespace, owner.name, patch)
                 old_pod = f"an old pod such as {snapshot.pods.key(row)} goes first"
-                yield Fix.untried(f"{title}: {old_pod}", commands=(command,), of_group=FixGroup.WORKLOAD)
+                yield Fix.untried(f"{title}: {old_pod}", command, of_group=FixGroup.WORKLOAD)
                 return
 
     def _moved_match(self) -> Iterator[Fix]:
@@ -719,6 +719,6 @@ def _gate_keepers(explanation: Explanation) -> Iterator[Fix]:
         return
     command = pod_logs(pods.key(row))
     if is_ready(pods[row]):
-        yield Fix.untried(f"check why {pods.key(row)}, which likely {removes}, has not", commands=(command,))
+        yield Fix.untried(f"check why {pods.key(row)}, which likely {removes}, has not", command)
     else:
-        yield Fix.untried(f"repair {pods.key(row)}, which is not ready and likely {removes}", commands=(command,))
+        yield Fix.untried(f"repair {pods.key(row)}, which is not ready and likely {removes}", command)

@@ -146,7 +146,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             command = shell_command("kubectl get limitrange -n {} -o yaml", self._namespace)
             what = f"requests and limits of {where}"
             what = "the size of the claim template" if "per PersistentVolumeClaim" in message else what
-            yield Fix.untried(f"keep {what} within the LimitRange", commands=(command,))
+            yield Fix.untried(f"keep {what} within the LimitRange", command)
         elif advice := advice_for(REFUSALS, message):
             yield Fix.untried(advice)
 
@@ -312,7 +312,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         yield Fix.untried("meet the Pod Security Standard of the namespace in the pod template")
         yield Fix.untried(
             f"enforce a lower Pod Security level in namespace {self._namespace}, for all its pods",
-            commands=(shell_command(template, self._namespace),),
+            shell_command(template, self._namespace),
         )
 
     def _with_context(self, standard: PodSecurity) -> Iterator[Fix]:
@@ -363,13 +363,13 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
 
     def _secured_by(self, title: str, change: Change, snapshot: Snapshot, manifest: Manifest, *commands: str) -> Fix:
         """Return the fix; untried if something else refuses the pod then."""
-        fix = Fix.untried(title, (change,), commands=commands)
+        fix = Fix.untried(title, *commands, changes=(change,))
         try:
             return fix_with_outcome(fix, self.explain(self._admit(snapshot, manifest), self.setup))
         except UndecidableError:
             return fix
         except InputError as error:
-            return Fix.untried(f"{title}; what refuses the pod then: {error}", (change,), commands=commands)
+            return Fix.untried(f"{title}; what refuses the pod then: {error}", *commands, changes=(change,))
 
     def _missing_amount_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`. A
@@ -400,7 +400,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         if added and fix is not None:
             which = f"container{'s' if len(added) > 1 else ''} {list_names(added, 3, conjunction='and')}"
             title = f"{title} for {which}, which a webhook adds"
-            fix = Fix.untried(title, fix.changes)
+            fix = Fix.untried(title, changes=fix.changes)
         yield fix
 
     def _usual_amount(self, name: str, side: str, resource: str) -> str:
@@ -458,7 +458,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
                 for phase in finished
             )
             what = count(finished.total(), "finished pod")
-            yield Fix.untried(f"delete {what} of the namespace, which count/pods counts as well", commands=commands)
+            yield Fix.untried(f"delete {what} of the namespace, which count/pods counts as well", *commands)
         leaving = wait_for_leaving(self.snapshot, self.setup.release, self._namespace, match, self.count)
         yield from map(Fix.untried, leaving)
         fixes = [without, self._raised_quotas(match)]
@@ -471,9 +471,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
             command = shell_command("kubectl patch deployment/{} -n {} -p {}", *data)
             title = "set maxSurge: 0, maxUnavailable: 1, so that an old pod goes before a new one is created"
-            yield Fix.untried(
-                title, (self._workload_change([set_field("/spec/strategy", rolling)]),), commands=(command,)
-            )
+            yield Fix.untried(title, command, changes=(self._workload_change([set_field("/spec/strategy", rolling)]),))
 
     def _below_defaults(self, match: re.Match[str]) -> Fix | None:
         """Return the fix to request less than what a LimitRange sets by default."""
@@ -497,7 +495,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         title = f"raise {' and '.join(quota.title for quota in raised.values())}"
         commands = tuple(quota.command for quota in raised.values() if quota.command)
         changes = tuple(change for quota in raised.values() for change in quota.changes)
-        fix = Fix.untried(title, changes, commands=commands, of_group=FixGroup.CLUSTER)
+        fix = Fix.untried(title, *commands, changes=changes, of_group=FixGroup.CLUSTER)
         if last.changes:
             tried = self._try(title, changes, snapshot=last.snapshot, commands=commands)
             fix = tried or replace(fix, title=f"{title}; another rule may refuse the pod as well")
@@ -531,7 +529,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             return None
         title = f"set storage of {template.title} to {match['bound']}; the StatefulSet is deleted and created again"
         resources = {"requests": {match["resource"]: match["bound"]}}
-        return Fix.untried(title, template.changes({"resources": resources}, self._namespace))
+        return Fix.untried(title, changes=template.changes({"resources": resources}, self._namespace))
 
     def _bound_amounts(self, match: re.Match[str]) -> _Resources:
         """Return the requests and limits that a maximum or minimum permits."""
@@ -663,7 +661,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             conditions = pods[pods.rows[key]].status.conditions
             if (state := condition_of(conditions, "PodScheduled", "False")) is not None:
                 title = f"find a node for {key} first, which serves {name}: {state.message}"
-                yield Fix.untried(title.rstrip(": ."), commands=(why_command(key),), by_default=FixGroup.CLUSTER)
+                yield Fix.untried(title.rstrip(": ."), why_command(key), by_default=FixGroup.CLUSTER)
                 break
         else:
             cause = backend_state(self.snapshot, namespace, match["service"]) if namespace else ""
@@ -678,7 +676,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         commands: tuple[str, ...] = ()
         if rule := _CONSTRAINT.search(why):
             title = f"Gatekeeper's constraint {rule['name']} requires: {rule['rule']}"
-            yield Fix.untried(f"change the pod template as {title}", commands=("kubectl get constraints -o yaml",))
+            yield Fix.untried(f"change the pod template as {title}", "kubectl get constraints -o yaml")
             return
         if rule := _WARDEN.search(why):
             required = rule["rule"].rstrip(".\\")
@@ -688,12 +686,12 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         if "kyverno" in match["name"] and (rule := _KYVERNO.search(why)):
             template = "kubectl get clusterpolicies,policies -A --field-selector metadata.name={}"
             title, commands = f"Kyverno's policy {rule['name']}", (shell_command(template, rule["name"]),)
-        yield Fix.untried(f"change the pod template as {title} requires", commands=commands)
+        yield Fix.untried(f"change the pod template as {title} requires", *commands)
 
     def _admission_policy_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         command = shell_command("kubectl get validatingadmissionpolicies {} -o yaml", match["name"])
         policy = f"ValidatingAdmissionPolicy {match['name']}"
-        yield Fix.untried(f"change the pod template as {policy} requires", commands=(command,))
+        yield Fix.untried(f"change the pod template as {policy} requires", command)
 
     # --- trials
 

@@ -29,7 +29,7 @@ def scc_fixes(message: str, account: str, namespace: str) -> Iterator[Fix]:
     if "PodSecurityPolicy" in message:
         policy = f"a PodSecurityPolicy that allows {named}" if fields else "a PodSecurityPolicy"
         title = f"let service account {account} use {policy}, if the pod needs it"
-        yield Fix.untried(title, commands=("kubectl get podsecuritypolicies",))
+        yield Fix.untried(title, "kubectl get podsecuritypolicies")
         if fields:
             yield Fix.untried(f"remove {named} from the pod template")
         return
@@ -43,4 +43,4 @@ def scc_fixes(message: str, account: str, namespace: str) -> Iterator[Fix]:
         granted = admitting["name"]
     command = shell_command("oc adm policy add-scc-to-user {} -z {} -n {}", granted, account, namespace)
     title = f"let service account {account} use SecurityContextConstraints {granted}, if the pod needs it"
-    yield Fix.untried(title, commands=(command,))
+    yield Fix.untried(title, command)

@@ -80,7 +80,7 @@ class StoppedPod(Struct, frozen=True, kw_only=True):
     ) -> Fix | None:
         """Return the fix with the pod's answer after it, or with the fix for the next refusal; None if the API server
         refuses the pod for the same reason."""
-        fix = replace(Fix.untried(title, changes, commands=commands), apply=apply or changes)
+        fix = replace(Fix.untried(title, *commands, changes=changes), apply=apply or changes)
         changed = replace(self, snapshot=snapshot or self.snapshot, manifest=manifest or self.manifest)
         try:
             subject = self._admit(changed.snapshot, changed.manifest)
