@@ -4,7 +4,7 @@ tried in its own loop before it is proposed."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 
@@ -64,10 +64,6 @@ _PLENTY = 1000
 
 
 _UPCOMING = lazy_pattern(r"template-node-for-(?P<group>.+)-upcoming-\d+")
-
-
-def _not_triggered_text(parts: Sequence[str]) -> str:
-    return f"pod didn't trigger scale-up: {', '.join(parts)}"
 
 
 class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
@@ -150,7 +146,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         if self.decision.choice is not None:
             return self.decision.choice.event
         is_known = self.decision.pod.remains and not self.decision.unknown_groups
-        return _not_triggered_text(self.decision.pod.parts) if is_known else ""
+        return f"pod didn't trigger scale-up: {', '.join(self.decision.pod.parts)}" if is_known else ""
 
     @property
     def document(self) -> ScalingDocument:

@@ -313,7 +313,11 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[_DrainFix, ...]:
     room: tuple[_BudgetStep, ...]
     for room in ((), (_nodes_like(drained[0].node, len(drained)),)):  # evicted pods without a node use up a budget
         ways = [
-            [step for step in _steps(simulation.start, pod, held) if _unblocks(budget, _try(again, [*room, step]))]
+            [
+                step
+                for step in _steps(simulation.start, pod, held)
+                if (after := _try(again, [*room, step])) and budget not in _stopping_budgets(after)
+            ]
             for budget, pod in stopped.items()
         ]
         for number in range(min(max(map(len, ways)), _MOST_WAYS) if all(ways) else 0):
@@ -333,10 +337,6 @@ def _try(again: _Again, steps: Sequence[_BudgetStep]) -> Sequence[DrainResult]:
         return again([change for step in steps for change in step.changes]).drained
     except InputError:
         return ()
-
-
-def _unblocks(budget: str, drained: Sequence[DrainResult]) -> bool:
-    return bool(drained) and budget not in _stopping_budgets(drained)
 
 
 def _stopping_budgets(drained: Sequence[DrainResult]) -> set[str]:

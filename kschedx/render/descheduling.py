@@ -107,7 +107,7 @@ def _descheduling_view(descheduling: Descheduling) -> View:
         headline, tone = "the descheduler evicts no pod", Tone.GOOD
     else:
         nodes = len({eviction.pod.node for eviction in loop.evicted})
-        fate = ", ".join(_fate_text(fate, fates[fate]) for fate in Fate if fates.get(fate))
+        fate = ", ".join(count(fates[fate], *_FATES[fate][:2]) for fate in Fate if fates.get(fate))
         headline = f"the descheduler evicts {count(len(loop.evicted), 'pod')} from {count(nodes, 'node')}"
         headline += f": {fate}" if fate else ""
         is_bad = bool(fates[Fate.PENDING] or fates[Fate.UNDECIDED] or descheduling.repeats)
@@ -171,20 +171,14 @@ def _rounds(descheduling: Descheduling) -> list[list[tuple[RequestedEviction, La
     return [[(landing.eviction, landing) for landing in landed] for landed in descheduling.landings]
 
 
-def _fate_text(fate: Fate, number: int) -> str:
-    match fate:
-        case Fate.MOVED:
-            return count(number, "finds another node", "find another node")
-        case Fate.RETURNED:
-            return count(number, "returns to the same node", "return to the same node")
-        case Fate.PENDING:
-            return count(number, "stays pending", "stay pending")
-        case Fate.UNDECIDED:
-            return f"{number:,} undecided"
-        case Fate.GONE:
-            return count(number, "is not recreated", "are not recreated")
-        case _:
-            assert_never(fate)
+_FATES = {
+    Fate.MOVED: ("finds another node", "find another node", ""),
+    Fate.RETURNED: ("returns to the same node", "return to the same node", "the same node"),
+    Fate.PENDING: ("stays pending", "stay pending", "✗ pending"),
+    Fate.UNDECIDED: ("undecided", "undecided", "undecided"),
+    Fate.GONE: ("is not recreated", "are not recreated", "not recreated"),
+}
+"""The fate of one pod, of several, and where a pod goes: to its new node, if that is empty."""
 
 
 def _because(loop: DescheduleLoop) -> tuple[str, ...]:
@@ -372,19 +366,7 @@ def _landing_text(eviction: RequestedEviction, landing: Landing | None) -> str:
 
 
 def _fate_of(landing: Landing) -> str:
-    match landing.fate:
-        case Fate.MOVED:
-            return landing.node
-        case Fate.RETURNED:
-            return "the same node"
-        case Fate.PENDING:
-            return "✗ pending"
-        case Fate.UNDECIDED:
-            return "undecided"
-        case Fate.GONE:
-            return "not recreated"
-        case _:
-            assert_never(landing.fate)
+    return _FATES[landing.fate][2] or landing.node
 
 
 def _refuser(eviction: RequestedEviction) -> str:
@@ -397,11 +379,9 @@ def _refuser(eviction: RequestedEviction) -> str:
 
 def _refusals(loop: DescheduleLoop) -> dict[str, list[str]]:
     """Return errors to the pods and plugins that they refuse."""
-    reasons: dict[str, list[str]] = {}
-    for eviction in loop.refused:
-        error = eviction.error.replace(f' "{eviction.pod.name}"', "")
-        reasons.setdefault(error, []).append(f"{eviction.pod.key} ({eviction.plugin})")
-    return reasons
+    return group_pairs(
+        (it.error.replace(f' "{it.pod.name}"', ""), f"{it.pod.key} ({it.plugin})") for it in loop.refused
+    )
 
 
 def _refusal_lines(loop: DescheduleLoop, width: int, most: _Most) -> list[StyledLine]:
@@ -415,11 +395,9 @@ def _refusal_lines(loop: DescheduleLoop, width: int, most: _Most) -> list[Styled
 
 def _left_alone(loop: DescheduleLoop) -> _Reasons:
     """Return why pods may not be evicted, most common reason first, with the pods."""
-    reasons: dict[str, list[str]] = {}
-    for pod, verdicts in loop.verdicts.items():
-        own = dict.fromkeys(reason for verdict in verdicts.values() for reason in verdict.reasons)
-        if own:
-            reasons.setdefault("; ".join(own), []).append(pod)
+    verdicts = ((pod, its.values()) for pod, its in loop.verdicts.items())
+    own = ((dict.fromkeys(why for verdict in its for why in verdict.reasons), pod) for pod, its in verdicts)
+    reasons = group_pairs(("; ".join(each), pod) for each, pod in own if each)
     return sorted(reasons.items(), key=lambda item: -len(item[1]))
 
 

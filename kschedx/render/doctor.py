@@ -53,16 +53,14 @@ def _certainty_text(certainty: gaps.Certainty) -> str:
 
 def _reaction_fact(how: gaps.Reaction) -> Fact:
     """Return how `kschedx why` treats it."""
-    match how:
-        case gaps.Reaction.REFUSES:
-            text = "`kschedx why` refuses the dump"
-        case gaps.Reaction.SHOWS:
-            text = "`kschedx why` warns in affected answers"
-        case gaps.Reaction.SILENT:
-            text = "`kschedx why` does not warn about this"
-        case _:
-            assert_never(how)
-    return Fact.of("note", text)
+    return Fact.of("note", f"`kschedx why` {_REACTIONS[how]}")
+
+
+_REACTIONS = {
+    gaps.Reaction.REFUSES: "refuses the dump",
+    gaps.Reaction.SHOWS: "warns in affected answers",
+    gaps.Reaction.SILENT: "does not warn about this",
+}
 
 
 def _weakens(finding: gaps.Finding) -> tuple[Fact, ...]:

@@ -19,6 +19,7 @@ from kschedx.autoscaler.scale_down import (
     Unremovable,
     UtilizationResult,
 )
+from kschedx.explain.advice import Advice
 from kschedx.fixes.phrases import budgets_by_drain, open_pool_budget, unguard_pod
 from kschedx.inquiry.scale_down import NodeRemovals
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
@@ -416,7 +417,7 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
             yield FixView(title=f"raise --{flag} from {used.threshold:g} to {threshold:g}", seen=seen)
     spent = dict.fromkeys(budget for fate in removal.of(RemovalFate.BLOCKS) for budget in fate.budgets)
     if spent:
-        yield _spared(removal.node, [*spent])
+        yield _advised(budgets_by_drain(removal.node, [*spent]))
     after = scale_down.safe_to_evict(removal)
     if after is None:
         return
@@ -429,10 +430,8 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
     yield FixView(title=f"annotate {names} with {SAFE_TO_EVICT}=true", seen=does)
 
 
-def _spared(node: str, budgets: Sequence[str]) -> FixView:
-    """Return the fix for budgets that keep a node."""
-    advice = budgets_by_drain(node, budgets)
-    return FixView(title=advice.title, commands=advice.commands)
+def _advised(advice: Advice, seen: str = "") -> FixView:
+    return FixView(title=advice.title, seen=seen, commands=advice.commands)
 
 
 def _basis(scale_down: ScaleDown) -> str:
@@ -560,19 +559,17 @@ def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
     left = disruption.obstacles[1:]
     seen = f"then {left[0].text}" if left else "nothing else blocks the node"
     if disruption.guarded:
-        advice = unguard_pod(disruption.guarded)
-        yield FixView(title=advice.title, seen=seen, commands=advice.commands)
+        yield _advised(unguard_pod(disruption.guarded), seen)
     elif disruption.is_guarded:
         command = shell_command(f"kubectl annotate node {{}} {DO_NOT_DISRUPT}-", disruption.node)
         yield FixView(title=f"remove {DO_NOT_DISRUPT} from the node", seen=seen, commands=(command,))
     if disruption.protected:
-        yield _spared(disruption.node, disruption.protected)
+        yield _advised(budgets_by_drain(disruption.node, disruption.protected))
 
 
 def _budget_fix(disruption: NodeDisruption, place: int) -> FixView:
-    advice = open_pool_budget(disruption.pool, place)
     left = [obstacle.text for obstacle in disruption.obstacles if obstacle.reason != BLOCKED]
-    return FixView(title=advice.title, seen=f"then {left[0]}" if left else "not tried", commands=advice.commands)
+    return _advised(open_pool_budget(disruption.pool, place), f"then {left[0]}" if left else "not tried")
 
 
 _ENABLING = {"consolidateAfter": "30s", "consolidationPolicy": "WhenEmptyOrUnderutilized"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -32,19 +32,10 @@ class Tone(StrEnum):
     @property
     def mark(self) -> str:
         """The mark before the headline, with a space."""
-        match self:
-            case Tone.GOOD:
-                return "✓ "
-            case Tone.BAD:
-                return "✗ "
-            case Tone.HELD:
-                return "‖ "
-            case Tone.OPEN:
-                return "? "
-            case Tone.PLAIN:
-                return ""
-            case _:
-                assert_never(self)
+        return _MARKS[self]
+
+
+_MARKS = {Tone.GOOD: "✓ ", Tone.BAD: "✗ ", Tone.HELD: "‖ ", Tone.OPEN: "? ", Tone.PLAIN: ""}
 
 
 class FixView(Struct, frozen=True, kw_only=True):

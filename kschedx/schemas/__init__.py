@@ -3,7 +3,7 @@ validated against Kubernetes' own OpenAPI instead (`apiserver/strict.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -19,36 +19,24 @@ def _attribute(name: str) -> Any:
     return getattr(import_module(f"kschedx.{module}"), attribute)
 
 
-def _schema_writer(name: str) -> Callable[[str], Json]:
-    """Return the schema from a constant or function of this name."""
+def _schema_of(kind: str, named: Any) -> Json:
+    """Return the schema of a record, or one that is a constant, or that a function returns."""
+    from kschedx.kube.documents import Document
+    from kschedx.schemas.parts import document
 
-    def schema(_: str) -> Json:
-        named_schema = _attribute(name)
-        plain: Json = named_schema() if callable(named_schema) else named_schema
+    if not isinstance(named, type):
+        plain: Json = named() if callable(named) else named
         return plain
-
-    return schema
-
-
-def _record_schema(name: str) -> Callable[[str], Json]:
-    def schema(kind: str) -> Json:
-        from kschedx.kube.documents import Document
-        from kschedx.schemas.parts import document
-
-        record_schema = msgspec.json.schema(_attribute(name), schema_hook=_any_schema)
-        definitions: dict[str, Any] = record_schema.pop("$defs")
-        if issubclass(_attribute(name), Document):
-            for own in definitions.values():
-                own.get("properties", {}).update(
-                    {key: _never_null(schema) for key, schema in own.get("properties", {}).items()}
-                )
-        fields = definitions.pop(record_schema["$ref"].rpartition("/")[2])
-        head = ("apiVersion", "kind")
-        properties = {key: own for key, own in fields["properties"].items() if key not in head}
-        required = [key for key in fields["required"] if key not in head]
-        return document(kind, properties, required) | ({"$defs": definitions} if definitions else {})
-
-    return schema
+    record_schema = msgspec.json.schema(named, schema_hook=_any_schema)
+    definitions: dict[str, Any] = record_schema.pop("$defs")
+    for own in definitions.values() if issubclass(named, Document) else ():
+        fields = own.get("properties", {})
+        fields.update({key: _never_null(schema) for key, schema in fields.items()})
+    fields = definitions.pop(record_schema["$ref"].rpartition("/")[2])
+    head = ("apiVersion", "kind")
+    properties = {key: own for key, own in fields["properties"].items() if key not in head}
+    required = [key for key in fields["required"] if key not in head]
+    return document(kind, properties, required) | ({"$defs": definitions} if definitions else {})
 
 
 def _never_null(schema: Json) -> Json:
@@ -67,46 +55,34 @@ def _any_schema(kind: type) -> dict[str, object]:
     raise NotImplementedError
 
 
-_SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
-    "Explanation": ("kschedx why POD -o json", _record_schema("schemas.commands.ExplanationOutput")),
-    "ExplanationList": (
-        "kschedx why --all-pending -o json",
-        _record_schema("schemas.commands.ExplanationListDocument"),
-    ),
-    "NodeReport": ("kschedx why node/NAME -o json", _record_schema("inquiry.node.NodeReportDocument")),
-    "Nodes": ("kschedx nodes -o json", _record_schema("inquiry.node.NodesDocument")),
-    "ProfileDifference": ("kschedx diff-profiles -o json", _record_schema("schemas.commands.DifferenceOutput")),
-    "Simulation": ("kschedx simulate -o json", _record_schema("schemas.commands.SimulationOutput")),
-    "Fit": ("kschedx fit TARGET -o json", _record_schema("inquiry.fit.FitDocument")),
-    "FitList": ("kschedx fit FILE -o json, with several workloads", _record_schema("schemas.commands.FitListDocument")),
-    "Survival": ("kschedx survive -o json", _record_schema("inquiry.survive.SurvivalDocument")),
-    "ScaleDown": ("kschedx scale-down -o json", _record_schema("schemas.commands.ScaleDownOutput")),
-    "Descheduling": (
-        "kschedx deschedule --policy FILE -o json",
-        _record_schema("descheduler.descheduling.DeschedulingDocument"),
-    ),
-    "DeschedulerAdvice": (
-        "kschedx descheduler-policy advise -o json",
-        _record_schema("descheduler.advice.DeschedulerAdviceDocument"),
-    ),
-    "Admissions": ("kschedx kueue -o json", _record_schema("kueue.document.Admissions")),
-    "Diagnosis": ("kschedx doctor -o json", _record_schema("doctor.diagnosis.DumpDiagnosis")),
-    "FleetAnswer": ("kschedx fleet COMMAND -o json", _record_schema("inquiry.fleet.FleetDocument")),
-    "Profile": ("kschedx profiles show NAME -o json", _record_schema("schemas.commands.ProfileListing")),
-    "ProfileCheck": ("kschedx profiles check FILE -o json", _record_schema("schemas.commands.ProfileCheckDocument")),
-    "ProfileTuning": ("kschedx profiles tune -o json", _record_schema("simulate.tuning.TuningDocument")),
-    "PluginList": ("kschedx plugins -o json", _record_schema("schemas.commands.PluginListDocument")),
-    "Story": ("pytest --kschedx-update", _record_schema("explain.difference.StoryDocument")),
-    "KubeSchedulerConfiguration": (
-        "kschedx why POD --config FILE",
-        _schema_writer("schemas.parts.configuration_schema"),
-    ),
-    "InstanceTypes": ("kschedx instance-types FILE -o json", _record_schema("karpenter.catalogue.InstanceTypes")),
-    "NodeGroups": ("kschedx why POD --node-groups FILE", _schema_writer("schemas.parts.NODE_GROUPS")),
-    "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _schema_writer("schemas.parts.policy_schema")),
+_SCHEMAS: Mapping[str, tuple[str, str]] = {
+    "Explanation": ("kschedx why POD -o json", "schemas.commands.ExplanationOutput"),
+    "ExplanationList": ("kschedx why --all-pending -o json", "schemas.commands.ExplanationListDocument"),
+    "NodeReport": ("kschedx why node/NAME -o json", "inquiry.node.NodeReportDocument"),
+    "Nodes": ("kschedx nodes -o json", "inquiry.node.NodesDocument"),
+    "ProfileDifference": ("kschedx diff-profiles -o json", "schemas.commands.DifferenceOutput"),
+    "Simulation": ("kschedx simulate -o json", "schemas.commands.SimulationOutput"),
+    "Fit": ("kschedx fit TARGET -o json", "inquiry.fit.FitDocument"),
+    "FitList": ("kschedx fit FILE -o json, with several workloads", "schemas.commands.FitListDocument"),
+    "Survival": ("kschedx survive -o json", "inquiry.survive.SurvivalDocument"),
+    "ScaleDown": ("kschedx scale-down -o json", "schemas.commands.ScaleDownOutput"),
+    "Descheduling": ("kschedx deschedule --policy FILE -o json", "descheduler.descheduling.DeschedulingDocument"),
+    "DeschedulerAdvice": ("kschedx descheduler-policy advise -o json", "descheduler.advice.DeschedulerAdviceDocument"),
+    "Admissions": ("kschedx kueue -o json", "kueue.document.Admissions"),
+    "Diagnosis": ("kschedx doctor -o json", "doctor.diagnosis.DumpDiagnosis"),
+    "FleetAnswer": ("kschedx fleet COMMAND -o json", "inquiry.fleet.FleetDocument"),
+    "Profile": ("kschedx profiles show NAME -o json", "schemas.commands.ProfileListing"),
+    "ProfileCheck": ("kschedx profiles check FILE -o json", "schemas.commands.ProfileCheckDocument"),
+    "ProfileTuning": ("kschedx profiles tune -o json", "simulate.tuning.TuningDocument"),
+    "PluginList": ("kschedx plugins -o json", "schemas.commands.PluginListDocument"),
+    "Story": ("pytest --kschedx-update", "explain.difference.StoryDocument"),
+    "KubeSchedulerConfiguration": ("kschedx why POD --config FILE", "schemas.parts.configuration_schema"),
+    "InstanceTypes": ("kschedx instance-types FILE -o json", "karpenter.catalogue.InstanceTypes"),
+    "NodeGroups": ("kschedx why POD --node-groups FILE", "schemas.parts.NODE_GROUPS"),
+    "Policy": ("kschedx why POD --config FILE --kube-version 1.13", "schemas.parts.policy_schema"),
 }
+"""The kind of each document: the command that prints or reads it, and its record or schema in the package."""
 NAMES: Mapping[str, str] = {name: of for name, (of, _) in _SCHEMAS.items()}
-"""The kind of each document, and the command that prints or reads it."""
 
 
 def schema(name: str) -> Json:
@@ -117,4 +93,4 @@ def schema(name: str) -> Json:
         raise InputError(f'no document is called "{name}"', hint=hint)
     from kschedx.schemas.parts import with_meanings
 
-    return with_meanings(known, _SCHEMAS[known][1](known))
+    return with_meanings(known, _schema_of(known, _attribute(_SCHEMAS[known][1])))
