@@ -65,8 +65,9 @@ class Cost(IntEnum):
 
 
 class FixStep(Struct, frozen=True, kw_only=True):
-    """One change. Subclasses define `title` and `apply`, and `_cost` or `cost`."""
+    """One change. Subclasses define `_title` or `title`, `apply`, and `_cost` or `cost`."""
 
+    _title: ClassVar[str] = ""  # a template over the step `s`
     _cost: ClassVar[Cost] = Cost.POD
     _group: ClassVar[FixGroup] = FixGroup.WORKLOAD
 
@@ -81,7 +82,7 @@ class FixStep(Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """The title, in the imperative: `uncordon node-4`."""
-        raise NotImplementedError
+        return self._title.format(s=self)
 
     @property
     def costs(self) -> tuple[str, ...]:

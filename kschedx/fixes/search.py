@@ -356,9 +356,8 @@ class _Search:
 
     def _last_resorts(self, situations: Sequence[Situation]) -> Iterator[Situation]:
         """Yield a last fix, if no other node would fit: an existing node enlarged, or a claim without its data."""
-        for start in sorted(situations, key=lambda situation: (situation.proposal.cost, len(situation.proposal.steps)))[
-            :_MOST_STARTS
-        ]:
+        cheapest = sorted(situations, key=lambda situation: (situation.proposal.cost, len(situation.proposal.steps)))
+        for start in cheapest[:_MOST_STARTS]:
             self._left = _MOST_NEW_NODES
             proposals = [
                 proposal
@@ -366,11 +365,9 @@ class _Search:
                 for proposal in _node_proposals(last_remedies(findings, place), start)
             ]
             seen = list(self._all(sorted(proposals, key=lambda proposal: proposal.cost)))
-            situation = next(
-                (situation for situation in (*seen, *self._deeper([start, *seen])) if situation.feasible), None
-            )
-            if situation is not None:
-                yield situation
+            found = [*islice((it for it in (*seen, *self._deeper([start, *seen])) if it.feasible), 1)]
+            if found:
+                yield from found
                 return
 
     def _with_fewer_devices(self, situation: Situation, start: Situation) -> Situation:
@@ -395,14 +392,10 @@ def _replaces_lost_node(situation: Situation) -> bool:
     return added is not None and added.metadata.labels.get(HOSTNAME, added.name) not in (added.name, "")
 
 
-def _names_nodes(pod: Pod) -> bool:
-    """Whether a required node affinity term names nodes."""
-    return any(term.match_fields for term in terms_of(pod.spec.required_node_affinity))
-
-
 def _nameless(pod: Pod) -> Iterator[s.FixStep]:
     """Yield steps that remove node names from the pod, which no new node has."""
-    if _names_nodes(pod) and not is_of_daemon_set(pod.metadata.owner_references):
+    names_nodes = any(term.match_fields for term in terms_of(pod.spec.required_node_affinity))
+    if names_nodes and not is_of_daemon_set(pod.metadata.owner_references):
         yield s.DropNodeNames()
     if (name := pod.spec.node_selector.get(HOSTNAME)) is not None:
         wanted = f.RequirementMatch.unmatched(HOSTNAME, "=", (name,))
@@ -455,10 +448,8 @@ def _distinct_nodes(situation: Situation) -> Iterator[tuple[RemedyCandidate, tup
     for of_cluster in (*rows_of_interest(situation), *rows_of_drivers(situation)):
         row = nodes.row_of(of_cluster)
         if row is not None:
-            yield (
-                RemedyCandidate(situation=situation, nodes=nodes, row=row),
-                account_of(nodes, situation.outcome, row).findings,
-            )
+            place = RemedyCandidate(situation=situation, nodes=nodes, row=row)
+            yield place, account_of(nodes, situation.outcome, row).findings
 
 
 def _ways(findings: Sequence[f.Finding], place: RemedyCandidate) -> tuple[tuple[s.FixStep, ...], ...]:

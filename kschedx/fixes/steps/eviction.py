@@ -92,16 +92,10 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
     def title(self) -> str:
         """The title: `delete ml/train-5d7b9 (priority 0) on node-4`, with at most three names."""
         controllers = {victim.controller for victim in self.victims}
-        ends = (
-            f"wait until {min(controllers)} ends, or "
-            if len(controllers) == 1 and min(controllers).startswith("Job ")
-            else ""
-        )
+        is_of_job = len(controllers) == 1 and min(controllers).startswith("Job ")
+        ends = f"wait until {min(controllers)} ends, or " if is_of_job else ""
         if not self.node:
-            pods = [
-                f"{victim.pod} (priority {victim.priority})" if victim.priority else victim.pod
-                for victim in self.victims
-            ]
+            pods = (f"{it.pod} (priority {it.priority})" if it.priority else it.pod for it in self.victims)
             return f"{ends}delete {' and '.join(pods)}"
         named = [f"{victim.pod} (priority {victim.priority})" for victim in self.victims]
         joined = join_names(named, _SHOWN_VICTIMS)
@@ -179,15 +173,11 @@ class MovePods(FixStep, frozen=True, kw_only=True):
     def _evictions(self) -> Iterator[str]:
         for node, moves in self.moves_by_node().items():
             yield from (delete_pod(move.victim.pod) for move in moves)
-            yield from (self._wait(move.victim) for move in moves if move.victim.controller.startswith("StatefulSet "))
+            # a StatefulSet's new pod has the same name, and is created only once the old pod is gone
+            awaited = (it.victim.pod.split("/") for it in moves if it.victim.controller.startswith("StatefulSet "))
+            template = "kubectl wait pod {} -n {} --for=condition=PodScheduled"
+            yield from (shell_command(template, name, namespace) for namespace, name in awaited)
             yield shell_command("kubectl uncordon {}", node)
-
-    @staticmethod
-    def _wait(victim: Victim) -> str:
-        """Return the command that waits for a StatefulSet's new pod: it has the same name, and is created only once the
-        old pod is gone."""
-        namespace, _, name = victim.pod.partition("/")
-        return shell_command("kubectl wait pod {} -n {} --for=condition=PodScheduled", name, namespace)
 
     def changes(self, namespace: str) -> Iterator[Change]:
         nodes = {node: Target("v1", "Node", node) for node in self.moves_by_node()}

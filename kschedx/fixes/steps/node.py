@@ -62,12 +62,9 @@ class NodeStep(FixStep, frozen=True, kw_only=True):
 
 
 class Uncordon(NodeStep, frozen=True, kw_only=True):
+    _title = "uncordon {s.node}"
     _cost = Cost.REPAIR
     _group = FixGroup.CAPACITY
-
-    @property
-    def title(self) -> str:
-        return f"uncordon {self.node}"
 
     def edit(self, node: Node) -> Node:
         return set_cordon(node, unschedulable=False)

@@ -53,13 +53,10 @@ class RemoveGates(PodStep, frozen=True, kw_only=True):
 class AwaitController(PodStep, frozen=True, kw_only=True):
     """A controller removes the pod's gates when it admits the pod; the other steps have to be done before."""
 
+    _title = "then wait for {s.controller} to admit the pod"
     _cost = Cost.WAITING
     gates: tuple[str, ...]
     controller: str
-
-    @property
-    def title(self) -> str:
-        return f"then wait for {self.controller} to admit the pod"
 
     @property
     def lifts_gates(self) -> bool:
@@ -207,23 +204,17 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
 class DropNodeNames(PodStep, frozen=True, kw_only=True):
     """The removal of node names from the required terms of the node affinity."""
 
+    _title = "remove the node names from the node affinity"
     _cost = Cost.CONSTRAINT
-
-    @property
-    def title(self) -> str:
-        return "remove the node names from the node affinity"
 
     def edit(self, pod: Pod) -> Pod:
         return without_node_names(pod)
 
 
 class DropNodeName(PodStep, frozen=True, kw_only=True):
+    _title = "remove spec.nodeName {s.wanted}"
     _cost = Cost.REPAIR  # kube-scheduler then decides as for any other pod
     wanted: str
-
-    @property
-    def title(self) -> str:
-        return f"remove spec.nodeName {self.wanted}"
 
     def edit(self, pod: Pod) -> Pod:
         return with_spec(pod, node_name="")
@@ -401,12 +392,9 @@ def _twins(pod: Pod, snapshot: Snapshot) -> Iterator[Pod]:
 class RaisePriority(PodStep, frozen=True, kw_only=True):
     """Another priority class, whose pods preempt others."""
 
+    _title = "set priorityClassName: {s.name}"
     name: str
     value: int
-
-    @property
-    def title(self) -> str:
-        return f"set priorityClassName: {self.name}"
 
     def edit(self, pod: Pod) -> Pod:
         policy = PREEMPT_LOWER_PRIORITY
@@ -531,6 +519,7 @@ class CorrectQuantities(PodStep, frozen=True, kw_only=True):
 class RequestInstead(PodStep, frozen=True, kw_only=True):
     """A request for a resource that some node offers, in place of one that no node offers."""
 
+    _title = "request {s.meant} instead of {s.resource}"
     resource: str
     meant: str
     is_part: bool = False  # whether nodes offer their hardware in parts of this name
@@ -538,10 +527,6 @@ class RequestInstead(PodStep, frozen=True, kw_only=True):
     @property
     def cost(self) -> Cost:
         return Cost.REQUEST if self.is_part else Cost.TYPO
-
-    @property
-    def title(self) -> str:
-        return f"request {self.meant} instead of {self.resource}"
 
     def edit(self, pod: Pod) -> Pod:
         names = {self.resource: self.meant}
@@ -580,13 +565,10 @@ class UseClaim(PodStep, frozen=True, kw_only=True):
 class UseDeviceClaim(PodStep, frozen=True, kw_only=True):
     """An existing ResourceClaim with a similar name, in place of one that does not exist."""
 
+    _title = "use resource claim {s.meant} instead of {s.claim}"
     _cost = Cost.TYPO
     claim: str
     meant: str
-
-    @property
-    def title(self) -> str:
-        return f"use resource claim {self.meant} instead of {self.claim}"
 
     def edit(self, pod: Pod) -> Pod:
         return edit.with_device_claim(pod, self.claim, self.meant)

@@ -123,16 +123,14 @@ class SetEphemeralClass(ClassedClaim, frozen=True, kw_only=True):
 class SetClass(ClassedClaim, frozen=True, kw_only=True):
     """A class for a claim that names none; the API server allows setting it once."""
 
+    _title = "set storageClassName {s.claim.storage_class} on claim {s.claim.key}"
     _cost = Cost.POD
-
-    @property
-    def title(self) -> str:
-        return f"set storageClassName {self.claim.storage_class} on claim {self.claim.key}"
 
 
 class SetDefaultClass(FixStep, frozen=True, kw_only=True):
     """A class becomes the default: the volume controller sets it on every unbound claim that names none."""
 
+    _title = "make storage class {s.storage_class.name} the default"
     _group = FixGroup.CLUSTER
     storage_class: StorageClass  # the class after the change
     claims: tuple[SetClass, ...]
@@ -140,10 +138,6 @@ class SetDefaultClass(FixStep, frozen=True, kw_only=True):
     @property
     def cost(self) -> Cost:
         return Cost.REPAIR if len(self.claims) > 1 else Cost.AROUND
-
-    @property
-    def title(self) -> str:
-        return f"make storage class {self.storage_class.name} the default"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         for claim in self.claims:
