@@ -370,6 +370,7 @@ NOTES = (
     "profile_changes",
     "ranking",
     "root_causes",
+    "score_reasons",
     "setup",
 )
 WITH_SENTENCES = {*(PACKAGE / "explain" / f"{module}.py" for module in NOTES), *FIX_TEXTS}

@@ -230,7 +230,9 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     if is_short or not rows or workload.kind not in (*_REPLACED_AT_ONCE, "Job"):
         return ()
     what = "active pod" if workload.kind == "Job" else "replica"
-    phrase = f"its only {what} has a node" if len(rows) == 1 else f"all {len(rows):,} {what}s have nodes"
+    nodes, every = {pods.node_names[row] for row in rows}, "both" if len(rows) == 2 else f"all {len(rows):,}"
+    phrase = f"{every} {what}s {'have nodes' if len(nodes) > 1 else f'are on {min(nodes)}'}"
+    phrase = f"its only {what} has a node" if len(rows) == 1 else phrase
     assigned = [pods.start_times[row] or "" for row in rows]
     last = max(assigned) if all(assigned) else ""
     ended = common_end(_failed_pods(snapshot, workload)).text if workload.kind == "Job" else ""

@@ -27,7 +27,7 @@ from kschedx.kube.selectors import (
     compile_selector,
     required_node_affinity,
 )
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, stay_seconds, tolerates
 from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodAffinityTerm
 from kschedx.kube.typos import nearest_name
 from kschedx.plugins.pod_topology_spread import default_selector
@@ -96,7 +96,7 @@ def rank_nodes(cycle: Cycle, limit: int | None = None) -> Ranking | None:
     nodes = tuple(scored_node(scores, row) for row in each_row(TableRows(shown)))
     leads: tuple[_Lead, ...] = ()
     if len(nodes) > winners:
-        leads = _compare_scores(nodes[0], nodes[winners])
+        leads = compare_scores(nodes[0], nodes[winners])
     return Ranking(nodes=nodes, count=len(scores.nodes), winners=winners, leads=leads)
 
 
@@ -121,7 +121,7 @@ def scored_node(scores: Scores, row: TableRow) -> ScoredNode:
     )
 
 
-def _compare_scores(first: ScoredNode, second: ScoredNode) -> tuple[_Lead, ...]:
+def compare_scores(first: ScoredNode, second: ScoredNode) -> tuple[_Lead, ...]:
     """By which plugins the first node's total exceeds the second's, largest difference first, without equal scores."""
     leads = (
         _Lead(plugin=mine.plugin, difference=mine.weighted - other.weighted)
@@ -177,6 +177,9 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
             tolerates(toleration, taint, comparison=comparison) for toleration in spec.tolerations
         ):
             yield f"the taint {taint} of {node.name} only lowers its score; effect NoSchedule would reject the pod"
+        keys = {it.key for it in spec.tolerations if tolerates(it, taint, comparison=comparison)}
+        if taint.effect in DO_NOT_SCHEDULE and keys == {""}:
+            yield f"a toleration without a key covers the taint {taint} of {node.name}"
     yield from _unmet_preference(cycle, winners)
     yield from _replaced_defaults(cycle)
     yield from _either_term(cycle, node)
@@ -404,7 +407,7 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
 # A pod with a node that was evaluated as if it had none.
 
 
-def _namer_of(snapshot: Snapshot, pod: Pod, node: str) -> str:
+def namer_of(snapshot: Snapshot, pod: Pod, node: str) -> str:
     """Return the pod's controller, such as `ReplicaSet web-1`, if its template has the node as its nodeName."""
     if (owner := pod.metadata.controller) is None:
         return ""
@@ -418,24 +421,29 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     state = f" and is not ready: {not_ready}" if not_ready else ""
     cluster, pod = cycle.all_nodes.cluster, cycle.pod
     runs = "is assigned to" if pod.status.phase == "Pending" else "runs on"
-    owner, namer = pod.metadata.controller, _namer_of(cycle.snapshot, pod, node)
+    owner, namer = pod.metadata.controller, namer_of(cycle.snapshot, pod, node)
+    then = "" if namer else "; this shows what scheduling it now would give"
     named = f", which the template of {namer} names (spec.nodeName)" if namer else ""
-    text = f"it {runs} {node}{named}{state}; this shows what scheduling it now would give"
+    if owner is not None and owner.kind == "DaemonSet":
+        named = f", for which {owner.kind} {owner.name} created it"
+    text = f"it {runs} {node}{named}{state}{then}"
     is_static = MIRROR in pod.metadata.annotations
     if is_static:
         text = f"it is a static pod, which the kubelet of {node} runs without kube-scheduler{state}"
-    row = cluster.index[node]
+    row, is_recreated = cluster.index[node], owner is not None and owner.kind in RECREATING
+    again = f"; {owner.kind} {owner.name} creates it again" if is_recreated and owner is not None else ""
+    eviction = "" if is_static else _eviction(cycle, cluster.nodes[row], again)
     assigned = pod.status.start_time or pod.metadata.creation_timestamp or ""
     at = None if cycle.nodes is None else cycle.nodes.row_of(row)
     if row in (*cycle.choice, *cycle.best) or at is None or cycle.filter is None:
-        return RunsAlready(text=text, node=node, not_ready=not_ready, is_static=is_static)
+        return RunsAlready(text=text, node=node, not_ready=not_ready, is_static=is_static, eviction=eviction)
     findings = account(cycle, at).findings
     behind = None
     if cycle.scores is not None and (scored_at := cycle.scores.nodes.row_of(row)) is not None:
         behind = int(cycle.scores.totals.max() - cycle.scores.totals[scored_at])
     better = [cluster.nodes[cluster_row] for cluster_row in cycle.choice] if assigned else []
     later = joined_later(better, assigned)
-    moves = bool(cycle.choice) and owner is not None and owner.kind in RECREATING and not namer
+    moves = bool(cycle.choice) and is_recreated and not namer
     return RunsAlready(
         text=text,
         node=node,
@@ -445,8 +453,20 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
         joined_later=later,
         ready_later=_ready_later(better, assigned),
         recreated_by=f"{owner.kind} {owner.name}" if moves and owner is not None else "",
+        eviction=eviction,
         is_static=is_static,
     )
+
+
+def _eviction(cycle: Cycle, node: Node, again: str) -> str:
+    """Return which NoExecute taint of its node evicts the pod first, and when; empty for none. `again` is who recreates
+    it."""
+    tolerations, comparison = cycle.pod.spec.tolerations, cycle.release.compares_taints
+    limits = [(stay_seconds((taint,), tolerations, comparison=comparison), str(taint)) for taint in node.spec.taints]
+    for seconds, taint in sorted((seconds, taint) for seconds, taint in limits if seconds is not None):
+        when = f"{seconds:,} s after {node.name} got the taint" if seconds else "at once"
+        return f"the taint {taint} evicts it {when}{again}"
+    return ""
 
 
 def replicas_verdict(cycle: Cycle, verdict: RunsAlready) -> RunsAlready:

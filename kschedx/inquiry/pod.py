@@ -62,7 +62,7 @@ from kschedx.explain.cycle_notes import amount_notes, ignored_fields
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
 from kschedx.explain.missing_kinds import cycle_of, require_nodes, unread_by
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, RunsAlready, drained_nodes, note
-from kschedx.explain.ranking import replicas_verdict, running_verdict
+from kschedx.explain.ranking import namer_of, replicas_verdict, running_verdict
 from kschedx.explain.root_causes import autoscaler_reports, provisioning_reports
 from kschedx.explain.setup import Setup, Subject, stored_subject, unassign, with_reported_class
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
@@ -373,6 +373,8 @@ def _explain(
     pods = scheduler.snapshot.pods
     node = pods.node_names[pods.rows[pod.key]] if snapshot is not scheduler.snapshot else ""
     scheduler = scheduler.on(snapshot) if node else scheduler
+    if node and namer_of(snapshot, pod, node):  # its replacement is bound in the same way
+        pod = replace(pod, spec=subject.pod.spec)
     cycle = cycle_of(scheduler, pod, profile)
     if setup.is_after_queue and cycle.outcome is Outcome.SCHEDULED and not node:
         first = assigned_first(snapshot, setup, pod, objection)

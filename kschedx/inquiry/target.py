@@ -179,9 +179,10 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
         if row is None and (not_created := _stateful_set_of(snapshot, name, namespace)) is not None:
             return not_created
         if row is None:
-            raise InputError(
-                f'no pod "{name}" in namespace "{namespace}"', hint=_nearest_pod(snapshot, name, namespace)
-            )
+            past = (it for it in snapshot.preemptions if (it.namespace, it.name) == (namespace, name))
+            hint = next((f"kube-scheduler preempted it{f' for {it.by}' if it.by else ''}" for it in past), "")
+            hint = hint or _nearest_pod(snapshot, name, namespace)
+            raise InputError(f'no pod "{name}" in namespace "{namespace}"', hint=hint)
         return PodInQuestion.of_cluster(snapshot.pods[row])
     manifest = snapshot.manifest_of(kind, namespace, name)
     if manifest is None:

@@ -57,6 +57,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             return np.zeros(len(nodes), dtype=np.int64)
         return self._score(self._offer(request, nodes).allocation(nodes))
 
+    def allocation(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Allocation:
+        return self._offer(self._request(pod, nodes), nodes).allocation(nodes)
+
     def scorer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Callable[[NodeTable], IntArray]:
         request = state[_REQUEST] if _REQUEST in state else self._request(pod, nodes)
         if not any(request):

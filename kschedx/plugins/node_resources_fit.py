@@ -206,7 +206,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        return self._score(self._offer(state, pod, nodes).allocation(nodes))
+        return self._score(self.allocation(state, pod, nodes))
+
+    def allocation(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Allocation:
+        return self._offer(state, pod, nodes).allocation(nodes)
 
     def scorer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Callable[[NodeTable], IntArray]:
         offered = self._offer(state, pod, nodes)

@@ -612,7 +612,7 @@ class _FollowedSpreads(Following):
 
 
 HARD: StateKey[tuple[Spread, ...]] = StateKey("PreFilterPodTopologySpread")
-_SOFT: StateKey[_SoftSpreads] = StateKey("PreScorePodTopologySpread", 'error reading "{}" from cycleState: not found')
+SOFT: StateKey[_SoftSpreads] = StateKey("PreScorePodTopologySpread", 'error reading "{}" from cycleState: not found')
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -649,7 +649,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def follow(self, state: CycleState, pod: Pod, row: int) -> Following | None:
         try:
-            hard, soft = state[HARD], state[_SOFT].spreads
+            hard, soft = state[HARD], state[SOFT].spreads
         except NotPreparedError:
             return None
         return _FollowedSpreads(
@@ -686,13 +686,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             text = f"calculating preScoreState: obtaining pod's soft topology spread constraints: {wrong}"
             return error(text)
         if not constraints:
-            state[_SOFT] = _SoftSpreads.none(self.handle.nodes)
+            state[SOFT] = _SoftSpreads.none(self.handle.nodes)
             return SKIP
-        state[_SOFT] = _SoftSpreads.of(constraints, self._rules, pod, nodes, self.handle.nodes)
+        state[SOFT] = _SoftSpreads.of(constraints, self._rules, pod, nodes, self.handle.nodes)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        return state[_SOFT].score(nodes)
+        return state[SOFT].score(nodes)
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return state[_SOFT].normalize(nodes, scores)
+        return state[SOFT].normalize(nodes, scores)

@@ -215,8 +215,10 @@ def tables(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
 # One node in detail: every plugin's verdict on it, and its scores next to the winner's.
 
 
-def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: int) -> list[StyledLine]:
-    """Return the verdicts and scores of a node. `name` is a node of the cluster."""
+def node_verdict_lines(
+    diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: int, reason: str = ""
+) -> list[StyledLine]:
+    """Return the verdicts and scores of a node of the cluster; `reason` is why the best one scores higher."""
     row, scores = _row_of(diagnosis, name), _scored_node(diagnosis.cycle, name)
     lines = title_lines(*node_headline(diagnosis, ranking, name), width)
     if row is None:
@@ -225,6 +227,8 @@ def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str,
     if assigned and joined_later([cluster.nodes[cluster.index[name]]], assigned):
         moves = "kube-scheduler does not move pods that have a node"
         lines += paragraph(f"{name} joined after the pod was assigned; {moves}", width, first="  ", indent=2)
+    if reason:
+        lines += paragraph(reason, width, first="  ", indent=2)
     lines += _verdicts(diagnosis, row, width)
     if scores is not None and ranking is not None:
         lines += [BLANK, *_scores(scores, ranking, width)]
@@ -250,8 +254,9 @@ def node_headline(diagnosis: Diagnosis, ranking: Ranking | None, name: str) -> t
     elif scores is None or ranking is None:
         verdict = "fits"
     else:
-        behind = ranking.nodes[0].total - scores.total
-        place = f"{behind:,} behind {ranking.nodes[0].name}" if behind else "the highest"
+        behind, tied = ranking.nodes[0].total - scores.total, ranking.winners - 1
+        place = "the highest" + (f", as {count(tied, 'other node')}: one is picked at random" if tied else "")
+        place = f"{behind:,} behind {ranking.nodes[0].name}" if behind else place
         verdict = f"fits, total {scores.total:,}, {place}"
     return f"{name}: {cycle.pod.key} {verdict}", tone
 
@@ -309,6 +314,6 @@ def _scores(node: ScoredNode, ranking: Ranking, width: int) -> list[StyledLine]:
         ["total", "", "", "", f"{node.total:,}", f"{winner.total:,}", _format_signed(node.total - winner.total)]
     )
     return [
-        *([text(f"  the winner is {winner.name}", DIM)] if winner.name != node.name else []),
+        *([text(f"  the winner is {winner.name}", DIM)] if winner.total != node.total else []),
         *columns(rows, right=frozenset(range(1, 7)), indent=2, header=True, width=width),
     ]

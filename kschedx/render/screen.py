@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from kschedx.explain.diagnosis import Diagnosis, LabelHint
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import CLAIM_WITHOUT_POD, ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, indecisive, rank_nodes
+from kschedx.explain.score_reasons import deciding_reason
 from kschedx.findings import Finding, NodeAffinityMismatch, TopologySpreadSkew, UntoleratedTaint
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.grouping import group_pairs
@@ -120,7 +121,7 @@ def why_lines(
     if nodes:
         ranked = rank_nodes(explanation.cycle)
         names = map(explanation.cycle.all_nodes.cluster.known_name, nodes)
-        return _sections(*(node_verdict_lines(explanation.diagnosis, ranked, name, width) for name in names))
+        return _sections(*(_node_lines(explanation, ranked, name, width) for name in names))
     return _screen(explanation, width, all_nodes=all_nodes, wide=wide)
 
 
@@ -138,12 +139,22 @@ def _screen(explanation: Explanation, width: int, *, all_nodes: bool, wide: bool
     return _first(explanation, width)
 
 
-def _indecisive_facts(explanation: Explanation) -> Iterator[Fact]:
-    """Return a line for each thing that a reader may expect to decide and that does not."""
-    setup = explanation.setup
+def _node_lines(explanation: Explanation, ranked: Ranking | None, name: str, width: int) -> list[StyledLine]:
+    cycle = explanation.cycle
+    is_scored = cycle.scores is not None and cycle.scores.nodes.row_named(name) is not None
+    reason = deciding_reason(cycle, explanation.scheduler, ranked, name) if is_scored else ""
+    return node_verdict_lines(explanation.diagnosis, ranked, name, width, reason)
+
+
+def _reasons(explanation: Explanation) -> Iterator[Fact]:
+    """Return a line for what decides, and for each thing that a reader may expect to decide and that does not."""
+    setup, ranked = explanation.setup, rank_nodes(explanation.cycle, 1)
+    node = next((note.node for note in explanation.first_notes if isinstance(note, RunsAlready)), "")
     profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
     label = "" if causes(explanation.diagnosis) else "because"  # they follow the causes
-    return list_facts(label, islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES))
+    reason = deciding_reason(explanation.cycle, explanation.scheduler, ranked, node)
+    others = islice(indecisive(explanation.cycle, sorted(profiles)), MOST_ROOT_CAUSES)
+    return list_facts(label, chain(filter(None, (reason,)), others))
 
 
 def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> View:
@@ -194,7 +205,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *phrases[:_MOST_VICTIMS],
             *(_refusals(explanation, deciders) if with_fixes else ()),
         ),
-        facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *_indecisive_facts(explanation)),
+        facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *_reasons(explanation)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
         event=_own_event(explanation) or event_text(cycle, explanation.holding),
@@ -217,7 +228,9 @@ def _running_facts(explanation: Explanation) -> Iterator[str]:
         broken = note.rejected_by if note.uneven is None else (note.uneven,)
         if not note.is_static and (rule := next((it for each in broken if (it := _rule_of_running(each, pod))), "")):
             yield rule
-        if note.recreated_by:
+        if note.eviction:
+            yield note.eviction
+        elif note.recreated_by:
             yield f"to move it, delete it; {note.recreated_by} creates it again:"
             yield COMMAND + delete_pod(pod.key)
 
@@ -249,7 +262,8 @@ def _running_cause(note: RunsAlready) -> str:
         most = f"{skew.domains[0].domain} has {count(skew.domains[0].matching, 'matching pod')}"
         return f"{most}, another domain has {skew.minimum:,}: above maxSkew {skew.max_skew} already"
     if note.rejected_by:
-        phrase = f"{note.node} would reject it now: {describe(note.rejected_by[0]).headline}"
+        words = describe(note.rejected_by[0])
+        phrase = f"{note.node} would reject it now: {words.general or words.headline}"
         return f"{phrase}; the cluster has changed since, or spec.nodeName was written by hand"
     whose = "its pods were" if note.assigned else "the pod was"
     if note.joined_later:
@@ -395,7 +409,7 @@ def _head(
     if wide:
         facts = holding_facts(explanation.holding, explanation.cycle, wide=True, known=view.roots)
         if explanation.lifecycle is None:
-            facts = (*facts, *volume_facts(explanation.diagnosis), *_indecisive_facts(explanation))
+            facts = (*facts, *volume_facts(explanation.diagnosis), *_reasons(explanation))
     return _sections(
         _replicas_block(explanation, width), head_lines(replace(view, facts=tuple(facts)), width, limit, about=about)
     )

@@ -183,6 +183,11 @@ def apart(app: str, **term: object) -> Manifest:
             "a is a control plane node, and no taint keeps pods off the node",
         ),
         ([node("a", labels={"node-role.kubernetes.io/control-plane": ""})], pod("me"), None),
+        (
+            [node("a", taints=[ML])],
+            pod("me", tolerations=[{"operator": "Exists"}]),
+            "a toleration without a key covers the taint dedicated=ml:NoSchedule of a",
+        ),
     ],
 )
 def test_fields_that_do_not_decide(objects: list[Manifest], me: Manifest, expected: str | None) -> None:
@@ -251,6 +256,22 @@ def test_a_node_that_would_reject_its_pod() -> None:
     text = " ".join(lines[start + 1 : start + 3])
     assert text.startswith("a would reject it now: untolerated taint dedicated=ml:NoSchedule; the cluster has changed")
     assert not any("kubectl" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "expected"),
+    [
+        ([], "the taint gone:NoExecute evicts it at once; ReplicaSet web creates it again"),
+        ([{"tolerationSeconds": 9}], "the taint gone:NoExecute evicts it 9 s after a got the taint; ReplicaSet web"),
+        ([{}], None),
+    ],
+)
+def test_a_taint_that_evicts_a_running_pod(tolerations: list[Manifest], expected: str | None) -> None:
+    its = [{"key": "gone", "operator": "Exists", "effect": "NoExecute", **each} for each in tolerations]
+    me = pod("me", on="a", status=RUNS, metadata=OWNED, tolerations=its)
+    text = " ".join(undecided_fields(node("a", taints=["gone:NoExecute"]), node("b"), me))
+    assert (expected or "") in text
+    assert ("evicts it" in text, "to move it, delete it" in text) == (bool(expected), False)
 
 
 def spread(*keys: str) -> Manifest:

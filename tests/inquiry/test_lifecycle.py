@@ -1629,6 +1629,25 @@ def test_the_template_that_names_the_node_of_a_running_pod(tmp_path: Path, named
         node("other"),
     )
     assert ("it runs on n, which the template of ReplicaSet web names (spec.nodeName)" in result.out) is is_told
+    assert ("default/web-a: spec.nodeName binds it to n, without kube-scheduler" in result.out) is is_told
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [("n", "its only replica has a node"), ("nn", "both replicas are on n;"), ("nnm", "all 3 replicas have nodes;")],
+)
+def test_where_all_replicas_are(tmp_path: Path, nodes: str, expected: str) -> None:
+    kept = [replica(f"web-{at}", "ReplicaSet", "web", on=name) for at, name in enumerate(nodes)]
+    result = why(tmp_path, "rs/web", workload("ReplicaSet", replicas=len(nodes)), *kept, node("m"))
+    assert expected in result.out
+
+
+def test_a_pod_that_only_its_preemption_shows(tmp_path: Path) -> None:
+    event = reports("Pod", "web-0", "Preempted", "Preempted by pod u on node n")
+    by = {"related": {"kind": "Pod", "namespace": "prod", "name": "db-0"}}
+    result = why(tmp_path, "pod/web-0", {**event, **by}, pod("other"))
+    assert result.code == 2
+    assert 'no pod "web-0" in namespace "default" (kube-scheduler preempted it for prod/db-0)' in result.err
 
 
 def test_an_earlier_pod_keeps_the_name_of_the_next_one(tmp_path: Path) -> None:

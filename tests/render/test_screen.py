@@ -161,6 +161,13 @@ def test_an_unknown_node_is_refused_with_the_nearest() -> None:
         why_lines(of_objects(node("node-1"), asking()), width=100, nodes=["node-l"])
 
 
+def test_a_node_that_shares_the_highest_total() -> None:
+    explanation = of_objects(*(node(name) for name in "abc"), asking())
+    first, *others = [line.plain for line in why_lines(explanation, width=200, nodes=["b"])]
+    assert first.endswith(", the highest, as 2 other nodes: one is picked at random")
+    assert not any("the winner is" in line for line in others)
+
+
 def test_a_pod_that_pre_enqueue_rejects_is_not_named_gated() -> None:
     claiming = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpus"}])
     explanation = explain_pod(Snapshot.from_objects([node("a"), claiming]), "default/me")

@@ -667,5 +667,15 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         return state[_SCORES][nodes.rows]
 
+    def preferences(self, pod: Pod) -> Iterator[tuple[str, str, int, Tally]]:
+        """Yield the terms that score: topology key, selector (empty for the terms of other pods), weight, and the pods
+        that count."""
+        namespaces, least = self.handle.snapshot.namespaces, self._args.hard_pod_affinity_weight
+        weights = _Weights.of(pod, self._terms_of(pod), self._existing_terms, namespaces, least)
+        for term, weight in weights.own:
+            yield term.topology_key, str(term.selector) or "any pod", weight, _MatchesEach(((term, 1),))
+        for key, group, weight in weights.stated:
+            yield key, "", weight, _OfGroup(((group, 1),))
+
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
         return _normalize(scores)
