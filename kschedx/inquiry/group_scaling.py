@@ -22,7 +22,7 @@ from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
 from kschedx.findings import InsufficientResource, NodeAffinityMismatch, NodeUnschedulable, UntoleratedTaint
 from kschedx.fixes.node_requirements import OF_ROLES, labels_for, own_terms, required_terms
 from kschedx.fixes.pod_edits import rounded_down
-from kschedx.fixes.steps import DropRequirements, LowerRequests, Tolerate
+from kschedx.fixes.steps import DropRequirements, LowerRequests, PodStep, Tolerate
 from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
 from kschedx.framework.status import StatusDocument
@@ -35,7 +35,6 @@ from kschedx.inquiry.node_scaling import (
     ScalingTrial,
     StepKind,
     autoscaler_fix,
-    edit_step,
     find_remedies,
     limit_flag,
     other_ways,
@@ -238,6 +237,10 @@ _LONGEST_CODE = 40  # the maximum characters of an error's code, such as `Insuff
 class _GroupTrial(ScalingTrial, frozen=True, kw_only=True):
     autoscaler: Autoscaler
 
+    @classmethod
+    def of_pod(cls, autoscaler: Autoscaler, change: PodStep, pod: Pod) -> _GroupTrial:
+        return cls(step=RemedyStep(change.title, StepKind.OF_POD), pod=change.edit(pod), autoscaler=autoscaler)
+
     def run(self) -> NodeRemedy | None:
         """The title of a raised limit also states the size that the group reaches."""
         then, step = self.autoscaler.explain(self.pod), self.step
@@ -267,14 +270,9 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[S
     if scaling.pod.outcome is not PodOutcome.CONSIDERED:
         return
     if scaling.result is LoopOutcome.AT_MAX_NODES_TOTAL:
-        step = RemedyStep(
-            f"raise --max-nodes-total of cluster-autoscaler above {autoscaler.flags.max_nodes_total}", StepKind.ROOM
-        )
-        yield _GroupTrial(
-            step=step,
-            pod=pod,
-            autoscaler=replace(autoscaler, changed_flags=replace(autoscaler.flags, max_nodes_total=0)),
-        )
+        title = f"raise --max-nodes-total of cluster-autoscaler above {autoscaler.flags.max_nodes_total}"
+        unlimited = replace(autoscaler, changed_flags=replace(autoscaler.flags, max_nodes_total=0))
+        yield _GroupTrial(step=RemedyStep(title, StepKind.ROOM), pod=pod, autoscaler=unlimited)
     for group in scaling.groups:
         if not group.skipped and group.template is not None and len(group.rejections) == 1:
             yield from _rejection_trials(autoscaler, group, pod)
@@ -287,14 +285,11 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[S
             step = RemedyStep(f"raise {raised} for cluster-autoscaler", StepKind.ROOM)
             yield _GroupTrial(step=step, pod=pod, autoscaler=unlimited)
         elif group.fits and group.skipped == (AT_MAXIMUM,):
-            groups = autoscaler.status.groups
-            larger = (
-                replace(group_status, max_size=group_status.target + _PLENTY)
-                if group_status.name == group.name
-                else group_status
-                for group_status in groups
+            groups = tuple(
+                replace(it, max_size=it.target + _PLENTY) if it.name == group.name else it
+                for it in autoscaler.status.groups
             )
-            status = replace(autoscaler.status, groups=tuple(larger))
+            status = replace(autoscaler.status, groups=groups)
             step = RemedyStep(f"raise {_maximum(autoscaler, group.name)} from {group.max_size}", StepKind.ROOM)
             yield _GroupTrial(step=step, pod=pod, autoscaler=replace(autoscaler, status=status), limited=group.name)
 
@@ -335,13 +330,13 @@ def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> 
     assert template is not None, "a plugin that rejects the pod has evaluated a template"
     match findings[:1]:
         case (UntoleratedTaint(key=key),) if not key.startswith(OF_ROLES):
-            step, changed = edit_step(Tolerate(taints=tuple(_untolerated_taints(template.node.spec.taints, pod))), pod)
-            yield _GroupTrial(step=step, pod=changed, autoscaler=autoscaler)
+            taints = tuple(_untolerated_taints(template.node.spec.taints, pod))
+            yield _GroupTrial.of_pod(autoscaler, Tolerate(taints=taints), pod)
         case (NodeAffinityMismatch(source="nodeSelector", terms=(term,)),):
             unmet = tuple(it for it in term.requirements if not it.matched)
             if {it.key for it in unmet} == {HOSTNAME}:  # no new node has the name of another
-                step, changed = edit_step(DropRequirements(source="nodeSelector", term=0, requirements=unmet), pod)
-                yield _GroupTrial(step=step, pod=changed, autoscaler=autoscaler)
+                dropped = DropRequirements(source="nodeSelector", term=0, requirements=unmet)
+                yield _GroupTrial.of_pod(autoscaler, dropped, pod)
         case (InsufficientResource(),):
             short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
             if len(short) < len(findings) or any(item.free * LEAST_SHARE < item.requested for item in short):
@@ -349,19 +344,13 @@ def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> 
             amounts = {item.resource: rounded_down(item.resource, item.free) for item in short}
             lowered = LowerRequests.of(pod, amounts, request_options(autoscaler.release))
             if lowered is not None:
-                step, changed = edit_step(lowered, pod)
-                yield _GroupTrial(step=step, pod=changed, autoscaler=autoscaler)
+                yield _GroupTrial.of_pod(autoscaler, lowered, pod)
         case (NodeUnschedulable(),) if template.source != "template":
-            name = template.source.removeprefix("node/")
-            row = autoscaler.snapshot.cluster.index[name]
-            node = autoscaler.snapshot.cluster.nodes[row]
-            open_ = set_cordon(node, unschedulable=False)
-            step_of = RemedyStep(f"uncordon {name}, the template of new nodes")
-            yield _GroupTrial(
-                step=step_of,
-                pod=pod,
-                autoscaler=replace(autoscaler, snapshot=autoscaler.snapshot.with_nodes({row: open_})),
-            )
+            name, snapshot = template.source.removeprefix("node/"), autoscaler.snapshot
+            row = snapshot.cluster.index[name]
+            opened = snapshot.with_nodes({row: set_cordon(snapshot.cluster.nodes[row], unschedulable=False)})
+            step = RemedyStep(f"uncordon {name}, the template of new nodes")
+            yield _GroupTrial(step=step, pod=pod, autoscaler=replace(autoscaler, snapshot=opened))
             if autoscaler.behaviour.cordoned_templates_can_be_opened:
                 flags = replace(autoscaler.flags, scale_from_unschedulable=True)
                 flag = RemedyStep("start cluster-autoscaler with --scale-from-unschedulable")
@@ -435,7 +424,7 @@ def _pods_of_every_node(autoscaler: Autoscaler, template: Template) -> tuple[Pod
     """Return the pods of a template that come with every node, without those that a known DaemonSet creates."""
     known = {daemon_set.uid for daemon_set in daemon_sets(autoscaler.snapshot)}
     return tuple(
-        pod for pod in template.pods if pod.metadata.controller is None or pod.metadata.controller.uid not in known
+        it for it in template.pods if it.metadata.controller is None or it.metadata.controller.uid not in known
     )
 
 
@@ -499,12 +488,8 @@ def _missing_labels(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str
 
 def _missing_resources(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:
     """Yield extended resources that the pod requests and no node has, with the amount."""
-    offered = {
-        name
-        for node in autoscaler.snapshot.cluster.nodes
-        for name, written in node.status.allocatable.items()
-        if str(written) != "0"
-    }
+    allocatable = (node.status.allocatable.items() for node in autoscaler.snapshot.cluster.nodes)
+    offered = {name for amounts in allocatable for name, written in amounts if str(written) != "0"}
     requested = pod_request(pod.spec, pod.status, request_options(autoscaler.release)).amounts
     for name, number in requested.items():
         if number > 0 and is_extended_resource(name) and name not in offered:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kschedx.autoscaler.sizes import AT_MAX_NODES_TOTAL, AT_MAXIMUM
 from kschedx.fixes import FixCertainty, find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
-from kschedx.fixes.steps import FixGroup, PodStep
+from kschedx.fixes.steps import FixGroup
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.fix import Fix, FixedCluster
@@ -132,11 +132,6 @@ def find_remedies(trials: Iterable[ScalingTrial], most: int = _MOST_REMEDIES) ->
 
 
 LEAST_SHARE = 2  # a request is never lowered to less than half, so that an autoscaler adds a node
-
-
-def edit_step(step: PodStep, pod: Pod, kind: StepKind = StepKind.OF_POD) -> tuple[RemedyStep, Pod]:
-    """Return a change of the pod as an autoscaler's remedy, and the changed pod."""
-    return RemedyStep(step.title, kind), step.edit(pod)
 
 
 class NodeTrial(Struct, frozen=True, kw_only=True):

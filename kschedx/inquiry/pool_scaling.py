@@ -28,7 +28,6 @@ from kschedx.inquiry.node_scaling import (
     ScalingTrial,
     StepKind,
     autoscaler_fix,
-    edit_step,
     find_remedies,
     holds,
     is_of_limits,
@@ -452,8 +451,7 @@ class _PoolTrial(ScalingTrial, frozen=True, kw_only=True):
 
     @classmethod
     def of_pod(cls, scaling: PoolScaling, change: PodStep, kind: StepKind = StepKind.OF_POD) -> _PoolTrial:
-        step, pod = edit_step(change, scaling.pod, kind)
-        return cls(step=step, pod=pod, scaling=scaling)
+        return cls(step=RemedyStep(change.title, kind), pod=change.edit(scaling.pod), scaling=scaling)
 
     def run(self) -> NodeRemedy | None:
         """A remedy is likely if a NodePool then lacks at most an instance type, and not all of them are known."""
