@@ -130,11 +130,12 @@ def _size(path: str) -> int:
 def _is_stored(snapshot: Snapshot) -> bool:
     """Return whether an API server has stored the nodes; without nodes, any other object."""
     if nodes := snapshot.cluster.nodes:
-        return any(node.metadata.creation_timestamp for node in nodes)
+        return any(node.metadata.is_stored for node in nodes) or any(snapshot.pods.uids)
     manifests = map(stored_metadata, chain(snapshot.workloads.values(), snapshot.custom_resources.values()))
     records = (kind.record for kind in KINDS.values() if kind.record is not None)
     others = (metadata_of(each) for record in records for each in snapshot.of(record))
-    return any((*snapshot.pods.creation_timestamps, *(each.creation_timestamp for each in chain(manifests, others))))
+    pods = snapshot.pods
+    return any((*pods.creation_timestamps, *pods.uids, *(each.is_stored for each in chain(manifests, others))))
 
 
 def _with_dumps(source: Source, dumps: Sequence[Dump]) -> Source:
@@ -222,9 +223,9 @@ def without_collection() -> Iterator[None]:
 def _refused_rows(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]:
     """The rows of the pods whose missing node is an error: in a cluster, a node can be deleted before its pods."""
     if ignore_orphans is None:
-        stamps = snapshot.pods.creation_timestamps
-        leaving = snapshot.pods.deletion_timestamps
-        return tuple(row for row in snapshot.orphans if not (stamps[row] or leaving[row]))
+        pods = snapshot.pods
+        signs = pods.creation_timestamps, pods.uids, pods.deletion_timestamps
+        return tuple(row for row in snapshot.orphans if not any(sign[row] for sign in signs))
     return () if ignore_orphans else snapshot.orphans
 
 

@@ -66,13 +66,18 @@ def pod(
 ) -> Manifest:
     """Return a pod, pending unless it runs `on` a node; other keywords are fields of its spec."""
     placed: Manifest = {"nodeName": on} if on is not None else {}
+    # a manifest has no uid; claims and Workloads refer to their pods by it
+    is_stored = "creationTimestamp" in (metadata or {}) or {"resourceClaims", "schedulingGates"} & {
+        *(spec or {}),
+        *more_spec,
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": name,
             "namespace": namespace,
-            "uid": f"{namespace}/{name}",
+            **({"uid": f"{namespace}/{name}"} if is_stored else {}),
             "labels": dict(labels or {}),
             **(metadata or {}),
         },

@@ -432,7 +432,7 @@ def admitted_pod(
     plugins: Sequence[str] = (),
     maker: Mapping[str, object] | None = None,
 ) -> AdmittedPod:
-    """Return the admitted pod. A manifest with a creation timestamp was admitted before and is unchanged.
+    """Return the admitted pod. A manifest that an API server has stored was admitted before and is unchanged.
 
     `plugins` are enabled admission plugins besides the default ones; `maker` is the workload with the pod's template.
     If it exists and has pods, it is validated whether it gets another pod or not. Raises InputError if the API server
@@ -441,7 +441,7 @@ def admitted_pod(
     check_plugins(plugins)
     written = encode(manifest, "pod")
     pod = decode(written, Pod)
-    if pod.metadata.creation_timestamp:
+    if pod.metadata.is_stored:
         pod = default_pod(pod)
         spec = resolve_priority(pod.spec, snapshot.priority_classes)
         return AdmittedPod(pod=msgspec.structs.replace(pod, spec=spec))
@@ -566,13 +566,13 @@ def admission_notes(
 ) -> tuple[Note, ...]:
     """Return what admission changed, one note per object that caused it, and what is unknown."""
     pod = admitted.pod
-    security = () if pod.metadata.creation_timestamp else _pod_security(snapshot, manifest, pod, release, maker)
+    security = () if pod.metadata.is_stored else _pod_security(snapshot, manifest, pod, release, maker)
     return (*_unknown(snapshot, pod, plugins), *security, *_changes(admitted))
 
 
 def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[Note]:
     name = pod.spec.runtime_class_name
-    if name is not None and not _knows_runtime_classes(snapshot) and not pod.metadata.creation_timestamp:
+    if name is not None and not _knows_runtime_classes(snapshot) and not pod.metadata.is_stored:
         lacking = "its overhead, node selector, and tolerations do not count"
         yield note("missing-kind", f"RuntimeClass {name} is not in the snapshot: {lacking}")
     for annotation in snapshot.namespace_annotations.get(pod.metadata.namespace, {}):

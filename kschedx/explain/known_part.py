@@ -20,11 +20,11 @@ from kschedx.explain.events import recorded_event, rejects_nodes, shows_state
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import with_spec
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name, own_claims
+from kschedx.kube.storage import PersistentVolumeClaim, claim_name, own_claims
 from kschedx.kube.types import Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.inter_pod_affinity.plugin import REASON_AFFINITY
 from kschedx.plugins.inter_pod_affinity.terms import PodTerms
-from kschedx.plugins.volume_binding.plugin import REASON_NO_VOLUME, REASON_UNBOUND_IMMEDIATE
+from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
 from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -201,25 +201,22 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
     bound, named = claim.spec.volume_name, claim.storage_class
     if bound:
         # an API server stored it, so the cluster has its volume: without it, the claim would be Lost
-        has_volume = claim.status.phase == "Bound" and bool(claim.metadata.creation_timestamp)
+        has_volume = claim.status.phase == "Bound" and claim.metadata.is_stored
         is_left_out = has_volume and not (storage.volumes or snapshot.source.is_complete("PersistentVolume"))
         is_there = bound in storage.volumes or not is_unread(snapshot, "PersistentVolume")
         return None if is_there and not is_left_out else ("PersistentVolume", bound)
-    if claim.spec.storage_class_name is None and not named and not claim.metadata.creation_timestamp:
+    if claim.spec.storage_class_name is None and not named and not claim.metadata.is_stored:
         # it does not exist yet and gets the default class, if there is one
         return ("StorageClass", "") if not storage.classes and is_unread(snapshot, "StorageClass") else None
     if named and named not in storage.classes:
         report = snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
-        is_missing = report is not None and all(part in report.message for part in (f'"{named}"', "found"))
-        event = recorded_event(snapshot, pod) if is_missing or storage.volumes_of(named) else None
+        if report is not None and all(part in report.message for part in (f'"{named}"', "found")):
+            return None
+        event = recorded_event(snapshot, pod) if storage.volumes_of(named) else None
         if event is not None and REASON_UNBOUND_IMMEDIATE in event.message:
             return None  # whether or not the class exists, a volume has to be bound first
         return ("StorageClass", named) if is_unread(snapshot, "StorageClass") else None
-    event = recorded_event(snapshot, pod)
-    makes_none = named and storage.classes[named].provisioner == NO_PROVISIONER
-    if storage.volumes or (event is not None and REASON_NO_VOLUME in event.message):
-        return None  # if the dump lacks volumes, they do not match
-    return ("PersistentVolume", "") if makes_none and is_unread(snapshot, "PersistentVolume") else None
+    return None  # a dump with the claim and its class would hold the volumes, too, if there were any
 
 
 def _without_devices(snapshot: Snapshot, pod: Pod) -> _KnownPart:
@@ -283,7 +280,8 @@ def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
     if absent and not is_unread(snapshot, "DeviceClass"):
         return  # PreFilter rejects the pod before it reads slices
     yield from (("DeviceClass", device_class) for device_class in absent)
-    if not devices.slices and is_unread(snapshot, "ResourceSlice"):
+    # a dump with the classes would hold the slices, too, if a driver published any
+    if absent and not devices.slices and is_unread(snapshot, "ResourceSlice"):
         yield "ResourceSlice", ""
 
 

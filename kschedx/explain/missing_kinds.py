@@ -170,7 +170,9 @@ def missing_for_many(snapshot: Snapshot) -> Note | None:
 
 
 def _other_namespaces(snapshot: Snapshot) -> Iterator[Note]:
-    if snapshot.source.is_dump and len(spaces := snapshot.only_namespaces) == 1:
+    # a dump of nodes without their server fields was cut down on purpose
+    is_raw = snapshot.source.is_dump and any(node.metadata.creation_timestamp for node in snapshot.cluster.nodes)
+    if is_raw and len(spaces := snapshot.only_namespaces) == 1:
         text = f"the dump has pods of namespace {spaces[0]} only; those of others use the nodes too"
         yield note("other-namespaces", text, namespaces=spaces)
 
@@ -390,8 +392,7 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
                 objects=names,
                 where=_readers(kind),
                 stake=stakes.get(kind, Stake.FIT),
-                lacking=(kind == "PersistentVolume" and not names and _static_volumes(snapshot, pod))
-                or _lacking_objects(snapshot.source, kind),
+                lacking=_lacking_objects(snapshot.source, kind),
                 completed_by=command,
             )
             for kind, names in unread.items()

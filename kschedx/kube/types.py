@@ -192,6 +192,11 @@ class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     deletion_timestamp: str | None = None
 
     @property
+    def is_stored(self) -> bool:
+        """Whether an API server has stored the object: it gives each one both fields, of which a dump may lack one."""
+        return bool(self.uid or self.creation_timestamp)
+
+    @property
     def controller(self) -> OwnerReference | None:
         return controller_of(self.owner_references)
 

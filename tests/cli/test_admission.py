@@ -45,7 +45,7 @@ def test_a_limit_range_refuses_a_manifest(tmp_path: Path) -> None:
         [
             "✗ shop/web-0 is not created: LimitRange refuses the pod",
             f'  because   pods "web-0" {TOO_MUCH}',
-            f"            pod.yaml:20: Pod shop/web-0: {FIELD}, LimitRange shop/bounds",
+            f"            pod.yaml:19: Pod shop/web-0: {FIELD}, LimitRange shop/bounds",
             "  fix 1     lower limits.memory of container main to 1Gi · fits node-01",
             "      2     raise max.memory of LimitRange bounds from 1Gi to 2Gi · fits node-01",
             "            this workload: 1 · cluster configuration: 2 · to apply: --fix N -o patch",

@@ -250,6 +250,23 @@ def test_a_pod_on_a_missing_node_is_left_out(tmp_path: Path) -> None:
     assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, lost)).err
 
 
+@pytest.mark.parametrize(
+    ("objects", "answer"),
+    [
+        ([], "? shop/web is undecided: where the pod fits is not known"),
+        ([NODE], "? shop/web is undecided: PersistentVolumeClaim data is not in this dump"),
+    ],
+)
+def test_a_uid_alone_shows_that_an_api_server_has_stored_a_pod(
+    objects: list[Manifest], answer: str, tmp_path: Path
+) -> None:
+    """Dumps without creation timestamps are dumps: what they lack is not taken to be missing."""
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    pod = changed(changed(small_pod("web", namespace="shop"), "spec.volumes", volumes), "metadata.uid", "u")
+    result = kschedx("why", "pod/web", "-n", "shop", "-s", write(tmp_path, *objects, pod))
+    assert (result.code, result.out.startswith(answer)) == (3, True)
+
+
 def test_a_running_pod_shows_that_its_node_was_left_out(tmp_path: Path) -> None:
     node = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     running = changed(changed(small_pod("web"), "spec.nodeName", "node-99"), "status.phase", "Running")

@@ -20,7 +20,6 @@ from tests.storage_builders import claim, storage_class, using, volume
 
 NODES = [node("n1"), node("n2")]
 CLASS = storage_class("fast", provisioner="x.io/disks")
-IMMEDIATE = storage_class("local", waits=False)
 ON_EACH = [
     each
     for number in (1, 2)
@@ -45,12 +44,11 @@ def selecting(side: str) -> Manifest:
 CASES: list[tuple[str, list[str], Manifest, list[Manifest]]] = [
     ("PersistentVolumeClaim", ["data"], using("me", "data"), []),
     ("PersistentVolume", ["disk"], using("me", "data"), [claim("data", volume="disk")]),
-    ("PersistentVolume", [], using("me", "data"), [claim("data", storage_class="local"), IMMEDIATE]),
     ("StorageClass", ["fast"], using("me", "data"), [claim("data", storage_class="fast")]),
     ("CSINode", [], using("me", "data"), [claim("data", volume="disk"), volume("disk"), *ON_EACH]),
     ("ResourceClaim", ["gpu"], claiming("gpu"), [device_class(), resource_slice("n1", made("gpu-0"))]),
     ("DeviceClass", ["gpu"], claiming("gpu"), [device_claim("gpu"), resource_slice("n1", made("gpu-0"))]),
-    ("ResourceSlice", [], claiming("gpu"), [device_claim("gpu"), device_class()]),
+    ("ResourceSlice", [], claiming("gpu"), [device_claim("gpu")]),
     ("PodGroup", ["trainers"], pod("me", spec={"schedulingGroup": {"podGroupName": "trainers"}}), []),
     ("Namespace", [], selecting("podAffinity"), []),
     ("Namespace", [], selecting("podAntiAffinity"), []),
@@ -243,7 +241,9 @@ def test_a_dump_of_one_namespace(spaces: list[str], is_dump: bool, requests: str
     """What other pods request may only take room, so that a rejection does not depend on it."""
     others = [pod("other", namespace=space, on="n1") for space in spaces]
     me = pod("me", namespace="shop", containers=[{"name": "c", "resources": {"requests": {"cpu": requests}}}])
-    result = explain_pod(dump([*NODES, *others, me], is_dump=is_dump), "shop/me")
+    nodes = [node("n1"), node("n2")]
+    at(nodes[0], "metadata")["creationTimestamp"] = "2026-01-31T12:00:00Z"
+    result = explain_pod(dump([*nodes, *others, me], is_dump=is_dump), "shop/me")
     assert ("other-namespaces" in {note.id for note in result.notes}) is is_told
 
 

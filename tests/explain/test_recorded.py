@@ -25,7 +25,7 @@ def pending(message: str | None = None, *, reason: str = "Unschedulable", on: st
     condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     status = {"phase": "Pending", "conditions": [] if message is None else [condition]}
     container = {"name": "main", "resources": {"requests": {"cpu": "1500m"}}}
-    return pod("new", on=on, status=status, containers=[container])
+    return pod("new", on=on, status=status, metadata={"uid": "u-new"}, containers=[container])
 
 
 NOON = "2026-01-31T12:00:00Z"

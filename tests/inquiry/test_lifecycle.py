@@ -1135,7 +1135,9 @@ def test_a_cluster_without_nodes_has_an_answer(tmp_path: Path) -> None:
 
 def test_pods_of_a_cluster_without_nodes_share_no_cause_of_one_of_them(tmp_path: Path) -> None:
     waits = reports("Pod", "y", "FailedScheduling", "no nodes available to schedule pods")
-    missing = reports("PersistentVolumeClaim", "data", "ProvisioningFailed", "no storage class gp3")
+    missing = reports(
+        "PersistentVolumeClaim", "data", "ProvisioningFailed", 'storageclass.storage.k8s.io "gp3" not found'
+    )
     objects = [using("x", "data"), pod("y"), pod("z"), claim("data", storage_class="gp3"), waits, missing]
     (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": objects}))
     result = kschedx("why", "--all-pending", "-s", "pods.json", cwd=tmp_path)

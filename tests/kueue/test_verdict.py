@@ -62,7 +62,7 @@ def test_checks_that_a_dump_lacks_are_not_taken_to_be_missing(
         checked["status"] = {"conditions": [{"type": "Active", "status": active}]}
     gated = pod("a", namespace="ml", labels={"kueue.x-k8s.io/queue-name": "q"}, spec={"schedulingGates": GATES})
     waiting = workload("a", cpu="5")
-    owner = {"kind": "Pod", "name": "a", "uid": at(gated, "metadata.uid")}
+    owner = {"kind": "Pod", "name": "a", "uid": at(gated, "metadata").pop("uid")}
     waiting["metadata"]["ownerReferences"] = [owner]
     objects = [NAMESPACE, node("n", allocatable=SMALL), flavor(), checked, local("q"), gated, waiting]
     items = [{**item, "metadata": {**item["metadata"], **stored}} for item in objects]
@@ -501,7 +501,7 @@ def test_flavors_that_a_dump_lacks_are_not_taken_to_be_missing(tmp_path: Path, *
     stored = {"resourceVersion": "7", "creationTimestamp": "2026-06-01T08:00:00Z"} if is_dump else {}
     gated = pod("a", namespace="ml", labels={"kueue.x-k8s.io/queue-name": "q"}, spec={"schedulingGates": GATES})
     waiting = workload("a", cpu="5")
-    waiting["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "a", "uid": at(gated, "metadata")["uid"]}]
+    waiting["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "a", "uid": at(gated, "metadata").pop("uid")}]
     objects = [NAMESPACE, node("n", allocatable=SMALL), queue("q"), local("q"), gated, waiting]
     items = [{**item, "metadata": {**item["metadata"], **stored}} for item in objects]
     (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))

@@ -174,7 +174,8 @@ def test_a_claim_of_an_earlier_attempt_is_deleted_before_the_next_one() -> None:
     objects = [
         *hosts("a"),
         *(device_class(), resource_slice("a", device("gpu-0"), device("gpu-1"))),
-        *(made_for("first", "gpu-0"), pod("first", containers=wants), pod("second", containers=wants)),
+        *(made_for("first", "gpu-0"), pod("first", containers=wants, metadata={"uid": "default/first"})),
+        pod("second", containers=wants, metadata={"uid": "default/second"}),
     ]
     simulation = kschedx.simulate(Snapshot.from_objects(objects))
     message = [(step.key, step.message.partition(". ")[2].partition(",")[0]) for step in simulation.steps]
