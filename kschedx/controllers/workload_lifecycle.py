@@ -153,11 +153,8 @@ def _unobserved_state(snapshot: Snapshot, workload: Workload, manifest: Manifest
     stored = snapshot.custom_resources if is_rollout else snapshot.workloads
     is_stored &= (".".join(_ROLLOUT) if is_rollout else workload.kind, *where) in stored  # not only in a file
     is_stored &= spec.get("managedBy") in (None, _JOB_CONTROLLER)
-    if (
-        not is_stored
-        or not (is_rollout or workload.kind in SCALED)
-        or True in (spec.get("suspend"), spec.get("paused"))
-    ):
+    is_stopped = True in (spec.get("suspend"), spec.get("paused"))
+    if not is_stored or is_stopped or not (is_rollout or workload.kind in SCALED):
         return None
     rows = member_rows(snapshot, workload)
     if len(rows) >= wanted_replicas(manifest):
@@ -236,9 +233,8 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     assigned = [pods.start_times[row] or "" for row in rows]
     last = max(assigned) if all(assigned) else ""
     ended = common_end(_failed_pods(snapshot, workload)).text if workload.kind == "Job" else ""
-    phrase += unready_count_text(snapshot, rows) + "".join(
-        f"; {it}" for it in (kept_by(snapshot, workload), ended) if it
-    )
+    phrase += unready_count_text(snapshot, rows)
+    phrase += "".join(f"; {it}" for it in (kept_by(snapshot, workload), ended) if it)
     return (RunsAlready(text=f"{phrase}; this shows where one more would go", assigned=last),)
 
 
@@ -281,9 +277,7 @@ def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) ->
     outdated = [name for name in revisions if newest and revisions[name] not in ("", newest)]
     outdated.sort(key=ordinal_of if key == REVISION_HASH else None)
     partition, start = strategy.rolling_update.partition, first_ordinal(manifest)
-    if not is_on_delete and any(ordinal_of(name) - start >= partition for name in outdated):
-        return None
-    if not outdated:
+    if not outdated or (not is_on_delete and any(ordinal_of(name) - start >= partition for name in outdated)):
         return None
     from_start = f", counted from ordinal {start}" if start else ""
     why = "updateStrategy is OnDelete" if is_on_delete else f"partition is {partition}{from_start}"
@@ -592,9 +586,8 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
     if not member_rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         phases, conditions = _phases(manifest), _conditions(manifest)
-        refused = [
-            text for text in (*(it.message for it in conditions), *(text for _, text in phases)) if _REFUSED in text
-        ]
+        texts = (*(it.message for it in conditions), *(text for _, text in phases))
+        refused = [text for text in texts if _REFUSED in text]
         if (failed := event or _failure(conditions)) is not None or refused:
             message = failed.message if failed is not None else refused[0]
             return refusal_state(workload.reference, message, recorded=snapshot, is_workload=True)
@@ -670,9 +663,7 @@ _LIMIT_OF_FAILURE = {"DeadlineExceeded": "activeDeadlineSeconds", "BackoffLimitE
 
 def _job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     job, subject = convert(manifest, Controller), workload.reference
-    conditions = sorted(
-        job.status.conditions, key=lambda condition: condition.type in ("SuccessCriteriaMet", "FailureTarget")
-    )
+    conditions = sorted(job.status.conditions, key=lambda it: it.type in ("SuccessCriteriaMet", "FailureTarget"))
     ended = _failed_pods(snapshot, workload)
     for condition in conditions:
         if condition.type in JOB_ENDS and condition.status == "True":

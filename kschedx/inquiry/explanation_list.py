@@ -227,6 +227,11 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
     """Tries a fix for several pending pods, one after the other."""
     jobs: int = 1  # how many processes may share the work
     if_empty: str = "no pod is pending"  # the headline if there are no such pods
+    fixes: dict[int, Fix | SharedFix | None] = {}
+    """The number of each group for which fixes were tried, and the first one of its first pod, tried for all its pods
+    if possible; None if none is known."""
+    _explanations: dict[int, Explanation | None] = {}
+    _nodes_if_first: dict[int, NodeIfFirst | None] = {}
 
     def answer(self, index: int) -> tuple[PodAnswer, ...]:
         """Return the answers about one item, one for each of its pods."""
@@ -305,21 +310,11 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
         if refused:
             yield "refused", refused
 
-    @cached_property
-    def fixes(self) -> dict[int, Fix | SharedFix | None]:
-        """The number of each group for which fixes were tried, and the first one of its first pod, tried for all its
-        pods if possible; None if none is known."""
-        return {}
-
     def explanation_of(self, number: int) -> Explanation | None:
         """Return the explanation of the first pod of a group; None if it is undecided or refused."""
         if number not in self._explanations:
             self._explanations[number] = self._item_of(self.groups[number].first).answer()[1]
         return self._explanations[number]
-
-    @cached_property
-    def _explanations(self) -> dict[int, Explanation | None]:
-        return {}
 
     def try_fixes(self, numbers: Iterable[int]) -> None:
         """Try fixes for the groups with these numbers, unless that was done before."""
@@ -355,10 +350,6 @@ class ExplanationList(Shown, Struct, frozen=True, kw_only=True, dict=True):
             is_alone = item.taken is not None and (answer.state != "WaitingForGang" or bool(item.replicas))
             self._nodes_if_first[number] = item.taken(answer.pod) if item.taken is not None and is_alone else None
         return self._nodes_if_first[number]
-
-    @cached_property
-    def _nodes_if_first(self) -> dict[int, NodeIfFirst | None]:
-        return {}
 
     @property
     def exit_code(self) -> ExitCode:

@@ -263,9 +263,7 @@ class Manifests:
         _give_names(documents)
         documents, tests = _without_tests(documents)
         manifests = cls(_once(documents), paths, [*left_out, *tests])
-        has_pods = any(
-            _makes_pods(document.value) or has_unknown_pods(document.value) for document in manifests._documents
-        )
+        has_pods = any(_makes_pods(it.value) or has_unknown_pods(it.value) for it in manifests._documents)
         if not (has_pods or has_target):
             raise manifests._nothing()
         return manifests
@@ -412,9 +410,7 @@ class Manifests:
         """Return the pod of each manifest, workload, or template; `cluster` is the state before anything is applied."""
         notes = tuple(self.notes())
         groups = {kind_and_group(document.value)[1] for document in self._documents if _makes_pods(document.value)}
-        written_pods = [
-            written_pod for document in self._documents for written_pod in _written_pods(document, cluster, applied)
-        ]
+        written_pods = [pod for document in self._documents for pod in _written_pods(document, cluster, applied)]
         written_pods += [
             unknown_pods(document.value, document)
             for document in self._documents
@@ -433,10 +429,8 @@ class Manifests:
 
     def _refusal(self, written_pod: PodInQuestion) -> InputError | None:
         """Return why the API server refuses the pod's workload, or a claim that the pod names."""
-        if (
-            written_pod.workload is not None
-            and (refused := self._refused.get(key_of(written_pod.workload))) is not None
-        ):
+        workload = written_pod.workload
+        if workload is not None and (refused := self._refused.get(key_of(workload))) is not None:
             return refused
         namespace = key_of(written_pod.manifest)[1]
         named = _claim_names(written_pod.manifest)
@@ -516,10 +510,9 @@ def _render_command(folder: Path) -> str:
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _RENDERED = {
-    (
-        "Template",
-        "template.openshift.io",
-    ): "render its objects first: oc process --local -f FILE -o yaml | kschedx why -",
+    ("Template", "template.openshift.io"): (
+        "render its objects first: oc process --local -f FILE -o yaml | kschedx why -"
+    ),
     ("Kustomization", "kustomize.toolkit.fluxcd.io"): (
         "render its manifests first: flux build kustomization NAME --path FOLDER | kschedx why -"
     ),
@@ -552,10 +545,9 @@ def objects_of(path: str) -> list[tuple[Json, Place]]:
 def _without_tests(documents: list[ManifestDocument]) -> tuple[list[ManifestDocument], list[LeftOut]]:
     """Leave out the pods that only `helm test` creates, unless the files have nothing else."""
     kept = [document for document in documents if not _is_helm_test(document.value)]
-    if not kept:
-        return documents, []
-    tests, why = [document for document in documents if _is_helm_test(document.value)], "which only `helm test` creates"
-    return kept, [LeftOut(source=title(document.value), why=why) for document in tests]
+    tests = [title(document.value) for document in documents if _is_helm_test(document.value)]
+    left_out = [LeftOut(source=test, why="which only `helm test` creates") for test in tests]
+    return (kept, left_out) if kept else (documents, [])
 
 
 def _is_helm_test(manifest: Json) -> bool:
@@ -628,20 +620,18 @@ def has_unknown_pods(manifest: Mapping[str, object]) -> bool:
 
 
 def _faults(document: ManifestDocument) -> Iterator[InputError]:
-    kind = str(document.value.get("kind") or "")
+    manifest = document.value
+    kind = str(manifest.get("kind") or "")
     try:
-        if kind and not document.value.get("apiVersion"):
+        if kind and not manifest.get("apiVersion"):
             hint = f"{kind} is in {known}" if (known := api_version_of(kind)) else ""
             raise InputError("apiVersion not set", place=Place(field="apiVersion"), hint=hint)
-        refuse_unknown(*read_as(document.value), str(document.value.get("message") or ""))
-        errors = unknown_fields(document.value) or [
-            *validate_workload(document.value),
-            *validate_claims(document.value),
-        ]
+        refuse_unknown(*read_as(manifest), str(manifest.get("message") or ""))
+        errors = unknown_fields(manifest) or [*validate_workload(manifest), *validate_claims(manifest)]
     except InputError as error:
         errors = [error]
     for input_error in errors:
-        fault = document.fault(input_error.at(Place(object=title(document.value))))
+        fault = document.fault(input_error.at(Place(object=title(manifest))))
         if fault.message == "Required value" or "$patch" in fault.place.field:
             looks = LOOKS_LIKE_A_PATCH if "$patch" in fault.place.field else ""
             fault.hint = _patch_hint(document.place.source) or fault.hint or looks

@@ -91,9 +91,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    subject: Subject,
-    setup: Setup,
-    autoscaling: AutoscalingOptions | tuple[NodeAutoscaler, ...] | None = None,
+    subject: Subject, setup: Setup, autoscaling: AutoscalingOptions | tuple[NodeAutoscaler, ...] | None = None
 ) -> Explanation:
     """Return the scheduling cycle of one pod and its state. `autoscaling` has the user's options for the cluster's
     autoscalers, or the autoscalers themselves.
@@ -184,10 +182,7 @@ def remedies_of(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) -> 
 
 
 def answer_without_cycle(
-    subject: Subject,
-    setup: Setup,
-    lifecycle: states.Lifecycle,
-    remedies: Callable[[], tuple[Fix, ...]] | None = None,
+    subject: Subject, setup: Setup, lifecycle: states.Lifecycle, remedies: Callable[[], tuple[Fix, ...]] | None = None
 ) -> Explanation:
     """Return the answer about a pod that goes through no scheduling cycle."""
     is_open = states.row_of(lifecycle).exit_code is states.ExitCode.UNDECIDED
@@ -363,10 +358,7 @@ def _explain(
     if subject.first is not None:
         before = setup.scheduler_on(subject.first.snapshot).schedule(subject.first.pod, profile).message
         notes = tuple(
-            replace(each_note, facts={**each_note.facts, "firstAttempt": before})
-            if each_note.id == CLAIMS_MADE
-            else each_note
-            for each_note in notes
+            replace(it, facts={**it.facts, "firstAttempt": before}) if it.id == CLAIMS_MADE else it for it in notes
         )
     scheduler = setup.scheduler_on(subject.snapshot)
     snapshot, pod = unassign(scheduler.snapshot, subject.pod)

@@ -336,10 +336,8 @@ def _future_names(workload: Workload, manifest: Manifest, known: Collection[str]
         every = (f"{workload.name}-{number}" for number in itertools.count(workloads.first_ordinal(manifest)))
     else:
         every = (f"{workload.name}-new{number}" for number in itertools.count(1))
-    return [
-        f"{workload.namespace}/{name}"
-        for name in itertools.islice((new_name for new_name in every if new_name not in known), count)
-    ]
+    new = (name for name in every if name not in known)
+    return [f"{workload.namespace}/{name}" for name in itertools.islice(new, count)]
 
 
 class GroupOutcomes(QueueOutcome):
@@ -382,9 +380,8 @@ class GroupOutcomes(QueueOutcome):
     def unstarted(self, group: ReplicaGroup) -> tuple[str, ...]:
         """Return the group's pods with a node here on which they do not start: the disputed ones, or those that the
         node itself cannot run."""
-        return self.disputed(group) or tuple(
-            key for key in self.nodes(group) if key in self._simulation.unable_to_start
-        )
+        unable = self._simulation.unable_to_start
+        return self.disputed(group) or tuple(key for key in self.nodes(group) if key in unable)
 
     def explain_disputed(self, group: ReplicaGroup) -> Explanation:
         """Return the explanation of the first pod about which the cluster reports otherwise."""
@@ -452,18 +449,16 @@ class GroupOutcomes(QueueOutcome):
 
         Raises `UndecidableError`, and `NotAdmittedError` if the API server admits none of the pods.
         """
-        if group.workload is not None and not self.nodes(group) and not self.state(group).refusal:
+        state, nodes, workload = self.state(group), self.nodes(group), group.workload
+        if workload is not None and not nodes and not state.refusal:
             explanation = explain(self._subject_before_queue(group), self._setup, autoscaling)
-            return replace(explanation, replicas=self.state(group).replicas(group.workload))
-        is_refused = not self.nodes(group) or (bool(self.state(group).refusal) and not self.decides(group))
-        if is_refused and group.workload is not None:
-            hint = (
-                "the rollout stalls, and the pods of the previous template stay" if self.state(group).replaced else ""
-            )
-            raise NotAdmittedError(self.state(group).refusal, place=Place(object=group.workload.title), hint=hint)
+            return replace(explanation, replicas=state.replicas(workload))
+        is_refused = not nodes or (bool(state.refusal) and not self.decides(group))
+        if is_refused and workload is not None:
+            hint = "the rollout stalls, and the pods of the previous template stay" if state.replaced else ""
+            raise NotAdmittedError(state.refusal, place=Place(object=workload.title), hint=hint)
         if not self.decides(group):
             return explain(self._subject_before_queue(group), self._setup, autoscaling)
-        nodes = self.nodes(group)
         pending = [key for key, node in nodes.items() if not node and self.is_queued(key)]
         evicting = self._evicting_decisions(group)
         if pending:
