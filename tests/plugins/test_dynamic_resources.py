@@ -430,8 +430,9 @@ def test_shares_without_consumed_capacity_are_released() -> None:
     )
 
 
-# --- differences between 1.37 and 1.38, as published
+# --- differences between versions; those between 1.37 and 1.38 as published
 
+_FIRST, _LAST = ("1.34", "1.35"), ("1.37", "1.38")
 EVERY_DEVICE = request(allocationMode="All")
 HALF = resource_slice("a", device("gpu-0"), pool={"name": "a", "generation": 1, "resourceSliceCount": 2})
 RULE: Manifest = {
@@ -443,25 +444,36 @@ RULE: Manifest = {
 MEMORY: Manifest = {"memory": {"value": "10Gi"}}
 QUALIFIED = request(capacity={"requests": {f"{DRIVER}/memory": "1Gi"}})
 SHARE = allocated("busy", "a", "gpu-0", shareID="1", consumedCapacity={"memory": "1Gi"})
+ELSEWHERE = resource_slice("b", device("gpu-1"), name="b", pool={"name": "a", "generation": 1, "resourceSliceCount": 2})
+DUPLICATE = resource_slice("a", device("gpu-0"), device("gpu-0"))
 
 
 @pytest.mark.parametrize(
-    ("objects", "until", "since"),
+    ("objects", "versions", "until", "since"),
     [
-        ([claim("gpu"), TWO_GPUS, RULE], "Unschedulable", "Scheduled"),
-        ([claim("gpu", EVERY_DEVICE), HALF], "Error", "Unschedulable"),
+        ([claim("gpu"), HALF], _FIRST, "Scheduled", "Unschedulable"),
+        ([claim("gpu", EVERY_DEVICE), HALF, ELSEWHERE], _FIRST, "Error", "Scheduled"),
+        ([claim("gpu"), DUPLICATE], _FIRST, "Error", "Unschedulable"),
+        ([claim("gpu"), TWO_GPUS, RULE], _LAST, "Unschedulable", "Scheduled"),
+        ([claim("gpu", EVERY_DEVICE), HALF], _LAST, "Error", "Unschedulable"),
         (
             [claim("gpu", QUALIFIED), resource_slice("a", device("gpu-0", Capacity=MEMORY))],
+            _LAST,
             "Unschedulable",
             "Scheduled",
         ),
-        ([claim("gpu"), resource_slice("a", device("gpu-0")), SHARE], "Scheduled", "Unschedulable"),
+        ([claim("gpu"), resource_slice("a", device("gpu-0")), SHARE], _LAST, "Scheduled", "Unschedulable"),
     ],
-    ids=["rule without a selector", "half a pool", "capacity by its full name", "allocated as a share"],
+    ids=[
+        *("a device of half a pool", "all of a pool on two nodes", "invalid pool", "rule without a selector"),
+        *("all of half a pool", "capacity by its full name", "allocated as a share"),
+    ],
 )
-def test_differences_between_1_37_and_1_38(objects: list[Manifest], until: str, since: str) -> None:
+def test_differences_between_versions(
+    objects: list[Manifest], versions: tuple[str, str], until: str, since: str
+) -> None:
     snapshot = Snapshot.from_objects([node("a"), claiming("gpu"), device_class(), *objects])
-    for version, outcome in (("1.37", until), ("1.38", since)):
+    for version, outcome in zip(versions, (until, since), strict=True):
         assert kschedx.explain(snapshot, "default/me", kube_version=version).overall == outcome
 
 

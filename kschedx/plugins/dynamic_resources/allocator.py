@@ -454,8 +454,11 @@ class AllocationSearch:
     def run(self) -> Result | None:
         self.check()
         if not self.finds_all():
-            if any(pool.invalid for pool in self.pools):
-                raise UnavailableError("invalid resource pools were encountered")
+            for pool in self.pools:
+                if pool.invalid and self._features.pools_are_judged_by_node:
+                    raise FailureError(f"pool {pool.name} is invalid: {pool.invalid}")
+                if pool.invalid:
+                    raise UnavailableError("invalid resource pools were encountered")
             return None
         for index, picks in enumerate(self._picks):
             allocation_reach(self._node.name, self._claims[index], picks)  # it may be refused

@@ -93,7 +93,7 @@ class NodeDevices:
         self.pools = pools
         """As GatherPools returns them: by driver and name, those with binding conditions last. Complete pools without
         devices for the node are left out."""
-        self.devices = tuple(device for pool in pools if pool.is_usable for device in pool.devices)
+        self.devices = tuple(device for pool in pools for device in pool.devices)
         self.pool_names = tuple(dict.fromkeys(pool.name for pool in pools))
         self.is_alone = not any(pool.elsewhere for pool in pools) and not any(
             device.slice.spec.per_device_node_selection for device in self.devices
@@ -130,8 +130,9 @@ def _names(rule: DeviceTaintRule, device: Device) -> bool:
 class Slices:
     """All slices of a cluster, by node."""
 
-    def __init__(self, slices: Sequence[ResourceSlice], *, partitionable: bool) -> None:
+    def __init__(self, slices: Sequence[ResourceSlice], *, partitionable: bool, judged_by_node: bool = False) -> None:
         self._partitionable = partitionable
+        self._judged_by_node = judged_by_node
         self._of_node: dict[str, list[ResourceSlice]] = {}
         self._shared: list[ResourceSlice] = []
         self._counters: dict[_PoolID, list[ResourceSlice]] = {}  # slices with counters; every node reaches them
@@ -198,8 +199,8 @@ class Slices:
 
     def _gather(self, id_: _PoolID, slices: list[ResourceSlice]) -> _DevicePool | None:
         wanted, generation = slices[0].spec.pool.resource_slice_count, slices[0].spec.pool.generation
-        if len(slices) == wanted:
-            return self._built(id_, slices, slices)
+        if len(slices) == wanted or self._judged_by_node:
+            return self._built(id_, slices, slices, is_incomplete=len(slices) != wanted)
         all_slices = self._of_pool[id_]
         if any(published.spec.pool.generation > generation for published in all_slices):
             return None
@@ -208,7 +209,9 @@ class Slices:
             return _DevicePool(id=id_, is_incomplete=True)
         return self._built(id_, slices, current)
 
-    def _built(self, id_: _PoolID, slices: list[ResourceSlice], current: list[ResourceSlice]) -> _DevicePool:
+    def _built(
+        self, id_: _PoolID, slices: list[ResourceSlice], current: list[ResourceSlice], *, is_incomplete: bool = False
+    ) -> _DevicePool:
         """`slices` are those of `current` that the node reaches."""
         slices = sorted(slices, key=lambda published: published.name)
         with_devices = slices
@@ -226,8 +229,8 @@ class Slices:
                 elsewhere = [published for published in current if published.name not in names]
                 wrong = _unknown_counter(counter_sets, elsewhere)
         if wrong:
-            return _DevicePool(id=id_, invalid=wrong)
-        pool = _DevicePool(id=id_, elsewhere=tuple(elsewhere), counter_sets=counter_sets)
+            return _DevicePool(id=id_, invalid=wrong, is_incomplete=is_incomplete)
+        pool = _DevicePool(id=id_, elsewhere=tuple(elsewhere), counter_sets=counter_sets, is_incomplete=is_incomplete)
         pool.devices = tuple(
             PooledDevice(id=(*id_, device.name), device=device, slice=published, pool=pool)
             for published in with_devices
@@ -309,6 +312,7 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     rules_need_selectors: bool = False
     broken_pools_reject_nodes: bool = False
     """Whether a request for all devices rejects the node, instead of failing, if a pool is incomplete or invalid."""
+    pools_are_judged_by_node: bool = False
     shared_devices_stay_shared: bool = False
     capacities_have_two_names: bool = False  # whether a capacity may be named with or without the driver's domain
     missing_attributes_have_a_hint: bool = False
@@ -333,6 +337,7 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
             and release.enabled("DRAResourceClaimDeviceStatus"),
             rules_need_selectors=not release.behaviour.rule_without_selector_taints_every_device,
             broken_pools_reject_nodes=not release.behaviour.broken_pools_fail_requests_for_all,
+            pools_are_judged_by_node=release.behaviour.pools_are_judged_by_node,
             shared_devices_stay_shared=not release.behaviour.shared_devices_can_become_exclusive,
             capacities_have_two_names=not release.behaviour.capacities_are_named_as_published,
             missing_attributes_have_a_hint=release.behaviour.missing_attributes_have_a_hint,
@@ -374,10 +379,15 @@ def slices(devices: Devices, features: DeviceFeatures) -> Slices:
     """Return the published slices by node."""
     return _SLICES.of(
         devices.derived_from_slices,
-        lambda: Slices(published_slices(devices, features), partitionable=features.partitionable),
+        lambda: Slices(
+            published_slices(devices, features),
+            partitionable=features.partitionable,
+            judged_by_node=features.pools_are_judged_by_node,
+        ),
         features.taint_rules,
         features.rules_need_selectors,
         features.partitionable,
+        features.pools_are_judged_by_node,
     )
 
 
