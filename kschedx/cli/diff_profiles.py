@@ -43,13 +43,18 @@ def _profiles_and_target(
     """Return the profiles and the target, which comes last. A range of versions needs no second profile.
 
     With a range, a single argument is the profile, unless it has the form of a target, or the command line names a
-    cluster.
+    cluster and the argument is no profile.
     """
+    from kschedx.cli.files import is_profile
     from kschedx.inquiry.target import referred_kind
 
     names = list(arguments)
     most = 1 if is_range else 2
-    is_alone = is_range and len(names) == 1 and (names_cluster or referred_kind(names[0]) is not None)
+    is_alone = (
+        is_range
+        and len(names) == 1
+        and (referred_kind(names[0]) is not None or (names_cluster and not is_profile(names[0])))
+    )
     target = names.pop() if may_have_target and (len(names) > most or is_alone) else ""
     allowed = "--kube-version OLD..NEW needs one profile or none" if is_range else "name two profiles, A and B"
     if len(names) > most or (not is_range and len(names) < most):

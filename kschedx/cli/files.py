@@ -127,6 +127,15 @@ def _find(name: str) -> Path | None:
     )
 
 
+def is_profile(name: str) -> bool:
+    """Return whether this is the name of a profile, or a file with a configuration."""
+    try:
+        path = _find(name)
+        return path is None or bool(find_configuration(str(path)).document)
+    except InputError:
+        return False
+
+
 def configuration(name: str) -> Mapping[str, object] | None:
     """Return the KubeSchedulerConfiguration of a name or file; None for the version's default."""
     path = _find(name)

@@ -69,6 +69,9 @@ class _Admission:
 
     def run(self) -> KueueResult:
         jobs = self._run.jobs
+        for key, job in jobs.items():
+            if job.is_active and not job.is_admitted and self._is_started(key):
+                self._suspend(key)
         begun = [key for key, job in jobs.items() if job.is_admitted and not self._workloads[key].has("Admitted")]
         self._follow(begun, self._run.begin)
         for cycle in cycles_of(self._run):
@@ -110,6 +113,13 @@ class _Admission:
         """Suspend the job and delete its pods."""
         if self._admitted.pop(key, key) is not None:
             self._evicted[key] = message
+        self._suspend(key)
+
+    def _is_started(self, key: str) -> bool:
+        """Return whether a user resumed the job; Kueue suspends it again until it admits the Workload."""
+        return map_at(manifest_of(self._simulator.snapshot, self._owner(key)) or {}, "spec").get("suspend") is False
+
+    def _suspend(self, key: str) -> None:
         for row in self._rows.pop(key, ()):
             if row not in self._simulator.deleted:
                 self._simulator.manager.delete_pod(row)

@@ -122,3 +122,12 @@ profiles:
     args = f"profiles[0].pluginConfig[{fit}].args"
     assert origins[f"{args}.scoringStrategy.type"] == "profiles[0].pluginConfig[0].args.scoringStrategy.type"
     assert origins[f"{args}.scoringStrategy.resources[cpu].weight"] == "default of 1.36"
+
+
+@pytest.mark.parametrize("cluster", [(), WEB])
+def test_a_single_profile_is_compared_under_two_versions(tmp_path: Path, cluster: tuple[str, ...]) -> None:
+    """A cluster that the command line names does not make a profile a target."""
+    for profile in (write(tmp_path, HEAD), "binpack"):
+        result = kschedx("diff-profiles", profile, "--kube-version", "1.29..1.33", *cluster)
+        assert (result.code, result.err) == (1, "")
+        assert f"{profile} 1.33" in " ".join(result.out.split())

@@ -134,6 +134,14 @@ def test_pods_of_a_preempted_workload_are_deleted_before_its_preemptor_starts() 
     assert "ml/low-x" not in result.after.pods.rows
 
 
+def test_a_job_that_its_user_resumes_is_suspended_again() -> None:
+    objects = (queue("q", quota("f", "1")), local("q"), *nodes("4"), job("a"), owned(workload("w", cpu="2"), "a"))
+    result = run(*objects, changes=({"set": "job/a:spec.suspend=false"},))
+    assert not result.placed
+    assert not result.after.pods.names
+    assert [*decided(result).pending] == ["ml/w"]
+
+
 def test_partial_admission_creates_as_many_pods_as_kueue_admits() -> None:
     result = run(
         queue("q", quota("f", "3")), local("q"), *nodes("8"), owned(workload("w", count=5, minimum=2), "train")
