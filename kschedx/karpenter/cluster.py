@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
-from itertools import takewhile
+from itertools import count, takewhile
 from math import inf
 from typing import ClassVar, Literal
 
@@ -336,7 +336,7 @@ class Karpenter:
         waiting = Counter(looked.outcome for looked in self.pending_pods().values())
         considered = waiting.pop(PodEligibility.CONSIDERED, 0)
         result = self.own if considered else RoundResult()
-        nodes = list(_nodes(result))
+        nodes = list(_nodes(result, self.snapshot.cluster.index))
         rows = self.snapshot.pods.rows  # without virtual pods
         grown = Counter((new.template.name, instance_type.name) for new, instance_type, _ in nodes)
         choices = {(new.template.name, instance_type.name): len(new.types) for new, instance_type, _ in reversed(nodes)}
@@ -603,10 +603,12 @@ class KarpenterGrowth(NodeGrowth, frozen=True, kw_only=True):
         return part_of(KarpenterGrowthDocument, self)
 
 
-def _nodes(result: RoundResult) -> Iterator[tuple[NewNodeClaim, InstanceType, Node]]:
-    for number, new in enumerate(result.new, start=1):
+def _nodes(result: RoundResult, taken: Collection[str]) -> Iterator[tuple[NewNodeClaim, InstanceType, Node]]:
+    numbers = count(1)
+    for new in result.new:
+        name = next(it for number in numbers if (it := added_node_name(new.template.name, number)) not in taken)
         instance_type = new.cheapest_first[0]
-        yield new, instance_type, _node(added_node_name(new.template.name, number), new, instance_type)
+        yield new, instance_type, _node(name, new, instance_type)
 
 
 def _node(name: str, new: NewNodeClaim, instance_type: InstanceType) -> Node:
@@ -630,7 +632,7 @@ def _node(name: str, new: NewNodeClaim, instance_type: InstanceType) -> Node:
     labels |= {HOSTNAME: name, NODE_POOL: new.template.name, REGISTERED: "true", INITIALIZED: "true"}
     return Node(
         metadata=ObjectMeta(name=name, labels=labels),
-        spec=NodeSpec(taints=new.template.taints),
+        spec=NodeSpec(taints=new.template.taints, provider_id=f"new:///{name}"),  # without one, Karpenter ignores it
         status=NodeStatus(
             capacity=_resources(instance_type.capacity),
             allocatable=_resources(instance_type.allocatable),

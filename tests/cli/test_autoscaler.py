@@ -329,3 +329,20 @@ def test_nodes_are_added_for_what_a_change_leaves_pending(change: tuple[str, str
     before, after = (json.loads(kschedx(*given, *more).out) for more in ((), ("--autoscale",)))
     assert (bool(before["pending"]), after["pending"]) == (True, [])
     assert after["autoscaler"]["groups"]["workers"]["from"] == 1
+
+
+def test_nodes_that_are_there_count_for_the_maximum(tmp_path: Path) -> None:
+    """The status is older than nodes that are added by hand, or by the simulation before."""
+    objects = [single_group.status(single_group.group(maximum=2)), single_group.node()]
+    cluster = _written(tmp_path, [*objects, *deployment("web", "2", ["workers-0"])])
+    question = ("simulate", "--autoscale", "-n", "shop", "--node-group-label", "group", "-o", "json")
+
+    def answer(*arguments: str) -> tuple[object, int]:
+        document = json.loads(kschedx(*question, *arguments).out)
+        return document["autoscaler"]["groups"], len(document["pending"])
+
+    later = str(tmp_path / "later.json")
+    grown = {"workers": {"from": 1, "to": 2, "max": 2}}
+    assert answer("-s", cluster, "--scale", "deploy/web=2", "--out", later) == (grown, 0)
+    assert answer("-s", later, "--scale", "deploy/web=3") == ({}, 1)
+    assert answer("-s", cluster, "--add-nodes", "1=workers-0", "--scale", "deploy/web=3") == ({}, 1)

@@ -166,6 +166,19 @@ def test_added_nodes_run_the_pending_pods() -> None:
     assert document["placed"] == {"shop/search-0": "general-new-1", "shop/search-1": "general-new-1"}
 
 
+def test_added_nodes_count_for_the_limit(tmp_path: Path) -> None:
+    pods = [named(f"web-{number}", pod("3"), uid=f"web-{number}") for number in range(4)]
+    cluster = written(tmp_path, pool(limits={"cpu": "12"}), node(), node_class("eu-1a"), *pods)
+    later = tmp_path / "later.json"
+    first = json.loads(kschedx("simulate", "--autoscale", "-s", cluster, "--out", later, "-o", "json").out)
+    again = json.loads(kschedx("simulate", "--autoscale", "-s", later, "-o", "json").out)
+    assert [(len(it["placed"]), it["autoscaler"]["nodes"] == []) for it in (first, again)] == [(2, False), (0, True)]
+    assert again["fixes"] == first["fixes"]
+    kschedx("simulate", "--autoscale", "--set", "nodepool/general:spec.limits.cpu=99", "-s", later, "--out", later)
+    names = kschedx("nodes", "-s", later, "-o", "name").out.split()
+    assert [name for name in names if "new" in name] == [f"node/general-new-{number}" for number in range(1, 5)]
+
+
 def test_a_list_of_pending_pods_ends_with_karpenters_nodes() -> None:
     text = " ".join(kschedx("why", "--all-pending", "-s", GROWS).out.split())
     assert "Karpenter adds 1 node of NodePool general, c6i.2xlarge for 2 pods" in text
