@@ -176,7 +176,7 @@ def _metadata(manifest: Mapping[str, object]) -> Iterator[InputError]:
 
 def _name(kind: str, metadata: Mapping[str, object]) -> Iterator[InputError]:
     name = metadata.get("name")
-    if name == "" and not metadata.get("generateName"):
+    if name in (None, "") and not metadata.get("generateName"):
         yield required_error("metadata.name", "name or generateName is required")
     if not isinstance(name, str) or not name:
         return

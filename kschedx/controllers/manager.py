@@ -145,8 +145,9 @@ class Manager:
 
     @property
     def rollouts(self) -> list[Rollout]:
-        """The current state of all rollouts, in the order in which they began."""
-        return [*self._ended, *(managed.rollout for managed in self._managed.values() if managed.rollout is not None)]
+        """The current state of all rollouts, in the order in which they began, except undecided ones."""
+        current = (managed.rollout for managed in self._managed.values() if managed.workload not in self.unread)
+        return [*self._ended, *(rollout for rollout in current if rollout is not None)]
 
     @property
     def is_rolling_out(self) -> bool:
@@ -682,6 +683,7 @@ class Manager:
         except NotReadError as error:
             self.unread[managed.workload] = error
             return False
+        self.unread.pop(managed.workload, None)  # a later change may add what the dump lacks
         rows = self._store(managed, cluster, new_pods)
         if is_outdated:
             managed.outdated |= {*rows}

@@ -217,6 +217,12 @@ def has_same_template(stored: Mapping[str, object], written: Mapping[str, object
     return has_template(map_at(stored, *path), map_at(written, *path))
 
 
+def changes_what_is_cut(stored: Mapping[str, object], changed: Mapping[str, object]) -> bool:
+    """Return whether the pod templates differ only in fields that scheduling does not read, such as the environment."""
+    path = KINDS[str(changed.get("kind"))].template
+    return has_same_template(stored, changed) and not contains(map_at(stored, *path), map_at(changed, *path))
+
+
 def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -> bool:
     """Return whether a stored pod template equals the result of applying `template`."""
     is_cut = ALWAYS_STORED not in map_at(stored, "spec")

@@ -32,7 +32,14 @@ from kschedx.kube.documents import Document, with_spec
 from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.kube.tolerations import NO_EXECUTE, stay_seconds
 from kschedx.kube.types import Node, Pod, controller_of
-from kschedx.kube.workloads import SHORT_NAMES, SIMULATED_RESTART, foreign_pods, is_foreign, kind_and_group
+from kschedx.kube.workloads import (
+    SHORT_NAMES,
+    SIMULATED_RESTART,
+    changes_what_is_cut,
+    foreign_pods,
+    is_foreign,
+    kind_and_group,
+)
 from kschedx.simulate import object_changes as other_objects
 from kschedx.simulate.changes import (
     MOST_COUNT,
@@ -140,7 +147,8 @@ def _is_recreated_workload(snapshot: Snapshot, workload: Workload) -> bool:
     return owner is not None and owner.kind != "CronJob"
 
 
-_RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+_ROLLED_OUT = ("Deployment", "StatefulSet", "DaemonSet")
+_RESTART = ("spec.template.metadata.annotations[kubectl.kubernetes.io/restartedAt]", SIMULATED_RESTART)
 """The annotation of a template that `kubectl rollout restart` sets to the time."""
 
 
@@ -382,13 +390,13 @@ class ClusterChanges:
     def _restart(self, target: str) -> None:
         """Change an annotation of the template, as `kubectl rollout restart` does."""
         kind = (workload := self._workload(target)).kind
-        if kind not in ("Deployment", "StatefulSet", "DaemonSet"):
+        if kind not in _ROLLED_OUT:
             raise InputError(
                 f"kubectl restarts no {kind}", hint="it restarts Deployments, StatefulSets, and DaemonSets"
             )
         if map_at(workloads.manifest_of(self.snapshot, workload), "spec").get("paused") is True:
             raise InputError(f"{workload.reference} is paused", hint="kubectl restarts it only once it is resumed")
-        self._set(target, [(f"spec.template.metadata.annotations[{_RESTARTED_AT}]", SIMULATED_RESTART)])
+        self._set(target, [_RESTART])
 
     def _custom_resource(self, target: str) -> Manifest | None:
         """Return the custom resource `cloneset/web` or `rollouts.argoproj.io/web`, with a namespace or without."""
@@ -745,6 +753,8 @@ class ClusterChanges:
             raise InputError(f"the snapshot has pods of {workload.reference}, and not its manifest")
         changed = with_values(manifest, fields)
         require_workload(manifest, changed)
+        if workload.kind in _ROLLED_OUT and changes_what_is_cut(manifest, changed):
+            changed = with_values(changed, [_RESTART])
         self._apply_workload(changed)
 
 

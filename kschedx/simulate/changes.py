@@ -137,8 +137,10 @@ def _lists(path: str) -> Iterator[list[object]]:
     """Yield the lists in a YAML or JSON file; JSON text is valid YAML."""
     from kschedx.sources import yaml as yaml_text
     from kschedx.sources.compression import read_content
+    from kschedx.sources.files import STDIN, standard_input
 
-    for document in yaml_text.load_all(read_content(path), source=path):
+    content = standard_input().read() if path == STDIN else read_content(path)
+    for document in yaml_text.load_all(content, source=path):
         if not isinstance(document.value, list):
             place = Place(source=path, line=document.line)
             raise InputError("expected a list of changes, such as `- scale: deploy/web=10`", place=place)

@@ -49,20 +49,37 @@ _T = TypeVar("_T")
 Fields = Sequence[tuple[str, object]]  # paths with their new values
 
 
-def _with_value(manifest: Mapping[str, object], path: str, value: object) -> dict[str, object]:
+_MAPS = frozenset({
+    "labels", "annotations", "matchLabels", "nodeSelector", "nodeLabels", "requests", "limits", "hard", "capacity",
+    "allocatable",
+})  # fmt: skip
+"""Maps whose keys may contain dots and slashes: the rest of a path is one key."""
+
+REMOVED = object()  # instead of a value: the field is removed
+
+
+def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict[str, object]:
     """Return the manifest with a field set. `[0]` is an item by its number; `[web]` is an item by its name or, in a
-    map, by its key. A missing part of the path is created as a map, unless an item number follows.
+    map, by its key. A missing part of the path is created as a map, or as a list if an item number follows.
 
     Raises `InputError` with what exists.
     """
-    changed = _replace_at(manifest, _parts(path), value, path)
+    changed = _replace_at(manifest, field_parts(path), value, path)
     assert isinstance(changed, dict), "a manifest is a map"
     return changed
 
 
-def _parts(path: str) -> list[str]:
-    parts = [match.group(1) or match.group(2) or "" for match in FIELD_PART.finditer(path)]
-    if not parts or "".join(match.group(0) for match in FIELD_PART.finditer(path)) != path:
+def field_parts(path: str) -> list[str]:
+    """Return the names, item numbers, and keys of a path. Raises `InputError`."""
+    parts: list[str] = []
+    position = 0
+    while match := FIELD_PART.match(path, position):
+        position = match.end()
+        part = match[1] or match[2].strip("'\"")
+        if parts and parts[-1] in _MAPS and match[1] and not part.isdigit():
+            return [*parts, path[match.start(1) :]]
+        parts.append(part)
+    if not parts or position != len(path):
         raise InputError(
             f'"{path}" is not a path', hint="such as spec.replicas or spec.template.spec.containers[0].image"
         )
@@ -73,23 +90,23 @@ def _replace_at(inside: object, parts: list[str], value: object, path: str) -> o
     if not parts:
         return value
     part, rest = parts[0], parts[1:]
+    is_removed = value is REMOVED and not rest
+    if inside is None or inside == {}:
+        inside = [] if part.isdigit() else {}
     if isinstance(inside, Mapping):
-        if rest and part not in inside and _needs_existing_value(rest):
-            raise _lost(part, path, [str(key) for key in inside])
-        return {**inside, part: _replace_at(inside.get(part, {}), rest, value, path)}
+        if is_removed and part not in inside:
+            raise InputError(f'{path}: there is no "{part}"', hint=nearest(part, inside))
+        others = {key: item for key, item in inside.items() if key != part or not is_removed}
+        return others if is_removed else {**others, part: _replace_at(inside.get(part), rest, value, path)}
     if isinstance(inside, list | tuple):
         names = [str(item.get("name", "")) if isinstance(item, Mapping) else "" for item in inside]
         number = int(part) if part.isascii() and part.isdigit() else names.index(part) if part in names else -1
-        if not 0 <= number < len(inside):
-            raise _lost(part, path, [name for name in names if name] or [f"0 to {len(inside) - 1}"])
-        return [_replace_at(item, rest, value, path) if index == number else item for index, item in enumerate(inside)]
+        if not 0 <= number < len(inside) + (value is not REMOVED):
+            raise _lost(part, path, [name for name in names if name] or [f"0 to {len(inside)}"])
+        item = inside[number] if number < len(inside) else None
+        changed = () if is_removed else (_replace_at(item, rest, value, path),)
+        return [*inside[:number], *changed, *inside[number + 1 :]]
     raise _lost(part, path, [])
-
-
-def _needs_existing_value(rest: list[str]) -> bool:
-    """Whether the path needs an existing value: a missing map can be created on the way to its first key, but a list
-    cannot."""
-    return any(part.isdigit() for part in rest)
 
 
 def _lost(part: str, path: str, known: list[str]) -> InputError:
@@ -108,7 +125,7 @@ def scalar(text: str) -> object:
 
 def with_values(manifest: Mapping[str, object], fields: Fields) -> dict[str, object]:
     for path, setting in fields:
-        manifest = _with_value(manifest, path, setting)
+        manifest = with_value(manifest, path, setting)
     return dict(manifest)
 
 
@@ -116,7 +133,7 @@ def with_fields(record: _T, fields: Fields) -> _T:
     """Return an object with these fields set. Raises `InputError` for a field that scheduling does not read."""
     for path, setting in fields:
         written = cast("dict[str, object]", msgspec.to_builtins(record))
-        wanted = _with_value(written, path, setting)
+        wanted = with_value(written, path, setting)
         changed = decode(msgspec.json.encode(wanted), type(record))
         if changed == record and wanted != written:
             raise InputError(f'"{path}" is not a field that scheduling reads', hint=_nearest_field(written, path))
@@ -126,7 +143,7 @@ def with_fields(record: _T, fields: Fields) -> _T:
 
 def _nearest_field(written: object, path: str) -> str:
     """Return the nearest known field at the point where the path becomes unknown."""
-    for part in _parts(path):
+    for part in field_parts(path):
         if not isinstance(written, Mapping):
             break
         if part not in written:
@@ -145,6 +162,8 @@ def require_node(before: Node, after: Node) -> None:
 
 def require_pod(before: Pod, after: Pod) -> None:
     """Raise `InputError` for an error that the pod did not have before."""
+    if before.spec.node_name != after.spec.node_name:
+        raise InputError("spec.nodeName cannot be changed", hint="delete the pod: its controller recreates it")
     _require(_pod_errors(before), _pod_errors(after))
 
 

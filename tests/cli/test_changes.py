@@ -57,6 +57,33 @@ def test_changes_are_applied_in_their_order(cluster: Path) -> None:
     assert "after     scale deploy/web=8 · drain node-1 · scale deploy/web=9" in mixed.out
 
 
+def test_changes_are_read_from_standard_input(cluster: Path) -> None:
+    result = kschedx("simulate", "--changes", "-", "-n", "shop", "-s", cluster, stdin="- cordon: node-1\n")
+    assert "after     cordon node-1" in result.out
+
+
+TEMPLATE = "deploy/web:spec.template"
+
+
+@pytest.mark.parametrize(
+    ("change", "is_replaced"),
+    [
+        (f"{TEMPLATE}.spec.nodeSelector.kubernetes.io/hostname=node-1", True),
+        (f"{TEMPLATE}.spec.tolerations[0].key=spot", True),
+        (f"{TEMPLATE}.metadata.annotations.example.com/revision=b", True),
+        (f'{TEMPLATE}.spec.containers[0].env=[{{"name": "A", "value": "b"}}]', True),
+        (f"{TEMPLATE}.spec.containers[0].resources.requests.cpu=1000m", False),
+        ("deploy/web:metadata.labels.example.com/team=a", False),
+    ],
+)
+def test_a_change_of_any_field_of_a_template_replaces_its_pods(
+    change: str, tmp_path: Path, *, is_replaced: bool
+) -> None:
+    path = written(tmp_path, [*nodes(("8",)), *deployment("web", "1", ["node-1", "node-1"])])
+    result = run_why(path, "simulate", "--set", change)
+    assert (result.code, "2 pods replaced" in result.out) == (0, is_replaced)
+
+
 def test_pods_without_a_name_of_their_own_are_applied(cluster: Path, tmp_path: Path) -> None:
     items = [{**small_pod("", cpu), "metadata": {"generateName": "task-"}} for cpu in ("1", "99")]
     (tmp_path / "new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
@@ -168,12 +195,13 @@ def test_an_incomplete_drain_is_reported(tmp_path: Path) -> None:
         (("simulate", "--scale", "deploy/web=1000000"), "nodes allow "),
         (("simulate", "--scale", "pod/web-0=1"), '"Pod" does not scale'),
         (("simulate", "--scale", "web=1"), '"web" is not KIND/NAME (did you mean "shop/deploy/web"?)'),
+        (("simulate", "--set", "pod/web-0:spec.nodeName=node-2"), "spec.nodeName cannot be changed"),
         (("simulate", "--delete", "dep/web"), '"dep/web" is not KIND/NAME (did you mean "deploy/web"?)'),
         (("simulate", "--delete", "x/y"), '"x/y" is not KIND/NAME'),
         (("simulate", "--remove-node", "node-1", "--cordon", "node-1"), 'node "node-1" is gone (an earlier change'),
         (("simulate", "--remove-node", "node-1", "--drain", "node-1"), 'node "node-1" is gone (an earlier change'),
         (("drain", "--each", "--together"), "--each drains every node alone"),
-        (("simulate", "--set", "deploy/web:spec.template.spec.contaners[0].image=x"), 'there is no "contaners"'),
+        (("simulate", "--set", "deploy/web:spec.template.spec.contaners[0].image=x"), 'did you mean "containers"?'),
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[str, ...], expected: str, cluster: Path) -> None:

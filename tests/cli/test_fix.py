@@ -294,14 +294,20 @@ def test_a_fix_without_a_manifest_is_printed_as_a_command_only() -> None:
         (["--fix", "9", "-o", "patch"], "no fix 9: there is 1"),
         (["--fix", "1"], "--fix prints a fix to apply (-o patch or -o yaml)"),
         (["-o", "patch"], "-o patch prints a fix (name one with --fix N)"),
-        (["--try", "spec"], '--try: found "spec" (PATH=VALUE, PATH- to remove, or a file with a patch)'),
-        (["--try", "status.phase=Running"], '--try: "status.phase=Running" starts with neither spec nor metadata'),
-        (["--try", "spec.containers[7].name=x"], '--try: "spec.containers[7].name=x": there is no "7"'),
+        (["--try", "spec"], '--try spec: found "spec" (PATH=VALUE, PATH- to remove, or a file with a patch)'),
+        (
+            ["--try", "status.phase=Running"],
+            '--try status.phase=Running: "status.phase" starts with neither spec nor metadata',
+        ),
+        (
+            ["--try", "spec.containers[7].name=x"],
+            '--try spec.containers[7].name=x: spec.containers[7].name: there is no "7" (there are main)',
+        ),
         (
             ["--try", "spec.nodeSelektor.disk=ssd"],
             '--try spec.nodeSelektor.disk=ssd: spec.nodeSelektor: unknown field (did you mean "nodeSelector"?)',
         ),
-        (["--try", "spec.hostname-"], '--try: "spec.hostname-": there is no "hostname"'),
+        (["--try", "spec.hostname-"], '--try spec.hostname-: spec.hostname: there is no "hostname"'),
     ],
 )
 def test_an_impossible_change_is_a_one_line_error(tmp_path: Path, options: list[str], message: str) -> None:

@@ -264,7 +264,9 @@ def test_an_absent_value_is_a_place_for_a_change(tmp_path: Path) -> None:
     assert json.loads(result.out)["bestNodes"] == ["b"]
     patch = tmp_path / "patch.json"
     patch.write_text('[{"op": "add", "path": "/spec/containers/²", "value": {}}]', encoding="utf-8")
-    assert kschedx("why", *files, "--try", patch).err == "error: --try: there is nothing at /spec/containers/²\n"
+    assert (
+        kschedx("why", *files, "--try", patch).err == f"error: --try {patch}: there is nothing at /spec/containers/²\n"
+    )
 
 
 def test_errors_show_no_values_of_environments(tmp_path: Path) -> None:
