@@ -188,6 +188,7 @@ def simulate(
         simulator.settle([*only])
         return changed.simulation()
     simulator.settle(joins=True)
+    changed.drained[:] = [_after_later_changes(result, changed.snapshot) for result in changed.drained]
     if not simulator.snapshot.of(KueueWorkload):
         return changed.simulation()
     from kschedx.simulate.admission import admit_workloads
@@ -195,6 +196,14 @@ def simulate(
     kueue = admit_workloads(simulator)
     simulator.settle(joins=True)
     return changed.simulation(kueue=kueue)
+
+
+def _after_later_changes(drained: DrainResult, snapshot: Snapshot) -> DrainResult:
+    """Return a drain with the nodes of evicted pods that fit none at first; their messages stay."""
+    table = snapshot.pods
+    rows = {pod.pod: row for pod in drained.pending if (row := table.rows.get(pod.pod)) is not None}
+    nodes = {pod: table.node_names[row] for pod, row in rows.items() if table.node_names[row] != drained.node}
+    return replace(drained, pods=tuple(replace(pod, node=nodes.get(pod.pod, pod.node)) for pod in drained.pods))
 
 
 def _create_allowed_pods(simulator: Simulator, before: Snapshot) -> None:

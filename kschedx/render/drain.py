@@ -281,7 +281,8 @@ def verdict(drained: DrainResult) -> str:
         parts.append(f"{count(len(returning), 'evicted pod returns', 'evicted pods return')} to it")
     elif evicted and not pending and not drained.undecided:
         every = "all " if not blocked and len(evicted) > 2 else ""
-        parts.append(f"{every}{count(len(evicted), 'evicted pod fits', 'evicted pods fit')} on other nodes")
+        late = f", {len(drained.late):,} of them after a later change" if drained.late else ""
+        parts.append(f"{every}{count(len(evicted), 'evicted pod fits', 'evicted pods fit')} on other nodes{late}")
     if deleted:
         parts.append(f"{count(len(deleted), 'pod')} deleted and not recreated")
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)

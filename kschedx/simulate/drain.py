@@ -61,7 +61,9 @@ class DrainedPod(Document, frozen=True, omit_defaults=True):
     fate: DrainOutcome
     budget: str  # `namespace/name` of the budget that blocks the eviction, or of all budgets if there are several
     node: str  # the node of its replacement; empty if there is none, or if it is pending
-    message: str  # why its replacement is pending, or kubectl's message about a pod that it refuses to evict
+    message: str
+    """Why its replacement is pending, or was until a later change, or kubectl's message about a pod that it refuses to
+    evict."""
     is_undecided: bool = field(name="undecided", default=False)
     """Whether it is not known that its replacement is unschedulable; then `message` says what is missing."""
 
@@ -128,6 +130,11 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     def pending(self) -> tuple[DrainedPod, ...]:
         """Pods whose replacements are unschedulable."""
         return tuple(pod for pod in self.pods if pod.is_stranded and not pod.is_undecided)
+
+    @property
+    def late(self) -> tuple[DrainedPod, ...]:
+        """Pods whose replacements fit a node only after a later change."""
+        return tuple(pod for pod in self.of(DrainOutcome.EVICTED) if pod.node and pod.message)
 
     @property
     def returning(self) -> tuple[DrainedPod, ...]:

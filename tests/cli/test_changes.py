@@ -57,6 +57,17 @@ def test_changes_are_applied_in_their_order(cluster: Path) -> None:
     assert "after     scale deploy/web=8 · drain node-1 · scale deploy/web=9" in mixed.out
 
 
+def test_a_drained_pod_may_fit_after_a_later_change(tmp_path: Path) -> None:
+    path = written(tmp_path, [*nodes(("4", "4")), *deployment("web", "3", ["node-1", "node-2"])])
+    drained = ("simulate", "--drain", "node-1")
+    waiting, added, uncordoned = (
+        run_why(path, *drained, *later) for later in ((), ("--add-nodes", "1=node-2"), ("--uncordon", "node-1"))
+    )
+    assert (waiting.code, added.code, uncordoned.code) == (1, 0, 1)
+    assert "1 evicted pod fits on other nodes, 1 of them after a later change\n  shop/web-0 → node-2-new1" in added.out
+    assert "node-1: 1 pod fits no other node" in uncordoned.out
+
+
 def test_changes_are_read_from_standard_input(cluster: Path) -> None:
     result = kschedx("simulate", "--changes", "-", "-n", "shop", "-s", cluster, stdin="- cordon: node-1\n")
     assert "after     cordon node-1" in result.out
