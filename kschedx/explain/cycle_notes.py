@@ -8,7 +8,7 @@ import numpy as np
 
 from kschedx.errors import InputError, nearest
 from kschedx.explain.events import contrasts, parse, recorded_event
-from kschedx.explain.kubelet import ARCH_LABEL, bound_by_hand, start_obstacle
+from kschedx.explain.kubelet import ARCH_LABEL, OS_LABEL, bound_by_hand, start_obstacle
 from kschedx.explain.missing_kinds import missing_notes
 from kschedx.explain.notes import Note, note, unknown_plugins
 from kschedx.explain.ranking import joined_later
@@ -580,13 +580,14 @@ def _platform_notes(cycle: Cycle) -> Iterator[Note]:
             yield note(CANNOT_START, f"on {name}, it cannot start: {obstacle.why}", node=name)
             break
     if cycle.feasible is not None and cycle.nodes is not None and len(cycle.choice):
-        column = nodes.label(ARCH_LABEL)
-        rows = {int(column.codes[cycle.nodes.cluster_row(row)]) for row in cycle.feasible}
-        values = sorted(value for code in rows if (value := column.values[code]) is not None)
-        if len(values) > 1:
-            fit = f"the nodes that fit are {list_names(values, 4)}"
-            text = f"{fit}: an image built for one of them alone fails on the others"
-            yield note("mixed-architectures", text, architectures=tuple(values))
+        for label, kind in ((OS_LABEL, "systems"), (ARCH_LABEL, "architectures")):
+            column = nodes.label(label)
+            rows = {int(column.codes[cycle.nodes.cluster_row(row)]) for row in cycle.feasible}
+            values = sorted(value for code in rows if (value := column.values[code]) is not None)
+            if len(values) > 1:
+                fit = f"the nodes that fit are {list_names(values, 4)}"
+                text = f"{fit}: an image built for one of them alone fails on the others"
+                yield note(f"mixed-{kind}", text, **{kind: tuple(values)})
 
 
 def _is_untainted_though_not_ready(node: Node) -> bool:

@@ -416,8 +416,9 @@ def namer_of(snapshot: Snapshot, pod: Pod, node: str) -> str:
     return f"{owner.kind} {owner.name}" if names else ""
 
 
-def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
-    """`node` is the pod's node; `not_ready` is why the pod is not ready, according to its kubelet."""
+def running_verdict(cycle: Cycle, node: str, not_ready: str, assigned: str) -> RunsAlready:
+    """`node` is the pod's node, `assigned` the time since when; `not_ready` is why the pod is not ready, according to
+    its kubelet."""
     state = f" and is not ready: {not_ready}" if not_ready else ""
     cluster, pod = cycle.all_nodes.cluster, cycle.pod
     runs = "is assigned to" if pod.status.phase == "Pending" else "runs on"
@@ -433,7 +434,6 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     row, is_recreated = cluster.index[node], owner is not None and owner.kind in RECREATING
     again = f"; {owner.kind} {owner.name} creates it again" if is_recreated and owner is not None else ""
     eviction = "" if is_static else _eviction(cycle, cluster.nodes[row], again)
-    assigned = pod.status.start_time or pod.metadata.creation_timestamp or ""
     at = None if cycle.nodes is None else cycle.nodes.row_of(row)
     if row in (*cycle.choice, *cycle.best) or at is None or cycle.filter is None:
         return RunsAlready(text=text, node=node, not_ready=not_ready, is_static=is_static, eviction=eviction)

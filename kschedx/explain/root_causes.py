@@ -96,14 +96,17 @@ class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
-    """Return the distinct causes for an unschedulable pod, and failed provisioning for a schedulable one."""
+    """Return the distinct causes for an unschedulable pod; for a schedulable one, failed provisioning, and what a spread
+    constraint counts that leaves it one node."""
     snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
     reported = provisioning_reports(snapshot, pod) if snapshot.failed_creates else ()
     failed = tuple(
         RootCause(text=f"the last event of claim {claim.key}: {create.message}") for claim, create in reported if create
     )
     if diagnosis.feasible:
-        return failed
+        skews = (it for it in diagnosis.findings if isinstance(it, f.TopologySpreadSkew) and diagnosis.feasible == 1)
+        counted = (cause for skew in skews for cause in others_counted(diagnosis.cycle, skew))
+        return tuple(dict.fromkeys((*failed, *counted)))
     findings = [finding for stop in diagnosis.stops for finding in stop.status.findings]
     findings += diagnosis.findings
     found_causes = [cause for finding in findings for cause in _of(diagnosis, finding)]

@@ -377,7 +377,9 @@ def _explain(
     if node:
         is_ready = reports_ready(subject.pod.status.conditions)
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
-        notes = (running_verdict(cycle, node, why), *notes)
+        row = pods.rows[pod.key]
+        assigned = pods.start_times[row] or pods.creation_timestamps[row] or ""
+        notes = (running_verdict(cycle, node, why, assigned), *notes)
     notes = tuple(
         replicas_verdict(cycle, each) if isinstance(each, RunsAlready) and not each.node else each for each in notes
     )

@@ -251,6 +251,8 @@ def node_headline(diagnosis: Diagnosis, ranking: Ranking | None, name: str) -> t
         tone, verdict = Tone.BAD, f"does not fit: {count(len(blockers), 'plugin rejects', 'plugins reject')} it"
     elif (obstacle := start_obstacle(cycle.snapshot, cycle.pod, name)) is not None:
         tone, verdict = Tone.BAD, f"fits, but cannot start there: {obstacle.why}"
+    elif cycle.nominated not in (None, cycle.all_nodes.cluster.index[name]):
+        verdict = f"fits, but kube-scheduler tries its nominated node {cycle.all_nodes.names[cycle.nominated]} first"
     elif scores is None or ranking is None:
         verdict = "fits"
     else:

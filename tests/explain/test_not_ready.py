@@ -76,6 +76,7 @@ LINUX = [("linux", "amd64"), ("linux", "amd64")]
     [
         (LINUX, {}, ""),
         ([("linux", "amd64"), ("linux", "arm64")], {}, "mixed-architectures"),
+        ([("linux", "amd64"), ("windows", "amd64")], {}, "mixed-systems"),
         ([("linux", "amd64"), ("linux", "arm64")], {"nodeSelector": {"kubernetes.io/arch": "arm64"}}, ""),
         (LINUX, {"os": {"name": "linux"}}, ""),
         (LINUX, {"os": {"name": "windows"}}, "n0 n1 kubernetes.io/os=windows"),
@@ -102,7 +103,7 @@ def test_conditions_that_only_the_kubelet_checks(
     ]
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, pod("p", spec=spec)]), "default/p")
     state = explanation.lifecycle
-    notes = [note.id for note in explanation.notes if note.id == "mixed-architectures"]
+    notes = [note.id for note in explanation.notes if note.id.startswith("mixed-")]
     if isinstance(state, CannotStart):
         assert (" ".join((*state.nodes, state.label)), notes) == (expected, notes)
     else:
