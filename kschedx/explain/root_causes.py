@@ -96,8 +96,8 @@ class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
-    """Return the distinct causes for an unschedulable pod; for a schedulable one, failed provisioning, and what a spread
-    constraint counts that leaves it one node."""
+    """Return the distinct causes for an unschedulable pod; for another, failed provisioning, and what a constraint
+    counts that leaves it one node."""
     snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
     reported = provisioning_reports(snapshot, pod) if snapshot.failed_creates else ()
     failed = tuple(

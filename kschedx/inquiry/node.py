@@ -16,6 +16,7 @@ from kschedx.controllers.due_deletions import rows_to_be_deleted
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.state_causes import predicate
 from kschedx.controllers.states import ExitCode, KeptBySidecar, Lifecycle, OnLostNode, StateDocument, state_document
+from kschedx.controllers.workloads import stays_with_node
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.causes import answer_keys, rows_in_queue_order
@@ -40,7 +41,7 @@ from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
-from kschedx.kube.tolerations import TO_BE_DELETED
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, TO_BE_DELETED
 from kschedx.kube.types import LOST_TAINTS, Labels, Node, Pod
 from kschedx.parallel import processors, results
 from kschedx.progress import Phase, count_items
@@ -107,6 +108,13 @@ class NodeAnswer(Shown):
     @property
     def pods(self) -> int:
         return int(self._table.pod_count[self.row])
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether all pods on it belong to it, although nothing is known that keeps others off."""
+        pods, spec = self._scheduler.snapshot.pods, self.node.spec
+        is_open = not spec.unschedulable and not any(taint.effect in DO_NOT_SCHEDULE for taint in spec.taints)
+        return is_open and all(stays_with_node(pods, row) for row in pods.on_node(self.row).tolist())
 
     @property
     def most_pods(self) -> int:

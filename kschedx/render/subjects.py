@@ -401,8 +401,9 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
         if (devices := unhealthy_devices(answer.node, resource)) is not None:
             yield unhealthy_text(resource, *devices)
     if spec.taints:
-        taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
-        yield f"taints {', '.join(taints)}"
+        yield f"taints {', '.join(map(str, spec.taints))}"
+    if answer.is_unused and not answer.verdicts and not fault_text(answer.node, answer.snapshot.taken):
+        yield "kube-scheduler moves no running pods here"
 
 
 def _sums(offer: ResourceUse) -> tuple[str, str, str]:

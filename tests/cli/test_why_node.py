@@ -184,3 +184,19 @@ def test_a_drain_shows_what_frees_a_cordoned_node(tmp_path: Path) -> None:
         document = json.loads(kschedx("why", "node/n", "-s", where, "-o", "json").out)
         assert [fix["title"] for fix in document["fixes"]] == order
         assert f"fix 1     {order[0]}" in kschedx("why", "node/n", "-s", where).out
+
+
+@pytest.mark.parametrize(
+    ("objects", "is_said"),
+    [
+        ([node("n2")], True),
+        ([node("n2"), changed(small_pod("runs"), "spec.nodeName", "n2")], False),
+        ([node("n2"), small_pod("pending")], False),
+        ([node("n2", taints=["team=a:NoSchedule"])], False),
+        ([node("n2", taints=["team=a:PreferNoSchedule"])], True),
+        ([node("n2", unschedulable=True)], False),
+    ],
+)
+def test_why_no_pod_runs_on_a_new_node(tmp_path: Path, objects: list[Manifest], *, is_said: bool) -> None:
+    result = kschedx("why", "node/n2", "-s", write(tmp_path, *objects))
+    assert ("kube-scheduler moves no running pods here" in result.out) is is_said
