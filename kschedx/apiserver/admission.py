@@ -593,24 +593,17 @@ def _with_default_tolerations(spec: PodSpec) -> PodSpec:
     added = tuple(
         Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_SECONDS)
         for key in _TOLERATED_FOR_A_WHILE
-        if not any(
-            toleration.key in ("", key) and toleration.effect in ("", NO_EXECUTE) for toleration in spec.tolerations
-        )
+        if not any(it.key in ("", key) and it.effect in ("", NO_EXECUTE) for it in spec.tolerations)
     )
     return replace(spec, tolerations=spec.tolerations + added)
 
 
 def _with_empty_dirs(spec: PodSpec, kubelet: KubeletSpec) -> PodSpec:
     """A volume without a source is an emptyDir (SetDefaults_Volume); only the manifest shows which have none."""
-    without = {
-        volume.get("name") for volume in kubelet.volumes if all(volume[key] is None for key in volume if key != "name")
-    }
+    without = {it.get("name") for it in kubelet.volumes if all(it[key] is None for key in it if key != "name")}
     if not without:
         return spec
-    volumes = tuple(
-        replace(volume, empty_dir=EmptyDirVolumeSource()) if volume.name in without else volume
-        for volume in spec.volumes
-    )
+    volumes = tuple(replace(it, empty_dir=EmptyDirVolumeSource()) if it.name in without else it for it in spec.volumes)
     return replace(spec, volumes=volumes)
 
 

@@ -530,9 +530,7 @@ def _run_as_non_root(pod: _PodSecurityView, edition: _Edition) -> Violation | No
         return None
     reason, of_pod = "runAsNonRoot != true", pod.context.run_as_non_root
     setters = _setters(pod, lambda context: context.run_as_non_root is False)
-    silent = [
-        container.name for container in pod.containers if container.context.run_as_non_root is None and not of_pod
-    ]
+    silent = [it.name for it in pod.containers if it.context.run_as_non_root is None and not of_pod]
     if setters or not silent:
         return _must_not(reason, setters, "set securityContext.runAsNonRoot=false")
     return Violation(reason=reason, detail=f"pod or {_containers(silent)} must set securityContext.runAsNonRoot=true")

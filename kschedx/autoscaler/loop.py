@@ -528,9 +528,7 @@ class Loop:
                 for row, group in enumerate(self._group_of_row)
             ]
             return Limits.of_snapshot(nodes, self.state.flags, machines, self.state.behaviour)
-        outside = [
-            self.state.nodes[state.row] for state in self.state.states if state.is_usable and state.group not in known
-        ]
+        outside = [self.state.nodes[it.row] for it in self.state.states if it.is_usable and it.group not in known]
         groups = [
             group
             for group in self.state.groups

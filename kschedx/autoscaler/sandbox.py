@@ -301,9 +301,7 @@ class Sandbox:
         self._unbind(row)
         pod, state, outcome = self._pre_filter(row)
         framework, spec = self._framework, pod.spec
-        has_claims = spec.resource_claims or any(
-            volume.persistent_volume_claim or volume.ephemeral for volume in spec.volumes
-        )
+        has_claims = spec.resource_claims or any(it.persistent_volume_claim or it.ephemeral for it in spec.volumes)
         if has_claims or not outcome.status.is_success or framework.room(state, pod, framework.nodes) is None:
             return None
         return self._feasible_nodes(pod, state, outcome)

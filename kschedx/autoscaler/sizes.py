@@ -165,11 +165,7 @@ class Limits(Struct, kw_only=True):
                 amounts[kind] = gpus
             for resource, amount in amounts.items():
                 used[resource] = used.get(resource, 0) + amount * count
-        left = {
-            limit.resource: max(limit.maximum - used.get(limit.resource, 0), 0)
-            for limit in flags.limits
-            if limit.maximum > 0
-        }
+        left = {it.resource: max(it.maximum - used.get(it.resource, 0), 0) for it in flags.limits if it.maximum > 0}
         if unknown_gpus:
             left.update({name: 0 for name in left if name not in (_CPU, _MEMORY)})
         return cls(left=left, machines=machines, known={}, behaviour=behaviour)

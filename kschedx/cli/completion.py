@@ -224,11 +224,7 @@ def scheduler_names(context: typer.Context, incomplete: str) -> list[str]:
     except KschedxError:
         return []
     profiles = None if config is None else config.get("profiles")
-    named = (
-        [profile.get("schedulerName") for profile in profiles if isinstance(profile, dict)]
-        if isinstance(profiles, list)
-        else []
-    )
+    named = [it.get("schedulerName") for it in profiles if isinstance(it, dict)] if isinstance(profiles, list) else []
     return _matching_names(incomplete, [str(name or "default-scheduler") for name in named] or ["default-scheduler"])
 
 

@@ -143,9 +143,7 @@ def print_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] =
     configuration evaluates."""
     from kschedx.snapshot.pods import group_name
 
-    if not snapshot.pod_groups or any(
-        "GangScheduling" in profile.points.get("permit", ()) for profile in setup.profiles
-    ):
+    if not snapshot.pod_groups or any("GangScheduling" in it.points.get("permit", ()) for it in setup.profiles):
         return
     pods = snapshot.pods
     of_workloads = setup.release.behaviour.gangs_are_of_workloads

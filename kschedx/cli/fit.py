@@ -84,9 +84,7 @@ def fit(
     if out is not None and isinstance(answers[0], Fit):
         write_snapshot(out, answers[0].cluster_after)
     reports = [_report(item, of.place) for item, of in zip(answers, targets, strict=True)]
-    return Answer(
-        reports[0] if len(reports) == 1 else _several(reports), max(answer.state.exit_code for answer in answers)
-    )
+    return Answer(reports[0] if len(reports) == 1 else _several(reports), max(it.state.exit_code for it in answers))
 
 
 def _answer(

@@ -120,9 +120,7 @@ def _zone_of(node: Node) -> tuple[str, str]:
 def is_unreachable(node: Node) -> bool:
     """Whether the node's kubelet does not respond, according to its condition or its taints."""
     ready = condition_of(node.status.conditions, "Ready")
-    return (ready is not None and ready.status == "Unknown") or any(
-        taint.key == UNREACHABLE for taint in node.spec.taints
-    )
+    return (ready is not None and ready.status == "Unknown") or any(it.key == UNREACHABLE for it in node.spec.taints)
 
 
 def _is_ready(node: Node) -> bool:

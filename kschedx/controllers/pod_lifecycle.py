@@ -364,11 +364,7 @@ def namespace_lifecycle(
             since = known.metadata.deletion_timestamp or ""
             if not is_terminating(known):
                 return None
-            remaining = tuple(
-                condition.message
-                for condition in known.status.conditions
-                if condition.status == "True" and condition.message
-            )
+            remaining = tuple(it.message for it in known.status.conditions if it.status == "True" and it.message)
             rows = () if is_pod else snapshot.pods.in_namespace(namespace).nonzero()[0].tolist()
             kept = kept_pods(snapshot, rows)
             return states.NamespaceTerminating(

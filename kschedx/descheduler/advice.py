@@ -120,9 +120,7 @@ def advise(
     before = trials.before
     is_large = len(snapshot.pods) > _MANY_PODS
     candidates = [*_candidates(goal, few=is_large)]
-    works = [partial(trials.survey, *item) for item in _SURVEYED] + [
-        partial(trials.of, *candidate) for candidate in candidates
-    ]
+    works = [partial(trials.survey, *item) for item in _SURVEYED] + [partial(trials.of, *it) for it in candidates]
     done = [work() for work in count_items(works, Phase.TUNING, len(works), "policies")]
     surveyed, tried = tuple(done[: len(_SURVEYED)]), done[len(_SURVEYED) :]
     if target is not None and _meets(goal, before, target):

@@ -425,11 +425,7 @@ def measures_usage(written: Mapping[str, object]) -> bool:
     collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
     if isinstance(collector, Mapping) and collector.get("enabled") is True:
         return True
-    named = (
-        (provider.get("source") for provider in providers if isinstance(provider, Mapping))
-        if isinstance(providers, list)
-        else ()
-    )
+    named = (it.get("source") for it in providers if isinstance(it, Mapping)) if isinstance(providers, list) else ()
     return KUBERNETES_METRICS in named
 
 

@@ -175,9 +175,7 @@ class DefaultEvictor:
     def _claim_fault(self, pod: PodFacts) -> Iterator[str]:
         """Yield the failed check for a pod with PersistentVolumeClaims; if storage classes are named, only their claims
         count."""
-        names = [
-            volume.persistent_volume_claim.claim_name for volume in pod.spec.volumes if volume.persistent_volume_claim
-        ]
+        names = [it.persistent_volume_claim.claim_name for it in pod.spec.volumes if it.persistent_volume_claim]
         classes = self.args.pod_protections.protected_storage_classes
         if not classes:
             if names:

@@ -232,6 +232,4 @@ def _counts(loop: DescheduleLoop) -> Mapping[tuple[str, str], int]:
 
 
 def _eviction_counts(loop: DescheduleLoop) -> Mapping[tuple[str, str, str, bool], int]:
-    return Counter(
-        (eviction.profile, eviction.plugin, eviction.pod.key, bool(eviction.error)) for eviction in loop.evictions
-    )
+    return Counter((it.profile, it.plugin, it.pod.key, bool(it.error)) for it in loop.evictions)

@@ -422,9 +422,7 @@ def _inventory(contents: DumpContents, source: str) -> Inventory:
         newest_kubelet=kubelets[-1] if kubelets else "",
         taken=contents.header.taken,
         formats=tuple(dict.fromkeys(dump.format for dump in contents.dumps)),
-        not_applied=tuple(
-            dict.fromkeys((*(hold for dump in contents.dumps for hold in dump.holds), *contents.left_out))
-        ),
+        not_applied=tuple(dict.fromkeys((*(hold for it in contents.dumps for hold in it.holds), *contents.left_out))),
         origin=contents.header.source,
         is_anonymized=contents.header.anonymized,
         newest=newest(times),

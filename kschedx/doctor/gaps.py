@@ -36,9 +36,7 @@ _FEW_HAVE = (
 
 def missing_kinds(contents: DumpContents) -> Iterator[f.MissingKind | f.IncompleteDump | f.PerhapsNone]:
     """Yield missing kinds, the most important first. Kinds that are known to be complete are skipped."""
-    kinds = {
-        kind for kind in KINDS if contents.is_complete(kind) or contents.missing_cause(kind) is MissingCause.ABSENT
-    }
+    kinds = {it for it in KINDS if contents.is_complete(it) or contents.missing_cause(it) is MissingCause.ABSENT}
     if contents.only_namespaces:
         kinds |= {key for key, kind in KINDS.items() if kind.is_namespaced}
     for kind in KINDS:

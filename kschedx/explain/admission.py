@@ -639,10 +639,7 @@ def _change_note(
     plugin: str, source: str, changes: Sequence[AdmissionChange], phrase: str, *, is_routine: bool
 ) -> Note:
     """Note a plugin's changes because of one object, such as `LimitRange shop/defaults`; empty without one."""
-    changed = [
-        {"container": change.container, "item": change.item, "before": change.before, "after": change.after}
-        for change in changes
-    ]
+    changed = [{"container": it.container, "item": it.item, "before": it.before, "after": it.after} for it in changes]
     text = f"{source or plugin}{phrase}"
     return note(ROUTINE if is_routine else "admission", text, plugin=plugin, source=source, changes=changed)
 

@@ -142,9 +142,7 @@ def cause_of(diagnosis: Diagnosis) -> Hashable:
     stops = frozenset(_shared_facts(finding) for stop in diagnosis.stops for finding in stop.status.findings)
     if diagnosis.stops:
         return stops, frozenset(stop.status.plugin for stop in diagnosis.stops)
-    return frozenset(
-        frozenset(_shared_facts(finding) for finding in group.exemplar.findings) for group in diagnosis.groups
-    )
+    return frozenset(frozenset(_shared_facts(finding) for finding in it.exemplar.findings) for it in diagnosis.groups)
 
 
 def _shared_facts(finding: Finding) -> Hashable:

@@ -366,9 +366,7 @@ def device_plugin_down(
     if row is None:
         return None
     for daemon in daemon_pods(snapshot, options):
-        owner = next(
-            (reference.name for reference in daemon.pod.metadata.owner_references if reference.kind == "DaemonSet"), ""
-        )
+        owner = next((it.name for it in daemon.pod.metadata.owner_references if it.kind == "DaemonSet"), "")
         if _is_plugin(owner, resource):
             spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints
             repelling = find_untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
@@ -573,10 +571,7 @@ def hosts_of_slice(node: Node) -> int:
     if TPU_TOPOLOGY not in node.metadata.labels:
         return 0
     sizes = [parse_int64(size) for size in node.metadata.labels[TPU_TOPOLOGY].split("x")]
-    chips, in_all = (
-        resource_amount(_TPU, node.status.allocatable.get(_TPU, "0")),
-        math.prod(size or 0 for size in sizes),
-    )
+    chips, in_all = (resource_amount(_TPU, node.status.allocatable.get(_TPU, "0")), math.prod(it or 0 for it in sizes))
     return in_all // chips if chips > 0 and in_all <= _MOST_CHIPS else 0
 
 

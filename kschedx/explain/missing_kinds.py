@@ -313,9 +313,7 @@ def _has_future_claims(cycle: Cycle) -> bool:
     if cycle.pod.key in cycle.snapshot.pods.rows:
         return False
     generated = {status.name for status in cycle.pod.status.resource_claim_statuses}
-    return any(
-        claim.resource_claim_template_name and claim.name not in generated for claim in cycle.pod.spec.resource_claims
-    )
+    return any(it.resource_claim_template_name and it.name not in generated for it in cycle.pod.spec.resource_claims)
 
 
 _COSCHEDULING_GROUP = "PodGroup.scheduling.x-k8s.io"

@@ -187,12 +187,8 @@ def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArr
         findings = verdicts.explain(row)
         kind = (int(verdicts.codes[row]), *((finding.reason, finding.same_as) for finding in findings))
         kind_of[facet] = seen.setdefault(kind, len(seen) + 1)
-        distance_of[facet] = sum(
-            finding.distance for finding in findings if not isinstance(finding, InsufficientResource)
-        )
-        amounts |= {
-            finding.resource: finding.requested for finding in findings if isinstance(finding, InsufficientResource)
-        }
+        distance_of[facet] = sum(it.distance for it in findings if not isinstance(it, InsufficientResource))
+        amounts |= {it.resource: it.requested for it in findings if isinstance(it, InsufficientResource)}
     kinds[hit], distances[hit] = kind_of[inverse], distance_of[inverse]
     for resource, requested in amounts.items():
         distances[hit] += _shortfall(nodes, resource, requested)[rejected]

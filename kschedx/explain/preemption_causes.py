@@ -32,9 +32,7 @@ def counted_nominees(diagnosis: Diagnosis) -> Iterator[RootCause]:
     """Yield the nominated pods without which a node would have room."""
     cycle = diagnosis.cycle
     pods = cycle.snapshot.pods
-    counting = [
-        group for group in diagnosis.groups if any(blocker.with_nominated for blocker in group.exemplar.blockers)
-    ]
+    counting = [it for it in diagnosis.groups if any(blocker.with_nominated for blocker in it.exemplar.blockers)]
     names = (
         {cycle.nodes.node(row).name for node_group in counting for row in node_group.rows}
         if cycle.nodes is not None

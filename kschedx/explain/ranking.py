@@ -192,9 +192,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
 
 def _disabled_filters(cycle: Cycle) -> Iterator[str]:
     release, enabled = cycle.release, cycle.profile.points.get("filter", ())
-    usual = [
-        plugin.name for plugin in release.default_plugins if "filter" in release.plugin_points.get(plugin.name, ())
-    ]
+    usual = [it.name for it in release.default_plugins if "filter" in release.plugin_points.get(it.name, ())]
     if lacking := tuple(plugin for plugin in usual if plugin not in enabled):
         profile = cycle.profile.scheduler_name
         yield f"profile {profile} disables a filter of the default profile: {list_names(lacking, 4)}"
@@ -241,11 +239,7 @@ def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:
 
 def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[str]:
     """`taken` are the keys of the taints that all winners have."""
-    chosen = [
-        toleration
-        for toleration in cycle.pod.spec.tolerations
-        if toleration.key and not toleration.key.startswith("node.kubernetes.io/")
-    ]
+    chosen = [it for it in cycle.pod.spec.tolerations if it.key and not it.key.startswith("node.kubernetes.io/")]
     if not chosen or cycle.feasible is None or cycle.nodes is None:
         return
     comparison = cycle.release.compares_taints
@@ -370,11 +364,7 @@ def _unreserved_reasons(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     if of_control_plane[row] and not all(of_control_plane):
         yield f"{node.name} is a control plane node, and no taint keeps pods off the node"
         return
-    resources = {
-        name
-        for container in cycle.pod.spec.containers
-        for name in (*container.resources.requests, *container.resources.limits)
-    }
+    resources = {name for it in cycle.pod.spec.containers for name in (*it.resources.requests, *it.resources.limits)}
     for name in node.status.allocatable:
         column, vendor = cluster.resources.index.get(name), name.partition("/")[0]
         if (
@@ -395,9 +385,7 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     if result is None or not any(lead.plugin in of_requests and lead.difference > 0 for lead in result.leads):
         return
     columns = [nodes.resources.index[name] for name in ("cpu", "memory") if name in nodes.resources.index]
-    rows = [
-        item for item in pods.on_node(row).tolist() if all(owner.kind != "DaemonSet" for owner in pods.owners[item])
-    ]
+    rows = [item for item in pods.on_node(row).tolist() if all(it.kind != "DaemonSet" for it in pods.owners[item])]
     bare = sum(not nodes.requests.matrix[row, columns].any() for row in rows)
     if bare >= _LEAST_BARE_PODS and 2 * bare >= len(rows):
         bare_pods = f"{bare:,} of {count(len(rows), 'pod')} on {nodes.cluster.names[row]}"

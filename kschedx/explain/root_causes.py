@@ -312,9 +312,7 @@ def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[RootCause]:
         driver = "" if mismatch is None else _driver_of(mismatch, storage)
         if mismatch is None or not driver or cycle.nodes is None:
             continue
-        unmet = [
-            requirement for term in mismatch.terms[:1] for requirement in term.requirements if not requirement.matched
-        ]
+        unmet = [requirement for it in mismatch.terms[:1] for requirement in it.requirements if not requirement.matched]
         keys = {key for node in storage.csi_nodes.values() for key in _topology_keys(node, driver)}
         for row in group.rows[:_MOST_NODES] if len(unmet) == 1 else ():
             node, key = cycle.nodes.node(row), unmet[0].key
@@ -770,9 +768,7 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
     most, text = 0, ""
     for row in _rejected_nodes(diagnosis, f.TooManyPods):
         rows = snapshot.pods.on_node(row).tolist()
-        daemons = sum(
-            any(owner.kind == "DaemonSet" and owner.controller for owner in snapshot.pods.owners[pod]) for pod in rows
-        )
+        daemons = sum(any(it.kind == "DaemonSet" and it.controller for it in snapshot.pods.owners[pod]) for pod in rows)
         if 2 * daemons > len(rows) and daemons > most:
             allowed = resource_amount("pods", snapshot.cluster.nodes[row].status.allocatable.get("pods"))
             on_node = f"the {count(len(rows), 'pod')} on {nodes.cluster.names[row]}"

@@ -141,9 +141,7 @@ class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     @property
     def same_as(self) -> Hashable:
         # the false expressions are more useful than the values that the nodes have instead
-        return self.source, tuple(
-            tuple(requirement.matched for requirement in term.requirements) for term in self.terms
-        )
+        return self.source, tuple(tuple(requirement.matched for requirement in it.requirements) for it in self.terms)
 
     @property
     def distance(self) -> float:

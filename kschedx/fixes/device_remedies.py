@@ -523,9 +523,7 @@ def _with_selectors(spec: ResourceClaimSpec, changed: DeviceRequest, wrong: str,
 def _wider_classes(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield a class without selectors except for its driver, if devices are in reach but none belongs to the class."""
     devices = place.snapshot.devices
-    for name in dict.fromkeys(
-        shortage.device_class for shortage in finding.shortages if shortage.stage == "other-class"
-    ):
+    for name in dict.fromkeys(it.device_class for it in finding.shortages if it.stage == "other-class"):
         before = devices.classes.get(name)
         if before is None:
             continue

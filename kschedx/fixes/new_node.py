@@ -280,9 +280,7 @@ _FULLNESS = (
 
 def _never_attaches(findings: Iterable[f.Finding]) -> bool:
     """Whether the pod alone has more volumes than the node can attach."""
-    return any(
-        isinstance(finding, f.VolumeLimitExceeded) and finding.wanted_count > finding.limit for finding in findings
-    )
+    return any(isinstance(it, f.VolumeLimitExceeded) and it.wanted_count > it.limit for it in findings)
 
 
 def is_only_full(findings: Iterable[f.Finding]) -> bool:
@@ -385,9 +383,7 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
     labels = {key: name if named(key) else value for key, value in node.metadata.labels.items()} | {HOSTNAME: name}
     if pool := slice_pool(node):  # a slice cannot grow: another one is another node pool
         labels |= {key: f"{pool}-new" for key in POOL_LABELS if labels.get(key) == pool}
-    conditions = tuple(
-        replace(condition, last_transition_time=None, reason="", message="") for condition in node.status.conditions
-    )
+    conditions = tuple(replace(it, last_transition_time=None, reason="", message="") for it in node.status.conditions)
     taints = tuple(filter(_is_of_the_kind, node.spec.taints))
     new = replace(
         node,

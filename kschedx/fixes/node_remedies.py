@@ -680,9 +680,7 @@ def _misspelled_toleration(taint: Taint, place: RemedyCandidate) -> Toleration |
 def _untolerated_taints(place: RemedyCandidate) -> tuple[Taint, ...]:
     comparison = place.situation.scheduler.release.compares_taints
     tolerations = Tolerations(place.pod.spec.tolerations, comparison=comparison)
-    return tuple(
-        taint for taint in place.node.spec.taints if taint.effect in DO_NOT_SCHEDULE and not tolerations.cover(taint)
-    )
+    return tuple(it for it in place.node.spec.taints if it.effect in DO_NOT_SCHEDULE and not tolerations.cover(it))
 
 
 def host_port_remedies(finding: HostPortConflict, place: RemedyCandidate) -> Iterator[s.FixStep]:

@@ -224,11 +224,7 @@ def with_claim_status(pod: Pod, status: PodResourceClaimStatus | None) -> Pod:
     """The pod with the status that kube-controller-manager writes after it creates a ResourceClaim from a template."""
     if status is None:
         return pod
-    others = tuple(
-        resource_claim_status
-        for resource_claim_status in pod.status.resource_claim_statuses
-        if resource_claim_status.name != status.name
-    )
+    others = tuple(it for it in pod.status.resource_claim_statuses if it.name != status.name)
     return replace(pod, status=replace(pod.status, resource_claim_statuses=(*others, status)))
 
 

@@ -51,10 +51,7 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
     name = match["quota"]
     requested, used, limited = _amounts_of(match)
     quotas = snapshot.of(ResourceQuota)
-    own = next(
-        (quota for quota in quotas if quota.metadata.name == name and quota.metadata.namespace == namespace),
-        None,
-    )
+    own = next((it for it in quotas if it.metadata.name == name and it.metadata.namespace == namespace), None)
     covering = (quota for quota in quotas_of(snapshot) if quota.metadata.name == name and quota.covers(namespace))
     for quota in covering:
         used |= {resource: str(amount) for resource, amount in quota.status.used.items()}

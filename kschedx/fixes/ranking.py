@@ -252,9 +252,7 @@ def verified_fixes(
             order.index(s.Cost.REPAIR if _frees_devices(situation, cycle) else situation.proposal.cost),
             s.awaits_preemption(situation.proposal.steps),  # pods that already terminate need no other evictions
             _lowered_share(situation),
-            not any(
-                isinstance(step, s.ChangeRule) and step.only_lowers_min_domains for step in situation.proposal.steps
-            ),
+            not any(isinstance(it, s.ChangeRule) and it.only_lowers_min_domains for it in situation.proposal.steps),
             bool(_rare_architecture(situation)),
             -len(situation.feasible),
         ),

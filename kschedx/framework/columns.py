@@ -420,9 +420,7 @@ class Scoring:
         totals = np.zeros(len(feasible), dtype=np.int64)
         if len(self.sums):
             totals += self.sums if len(feasible) == len(self.sums) else self.sums[feasible]
-        stale = [
-            column for column in self.columns if not column.is_sum and not column.skipped and column.weighted is None
-        ]
+        stale = [it for it in self.columns if not it.is_sum and not it.skipped and it.weighted is None]
         touched = [plugin for plugin, touch in self._pre_scores if touch is Touch.CLUSTER]
         if stale or (touched and self._skipped_now is None):
             table = nodes()

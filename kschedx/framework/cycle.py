@@ -75,10 +75,7 @@ class Unevaluated(Struct, frozen=True, kw_only=True):
 
     @property
     def document(self) -> UnevaluatedDocument:
-        names = {
-            str(unevaluated_kind): self.name if unevaluated_kind is self.kind else ""
-            for unevaluated_kind in UnevaluatedKind
-        }
+        names = {str(it): self.name if it is self.kind else "" for it in UnevaluatedKind}
         return part_of(UnevaluatedDocument, self, leaves_open=_LEAVES_OPEN[self.stake], waived=self.is_waived, **names)
 
 

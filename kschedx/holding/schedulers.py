@@ -293,9 +293,7 @@ class _Device(Struct, frozen=True):
 def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
     """Yield the devices that nodes register, those with the most memory per device first."""
     limits = [{**container.resources.requests, **container.resources.limits} for container in pod.spec.containers]
-    memories = [
-        quota_amount(name, amount) for limit in limits for name, amount in limit.items() if name.endswith("/gpumem")
-    ]
+    memories = [quota_amount(name, amount) for it in limits for name, amount in it.items() if name.endswith("/gpumem")]
     memory = max(memories, default=0)
     taken, shares = _memory_in_use(snapshot), []
     for node in snapshot.cluster.nodes:

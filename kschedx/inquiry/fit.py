@@ -126,11 +126,7 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
         """Extenders and plugins that were not run and could reject the next pod, which otherwise fits."""
         if self.stopped is None or self.stopped.outcome is not Outcome.UNDECIDED:
             return ()
-        return tuple(
-            unevaluated
-            for unevaluated in self.stopped.cycle.unevaluated
-            if unevaluated.stake is Stake.FIT and not unevaluated.is_waived
-        )
+        return tuple(it for it in self.stopped.cycle.unevaluated if it.stake is Stake.FIT and not it.is_waived)
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
@@ -139,9 +135,7 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
         return tuple(
             fix
             for fix in fixes
-            if all(
-                change.target.key in known for change in fix.changes if change.delete and change.target.kind == "Pod"
-            )
+            if all(it.target.key in known for it in fix.changes if it.delete and it.target.kind == "Pod")
         )
 
     @property

@@ -557,9 +557,7 @@ def _buffer_template(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateS
 
 def _placeable(spec: PodSpec) -> PodSpec:
     """Return the spec without a node and without volumes of claims."""
-    volumes = tuple(
-        volume for volume in spec.volumes if volume.persistent_volume_claim is None and volume.ephemeral is None
-    )
+    volumes = tuple(it for it in spec.volumes if it.persistent_volume_claim is None and it.ephemeral is None)
     return replace(spec, node_name="", priority=_LOWEST_PRIORITY, volumes=volumes)
 
 

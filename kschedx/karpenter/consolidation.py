@@ -168,9 +168,7 @@ class Consolidation(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def document(self) -> ConsolidationDocument:
         prices = {name: _money(price) for name, price in self.prices.items()}
-        return part_of(
-            ConsolidationDocument, self, commands=tuple(command.document for command in self.commands), prices=prices
-        )
+        return part_of(ConsolidationDocument, self, commands=tuple(it.document for it in self.commands), prices=prices)
 
 
 class _Candidate(Struct, frozen=True, kw_only=True):
@@ -324,9 +322,7 @@ class Consolidator:
     # --- methods
 
     def _emptiness(self) -> list[Command]:
-        empty = [
-            candidate for candidate in self._candidates if candidate.is_consolidatable and self._is_empty(candidate)
-        ]
+        empty = [it for it in self._candidates if it.is_consolidatable and self._is_empty(it)]
         if self._buffers:
             for candidate in empty:
                 if self._buffers & {*self._karpenter.own.existing.get(candidate.name, ())}:

@@ -121,9 +121,7 @@ class RoundDevices:
         self._of_pool: dict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
         self._reached: dict[tuple[str, tuple[int, ...]], tuple[Slices, Node]] = {}
         for published in devices.slices:
-            owner = next(
-                (reference.name for reference in published.metadata.owner_references if reference.kind == "Node"), ""
-            )
+            owner = next((it.name for it in published.metadata.owner_references if it.kind == "Node"), "")
             if owner and owner not in initialized:
                 continue
             spec = published.spec
@@ -235,11 +233,7 @@ class RoundDevices:
         pruned: dict[int, bool] = {}
         of_types = [(instance_type.name, instance_type.resource_slices) for instance_type in types]
         for name, slices in of_types or [("", ())]:
-            mine = [
-                placed.by_type[name]
-                for placed in self._placed.values()
-                if placed.node == host_name and name in placed.by_type
-            ]
+            mine = [it.by_type[name] for it in self._placed.values() if it.node == host_name and name in it.by_type]
             key = (id(slices), *map(id, mine))
             if key not in answers:
                 search = self._search(host_name, node_name, requirements, new, slices or (), mine, allowed, pruned)
@@ -441,11 +435,7 @@ def _size(result: DeviceRequestAllocationResult) -> int:
 
 def _requests_all(claims: Iterable[ResourceClaim]) -> bool:
     requests = (request for claim in claims for request in claim.spec.devices.requests)
-    return any(
-        alternative.allocation_mode == AllocationMode.ALL
-        for request in requests
-        for alternative in alternatives(request)
-    )
+    return any(alternative.allocation_mode == AllocationMode.ALL for it in requests for alternative in alternatives(it))
 
 
 def _without_admin_access(claim: ResourceClaim) -> ResourceClaim:

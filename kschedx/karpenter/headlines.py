@@ -48,9 +48,7 @@ def pool_headline(verdict: PoolVerdict) -> str:
         case PortTaken(port=port, by=by):
             return f"host port {port.port}/{port.protocol} is in use by {by}, which runs on every new node"
         case Incompatible():
-            return "; ".join(
-                _conflict(conflict, is_about_volumes=rejection.is_about_volumes) for conflict in rejection.conflicts
-            )
+            return "; ".join(_conflict(it, is_about_volumes=rejection.is_about_volumes) for it in rejection.conflicts)
         case Unsatisfiable():
             allowed = f"{rejection.key} {_values(rejection.of_node)}"
             match rejection.kind:

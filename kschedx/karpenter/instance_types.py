@@ -314,9 +314,7 @@ def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) 
 def effective_overlays(overlays: Iterable[NodeOverlay]) -> tuple[NodeOverlay, ...]:
     """Return the valid overlays, highest precedence first. Without its feature gate NodeOverlay, Karpenter sets no
     conditions on them."""
-    ready = sorted(
-        (overlay for overlay in overlays if overlay.is_ready), key=lambda overlay: overlay.name, reverse=True
-    )
+    ready = sorted((it for it in overlays if it.is_ready), key=lambda overlay: overlay.name, reverse=True)
     return tuple(sorted(ready, key=lambda overlay: -(overlay.spec.weight or 0)))
 
 

@@ -258,9 +258,7 @@ class Requirements(Mapping[str, LabelRequirement]):
 
     @classmethod
     def of_expressions(cls, expressions: Iterable[SelectorRequirement]) -> Requirements:
-        return cls(
-            LabelRequirement.of(expression.key, expression.operator, expression.values) for expression in expressions
-        )
+        return cls(LabelRequirement.of(it.key, it.operator, it.values) for it in expressions)
 
     def __getitem__(self, key: str) -> LabelRequirement:
         return self._by_key[key]

@@ -464,9 +464,7 @@ def _filter_key(node_filter: _NodeFilter | None) -> _Fork:
 def _selector_key(raw: LabelSelector | None) -> _Fork:
     if raw is None:
         return ()
-    expressions = frozenset(
-        (expression.key, expression.operator, _odd(expression.values)) for expression in raw.match_expressions
-    )
+    expressions = frozenset((it.key, it.operator, _odd(it.values)) for it in raw.match_expressions)
     return expressions, frozenset(raw.match_labels.items())
 
 

@@ -36,14 +36,7 @@ _C = TypeVar("_C", bound=Condition)
 
 def condition_of(conditions: Iterable[_C], kind: str, *statuses: str) -> _C | None:
     """Return the first condition of the type; with statuses, the first that has one of them."""
-    return next(
-        (
-            condition
-            for condition in conditions
-            if condition.type == kind and (not statuses or condition.status in statuses)
-        ),
-        None,
-    )
+    return next((it for it in conditions if it.type == kind and (not statuses or it.status in statuses)), None)
 
 
 def condition_text(condition: Condition) -> str:

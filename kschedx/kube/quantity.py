@@ -319,7 +319,5 @@ def format_quantity(amount: int, unit: Unit) -> str:
 def format_quantities(amounts: Iterable[int], unit: Unit) -> tuple[str, ...]:
     """Format the amounts in the largest unit that keeps all whole, so that sums and differences can be checked."""
     numbers = tuple(amounts)
-    size, suffix = next(
-        (size, suffix) for size, suffix in _MULTIPLES[unit] if all(number % size == 0 for number in numbers)
-    )
+    size, suffix = next((size, suffix) for size, suffix in _MULTIPLES[unit] if all(it % size == 0 for it in numbers))
     return tuple(f"{number // size}{suffix}" if number else "0" for number in numbers)

@@ -753,7 +753,5 @@ def _restrict_zones(selector: NodeSelector | None, key: str, zones: Iterable[str
     expression = SelectorRequirement(key=key, operator="In", values=named)
     terms = terms_of(selector) or (NodeSelectorTerm(),)
     return NodeSelector(
-        node_selector_terms=tuple(
-            replace(term, match_expressions=(*term.match_expressions, expression)) for term in terms
-        )
+        node_selector_terms=tuple(replace(it, match_expressions=(*it.match_expressions, expression)) for it in terms)
     )

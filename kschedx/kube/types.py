@@ -393,10 +393,7 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def mounts_storage(self) -> bool:
         """Whether a volume is more than a directory on the node."""
-        return any(
-            volume != Volume(name=volume.name, empty_dir=volume.empty_dir, host_path=volume.host_path)
-            for volume in self.volumes
-        )
+        return any(it != Volume(name=it.name, empty_dir=it.empty_dir, host_path=it.host_path) for it in self.volumes)
 
 
 class PodCondition(Condition, frozen=True, kw_only=True):
@@ -492,9 +489,7 @@ class Pod(KubernetesObject, frozen=True, kw_only=True):
     def device_claims(self) -> dict[str, str]:
         """The pod's names for its ResourceClaims to `namespace/name`, without those that are not created yet."""
         created = {status.name: status.resource_claim_name for status in self.status.resource_claim_statuses}
-        named = (
-            (claim.name, claim.resource_claim_name or created.get(claim.name)) for claim in self.spec.resource_claims
-        )
+        named = ((it.name, it.resource_claim_name or created.get(it.name)) for it in self.spec.resource_claims)
         return {own: f"{self.metadata.namespace}/{name}" for own, name in named if name}
 
 

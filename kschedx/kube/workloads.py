@@ -335,9 +335,7 @@ def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Json]:
 def _add_claims(spec: Json, claims: list[Json], workload: Mapping[str, object]) -> None:
     """Add a volume for each volumeClaimTemplate, replacing the template's own volume with that name."""
     templates = cast("list[Mapping[str, object]]", map_at(workload, "spec").get("volumeClaimTemplates") or [])
-    names = [
-        str(map_at(template, "metadata").get("name") or "") for template in templates if isinstance(template, dict)
-    ]
+    names = [str(map_at(it, "metadata").get("name") or "") for it in templates if isinstance(it, dict)]
     existing = spec.get("volumes")
     volumes = (
         [v for v in existing if not (isinstance(v, dict) and v.get("name") in names)]
@@ -483,9 +481,7 @@ def _drop_mounts(spec: Json) -> None:
     for key in ("containers", "initContainers"):
         for container in maps_at(spec, key):
             if isinstance(mounts := container.get("volumeMounts"), list):
-                container["volumeMounts"] = [
-                    mount for mount in mounts if not isinstance(mount, dict) or mount.get("name") in names
-                ]
+                container["volumeMounts"] = [it for it in mounts if not isinstance(it, dict) or it.get("name") in names]
 
 
 def _templates(value: object, path: str, part: str, depth: int) -> Iterator[tuple[Mapping[str, object], str, str]]:

@@ -434,9 +434,7 @@ def _adjust_spec(
         return replace(resources, limits=limits, requests={**limits, **requests})
 
     def completed(containers: Iterable[Container]) -> tuple[Container, ...]:
-        return tuple(
-            replace(container, resources=complete(container.resources, container_limits)) for container in containers
-        )
+        return tuple(replace(it, resources=complete(it.resources, container_limits)) for it in containers)
 
     return replace(
         spec,

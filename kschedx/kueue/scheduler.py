@@ -153,9 +153,7 @@ class CycleScheduler:
         known = self._known.get(key)
         if known is None:
             self._assign(entry)
-            targets = tuple(
-                (self.cache.queue_of(target.job).name, target.job.key, target.reason) for target in entry.targets
-            )
+            targets = tuple((self.cache.queue_of(it.job).name, it.job.key, it.reason) for it in entry.targets)
             self._known[key] = _Nomination(entry.assignment, targets)
             return
         entry.assignment = known.assignment

@@ -127,9 +127,7 @@ class TaintTolerationPriority(Priority):
     """A higher score for fewer PreferNoSchedule taints that the pod does not tolerate."""
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
-        tolerations = [
-            toleration for toleration in pod.spec.tolerations if toleration.effect in ("", PREFER_NO_SCHEDULE)
-        ]
+        tolerations = [it for it in pod.spec.tolerations if it.effect in ("", PREFER_NO_SCHEDULE)]
 
         def intolerable(taints: Sequence[Taint]) -> int:
             soft = (taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE)

@@ -199,9 +199,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
             return np.array([own is not None and own >= pod.priority for own in priorities], dtype=np.bool_)
 
         run = dry_run(self.handle, state, pod, nodes, exempt=exempt)
-        candidates = tuple(
-            replace(candidate, victims=self._with_groups(candidate.victims)) for candidate in run.candidates
-        )
+        candidates = tuple(replace(it, victims=self._with_groups(it.victims)) for it in run.candidates)
         return replace(run, candidates=candidates, ranks=None)
 
     def _with_groups(self, victims: tuple[int, ...]) -> tuple[int, ...]:

@@ -339,9 +339,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         if pod_qos(pod, self.handle.release) is not QOS.GUARANTEED:
             return np.full(len(nodes), MAX_NODE_SCORE, dtype=np.int64)
         topologies = (self._topologies.get(name) for name in nodes.names)
-        return np.array(
-            [0 if topology is None else self._score(pod, topology) for topology in topologies], dtype=np.int64
-        )
+        return np.array([0 if it is None else self._score(pod, it) for it in topologies], dtype=np.int64)
 
     def _score(self, pod: Pod, topology: NodeResourceTopology) -> int:
         manager, numas = _topology_manager(topology), _numas_of(topology)

@@ -117,9 +117,7 @@ def _read(release: Release, options: RequestOptions, pod: Pod) -> Hashable:
         pod_request(pod.spec, pod.status, request_options)
         for request_options in dict.fromkeys((options, waiting, scored, without_gates))
     )
-    return tuple(
-        (frozenset(request.amounts.items()), request.nonzero_cpu, request.nonzero_memory) for request in requests
-    )
+    return tuple((frozenset(it.amounts.items()), it.nonzero_cpu, it.nonzero_memory) for it in requests)
 
 
 class Allocation(Struct, frozen=True, kw_only=True):

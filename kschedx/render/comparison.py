@@ -443,11 +443,7 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
         title = f"Where {count(repacking.pods, 'pod goes', 'pods go')} if rescheduled one by one"
         moves = repacking.moves
     else:
-        moves = Counter(
-            (difference.old_node, difference.new_node)
-            for difference in summary.differences
-            if difference.old_node and difference.new_node
-        )
+        moves = Counter((it.old_node, it.new_node) for it in summary.differences if it.old_node and it.new_node)
         title = f"Where {count(sum(moves.values()), 'pod goes', 'pods go')} instead, each decided alone"
     labels = {node.name: node.metadata.labels for node in snapshot.cluster.nodes}
     keys = (*POOL_LABELS, *ZONE_LABELS)

@@ -188,11 +188,7 @@ def _because(loop: DescheduleLoop) -> tuple[str, ...]:
     if loop.skipped:
         return (loop.skipped,)
     refused = Counter(map(_refuser, loop.refused))
-    reasons = [
-        f"{classification.plugin}: {classification.verdict}"
-        for classification in loop.classifications
-        if classification.verdict
-    ]
+    reasons = [f"{it.plugin}: {it.verdict}" for it in loop.classifications if it.verdict]
     reasons += [f"{count(number, 'eviction')} refused: {error}" for error, number in refused.items()]
     return tuple(reasons) or ("no plugin finds a pod that it may evict",)
 
@@ -287,9 +283,7 @@ def _classification_lines(
 
 def _sizes(classification: Classification) -> str:
     sizes = Counter(node.category for node in classification.nodes)
-    return ", ".join(
-        f"{sizes[category]:,} {_category(category, classification.plugin)}" for category in Category if sizes[category]
-    )
+    return ", ".join(f"{sizes[it]:,} {_category(it, classification.plugin)}" for it in Category if sizes[it])
 
 
 def _resources(classification: Classification) -> list[str]:

@@ -64,10 +64,7 @@ _REACTIONS = {
 
 
 def _weakens(finding: gaps.Finding) -> tuple[Fact, ...]:
-    lines = [
-        f"{', '.join(weaken.plugins)}: {weaken.effect}" if weaken.plugins else weaken.effect
-        for weaken in finding.weakens
-    ]
+    lines = [f"{', '.join(it.plugins)}: {it.effect}" if it.plugins else it.effect for it in finding.weakens]
     facts = (*list_facts("affects", lines), _reaction_fact(finding.reaction), *_repair_facts(finding))
     return facts if finding.counts else ()
 
@@ -311,11 +308,7 @@ def _diagnosis_view(diagnosis: DumpDiagnosis, *, whole: bool = True) -> View:
         tone=Tone.BAD if number else Tone.GOOD,
         facts=tuple(_inventory(diagnosis.inventory)),
         fixes=(_completion_fix(diagnosis.completion),) if diagnosis.completion else (),
-        lists=(
-            ItemList(
-                title="Gaps", noun="gap", items=tuple(_item(finding, whole=whole) for finding in diagnosis.findings)
-            ),
-        ),
+        lists=(ItemList(title="Gaps", noun="gap", items=tuple(_item(it, whole=whole) for it in diagnosis.findings)),),
         tables=(
             TableView(
                 title="Objects",
@@ -331,10 +324,7 @@ def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
     tone = (Tone.BAD if is_sure else Tone.OPEN) if finding.counts else Tone.PLAIN
     if isinstance(finding, gaps.MissingKind):
         title = f"{finding.kind}: {_missing_kind_text(finding)}{_certainty_text(finding.certainty)}"
-        effects = (
-            f"{weaken.effect} ({', '.join(weaken.plugins)})" if weaken.plugins else weaken.effect
-            for weaken in finding.weakens
-        )
+        effects = (f"{it.effect} ({', '.join(it.plugins)})" if it.plugins else it.effect for it in finding.weakens)
         facts = (Fact.of("affects", "; ".join(effects)), _reaction_fact(finding.reaction))
         return ViewItem(title=title, tone=tone, kind=_MISSING_KIND, facts=facts)
     headline, evidence = _headline_and_facts(finding if whole else _with_short_paths(finding))

@@ -38,9 +38,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
 
         name, words = "autoscaler", group_words(scaling, snapshot.autoscaler_events.get(key))
     titles = tuple(fix.title for fix in explanation.fixes)
-    remedies = (
-        remedy for remedy in scaling.remedies if not any(title.startswith(remedy.step.title) for title in titles)
-    )
+    remedies = (it for it in scaling.remedies if not any(title.startswith(it.step.title) for title in titles))
     down = explanation.autoscaler_down
     recorded = words.recorded
     if recorded and words.event:

@@ -176,9 +176,7 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
     """Return `shop/web-0 is unschedulable: 0 of 5 nodes fit`."""
     cycle = diagnosis.cycle
     key = cycle.pod.key
-    taken = cycle.outcome is Outcome.GATED or any(
-        unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unevaluated
-    )
+    taken = cycle.outcome is Outcome.GATED or any(it.kind is UnevaluatedKind.SCHEDULER for it in cycle.unevaluated)
     if holding is not None and taken and (phrase := holder_text(holding, key)):
         kueue = holding.kueue
         is_open = cycle.outcome is Outcome.GATED and kueue is not None and not (kueue.fits or kueue.is_dispatched)
@@ -251,9 +249,7 @@ def _margin(ranking: Ranking, profile: Profile) -> str:
     args = profile.args.get("NodeResourcesFit")
     strategy = args.scoring_strategy.type if isinstance(args, NodeResourcesFitArgs) else LEAST_ALLOCATED
     unusual = {} if strategy == LEAST_ALLOCATED else {"NodeResourcesFit": f" ({strategy})"}
-    leads = list_names(
-        [f"{lead.plugin}{unusual.get(lead.plugin, '')} {lead.difference:+,}" for lead in ranking.leads], 4
-    )
+    leads = list_names([f"{it.plugin}{unusual.get(it.plugin, '')} {it.difference:+,}" for it in ranking.leads], 4)
     return f"{winner} {ranking.runner_up.name} by {points}: {leads}"
 
 

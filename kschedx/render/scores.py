@@ -120,9 +120,7 @@ def matrices(ranking: Ranking, width: int) -> list[StyledLine]:
     for title, value in _MATRICES:
         lines += [BLANK, text(title, BOLD)]
         header = ["node", *titles.values()]
-        rows = [
-            [node.name, *(f"{value(contribution):,}" for contribution in node.contributions)] for node in ranking.nodes
-        ]
+        rows = [[it.name, *(f"{value(contribution):,}" for contribution in it.contributions)] for it in ranking.nodes]
         if title == "weighted":
             header += ["total", "behind"]
             rows = [

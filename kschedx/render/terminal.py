@@ -146,9 +146,7 @@ def text(content: str, style: str = "", *, exact: bool = False) -> StyledLine:
 
 def line(*parts: str | tuple[str, str] | StyledLine) -> StyledLine:
     """Return a line of plain and `(content, style)` parts."""
-    lines = (
-        part if isinstance(part, StyledLine) else text(part) if isinstance(part, str) else text(*part) for part in parts
-    )
+    lines = (it if isinstance(it, StyledLine) else text(it) if isinstance(it, str) else text(*it) for it in parts)
     return StyledLine(tuple(part for content_line in lines for part in content_line.parts))
 
 

@@ -77,9 +77,7 @@ class _Admission:
         for cycle in cycles_of(self._run):
             self._follow([key for key, head in cycle.heads.items() if head.outcome == "Admitted"], cycle.evicted)
         snapshot = self._simulator.snapshot
-        self._simulator.put(
-            snapshot.with_records(Workload, [jobs[workload.key].record(workload) for workload in snapshot.of(Workload)])
-        )
+        self._simulator.put(snapshot.with_records(Workload, [jobs[it.key].record(it) for it in snapshot.of(Workload)]))
         return KueueResult(
             admitted=tuple(self._admitted),
             evicted=self._evicted,

@@ -218,9 +218,7 @@ def with_taint(node: Node, text: str) -> Node:
         key, _, effect = text[:-1].partition(":")
         left = tuple(taint for taint in taints if taint.key != key or (effect and taint.effect != effect))
         if left == taints:
-            raise InputError(
-                f'"{key}" is not a taint of {node.name}', hint=nearest(key, (taint.key for taint in taints))
-            )
+            raise InputError(f'"{key}" is not a taint of {node.name}', hint=nearest(key, (it.key for it in taints)))
     else:
         rest, colon, effect = text.rpartition(":")
         if not colon or effect not in EFFECTS:

@@ -406,9 +406,7 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Profil
     is_spread = _SPREAD in profile.args and profile.args_of(PodTopologySpreadArgs).defaulting_type == "System"
     candidates = dict.fromkeys([ProfileCandidate(), *(ProfileCandidate(strategy=strategy) for strategy in strategies)])
     if is_spread:
-        candidates |= dict.fromkeys(
-            ProfileCandidate(strategy=strategy, spreads_by_default=False) for strategy in strategies
-        )
+        candidates |= dict.fromkeys(ProfileCandidate(strategy=it, spreads_by_default=False) for it in strategies)
     for _ in range(20 * most):
         if len(candidates) >= most:
             break
@@ -426,9 +424,7 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Profil
 def _front(trials: Sequence[ProfileTrial], goal: TuningGoal) -> list[ProfileTrial]:
     """Return the trials for which no other is at least as good in everything and better in something; of equal ones the
     first."""
-    values = np.array(
-        [[trial.measure(goal), trial.nodes, trial.fragmentation, trial.moves, trial.unplaced] for trial in trials]
-    )
+    values = np.array([[it.measure(goal), it.nodes, it.fragmentation, it.moves, it.unplaced] for it in trials])
     values = values.round(1)
     front: list[ProfileTrial] = []
     for row, trial in enumerate(trials):

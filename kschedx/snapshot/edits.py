@@ -237,9 +237,7 @@ def _without(snapshot: Snapshot, is_gone: _IsObject) -> Snapshot:
     """Remove objects, and the volumes of removed claims whose reclaim policy is Delete; others are released."""
     known = snapshot.storage
     claims = {key for key, claim in known.claims.items() if is_gone(PersistentVolumeClaim, name_of(claim))}
-    bound = [
-        volume for volume in known.volumes.values() if volume.spec.claim_ref and volume.spec.claim_ref.key in claims
-    ]
+    bound = [it for it in known.volumes.values() if it.spec.claim_ref and it.spec.claim_ref.key in claims]
     deleted = {volume.name for volume in bound if volume.spec.persistent_volume_reclaim_policy == "Delete"}
 
     def goes(record: type[Struct], name: _Name) -> bool:

@@ -243,9 +243,7 @@ class ClusterNodes:
 
     @property
     def label_keys(self) -> frozenset[str]:
-        return _LABEL_KEYS.of(
-            self.derived, lambda: frozenset[str]().union(*(node.metadata.labels for node in self.nodes))
-        )
+        return _LABEL_KEYS.of(self.derived, lambda: frozenset[str]().union(*(it.metadata.labels for it in self.nodes)))
 
     def is_named_by(self, key: str) -> bool:
         """Return whether a label names the node that has it, such as those of drivers for local disks."""

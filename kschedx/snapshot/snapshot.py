@@ -282,14 +282,10 @@ def fields_from_objects(objects: Objects) -> dict[str, object]:
     """Return a snapshot's fields for objects other than nodes and pods."""
     namespaces = objects_of(objects, Namespace)
     return {
-        "namespaces": {
-            namespace.metadata.name: default_namespace(namespace).metadata.labels for namespace in namespaces
-        },
+        "namespaces": {it.metadata.name: default_namespace(it).metadata.labels for it in namespaces},
         "namespace_annotations": {namespace.metadata.name: _read_by_admission(namespace) for namespace in namespaces},
         "limit_ranges": _limit_ranges_by_namespace(objects_of(objects, LimitRange)),
-        "runtime_classes": {
-            runtime_class.metadata.name: runtime_class for runtime_class in objects_of(objects, RuntimeClass)
-        },
+        "runtime_classes": {it.metadata.name: it for it in objects_of(objects, RuntimeClass)},
         "services": objects_of(objects, Service),
         "replication_controllers": objects_of(objects, ReplicationController),
         "replica_sets": objects_of(objects, ReplicaSet),
@@ -316,10 +312,7 @@ def _groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorklo
 
 
 def priority_classes(objects: Objects) -> dict[str, PriorityClass]:
-    return {
-        priority_class.metadata.name: default_priority_class(priority_class)
-        for priority_class in objects_of(objects, PriorityClass)
-    }
+    return {it.metadata.name: default_priority_class(it) for it in objects_of(objects, PriorityClass)}
 
 
 def _read_by_admission(namespace: Namespace) -> Labels:
@@ -446,11 +439,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     def terminating_namespaces(self) -> frozenset[str]:
         """Namespaces that are being deleted."""
         namespaces = self.of(Namespace)
-        terminating = (
-            namespace
-            for namespace in namespaces
-            if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating"
-        )
+        terminating = (it for it in namespaces if it.metadata.deletion_timestamp or it.status.phase == "Terminating")
         return frozenset(namespace.metadata.name for namespace in terminating)
 
     def failed_create(self, kind: str, owner: ObjectMeta) -> RecordedEvent | None:

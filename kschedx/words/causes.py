@@ -290,9 +290,7 @@ def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
     if isinstance(taint, findings.UntoleratedTaint) and taint.is_of_role:
         return ""
     lacking = [
-        next(
-            (finding for finding in group.exemplar.findings if isinstance(finding, findings.InsufficientResource)), None
-        )
+        next((it for it in group.exemplar.findings if isinstance(it, findings.InsufficientResource)), None)
         for group in groups
     ]
     first = lacking[0]

@@ -38,11 +38,7 @@ def _facts(terms: tuple[findings.TermMatch, ...], label: str) -> Iterator[Fact]:
 def term_brief(terms: tuple[findings.TermMatch, ...]) -> Brief | None:
     """Return the node's value of the first unmet requirement of the nearest term."""
     nearest = min(terms, key=lambda term: term.missing, default=None)
-    failed = (
-        next((requirement for requirement in nearest.requirements if not requirement.matched), None)
-        if nearest
-        else None
-    )
+    failed = next((it for it in nearest.requirements if not it.matched), None) if nearest else None
     if failed is None or failed.key == NODE_NAME_FIELD:
         return None
     return Brief(detail=f'"{failed.actual}"' if failed.actual is not None else "without the label")

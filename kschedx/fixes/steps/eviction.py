@@ -299,9 +299,7 @@ class WithdrawResize(FixStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        amounts = (
-            f"{request.container} to {amount_text(request.resource, request.after)}" for request in self.requests
-        )
+        amounts = (f"{it.container} to {amount_text(it.resource, it.after)}" for it in self.requests)
         return f"withdraw the resize of {self.pod}: set {join_phrases(amounts)} again"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:

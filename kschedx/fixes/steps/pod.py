@@ -452,10 +452,7 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
 
     @property
     def editing_component(self) -> str:
-        return next(
-            (request.source for request in self.requests if request.source.startswith((edit.VERTICAL, edit.INJECTED))),
-            "",
-        )
+        return next((it.source for it in self.requests if it.source.startswith((edit.VERTICAL, edit.INJECTED))), "")
 
     @staticmethod
     def _request(request: edit.ContainerRequest, names: Sequence[str]) -> str:
@@ -500,10 +497,7 @@ class CorrectQuantities(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        phrases = (
-            f"{amount.resource} of container {amount.container} to {amount.meant}, not {amount.written}"
-            for amount in self.amounts
-        )
+        phrases = (f"{it.resource} of container {it.container} to {it.meant}, not {it.written}" for it in self.amounts)
         return f"set {' and '.join(phrases)}"
 
     def edit(self, pod: Pod) -> Pod:

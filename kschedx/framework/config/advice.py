@@ -141,14 +141,7 @@ def _foreign_plugins(subject: _AdvisedProfile) -> Iterator[Advice]:
 
 
 def _unknown(name: str, then: str, subject: _AdvisedProfile) -> str:
-    hint = next(
-        (
-            f' (did you mean "{implement}"?)'
-            for implement in subject.implements
-            if differs_by_one_letter(name, implement)
-        ),
-        "",
-    )
+    hint = next((f' (did you mean "{it}"?)' for it in subject.implements if differs_by_one_letter(name, it)), "")
     return f'there is no plugin "{name}", {then}{hint}'
 
 

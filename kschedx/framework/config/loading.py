@@ -664,9 +664,7 @@ def _different_queues(profiles: Sequence[Profile], expansions: Sequence[Expansio
     """Yield errors for profiles with another queue sort plugin than the first. This is checked after expansion, since
     MultiPoint may enable that plugin."""
     first, expected = profiles[0], expansions[0].queue_sort
-    for i, (profile, sorts) in enumerate(
-        zip(profiles, (expansion.queue_sort for expansion in expansions), strict=True)
-    ):
+    for i, (profile, sorts) in enumerate(zip(profiles, (it.queue_sort for it in expansions), strict=True)):
         of_profile = f"for profile {shown(profile.scheduler_name)}"
         if not (sorts and expected):
             continue

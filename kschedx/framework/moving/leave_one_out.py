@@ -468,10 +468,7 @@ class LeaveOneOut:
             used.append(([verdicts[plugin] for plugin in filtering], [raw[plugin] for plugin in scoring]))
         spots = np.array([node for node, _ in self._at], dtype=np.int64)
         away = PodRows(pods=np.array([rows[0] for _, rows in self._at], dtype=np.int64), nodes=ClusterRows(spots))
-        parts = {
-            framework: framework.nodes.take(TableRows(spots)).remove_pods(away)
-            for framework in self._profiles.frameworks
-        }
+        parts = {it: it.nodes.take(TableRows(spots)).remove_pods(away) for it in self._profiles.frameworks}
         columns: list[_FilterWithout | _RawScores] = [*verdicts.values(), *raw.values()]
         for column in columns:
             column.evaluate_own(pod, parts[column.shared.framework])

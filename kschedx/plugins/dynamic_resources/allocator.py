@@ -244,9 +244,7 @@ class Solutions:
         written = _ENCODE([claim.spec for claim in claims])
         known = self._claim_classes.get(written)
         if known is None:
-            wanted = [
-                wish for claim in claims for request in claim.spec.devices.requests for wish in alternatives(request)
-            ]
+            wanted = [wish for it in claims for request in it.spec.devices.requests for wish in alternatives(request)]
             classes = [
                 device_class
                 for wish in wanted
@@ -255,15 +253,8 @@ class Solutions:
             selectors = [selector for some in wanted for selector in some.selectors]
             selectors += [selector for some in classes for selector in some.spec.selectors]
             constraints = [constraint for claim in claims for constraint in claim.spec.devices.constraints]
-            names = (
-                name
-                for constraint in constraints
-                for name in (constraint.match_attribute, constraint.distinct_attribute)
-                if name
-            )
-            expressions = tuple(
-                dict.fromkeys(selector.cel.expression for selector in selectors if selector.cel is not None)
-            )
+            names = (name for it in constraints for name in (it.match_attribute, it.distinct_attribute) if name)
+            expressions = tuple(dict.fromkeys(it.cel.expression for it in selectors if it.cel is not None))
             seen = expressions, tuple(dict.fromkeys(names))
             known = self._claim_classes[written] = _ClaimClass(len(self._claim_classes), *seen, self._number(seen))
         return known

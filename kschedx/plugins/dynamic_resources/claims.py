@@ -257,9 +257,7 @@ def is_ready(claim: ResourceClaim) -> bool | None:
         if not result.binding_conditions:
             continue
         id_ = (result.driver, result.pool, result.device)
-        status = next(
-            (device for device in claim.status.devices if (device.driver, device.pool, device.device) == id_), None
-        )
+        status = next((it for it in claim.status.devices if (it.driver, it.pool, it.device) == id_), None)
         if status is None:
             return False
         if any(status.is_true(condition) for condition in result.binding_failure_conditions):

@@ -434,9 +434,7 @@ class _Account:
         """Return the class's selectors if no device matches the class, otherwise the request's selectors that some
         device fails."""
         if not self._of_class:
-            expressions = [
-                selector for selector in self._checked.device_class.spec.selectors if selector.cel is not None
-            ]
+            expressions = [it for it in self._checked.device_class.spec.selectors if it.cel is not None]
             candidates: Sequence[PooledDevice] = self._search.devices
         else:
             expressions = [selector for selector in self._checked.wanted.selectors if selector.cel is not None]

@@ -389,10 +389,7 @@ class Binding:
 
     def _migrated_nodes(self, plugin: InTreePlugin) -> BoolArray:
         csi_nodes = (self._storage.csi_nodes.get(name) for name in self._nodes.names)
-        return np.array(
-            [csi_node is not None and plugin.name in csi_node.migrated_plugins for csi_node in csi_nodes],
-            dtype=np.bool_,
-        )
+        return np.array([it is not None and plugin.name in it.migrated_plugins for it in csi_nodes], dtype=np.bool_)
 
     def _settle_unbound(self, attributes_classes: bool) -> None:
         selected = [claim for claim in self.claims.delayed if claim.selected_node is not None]

@@ -176,9 +176,7 @@ def _scores(cycle: Cycle) -> ScoreSection | None:
         nodes=tuple(visible(node.name) for node in ranked.nodes),
         best=ranked.winners,
         raw=tuple(tuple(contribution.raw for contribution in node.contributions) for node in ranked.nodes),
-        normalized=tuple(
-            tuple(contribution.normalized for contribution in node.contributions) for node in ranked.nodes
-        ),
+        normalized=tuple(tuple(contribution.normalized for contribution in it.contributions) for it in ranked.nodes),
         totals=tuple(node.total for node in ranked.nodes),
     )
 

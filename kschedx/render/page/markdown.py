@@ -169,9 +169,7 @@ def _items(section: model.Items) -> Iterator[str]:
         phrases += [f"**no fix** {_plain(detail.no_fix)}"] if detail.no_fix else []
         phrases += [f"**event** {_plain(detail.event)}"] if detail.event else []
         rows.append((f"{tone.mark}{_plain(title)}", *(_plain(str(cell)) for cell in values), "<br>".join(phrases)))
-    yield from _table(
-        (section.noun, *(_plain(column.label) for column in section.columns), "details"), rows, section.left_out
-    )
+    yield from _table((section.noun, *(_plain(it.label) for it in section.columns), "details"), rows, section.left_out)
 
 
 def _verdicts(section: model.VerdictSection) -> Iterator[str]:

@@ -78,9 +78,7 @@ def _change(row: UsageRow, resources: Sequence[str]) -> int:
 
 def _percents(use: NodeUse | None, resources: Sequence[str]) -> tuple[int | None, ...]:
     """Return percentages; None if the node does not exist or has none of the resource."""
-    return tuple(
-        use.percent(resource) if use is not None and use.allocatable.get(resource) else None for resource in resources
-    )
+    return tuple(use.percent(it) if use is not None and use.allocatable.get(it) else None for it in resources)
 
 
 def _use_text(row: UsageRow, resource: str) -> str:
