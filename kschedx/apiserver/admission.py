@@ -423,8 +423,7 @@ class AdmissionContext(Struct, frozen=True, kw_only=True):
 
     limit_ranges: Mapping[str, Sequence[LimitRange]] = {}
     """By namespace, with defaults (`limit_range.default_limit_range`)."""
-    runtime_classes: Mapping[str, RuntimeClass] | None = {}
-    """By name; None if unknown: then none is applied and a missing one is not an error."""
+    runtime_classes: Mapping[str, RuntimeClass] = {}  # by name
     priority_classes: Mapping[str, PriorityClass] = {}  # by name, with defaults; the built-in classes may be absent
     namespace_annotations: Mapping[str, Labels] = {}  # for optional plugins
     default_node_selector: str = ""  # OpenShift's default for projects without their own
@@ -572,14 +571,13 @@ def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:
         )
     if _EXTENDED_RESOURCE_TOLERATION in context.enabled_plugins:
         yield _Step(plugin=_EXTENDED_RESOURCE_TOLERATION, source="", change=tolerate_extended_resources)
-    if context.runtime_classes is not None:
-        runtime_class = find_runtime_class(pod.spec, context.runtime_classes)
-        if runtime_class is not None:
-            yield _Step(
-                plugin=_RUNTIME_CLASS,
-                source=f"RuntimeClass {runtime_class.metadata.name}",
-                change=lambda spec: apply_runtime_class(spec, runtime_class),
-            )
+    runtime_class = find_runtime_class(pod.spec, context.runtime_classes)
+    if runtime_class is not None:
+        yield _Step(
+            plugin=_RUNTIME_CLASS,
+            source=f"RuntimeClass {runtime_class.metadata.name}",
+            change=lambda spec: apply_runtime_class(spec, runtime_class),
+        )
 
 
 def _set_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
@@ -625,10 +623,7 @@ def _refuse(given: Pod, admitted: AdmittedPod, context: AdmissionContext, kubele
     if violation is not None:
         raise _forbidden_error(pod, InputError(violation))
     try:
-        if context.runtime_classes is not None:
-            check_overhead(pod.spec, find_runtime_class(pod.spec, context.runtime_classes))
-        elif pod.spec.runtime_class_name is None:
-            check_overhead(pod.spec, None)
+        check_overhead(pod.spec, find_runtime_class(pod.spec, context.runtime_classes))
     except InputError as error:
         raise _forbidden_error(pod, error) from None
 

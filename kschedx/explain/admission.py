@@ -537,7 +537,7 @@ def _context(
 
     return AdmissionContext(
         limit_ranges=snapshot.limit_ranges,
-        runtime_classes=snapshot.runtime_classes if _knows_runtime_classes(snapshot) else None,
+        runtime_classes=snapshot.runtime_classes,
         priority_classes=snapshot.priority_classes,
         namespace_annotations=snapshot.namespace_annotations,
         default_node_selector=snapshot.default_node_selector,
@@ -549,11 +549,6 @@ def _context(
         ),
         merges_spread_label_keys=enabled("MatchLabelKeysInPodTopologySpreadSelectorMerge"),
     )
-
-
-def _knows_runtime_classes(snapshot: Snapshot) -> bool:
-    """Return whether RuntimeClasses are known: a dump without the kind looks like a cluster without any."""
-    return bool(snapshot.runtime_classes) or snapshot.source.is_complete("RuntimeClass")
 
 
 def admission_notes(
@@ -571,10 +566,6 @@ def admission_notes(
 
 
 def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[Note]:
-    name = pod.spec.runtime_class_name
-    if name is not None and not _knows_runtime_classes(snapshot) and not pod.metadata.is_stored:
-        lacking = "its overhead, node selector, and tolerations do not count"
-        yield note("missing-kind", f"RuntimeClass {name} is not in the snapshot: {lacking}")
     for annotation in snapshot.namespace_annotations.get(pod.metadata.namespace, {}):
         plugin = PLUGIN_OF_ANNOTATION.get(annotation, "")
         if plugin and plugin not in plugins:

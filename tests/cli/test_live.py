@@ -731,8 +731,8 @@ def test_an_object_that_a_live_cluster_lacks_does_not_exist(api: FakeApiServer, 
     manifest = write(tmp_path, changed(POD, "spec.runtimeClassName", "kata"), name="pod.yaml")
     live = why(tmp_path, url, manifest)
     assert (live.code, 'RuntimeClass "kata" not found' in live.out) == (1, True)
-    dumped = kschedx("why", manifest, "-s", write(tmp_path, NODE))
-    assert (dumped.code, "RuntimeClass kata is not in the snapshot" in dumped.out) == (0, True)
+    dumped = kschedx("why", manifest, "-s", write(tmp_path, changed(NODE, "metadata.uid", "u")))
+    assert (dumped.code, "what RuntimeClass kata adds to its pods is not known" in dumped.out) == (3, True)
 
 
 def test_a_priority_class_that_may_not_be_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:

@@ -98,12 +98,6 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
         ),
         pytest.param(pod(priorityClassName="usual"), (USUAL,), [], id="a class that the manifest names"),
         pytest.param(
-            pod(runtimeClassName="kata"),
-            (),
-            ["RuntimeClass kata is not in the snapshot: its overhead, node selector, and tolerations do not count"],
-            id="a kind that is missing",
-        ),
-        pytest.param(
             pod(),
             (SHOP,),
             [
