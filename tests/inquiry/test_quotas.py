@@ -63,7 +63,8 @@ UNSET, DEMAND = "failed quota: {}: must specify requests.cpu for: c", "refuses p
 
 @pytest.mark.parametrize("by", ["team", "other"])
 def test_a_quota_names_the_requests_without_which_it_refuses_pods(by: str) -> None:
-    used, refused = {"requests.cpu": "1", "pods": "2"}, 'pods "web-x" is forbidden: ' + UNSET
+    used: Manifest = {"requests.cpu": "1", "pods": "2"}
+    refused = 'pods "web-x" is forbidden: ' + UNSET
     defaults: Manifest = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "1"}}]}
     metadata = {"name": "defaults", "namespace": "default"}
     limits: Manifest = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": defaults}
