@@ -14,6 +14,7 @@ from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, Format, Report
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import WhyArguments, inquiry_of, typed_change
+from kschedx.controllers.due_deletions import rows_awaited
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.states import BeingDeleted, NotRead, WaitingForKubelet
 from kschedx.errors import InputError, nearest
@@ -71,11 +72,13 @@ def why_several(
 
 
 def _unstarted_rows(snapshot: Snapshot) -> list[int]:
-    """Return the rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
+    """Return the rows of pods that have a node and are Pending, as `kubectl get pods` shows, or that stay terminating
+    while their controller waits."""
     pods = snapshot.pods
     is_pending = pods.phases.where(lambda phase: phase == "Pending") & pods.node_names.where(bool)
     rows, states = is_pending.nonzero()[0].tolist(), WaitingForKubelet | BeingDeleted | NotRead
-    return [row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), states)]
+    unstarted = (row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), states))
+    return sorted({*unstarted, *rows_awaited(snapshot)})
 
 
 def why_pods_of_cluster(question: Question, wanted: WhyArguments, reached: LoadedCluster, setup: Setup) -> Answer | int:

@@ -1,13 +1,15 @@
-"""Pending pods that controllers delete before they can run: with their namespace or workload, or after their Job."""
+"""Pending pods that controllers delete before they can run: with their namespace or workload, or after their Job; and
+pods for whose end controllers wait."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
+import numpy as np
 
 from kschedx.controllers import states
-from kschedx.controllers.workloads import JOB_ENDS
+from kschedx.controllers.workloads import JOB_ENDS, stays_terminating, waits_until_gone
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import list_at
 from kschedx.kube.types import Namespace, OwnerReference, Pod, controller_of
@@ -63,6 +65,16 @@ def rows_to_be_deleted(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int
         or any(_deleted_owner(snapshot, pods.namespaces[row], pods.owners[row]))
         or (of_job[row] and ended_job(snapshot, pods[row]) is not None)
     )
+
+
+def rows_awaited(snapshot: Snapshot) -> Iterator[int]:
+    """Yield the rows of pods that stay terminating on their nodes while their controller waits until they are gone."""
+    pods = snapshot.pods
+    for row in np.flatnonzero(pods.terminating & ~pods.finished & (pods.node >= 0)).tolist():
+        owner = controller_of(pods.owners[row])
+        is_kept = bool(pods.finalizers_of_others(row)) or stays_terminating(snapshot, pods, row)
+        if is_kept and owner is not None and waits_until_gone(snapshot, pods.namespaces[row], owner):
+            yield row
 
 
 def is_terminating(namespace: Namespace) -> bool:

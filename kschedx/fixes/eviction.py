@@ -24,7 +24,7 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target, with_spec
 from kschedx.kube.names import ARCH_LABELS
-from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass, controller_of
+from kschedx.kube.types import UNREACHABLE, Node, OwnerReference, Pod, PriorityClass, controller_of
 from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import MoveSearch, MoveTarget, groups_with_room
 from kschedx.snapshot.snapshot import Snapshot
@@ -90,13 +90,7 @@ def await_termination(rows: Sequence[int], snapshot: Snapshot, *, node: str = ""
     pods, cluster = snapshot.pods, snapshot.cluster
     lost = {name for row in rows if _is_lost(cluster.nodes[cluster.index[name := pods.node_names[row]]])}
     lost_node = lost.pop() if len(lost) == 1 else ""
-    held = (
-        finalizer
-        for row in rows
-        for finalizer in pods.finalizers.get(pods.key(row), ())
-        if finalizer not in OWN_FINALIZERS
-    )
-    finalizers = tuple(dict.fromkeys(held))
+    finalizers = tuple(dict.fromkeys(finalizer for row in rows for finalizer in pods.finalizers_of_others(row)))
     return s.AwaitTermination(
         victims=_victims_of(rows, snapshot),
         node=node,

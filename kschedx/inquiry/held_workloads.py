@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 
 import msgspec
 
-from kschedx.controllers.due_deletions import rows_to_be_deleted
+from kschedx.controllers.due_deletions import rows_awaited, rows_to_be_deleted
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.states import BeingDeleted, OfEndedJob, Paused, Suspended, headline
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
@@ -67,9 +67,10 @@ def _kueue_answer(
 
 
 def being_deleted(snapshot: Snapshot, setup: Setup) -> Iterator[Explanation]:
-    """Yield the answer about each pod without a node that is being deleted, or that the Job controller deletes."""
+    """Yield the answer about each pod without a node that is being deleted, or that the Job controller deletes, and
+    about each pod that stays terminating while its controller waits until it is gone."""
     pods = snapshot.pods
-    for row in sorted(rows_to_be_deleted(snapshot, pods.pending)):
+    for row in sorted({*rows_to_be_deleted(snapshot, pods.pending), *rows_awaited(snapshot)}):
         if isinstance(facts := pod_lifecycle(snapshot, pods[row]), BeingDeleted | OfEndedJob):
             yield answer_with_fixes(stored_subject(snapshot, pods[row]), setup, facts)
 

@@ -23,7 +23,7 @@ from kschedx.controllers.workloads import (
     waits_until_gone,
 )
 from kschedx.kube.documents import Document
-from kschedx.kube.types import OWN_FINALIZERS, OwnerReference, controller_of
+from kschedx.kube.types import OwnerReference, controller_of
 from kschedx.simulate.changes import set_cordon
 from kschedx.simulate.simulator import Simulator
 
@@ -235,9 +235,9 @@ class _Evictor:
                 and (seconds := cluster.pods.specs[row].termination_grace_period_seconds or 0) >= _LONG_GRACE
             },
             finalizers={
-                key: finalizers
+                cluster.pods.key(row): finalizers
                 for row, fate in fates.items()
-                if fate is DrainOutcome.TERMINATING and (finalizers := self._finalizers(key := cluster.pods.key(row)))
+                if fate is DrainOutcome.TERMINATING and (finalizers := cluster.pods.finalizers_of_others(row))
             },
         )
 
@@ -246,10 +246,6 @@ class _Evictor:
         pods = self._run.cluster.pods
         owner = controller_of(pods.owners[row]) if fate in (DrainOutcome.EVICTED, DrainOutcome.TERMINATING) else None
         return owner is not None and waits_until_gone(self._run.cluster.snapshot, pods.namespaces[row], owner)
-
-    def _finalizers(self, pod: str) -> tuple[str, ...]:
-        """Return the finalizers of a pod that no component of Kubernetes removes once the pod has ended."""
-        return tuple(name for name in self._run.cluster.pods.finalizers.get(pod, ()) if name not in OWN_FINALIZERS)
 
     def _current_status(self, budget: MovingBudget) -> BudgetStatus:
         return budget.current_status(self._run.snapshot, self._run.cluster.pods, self._queue.created)

@@ -699,6 +699,11 @@ class Queue:
                 self._run.cluster.place(row, node)
                 self.steps.append(replace(step, node=node))
                 return True, again
+            cluster = self._run.cluster
+            waits = cluster.pods.nominated_node_names[row] == cluster.node_names[node]
+            if waits and any(map(cluster.pods.finalizers_of_others, step.victims)):  # which do not leave
+                self.steps.append(self._step(row, decision))
+                return False, again
             again = [*(again or ()), *self._evict(step.victims)]
             self._clear_lower_nominations(row, node)
             self._run.nominate(row, node)

@@ -19,6 +19,7 @@ from kschedx.kube.scalars import LATEST, MAX_INT64, nanoseconds
 from kschedx.kube.storage import claim_name
 from kschedx.kube.types import (
     FINISHED,
+    OWN_FINALIZERS,
     ContainerPort,
     Node,
     ObjectMeta,
@@ -388,6 +389,10 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _rows_by_node(self) -> tuple[IntArray, IntArray]:
         return self.grouped or rows_by_group(self.node, self.node_count)
+
+    def finalizers_of_others(self, row: int) -> tuple[str, ...]:
+        """Return the finalizers of a terminating pod that no component of Kubernetes removes once the pod has ended."""
+        return tuple(name for name in self.finalizers.get(self.key(row), ()) if name not in OWN_FINALIZERS)
 
     def on_node(self, node: ClusterRow) -> IntArray:
         """Return rows of the pods on a node, in load order."""

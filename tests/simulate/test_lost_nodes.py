@@ -119,3 +119,24 @@ def test_the_missing_pods_of_several_replicas_are_not_created(tmp_path: Path) ->
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*MACHINES, *RECREATED]}))
     out = command("why", "--all-pending", "-s", str(path)).out
     assert "✗ 2 pods: not created: its rollout waits for web-1-x on unreachable a" in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "on", "finalizers", "cause"),
+    [
+        ("StatefulSet", "a", [], "no kubelet answers for node a"),
+        ("StatefulSet", "b", ["example.com/hold"], "finalizer example.com/hold"),
+        ("StatefulSet", "b", [], ""),
+        ("ReplicaSet", "a", [], ""),
+    ],
+)
+def test_a_pod_for_whose_end_its_controller_waits_is_named(
+    kind: str, on: str, finalizers: list[str], cause: str, tmp_path: Path
+) -> None:
+    going = member("web-0", kind, on, deletionTimestamp="2026-06-01T08:00:00Z", finalizers=finalizers)
+    others = [] if kind == "StatefulSet" else [member("web-1", kind, "b")]
+    objects = [*MACHINES, workload(kind, "x:1", {"replicas": 1, "serviceName": "web"}), going, *others]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    for question in (("simulate",), ("why", "--all-pending")):
+        result = command(*question, "-s", "cluster.json", cwd=tmp_path)
+        assert (result.code, "1 pod" in result.out, cause in result.out) == (bool(cause), bool(cause), True)

@@ -101,3 +101,18 @@ def test_a_terminating_victim_is_recreated_only_under_its_own_name(kind: str, pe
     high = pod("high", spec={**REQUEST, "priority": 20})
     done = kschedx.simulate(kschedx.Snapshot.from_objects([*objects, high]))
     assert list(done.pending) == pending
+
+
+@pytest.mark.parametrize(("finalizer", "is_kept"), [("example.com/hold", True), ("orphan", False)])
+def test_a_nominated_pod_waits_for_a_victim_that_a_finalizer_keeps(finalizer: str, *, is_kept: bool) -> None:
+    going = {"deletionTimestamp": "2026-01-02T00:00:00Z", "finalizers": [finalizer]}
+    large = [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]
+    objects = [
+        node("n", allocatable={"cpu": "2", "pods": "9"}),
+        pod("low-0", on="n", metadata=going, spec={**REQUEST, "priority": 0}),
+        pod("low-1", on="n", spec={**REQUEST, "priority": 0}),
+        pod("high", priority=20, containers=large, status={"nominatedNodeName": "n"}),
+    ]
+    done = kschedx.simulate(kschedx.Snapshot.from_objects(objects))
+    assert [*done.pending] == (["default/high"] if is_kept else [])
+    assert ("default/low-0" in done.evictions) is not is_kept
