@@ -543,7 +543,9 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
         labels = {HOSTNAME: host, **labels} if (host := next(iter(hosts), "")) else labels
         step = _node(situation, name or _free_name("new-node", situation), labels, model)
         without = tuple(dict.fromkeys(_excluded_labels(situation, requirements)))
-        yield replace(step, without=without, untainted=tuple(dict.fromkeys(reserving_taints(situation))))
+        yield replace(
+            step, without=without, untainted=tuple(dict.fromkeys(reserving_taints(situation, of_resources=True)))
+        )
 
 
 def _is_in_one_zone(labels: Mapping[str, str], cluster: ClusterNodes) -> bool:
@@ -579,11 +581,15 @@ def _excluded_labels(situation: Situation, requirements: Iterable[SelectorRequir
             yield from (f"{requirement.key}={value}" for value in requirement.values if value in values)
 
 
-def reserving_taints(situation: Situation) -> Iterator[str]:
+def reserving_taints(situation: Situation, *, of_resources: bool = False) -> Iterator[str]:
     """Yield the keys of the taints that reserve nodes, if such taints reject the pod from every node outside the
-    control plane: another node of these pools would not help."""
+    control plane, with `of_resources` from those that have the requested resources: another node of these pools would
+    not help."""
     keys = []
     for group in situation.groups:
+        lacks = any(isinstance(it, f.InsufficientResource) and not it.allocatable for it in group.exemplar.findings)
+        if of_resources and lacks:
+            continue
         taints = [finding for finding in group.exemplar.findings if isinstance(finding, f.UntoleratedTaint)]
         if not taints:
             return

@@ -349,7 +349,9 @@ def _is_needlessly_long(situation: Situation, all_of_them: Sequence[Situation]) 
 
 
 def _changes_count(situation: Situation) -> int:
-    steps = situation.proposal.steps
+    """Return the number of changes; a toleration of the taint of an added node belongs to the node."""
+    proposal = situation.proposal
+    steps = (it for it in proposal.steps if proposal.added is None or not isinstance(it, s.Tolerate))
     return sum(step.cost is not s.Cost.TYPO for step in steps) or 1
 
 

@@ -323,6 +323,9 @@ class _Search:
             for situation in (first, *ready[:1])
             for step in (*_nameless(situation.pod), *without_contradiction(situation))
         ]
+        if (in_pool := self._in_pool_of_devices(ready)) is not None:
+            yield in_pool
+            return
         ready = [*self._all(freer), *ready]
         for start in (first, *ready)[:_MOST_STARTS]:
             self._left = _MOST_NEW_NODES
@@ -339,6 +342,17 @@ class _Search:
                 if situation is not None:
                     yield self._with_fewer_devices(situation, start)
                     return
+
+    def _in_pool_of_devices(self, opened: Iterable[Situation]) -> Situation | None:
+        """Return the situation with another node like a full one whose taint has the name of a resource that the pod
+        requests, and is meant to be tolerated by such pods."""
+        for start in opened:
+            taints = [taint for step in start.proposal.steps if isinstance(step, s.Tolerate) for taint in step.taints]
+            if taints and len(start.proposal.steps) == 1 and all(taint.key in start.requested for taint in taints):
+                self._left = _MOST_NEW_NODES
+                copies = (apply_step(step, start.proposal, start.snapshot) for step in copies_of_full_nodes(start))
+                return next((situation for situation in self._all(copies) if situation.feasible), None)
+        return None
 
     def _with_new_node(self, start: Situation) -> Situation | None:
         """Return the situation with what the new node needs besides, step by step: a claim for the pod, and a volume

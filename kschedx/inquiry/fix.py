@@ -360,7 +360,8 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     @property
     def adds_node(self) -> bool:
-        return [step.cost for step in self.steps] == [s.Cost.NEW_NODE]
+        """Whether nothing else is changed, apart from a toleration of the node's taint."""
+        return [it.cost for it in self.steps if not isinstance(it, s.Tolerate)] == [s.Cost.NEW_NODE]
 
     def to_dict(self) -> Json:
         return to_json(self.document())

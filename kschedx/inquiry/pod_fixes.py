@@ -424,7 +424,7 @@ class PodFixes:
         is_member = pods.labels.where(lambda labels: all(labels.get(key) == value for key, value in shared.items()))
         is_member &= pods.in_namespace(pod.metadata.namespace) & (pods.node >= 0)
         left = size - int(is_member.sum())
-        (step,) = fix.steps
+        step = fix.steps[-1]
         if left < 2 or not isinstance(step, AddNode):
             return fix
         offered = {name: resource_amount(name, text) for name, text in step.node.status.allocatable.items()}

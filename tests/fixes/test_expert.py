@@ -328,6 +328,21 @@ def test_a_taint_named_after_the_requested_resource() -> None:
         assert not any("remove taint" in each for each in selected), "its provider sets it again"
 
 
+@pytest.mark.parametrize(
+    ("key", "first"),
+    [
+        (GPU, f"tolerate {GPU}=present:NoSchedule, add a node like g"),
+        ("team", "add a node without taint team with at least "),
+    ],
+)
+def test_a_full_pool_of_the_requested_resource_is_entered_with_another_node(key: str, first: str) -> None:
+    resources = {"cpu": "4", "pods": "9", GPU: "1"}
+    full = node("g", taints=[f"{key}=present:NoSchedule"], allocatable=resources)
+    taken = pod("taken", on="g", containers=asking_for({GPU: "1"}), tolerations=[{"operator": "Exists"}])
+    titles = titles_of(node("plain", allocatable=SMALL), full, taken, wanting(cpu="1", **{GPU: "1"}))
+    assert titles[0].startswith(first)
+
+
 def test_a_cluster_with_only_control_plane_nodes() -> None:
     untainted, added = titles_of(node("cp", taints=[CONTROL_PLANE]), pod("me"))
     assert (untainted, added) == (f"remove taint {CONTROL_PLANE} from cp", "add a node with room for one pod")
