@@ -308,6 +308,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             yield from self._attachment_fixes()
         elif _OTHER_PLATFORM.search(f"{phrase} {state.last}") and state.node in self.snapshot.cluster.index:
             yield from self._platform_fixes(state.node)
+        elif state.waits is states.Waits.NETWORK and state.reason and row is not None and self._may_be_of_linux(row):
+            yield from self._platform_fixes(state.node, ", if")
         elif (match := _NO_OBJECT.search(phrase)) and (publisher := _PUBLISHERS.get(match["name"])):
             yield Fix.untried(f"repair {publisher}, which publishes ConfigMap {match['name']} in every namespace")
         elif match:
@@ -338,7 +340,14 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             if virtual is not None and owner is not None and owner.kind == "DaemonSet":
                 yield Fix.untried(off_virtual_nodes(owner.name, *virtual))
 
-    def _platform_fixes(self, node: str) -> Iterator[Fix | None]:
+    def _may_be_of_linux(self, row: int) -> bool:
+        """Whether the node of the pod, in this row, has Windows, which the pod does not select."""
+        labels, spec = self.snapshot.cluster.nodes[row].metadata.labels, self.manifest.get("spec")
+        is_chosen = isinstance(spec, Mapping) and map_at(spec, "os").get("name") == "windows"
+        is_chosen |= OS_LABEL in self.pod.spec.node_selector or self.pod.spec.required_node_affinity is not None
+        return labels.get(OS_LABEL) == "windows" and not is_chosen
+
+    def _platform_fixes(self, node: str, conjunction: str = ":") -> Iterator[Fix | None]:
         """Yield fixes for a wrong platform: nodes for which the image may be built, or another image."""
         nodes, own = self.snapshot.cluster.nodes, self.snapshot.cluster.nodes[self.snapshot.cluster.index[node]]
         for key in (OS_LABEL, ARCH_LABEL):
@@ -347,7 +356,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             if wanted := next((value for value, _ in others.most_common() if value != here), ""):
                 suited = (node for node in nodes if node.metadata.labels.get(key, here) == wanted)
                 there = min(suited, key=lambda node: node.spec.unschedulable)
-                because = f": the image is not built for {here}"
+                because = f"{conjunction} the image is not built for {here}"
                 yield self._require_label_fix(key, wanted, because, self._reserved(there))
                 break
         yield Fix.untried(f"use an image that is built for the platform of {node}")

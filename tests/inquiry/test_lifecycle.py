@@ -2536,6 +2536,21 @@ def test_a_replica_on_another_node_that_cannot_start(tmp_path: Path) -> None:
     assert kschedx("simulate", "-f", "web.json", "-s", "cluster.json", cwd=tmp_path).code == 1
 
 
+@pytest.mark.parametrize(
+    ("spec", "is_meant"),
+    [({}, True), ({"os": {"name": "windows"}}, False), ({"nodeSelector": {"kubernetes.io/os": "windows"}}, False)],
+)
+def test_a_sandbox_fails_on_a_windows_node_that_the_pod_does_not_select(
+    tmp_path: Path, spec: Manifest, *, is_meant: bool
+) -> None:
+    key, message = "kubernetes.io/os", "Failed to create pod sandbox: hcs::CreateComputeSystem web: The container"
+    status = {"phase": "Pending", "containerStatuses": waiting("ContainerCreating")}
+    stuck = pod("web", on="win", spec={**SMALL, **spec}, status=status)
+    nodes = [node("win", labels={key: "windows"}), node("lin", labels={key: "linux"})]
+    out = why(tmp_path, "pod/web", *nodes, stuck, reports("Pod", "web", "FailedCreatePodSandBox", message)).out
+    assert ("require kubernetes.io/os=linux, if the image is not built for windows" in out) is is_meant
+
+
 def test_a_node_that_fits_and_cannot_start_the_pod(tmp_path: Path) -> None:
     windows = node("windows", labels={"kubernetes.io/os": "windows"})
     why(tmp_path, "pod/web", windows, pod("web", spec={**SMALL, "os": {"name": "linux"}}))
