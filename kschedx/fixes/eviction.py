@@ -243,11 +243,12 @@ def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
 
 
 def preemption_after_raise(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
-    """Yield preemption with the lowest priority class that gives the pod of a DaemonSet, or one whose predecessors were
-    preempted, enough of a node. A host port is no matter of priority: its present user needs it as well."""
+    """Yield preemption with the lowest priority class that gives the pod of a DaemonSet, one whose predecessors were
+    preempted, or one that may not preempt others, enough of a node. A host port is no matter of priority: its present user needs it as well."""
     has_candidates = cycle.post_filter is not None and cycle.post_filter.candidates
     metadata = start.pod.metadata
     is_meant = is_of_daemon_set(metadata.owner_references) or bool(start.snapshot.preemptions_of(metadata))
+    is_meant |= start.pod.spec.preemption_policy == PREEMPT_NEVER
     if not is_meant or has_candidates or not start.status.is_success:
         return
     if any(isinstance(finding, HostPortConflict) for finding in start.findings):
@@ -272,15 +273,17 @@ def preemption_after_raise(cycle: Cycle, start: Situation) -> Iterator[Proposal]
 
 
 def _classes(start: Situation) -> tuple[PriorityClass, ...]:
-    """Return the preempting classes above the pod's own: the lowest ones and, for a DaemonSet, system-node-critical. A
-    pod in kube-system gets only system-node-critical, which is meant for what every node needs."""
+    """Return the preempting classes above the pod's own, or at its priority if it may not preempt others: the lowest
+    ones and, for a DaemonSet, system-node-critical. A pod in kube-system gets only system-node-critical, which is meant
+    for what every node needs."""
     is_of_every_node = is_of_daemon_set(start.pod.metadata.owner_references)
     if start.pod.metadata.namespace == _SYSTEM_NAMESPACE:
         return (_NODE_CRITICAL,) if is_of_every_node and start.pod.priority < _NODE_CRITICAL.value else ()
+    least = start.pod.priority + (start.pod.spec.preemption_policy != PREEMPT_NEVER)
     above = [
         priority_class
         for priority_class in start.snapshot.priority_classes.values()
-        if start.pod.priority < priority_class.value < _NODE_CRITICAL.value
+        if least <= priority_class.value < _NODE_CRITICAL.value
         and priority_class.metadata.name not in BUILT_IN_CLASSES
         and priority_class.preemption_policy != PREEMPT_NEVER
     ]

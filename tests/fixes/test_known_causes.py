@@ -1735,6 +1735,18 @@ def test_a_priority_class_ends_repeated_preemption(is_preempted: bool, is_offere
     assert not any("at-1000" in fix.title for fix in result.fixes)
 
 
+@pytest.mark.parametrize("policy", ["Never", "PreemptLowerPriority"])
+@pytest.mark.parametrize("least", [1000, 2000])
+def test_a_pod_that_may_not_preempt_gets_a_class_that_may(policy: str, least: int) -> None:
+    batch = pod("batch", on="a", containers=at(asking("", cpu="2"), "spec")["containers"])
+    classes = [stored("PriorityClass", f"at-{value}", value=value) for value in (500, least)]
+    wants = asking("me", cpu="2")
+    at(wants, "spec").update({"priority": 1000, "preemptionPolicy": policy})
+    result = kschedx.explain(kschedx.Snapshot.from_objects([FULL, batch, *classes, wants]), "default/me")
+    offered = [fix.title.partition(",")[0] for fix in result.fixes if "priorityClassName" in fix.title]
+    assert offered == ([f"set priorityClassName: at-{least}"] if policy == "Never" else [])
+
+
 @pytest.mark.parametrize(
     ("label", "value", "kind", "is_offered"),
     [
