@@ -1,14 +1,24 @@
-"""Changes of a volume that lacks the labels or the volumeMode of a claim."""
+"""Changes of a volume that lacks the labels or the volumeMode of a claim, or whose node does not exist."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from kschedx.fixes import steps as s
+from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.documents import with_spec
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, bound_claim
-from kschedx.kube.types import FILESYSTEM
+from kschedx.kube.names import HOSTNAME
+from kschedx.kube.selectors import (
+    NodeSelector,
+    NodeSelectorTerm,
+    SelectorRequirement,
+    required_node_affinity,
+    terms_of,
+)
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity, bound_claim
+from kschedx.kube.types import FILESYSTEM, Node
+from kschedx.kube.typos import nearest_name
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.snapshot.storage import Storage
 
@@ -45,3 +55,26 @@ def changed_volumes(claim: PersistentVolumeClaim, storage: Storage, *, at_once: 
             group = s.FixGroup.CLUSTER
             yield s.ObjectStep(title=title, group=group, objects=(changed, *bound), kubectl=kubectl)
             return
+
+
+def stranded_volumes(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Iterator[s.ObjectStep]:
+    """Yield the free volumes on the disk of a node that does not exist, recreated on this one."""
+    host = place.node.metadata.labels.get(HOSTNAME, "")
+    for volume in place.snapshot.storage.volumes_of(claim.storage_class):
+        needs = [need for term in terms_of(volume.required_node_affinity) for need in term.match_expressions]
+        gone = [name for need in needs for name in need.values]
+        is_elsewhere = {(need.key, need.operator) for need in needs} == {(HOSTNAME, "In")}
+        is_free = volume.spec.is_on_node and volume.spec.claim_ref is None and fits_claim(claim, volume)
+        if host and is_elsewhere and is_free and not is_on_any(volume, place.snapshot.cluster.nodes):
+            need = SelectorRequirement(key=HOSTNAME, operator="In", values=(host,))
+            terms = (NodeSelectorTerm(match_expressions=(need,)),)
+            affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
+            title = f"delete and recreate volume {volume.name} on {place.node.name}: no node has host name {gone[0]}"
+            cost = s.Cost.TYPO if nearest_name(gone[0], [host]) else s.Cost.AROUND
+            moved = with_spec(volume, node_affinity=affinity)
+            yield s.ObjectStep(title=title, cost=cost, group=s.FixGroup.CLUSTER, objects=(moved,))
+
+
+def is_on_any(volume: PersistentVolume, nodes: Iterable[Node]) -> bool:
+    reach = required_node_affinity(None, volume.required_node_affinity)
+    return any(reach.matches(node.metadata.labels, node.name) for node in nodes)

@@ -243,8 +243,9 @@ def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
 
 
 def preemption_after_raise(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
-    """Yield preemption with the lowest priority class that gives the pod of a DaemonSet, one whose predecessors were
-    preempted, or one that may not preempt others, enough of a node. A host port is no matter of priority: its present user needs it as well."""
+    """Yield preemption with the lowest priority class that gives a pod enough of a node: one of a DaemonSet, one whose
+    predecessors were preempted, or one that may not preempt others. A host port is no matter of priority: its present
+    user needs it as well."""
     has_candidates = cycle.post_filter is not None and cycle.post_filter.candidates
     metadata = start.pod.metadata
     is_meant = is_of_daemon_set(metadata.owner_references) or bool(start.snapshot.preemptions_of(metadata))

@@ -14,7 +14,7 @@ from kschedx.errors import differs_by_one_letter
 from kschedx.explain.claim_causes import ephemeral_claim, ephemeral_claim_refusal, wrong_attributes_class
 from kschedx.explain.cycle_notes import released_volume
 from kschedx.fixes import steps as s
-from kschedx.fixes.changed_volumes import changed_volumes, fits_claim
+from kschedx.fixes.changed_volumes import changed_volumes, fits_claim, is_on_any, stranded_volumes
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
@@ -37,7 +37,6 @@ from kschedx.kube.selectors import (
     NodeSelectorTerm,
     SelectorRequirement,
     compile_selector,
-    required_node_affinity,
     terms_of,
 )
 from kschedx.kube.storage import (
@@ -57,7 +56,7 @@ from kschedx.kube.storage import (
     volume_for,
     with_default_class,
 )
-from kschedx.kube.types import FILESYSTEM, Node, ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kschedx.kube.types import FILESYSTEM, ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kschedx.kube.typos import nearest_name
 from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.snapshot.snapshot import Snapshot
@@ -88,6 +87,7 @@ def volume_remedies(
         return
     if isinstance(finding, f.NoMatchingVolume):
         yield from _released_volumes(claim, place.snapshot)
+        yield from stranded_volumes(claim, place)
         yield from _bound_claims(claim, place)
         yield from _match_volume(claim, place, at_once=False)
         yield from changed_volumes(claim, place.snapshot.storage, at_once=False)
@@ -221,7 +221,7 @@ def volume_of_other_class(snapshot: Snapshot, claim: PersistentVolumeClaim) -> P
         for volume in static
         if volume.spec.claim_ref is None
         and fits_claim(with_spec(claim, storage_class_name=volume.spec.storage_class_name), volume)
-        and _is_on_any(volume, snapshot.cluster.nodes)
+        and is_on_any(volume, snapshot.cluster.nodes)
     ]
     return fitting[0] if len(fitting) == 1 else None
 
@@ -385,7 +385,7 @@ def _fate_of_data(claim: PersistentVolumeClaim, snapshot: Snapshot) -> str:
             return f"{lost} unless it is restored from a snapshot"
         case "Delete":
             return lost
-        case "Retain" if volume.spec.is_on_node and not _is_on_any(volume, snapshot.cluster.nodes):
+        case "Retain" if volume.spec.is_on_node and not is_on_any(volume, snapshot.cluster.nodes):
             return lost
         case "Retain":
             where = " on the disk of its node" if volume.spec.is_on_node else ""
@@ -469,11 +469,6 @@ def _without_data(
     chance = f"; class {by_chance} may choose another place again (Immediate)" if by_chance else ""
     title = f"delete and recreate claim {claim.key}{named}; {data}{chance}"
     return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(new_claim,))
-
-
-def _is_on_any(volume: PersistentVolume, nodes: Iterable[Node]) -> bool:
-    reach = required_node_affinity(None, volume.required_node_affinity)
-    return any(reach.matches(node.metadata.labels, node.name) for node in nodes)
 
 
 def _is_zonal(volume: PersistentVolume) -> bool:

@@ -311,7 +311,8 @@ def _creation_hint(manifest: Manifest) -> str:
         return "the drivers of the node then publish an object like this:"
     if manifest.get("kind") == "Pod":
         return "a pod like this, with all that its siblings have:"
-    if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
+    sources = [spec[key] for key in {*spec} - _OF_ANY_VOLUME] if isinstance(spec, Mapping) else []
+    if manifest.get("kind") == "PersistentVolume" and not any(sources):
         return "a volume like this, with its source (csi, nfs, local, ...):"
     if manifest.get("kind") == "StorageClass":
         is_unknown = str(manifest.get("provisioner")).startswith("<")

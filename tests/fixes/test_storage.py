@@ -481,6 +481,25 @@ def test_a_volume_that_lacks_what_its_claim_selects_is_changed(
 
 
 @pytest.mark.parametrize(
+    ("own", "is_offered"),
+    [
+        ({"local": {"path": "/d"}, "node_affinity": in_term(HOSTNAME, "gone")}, True),
+        ({"local": {"path": "/d"}, "node_affinity": in_term(ZONE, "gone")}, False),
+        ({"csi": True, "node_affinity": in_term(HOSTNAME, "gone")}, False),
+        ({"local": {"path": "/d"}, "node_affinity": in_term(HOSTNAME, "gone"), "claim_ref": "other"}, False),
+        ({"local": {"path": "/d"}, "node_affinity": in_term(HOSTNAME, "full")}, False),
+    ],
+)
+def test_a_free_volume_on_a_node_that_does_not_exist_is_recreated(own: dict[str, Any], *, is_offered: bool) -> None:
+    here, full = (node(name, labels={HOSTNAME: name}) for name in ("here", "full"))
+    at(full, "status")["allocatable"] = {"cpu": "0", "pods": "0"}
+    made = claim("data", storage_class=MANUAL), volume("v", storage_class=MANUAL, **own)
+    snapshot = kschedx.Snapshot.from_objects([here, full, ME, storage_class(MANUAL), *made])
+    found = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes[:1]]
+    assert (found == ["delete and recreate volume v on here: no node has host name gone"]) is is_offered
+
+
+@pytest.mark.parametrize(
     ("other", "is_offered"),
     [
         ([storage_class(provisioner=DRIVER)], True),
