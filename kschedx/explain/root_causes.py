@@ -716,18 +716,20 @@ def _rejected_nodes(diagnosis: Diagnosis, kind: type[f.Finding], *, is_only: boo
 
 
 def _unfinished_resizes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> Iterator[RootCause]:
-    """Yield a pod with lower requests than its node still has allocated for it, which count until then."""
+    """Yield a pod with lower requests than its node still has allocated or in force for it, which count until then."""
     pods, resource = diagnosis.cycle.snapshot.pods, finding.resource
-    is_reported = pods.statuses.where(lambda status: any(its.allocated_resources for its in status.container_statuses))
+    is_reported = pods.statuses.where(
+        lambda status: any(its.allocated_resources or its.resources for its in status.container_statuses)
+    )
     for node in _rejected_nodes(diagnosis, f.InsufficientResource) if is_reported.any() else ():
         on_node = pods.on_node(node)
         for row in on_node[is_reported[on_node]].tolist():
-            requested, allocated = requested_amount(pods[row].spec, resource), allocated_amount(pods[row], resource)
-            if allocated > requested:
+            requested = requested_amount(pods[row].spec, resource)
+            if (allocated := allocated_amount(pods[row], resource, in_force=True)) > requested:
                 needs, has = format_quantities((requested, allocated), Unit.of(resource))
                 name = "CPU" if resource == "cpu" else resource
-                text = f"{pods.key(row)} on {pods.node_names[row]} still has {has} {name} allocated"
-                text = f"{text}, which counts: its resize to {needs} is not complete"
+                text = f"{pods.key(row)} on {pods.node_names[row]} still has {has} {name}, which counts"
+                text = f"{text}: its resize to {needs} is not complete"
                 on = (group.exemplar for group in diagnosis.groups if group.exemplar.name == pods.node_names[row])
                 is_enough = any(finding in it.findings for it in on) and allocated - requested >= finding.short_by
                 title = f"wait until the kubelet of {pods.node_names[row]} has resized {pods.key(row)}"
@@ -753,12 +755,14 @@ def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[_ResizePendin
             yield _ResizePending(text=text, pod=pod.key, node=node)
 
 
-def allocated_amount(pod: Pod, resource: str, container: str = "") -> int:
-    """Return what the kubelet has allocated to a container, or to all."""
+def allocated_amount(pod: Pod, resource: str, container: str = "", *, in_force: bool = False) -> int:
+    """Return what the kubelet has allocated to a container, or to all; or what is still `in_force`, if that is more."""
     total = 0
     for status in pod.status.container_statuses:
-        given = status.allocated_resources or (status.resources.requests if status.resources is not None else {})
-        total += resource_amount(resource, given.get(resource)) if container in ("", status.name) else 0
+        actual = status.resources.requests if status.resources is not None else {}
+        given = (status.allocated_resources or actual, actual if in_force else {})
+        amount = max(resource_amount(resource, each.get(resource)) for each in given)
+        total += amount if container in ("", status.name) else 0
     return total
 
 

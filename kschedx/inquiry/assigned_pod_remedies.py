@@ -148,14 +148,16 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         """Yield fixes for a resize. A kubelet retries a deferred one; meanwhile, the pod keeps its allocated
         resources."""
         is_begun = state.reason == "failing"  # then what is allocated is what the resize requests
+        has_template = self.pod.metadata.controller is not None
+        recreate = "change the pod template and let the pod be recreated" if has_template else "recreate the pod"
         if state.reason == "Deferred":
             yield Fix.untried(f"free as much as the resize lacks on {state.node}; the kubelet then carries it out")
         elif is_begun and "usage" in state.message:
             yield Fix.untried("let the pod use less memory than its new limit: the kubelet tries again")
         elif not is_begun and (_TOO_SMALL in state.message or not state.message):
-            yield Fix.untried("change the pod template and let the pod be recreated on a node that is large enough")
+            yield Fix.untried(f"{recreate} on a node that is large enough")
         else:
-            yield Fix.untried("change the pod template and let the pod be recreated: this kubelet cannot resize it")
+            yield Fix.untried(f"{recreate}: this kubelet cannot resize it")
         containers = []
         for status in self.pod.status.container_statuses:
             actual = status.resources or ResourceRequirements()

@@ -451,12 +451,13 @@ def test_instances_that_do_not_join_come_before_a_larger_maximum() -> None:
     ]
 
 
-def test_a_resize_that_is_not_complete_counts() -> None:
-    given = {"name": "main", "allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "3"}}}
+@pytest.mark.parametrize("allocated", ["3", "500m"])
+def test_a_resize_that_is_not_complete_counts(allocated: str) -> None:
+    given = {"name": "main", "allocatedResources": {"cpu": allocated}, "resources": {"requests": {"cpu": "3"}}}
     shrunk = asking("shrunk", "a", cpu="500m") | {"status": {"phase": "Running", "containerStatuses": [given]}}
     small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
     assert roots(Diagnosis(explained(small, shrunk, asking("me", cpu="2")).cycle)) == (
-        "default/shrunk on a still has 3000m CPU allocated, which counts: its resize to 500m is not complete",
+        "default/shrunk on a still has 3000m CPU, which counts: its resize to 500m is not complete",
     )
     waits = "wait until the kubelet of a has resized default/shrunk"
     assert titles(small, shrunk, asking("me", cpu="2"))[0] == waits

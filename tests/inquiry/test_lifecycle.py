@@ -3274,9 +3274,9 @@ UNALIGNED = pod(
             for message, fix in (
                 (
                     "Node didn't have enough capacity: cpu, requested: 8000, capacity: 4000",
-                    "a node that is large enough",
+                    "recreate the pod on a node that is large enough",
                 ),
-                ("Resize is infeasible for Guaranteed Pods", "be recreated: this kubelet cannot resize it"),
+                ("Resize is infeasible for Guaranteed Pods", "recreate the pod: this kubelet cannot resize it"),
             )
         ),
         (
