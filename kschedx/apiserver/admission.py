@@ -147,9 +147,7 @@ def limit_range_refusal_of_claim(claim: PersistentVolumeClaim, limit_range: Limi
         for item in limit_range.spec.limits
         if item.type == _CLAIM
     )
-    refusal = aggregate(
-        InputError(violation.sentence) for usage in used for violation in usage.violations_of_requests()
-    )
+    refusal = aggregate(InputError(violation.sentence) for it in used for violation in it.violations_of_requests())
     return None if refusal is None else refusal.message
 
 

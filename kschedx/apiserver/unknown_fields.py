@@ -140,10 +140,7 @@ def _hint(steps: _Steps, name: str, known: Sequence[str], root: str) -> str:
         if places:
             at, spelled = min(places, key=lambda place: (-_common_length(place[0], steps), len(place[0])))
             return f"{spelled} belongs in {_field_of(at)}"
-    likely = next(
-        (candidate for candidate in known if len(name) > 5 and candidate.startswith(name)),
-        likely if likeness >= _ALIKE else "",
-    )
+    likely = next((it for it in known if len(name) > 5 and it.startswith(name)), likely if likeness >= _ALIKE else "")
     if likely:
         return f'did you mean "{likely}"?'
     return f"allowed are {', '.join(sorted(known))}" if len(known) <= _FEW else ""

@@ -249,14 +249,7 @@ def field_at(record: object, path: str) -> object:
 
 def fixed_kind(written: Manifest) -> ResourceKind | None:
     """Return the kind of a manifest if it has immutable fields and creates no pods."""
-    kind = next(
-        (
-            resource_kind
-            for resource_kind in KINDS.values()
-            if resource_kind.name == written.get("kind") and resource_kind.key in _FIXED
-        ),
-        None,
-    )
+    kind = next((it for it in KINDS.values() if it.name == written.get("kind") and it.key in _FIXED), None)
     return None if kind is None or written.get("apiVersion") != kind.api_version else kind
 
 

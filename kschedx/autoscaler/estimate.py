@@ -36,9 +36,7 @@ _SPREAD, _AFFINITY = "PodTopologySpread", "InterPodAffinity"
 def is_countable(pod: Pod, seen: NewNodeResult) -> bool:
     """Return whether the pod uses only what is counted here."""
     spec, filters = pod.spec, seen.filters
-    if not spec.topology_spread_constraints and any(
-        spread.constraint.topology_key == HOSTNAME for spread in _spreads(seen)
-    ):
+    if not spec.topology_spread_constraints and any(it.constraint.topology_key == HOSTNAME for it in _spreads(seen)):
         return False  # by the profile's defaults
     if spec.volumes or spec.resource_claims or spec.scheduling_group is not None or host_ports(spec):
         return False

@@ -193,9 +193,7 @@ class _Packing(Struct, frozen=True, dict=True):
         ordered = sort_classes(classes, sort_keys, new.node)
         fast = -1
         if self.state.flags.fast_path:
-            fast = best_for_fast_path(
-                [(self.sandbox.pod(pod_class.pods[0]), len(pod_class.pods)) for pod_class in ordered], new.node
-            )
+            fast = best_for_fast_path([(self.sandbox.pod(it.pods[0]), len(it.pods)) for it in ordered], new.node)
             if fast >= 0:
                 ordered.append(ordered.pop(fast))
                 fast = ordered[-1].number

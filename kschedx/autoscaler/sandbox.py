@@ -247,9 +247,7 @@ class Sandbox:
         return None
 
     def _room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
-        fit = (
-            plugin for plugin in self._framework.plugins("filter", FilterPlugin) if isinstance(plugin, NodeResourcesFit)
-        )
+        fit = (it for it in self._framework.plugins("filter", FilterPlugin) if isinstance(it, NodeResourcesFit))
         return next((plugin.room(state, pod, nodes) for plugin in fit), None)
 
     def rejections(self, row: int, node: ClusterRow) -> tuple[Status, ...]:

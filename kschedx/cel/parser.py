@@ -75,9 +75,7 @@ _PART = lazy_pattern(_ESCAPE + r"|[^\\]+", re.DOTALL)
 
 def string_value(text: str) -> str:
     """Return the value of a string literal. Raises ValueError with Go's message for an invalid one."""
-    return "".join(
-        part if isinstance(part, str) else _character(part[0]) for part in _parts(text.replace("\r\n", "\n"))
-    )
+    return "".join(it if isinstance(it, str) else _character(it[0]) for it in _parts(text.replace("\r\n", "\n")))
 
 
 def _bytes_value(text: str) -> bytes:

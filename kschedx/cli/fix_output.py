@@ -123,9 +123,7 @@ def _manifest_finder(pod: PodInQuestion) -> Find:
             for document in pod.documents
             if (map_at(document.value, "metadata").get("namespace") or "") == target.namespace
         )
-        return next(
-            (item for item in (*its, *others) if item is not None and _is(item, target.kind, target.name)), None
-        )
+        return next((it for it in (*its, *others) if it is not None and _is(it, target.kind, target.name)), None)
 
     return find
 

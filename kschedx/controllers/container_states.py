@@ -71,12 +71,7 @@ def waiting_container(pod: Pod) -> tuple[states.Waits, str, str, str] | None:
     state_by_name = {each.name: each.state for each in status.init_container_statuses}
     if all(state is None or state.waiting is not None for state in state_by_name.values()):
         return states.Waits.SANDBOX, next(iter(state_by_name), ""), "PodInitializing", ""  # none has started
-    return (
-        states.Waits.INIT,
-        next((each.name for each in status.init_container_statuses if is_running(each)), ""),
-        "",
-        "",
-    )
+    return (states.Waits.INIT, next((it.name for it in status.init_container_statuses if is_running(it)), ""), "", "")
 
 
 def failing_container(pod: Pod) -> str:

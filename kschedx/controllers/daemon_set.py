@@ -160,9 +160,7 @@ def _rows_by_node(snapshot: Snapshot, pod: Pod, names: Collection[str]) -> Mappi
     owner = next((reference.name for reference in pod.metadata.owner_references if reference.controller), "")
     rows_by_node: dict[str, list[int]] = {}
     for code, owners in enumerate(pods.owners.values):
-        if not any(
-            reference.controller and reference.kind == "DaemonSet" and reference.name == owner for reference in owners
-        ):
+        if not any(it.controller and it.kind == "DaemonSet" and it.name == owner for it in owners):
             continue
         for row in (pods.owners.codes == code).nonzero()[0].tolist():
             node = home_node(pods, row)

@@ -148,9 +148,7 @@ def failed_before(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> Iterato
     owner, pods = pod.metadata.controller, snapshot.pods
     if owner is None or owner.kind not in _KEEPS_FAILED:
         return
-    failed, rejected = (
-        each.get((owner.kind, pod.metadata.namespace, owner.name), ()) for each in _failed_pods(snapshot)
-    )
+    failed, rejected = (it.get((owner.kind, pod.metadata.namespace, owner.name), ()) for it in _failed_pods(snapshot))
     rows = [row for row in failed if pods.names[row] != pod.metadata.name]
     by_node = {node: [row for row in rejected if pods.node_names[row] == node] for node in nodes}
     there = [row for node, each in by_node.items() if each and next_rejected(snapshot, pod, [node]) for row in each]

@@ -90,9 +90,7 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
     names = [ephemeral_claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes if volume.ephemeral]
     its = [claim for name in names if (claim := claims.get(f"{pod.metadata.namespace}/{name}")) is not None]
     if its:
-        run.cluster.set_storage(
-            StorageChange(claims={claim.key: unbound_claim(claim, pod, claim.name) for claim in its})
-        )
+        run.cluster.set_storage(StorageChange(claims={it.key: unbound_claim(it, pod, it.name) for it in its}))
 
 
 def is_controlled(owners: Iterable[OwnerReference]) -> bool:
@@ -184,9 +182,7 @@ def stays_with_node(pods: PodTable, row: int) -> bool:
 def staying_with_nodes(pods: PodTable) -> BoolArray:
     """Return `stays_with_node` of each pod, `(pod,)`."""
     is_mirror = pods.annotations.where(lambda annotations: MIRROR in annotations)
-    return is_mirror | pods.owners.where(
-        lambda owners: is_of_daemon_set(owners) or any(owner.kind == "Node" for owner in owners)
-    )
+    return is_mirror | pods.owners.where(lambda it: is_of_daemon_set(it) or any(owner.kind == "Node" for owner in it))
 
 
 JOB_FAILURES = ("FailureTarget", "Failed")

@@ -279,9 +279,7 @@ def _meets(goal: PolicyGoal, measure: int, target: int) -> bool:
 def _best(goal: PolicyGoal, tried: Sequence[PolicyTrial], before: int, target: int | None) -> PolicyTrial | None:
     """Return the policy that meets the target with the fewest evictions, else the one that comes closest."""
     sign = 1 if goal is PolicyGoal.BALANCE else -1
-    better = [
-        trial for trial in tried if trial.evictions and trial.is_harmless and sign * trial.measure < sign * before
-    ]
+    better = [it for it in tried if it.evictions and it.is_harmless and sign * it.measure < sign * before]
     meeting = [trial for trial in better if target is not None and _meets(goal, trial.measure, target)]
     if meeting:
         return min(meeting, key=lambda trial: (trial.evictions, sign * trial.measure))

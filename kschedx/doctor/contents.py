@@ -247,9 +247,7 @@ def _remember(item: _RawItem, kind: str, origin: Origin, index: int) -> DumpObje
         case "Pod":
             return _pod(common, metadata, spec, status)
         case "Node":
-            ready = next(
-                (condition for condition in status.conditions or () if condition.type == "Ready"), _NO_CONDITION
-            )
+            ready = next((it for it in status.conditions or () if it.type == "Ready"), _NO_CONDITION)
             return DumpNode(
                 *common,
                 cloud=_cloud(spec.provider_id or ""),

@@ -389,9 +389,7 @@ def _unreadable(contents: DumpContents) -> Iterator[f.Unreadable]:
         yield f.Unreadable(
             certainty=f.Certainty.CERTAIN,
             reaction=f.Reaction.REFUSES,
-            problems=tuple(
-                f.Problem(place=error.place, message=error.message, hint=error.hint) for error in contents.problems
-            ),
+            problems=tuple(f.Problem(place=it.place, message=it.message, hint=it.hint) for it in contents.problems),
             number=contents.problem_count,
         )
 

@@ -251,9 +251,7 @@ def _short(contents: DumpContents) -> list[tuple[DumpWorkload, int]]:
         if not pod.is_finished and kind_of((owner := pod.owner).kind or "", owner.group)
     )
     shortages = ((workload, workload.pods - owned[workload.kind, workload.key]) for workload in contents.workloads)
-    return sorted(
-        ((workload, pods) for workload, pods in shortages if pods > 0), key=lambda short: (-short[1], short[0].key)
-    )
+    return sorted(((workload, pods) for workload, pods in shortages if pods > 0), key=lambda it: (-it[1], it[0].key))
 
 
 def _orphans(contents: DumpContents) -> Iterator[f.Orphans]:

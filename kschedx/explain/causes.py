@@ -124,9 +124,7 @@ def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     first, those that it does not select and those of the control plane last."""
     stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
     selects = selects_nodes(diagnosis.groups)
-    commonest = sorted(
-        diagnosis.groups, key=lambda group: (_is_of_role(group), selects and group.is_left_out, -group.count)
-    )
+    commonest = sorted(diagnosis.groups, key=lambda it: (_is_of_role(it), selects and it.is_left_out, -it.count))
     return stops or tuple(finding for group in commonest for finding in group.exemplar.findings)
 
 

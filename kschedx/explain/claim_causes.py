@@ -294,11 +294,7 @@ def _places(volume: PersistentVolume) -> Mapping[str, frozenset[str]]:
     terms = terms_of(volume.required_node_affinity)
     if len(terms) != 1:
         return {}
-    return {
-        requirement.key: frozenset(requirement.values)
-        for requirement in terms[0].match_expressions
-        if requirement.operator == Operator.IN
-    }
+    return {it.key: frozenset(it.values) for it in terms[0].match_expressions if it.operator == Operator.IN}
 
 
 def _reported_refusal(snapshot: Snapshot, pod: Pod, key: str) -> str:

@@ -339,9 +339,7 @@ def _unasked_extender_notes(cycle: Cycle) -> Iterator[Note]:
     phrase = f"the extender at {', '.join(names)} was not called"
     if cycle.outcome is Outcome.UNSCHEDULABLE:
         preempts = cycle.post_filter is not None and bool(cycle.post_filter.candidates)
-        choosing = ", ".join(
-            unevaluated.name for unevaluated in unasked if preempts and "preemptVerb" in unevaluated.where
-        )
+        choosing = ", ".join(it.name for it in unasked if preempts and "preemptVerb" in it.where)
         victims = f"; {choosing} may select other pods to evict" if choosing else ""
         text = f"{phrase}: the answer does not depend on it{victims}"
     elif cycle.outcome is not Outcome.ERROR and any(unevaluated.stake is not Stake.NOTHING for unevaluated in unasked):

@@ -659,9 +659,7 @@ def _group_differences(differences: Iterable[Difference]) -> Iterator[Difference
     """Group by effect and cause: the largest effect first, then the largest group."""
     groups = group_pairs(((difference.effect, difference.causes), difference) for difference in differences)
     order = {effect: number for number, effect in enumerate(Effect)}
-    for (effect, causes), members in sorted(
-        groups.items(), key=lambda item: (order[item[0][0]], -len(item[1]), item[0][1])
-    ):
+    for (effect, causes), members in sorted(groups.items(), key=lambda it: (order[it[0][0]], -len(it[1]), it[0][1])):
         yield DifferenceGroup(
             effect=effect,
             causes=causes,

@@ -365,9 +365,7 @@ def explained_reasons() -> frozenset[str]:
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], str, str], ...]:
     """The first match counts: texts without placeholders come before those with some."""
-    texts = [
-        (text, plugin.name, reason) for plugin in _plugins() for reason, those in plugin.texts.items() for text in those
-    ]
+    texts = [(text, it.name, reason) for it in _plugins() for reason, those in it.texts.items() for text in those]
     listed = _listed_texts()
     return (
         *((_pattern(text), plugin, reason) for text, plugin, reason in texts if "{" not in text),

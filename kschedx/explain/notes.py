@@ -90,16 +90,10 @@ def unknown_plugins(left_out: Sequence[Unevaluated], *, stands: bool) -> Note:
         worth = ""
     phrases = []
     for does, stake in (("could reject the pod", Stake.FIT), ("could prefer another node", Stake.NODE)):
-        mattering = [
-            unevaluated
-            for unevaluated in left_out
-            if unevaluated.stake is stake and not (stands or unevaluated.is_waived)
-        ]
+        mattering = [it for it in left_out if it.stake is stake and not (stands or it.is_waived)]
         if mattering:
             phrases.append(f"{_with_points(mattering)} {does}")
-    if others := [
-        unevaluated for unevaluated in left_out if stands or unevaluated.is_waived or unevaluated.stake is Stake.NOTHING
-    ]:
+    if others := [it for it in left_out if stands or it.is_waived or it.stake is Stake.NOTHING]:
         phrases.append(_with_points(others))
     text = f"plugins not available to kschedx were skipped{worth}: {'; '.join(phrases)}"
     return note("unknown-plugin", text, plugins=[unevaluated.name for unevaluated in left_out])

@@ -33,11 +33,7 @@ def counted_nominees(diagnosis: Diagnosis) -> Iterator[RootCause]:
     cycle = diagnosis.cycle
     pods = cycle.snapshot.pods
     counting = [it for it in diagnosis.groups if any(blocker.with_nominated for blocker in it.exemplar.blockers)]
-    names = (
-        {cycle.nodes.node(row).name for node_group in counting for row in node_group.rows}
-        if cycle.nodes is not None
-        else set()
-    )
+    names = {cycle.nodes.node(row).name for it in counting for row in it.rows} if cycle.nodes is not None else set()
     rows = [
         row
         for row in pods.pending

@@ -607,9 +607,7 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
     names = diagnosis.cycle.all_nodes.cluster.names
     rejected = [*_rejected_nodes(diagnosis, f.InsufficientResource)]
     at = {names[row] for row in rejected}
-    yield from (
-        pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
-    )
+    yield from (it for it in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if it.node in at)
     yield from _unfinished_resizes(diagnosis, finding)
     yield from reserved_memory(snapshot, finding, rejected)
     yield from partitioned_resources(snapshot, pod, finding)

@@ -43,9 +43,7 @@ def open_places(
             where=(of_class.provisioner,),
             lacking="CSINode" if is_csi_name(of_class.driver) and not is_listed else "",
             stake=Stake.NODE if is_settled else Stake.FIT,
-            objects=tuple(
-                " and ".join(f"{key.rpartition('/')[2]} {value}" for key, value in place) for place in deciding
-            ),
+            objects=tuple(" and ".join(f"{key.rpartition('/')[2]} {value}" for key, value in it) for it in deciding),
         )
 
 

@@ -111,9 +111,7 @@ def _shape(hint: object) -> _Shape:
         return _SlimList(_shape(args[0]))
     if isinstance(hint, type) and issubclass(hint, Struct):
         hints = get_type_hints(hint)
-        fields: dict[str, _Shape] = {
-            info.encode_name: _shape(hints[info.name]) for info in msgspec.structs.fields(hint)
-        }
+        fields: dict[str, _Shape] = {it.encode_name: _shape(hints[it.name]) for it in msgspec.structs.fields(hint)}
         if hint is types.ObjectMeta:
             fields["annotations"] = _Annotations()
         if hint is types.NodeCondition:
@@ -394,11 +392,7 @@ def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, 
     }
     for key, facts_of_list in containers.items():
         known = {item.get("name"): item for item in maps_at(status, key)}
-        kept = [
-            own | known.get(facts.name, {})
-            for facts in facts_of_list
-            if (own := _container(facts)) or facts.name in known
-        ]
+        kept = [own | known.get(it.name, {}) for it in facts_of_list if (own := _container(it)) or it.name in known]
         if kept:
             status[key] = kept
     return status

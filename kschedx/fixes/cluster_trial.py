@@ -292,9 +292,7 @@ class ClusterTrial:
 
     def _patches(self, sent: Sequence[Change]) -> bool:
         own = self._workload
-        return own.kind != "Pod" and any(
-            (change.target.kind, change.target.name) == (own.kind, own.name) for change in sent
-        )
+        return own.kind != "Pod" and any((it.target.kind, it.target.name) == (own.kind, own.name) for it in sent)
 
     # --- outcomes of the pods
 

@@ -147,11 +147,7 @@ def _recreate_step(
         for pod in (place.pod, *users)
         for key in _claims_from_template(template, pod)
     ]
-    same = {
-        same_claim.key: same_claim
-        for same_claim in (claim, *claims)
-        if same_claim is not None and same_claim.spec == claim.spec
-    }
+    same = {it.key: it for it in (claim, *claims) if it is not None and it.spec == claim.spec}
     recreated = tuple(_as_new_claim(claim, spec) for claim in same.values())
     owners = (claim.metadata.controller for claim in recreated)
     keys = (f"{claim.metadata.namespace}/{owner.name}" for owner in owners if owner is not None)
@@ -207,11 +203,7 @@ def _is_own(consumer: ResourceClaimConsumerReference, place: RemedyCandidate) ->
 
 def _delete_users(claim: ResourceClaim, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the deletion of the other pods that use the claim, which has to come first."""
-    others = tuple(
-        f"{consumer_reference.resource}/{consumer_reference.name}"
-        for consumer_reference in claim.status.reserved_for
-        if not _is_own(consumer_reference, place)
-    )
+    others = tuple(f"{it.resource}/{it.name}" for it in claim.status.reserved_for if not _is_own(it, place))
     rows = _pods(claim.key, others, place)
     if rows and stay_deleted(rows, place.situation):
         yield deletion(rows, place.snapshot)
@@ -364,11 +356,7 @@ def _wider(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s
 
 def _correct_product(finding: f.InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield claims whose selectors compare a string with the value of the node's devices for the same product."""
-    here = [
-        (resource_slice.spec.driver, device)
-        for resource_slice in _slices_of_node(place)
-        for device in resource_slice.spec.devices
-    ]
+    here = [(it.spec.driver, device) for it in _slices_of_node(place) for device in it.spec.devices]
     for short in finding.shortages:
         claim = _unshared_claim(short.claim, place)
         if claim is None:
@@ -587,10 +575,7 @@ def _complete_pools(finding: f.InsufficientDevices, place: RemedyCandidate) -> I
     for key in dict.fromkeys(pool for short in finding.shortages for pool in short.updating):
         driver, _, name = key.partition("/")
         kept = place.snapshot.devices.slices_of_pool(key)
-        whole = tuple(
-            with_spec(resource_slice, pool=replace(resource_slice.spec.pool, resource_slice_count=len(kept)))
-            for resource_slice in kept
-        )
+        whole = tuple(with_spec(it, pool=replace(it.spec.pool, resource_slice_count=len(kept))) for it in kept)
         title = f"repair DRA driver {driver}, so that it publishes all ResourceSlices of pool {name}"
         yield _driver_step(title, driver, whole)
 

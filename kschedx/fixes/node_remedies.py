@@ -382,10 +382,7 @@ _NAMES = lazy_pattern(r"[A-Za-z0-9]+")
 
 def _invalid(term: int, place: RemedyCandidate) -> tuple[RequirementMatch, ...]:
     """Return the requirements of a term that matches no node because one of its values is not a valid label value."""
-    return tuple(
-        RequirementMatch.unmatched(requirement.key, requirement.operator, requirement.values)
-        for requirement in expressions(place.pod, term)
-    )
+    return tuple(RequirementMatch.unmatched(it.key, it.operator, it.values) for it in expressions(place.pod, term))
 
 
 def _may_label(requirement: RequirementMatch, place: RemedyCandidate) -> bool:

@@ -259,9 +259,7 @@ class _Search:
         single: list[Proposal] = []
         for number, (place, findings) in enumerate(_places(start, self._drained)):
             groups = _ways(findings, place)
-            whole += [
-                ((proposal.cost, len(proposal.steps), number), proposal) for proposal in _node_proposals(groups, start)
-            ]
+            whole += [((it.cost, len(it.steps), number), it) for it in _node_proposals(groups, start)]
             if len(groups) > 1:
                 single += [apply_step(step, start.proposal, start.snapshot) for group in groups for step in group]
             if number < _MOST_LARGER and not all(groups):

@@ -150,9 +150,7 @@ def _more_storage(
     here = next((capacity for capacity in finding.capacities if capacity.reachable), None)
     if here is None or (here.limit or 0) < max(capacity.limit or 0 for capacity in finding.capacities):
         return
-    capacity = next(
-        storage_capacity for storage_capacity in place.snapshot.storage.capacities if storage_capacity.key == here.name
-    )
+    capacity = next(it for it in place.snapshot.storage.capacities if it.key == here.name)
     topology = capacity.node_topology or LabelSelector()
     labels = (
         SelectorRequirement(key=at, operator="In", values=(value,)) for at, value in topology.match_labels.items()

@@ -596,11 +596,7 @@ def schedule(framework: Framework, pod: Pod) -> Cycle:
 
 def binding_effects(framework: Framework, pod: Pod, node: ClusterRow) -> Iterator[BindingEffect]:
     """Yield what is bound and allocated besides the pod when the pod is bound to a node that it fits."""
-    binding = [
-        plugin
-        for plugin in framework.plugins("reserve", ReservePlugin)
-        if type(plugin).bound is not ReservePlugin.bound
-    ]
+    binding = [it for it in framework.plugins("reserve", ReservePlugin) if type(it).bound is not ReservePlugin.bound]
     if not binding:
         return
     state, chosen = CycleState(), framework.nodes.at(cluster_rows([node]))

@@ -253,9 +253,7 @@ def _quotas(run: AdmissionRun, node: QueueNode, job: Job) -> Iterator[FlavorQuot
             for holder in holders
             if holder.usage.get(fr)
         )
-        borrowers = (
-            other.name for other in queues if fr in other.quotas and other.used_amount(fr) > other.quotas[fr].nominal
-        )
+        borrowers = (it.name for it in queues if fr in it.quotas and it.used_amount(fr) > it.quotas[fr].nominal)
         yield FlavorQuota(
             resource=fr.resource,
             flavor=fr.flavor,

@@ -505,9 +505,7 @@ def _group(snapshot: Snapshot, pod: Pod, known: _KnownScheduler) -> _SchedulerGr
     """Return the pod's group: by the name that the pod gives, else by a common owner."""
     if known.record is None:
         return None
-    groups = [
-        pod_group for pod_group in snapshot.of(known.record) if pod_group.metadata.namespace == pod.metadata.namespace
-    ]
+    groups = [it for it in snapshot.of(known.record) if it.metadata.namespace == pod.metadata.namespace]
     named = _group_name(pod)
     owners = {owner.uid for owner in pod.metadata.owner_references if owner.uid}
     return next((group for group in groups if group.metadata.name == named), None) or next(

@@ -215,10 +215,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         groups = self.diagnosis.groups
         awaited = (self._part(group, is_awaited=True) for group in groups if _is_left_out(group))
         created = map(self._without_kept, filterfalse(_is_left_out, groups))
-        return (
-            *(group for group in (*created, *awaited) if group.rows),
-            *self._groups_rejected_by_own(),
-        )
+        return (*(it for it in (*created, *awaited) if it.rows), *self._groups_rejected_by_own())
 
     def _groups_rejected_by_own(self) -> Iterator[NodeGroup]:
         rejections = [
@@ -424,10 +421,7 @@ def _is_left_out(group: NodeGroup) -> bool:
 def _keeps_pods(group: NodeGroup) -> bool:
     """Whether the controller keeps a pod on these nodes though it creates none: only a NoSchedule taint is in the
     way."""
-    return all(
-        isinstance(finding, UntoleratedTaint) and finding.effect == NO_SCHEDULE
-        for finding in _excluding_findings(group)
-    )
+    return all(isinstance(it, UntoleratedTaint) and it.effect == NO_SCHEDULE for it in _excluding_findings(group))
 
 
 def _excluding_findings(group: NodeGroup) -> Iterator[Finding]:

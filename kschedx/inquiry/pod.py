@@ -380,9 +380,7 @@ def _explain(
         row = pods.rows[pod.key]
         assigned = pods.start_times[row] or pods.creation_timestamps[row] or ""
         notes = (running_verdict(cycle, node, why, assigned), *notes)
-    notes = tuple(
-        replicas_verdict(cycle, each) if isinstance(each, RunsAlready) and not each.node else each for each in notes
-    )
+    notes = tuple(replicas_verdict(cycle, it) if isinstance(it, RunsAlready) and not it.node else it for it in notes)
     chosen = [cycle.all_nodes.cluster.names[row] for row in cycle.choice]
     notes = (*notes, *failed_before(snapshot, pod, chosen), *(() if chosen else job_deadline(snapshot, pod)))
     autoscalers: tuple[NodeAutoscaler, ...] = ()

@@ -295,11 +295,7 @@ def drain_fixes(simulation: Simulation, again: _Again) -> tuple[_DrainFix, ...]:
     first, then those after which the most nodes can be drained. Empty if nothing that was tried suffices."""
     drained = simulation.drained
     stopped = {pod.budget: pod for drain_result in drained for pod in drain_result.of(*STAYS)}
-    silent = tuple(
-        _taint_out_of_service(drain_result.node)
-        for drain_result in drained
-        if drain_result.is_silent and drain_result.is_unconfirmed
-    )
+    silent = tuple(_taint_out_of_service(it.node) for it in drained if it.is_silent and it.is_unconfirmed)
     kept = ((finalizers, pod) for drain_result in drained for pod, finalizers in drain_result.finalizers.items())
     freed = tuple(_without_finalizers(*it) for it in group_pairs(islice(kept, _MOST_BUDGETS)).items())
     if (steps := (*freed, *silent)) and not stopped and len(drained) <= _MOST_DRAINED_NODES:

@@ -520,10 +520,7 @@ _LOWEST_PRIORITY = -(2**31)
 
 def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
     """Yield the virtual pods of ready buffers."""
-    pod_templates = {
-        (template.metadata.namespace, template.metadata.name): template.template
-        for template in snapshot.of(PodTemplate)
-    }
+    pod_templates = {(it.metadata.namespace, it.metadata.name): it.template for it in snapshot.of(PodTemplate)}
     for buffer in snapshot.of(CapacityBuffer):
         namespace = buffer.metadata.namespace
         if condition_of(buffer.status.conditions, "ReadyForProvisioning", "True") is None:
@@ -623,9 +620,7 @@ def _node(name: str, new: NewNodeClaim, instance_type: InstanceType) -> Node:
         if offering.is_available and new.requirements.is_compatible(offering.requirements, new.template.allowed)
     ]
     if offerings:
-        offering = min(
-            offerings, key=lambda offering: (inf if offering.price is None else offering.price, offering.zone)
-        )
+        offering = min(offerings, key=lambda it: (inf if it.price is None else it.price, it.zone))
         labels |= {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
     labels |= {HOSTNAME: name, NODE_POOL: new.template.name, REGISTERED: "true", INITIALIZED: "true"}
     return Node(

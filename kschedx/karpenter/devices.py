@@ -332,9 +332,7 @@ class RoundDevices:
             reached = {id(item) for item in matched}
             pools = {(item.spec.driver, item.spec.pool.name) for item in matched if not _is_of_type(item)}
             every = [resource_slice for pool in sorted(pools) for resource_slice in self._of_pool[pool]]
-            resource_slices = [
-                _with_reach(resource_slice, is_reached=id(resource_slice) in reached) for resource_slice in every
-            ] + list(own)
+            resource_slices = [_with_reach(it, is_reached=id(it) in reached) for it in every] + list(own)
             self._reached[key] = Slices(resource_slices, partitionable=True), Node(metadata=ObjectMeta(name=node_name))
         return self._reached[key]
 

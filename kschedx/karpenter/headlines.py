@@ -170,10 +170,7 @@ def _too_few(verdict: PoolVerdict, too_few: Mapping[str, int]) -> Iterator[str]:
 
 def _missing_of_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     """Return what the nearest type lacks: `m6i.xlarge has no karpenter.k8s.aws/instance-gpu-name`."""
-    conflicts = (
-        (instance_type, instance_type.requirements.conflicts_with(rejection.requirements))
-        for instance_type in verdict.known
-    )
+    conflicts = ((it, it.requirements.conflicts_with(rejection.requirements)) for it in verdict.known)
     nearest, lacks = min(conflicts, key=lambda pair: (len(pair[1]), pair[0].name))
     if not lacks:
         return "" if verdict.template is None else f"{nearest.name} is not available there"

@@ -325,12 +325,7 @@ def overlaid(
     if not overlays:
         return tuple(types)
     wanted = [
-        (
-            overlay,
-            Requirements(
-                LabelRequirement.of(need.key, need.operator, need.values) for need in overlay.spec.requirements
-            ),
-        )
+        (overlay, Requirements(LabelRequirement.of(it.key, it.operator, it.values) for it in overlay.spec.requirements))
         for overlay in overlays
     ]
     labels = pool.spec.template.metadata.labels | {NODE_POOL: pool.name}

@@ -124,9 +124,7 @@ class NewNodeClaim:
     def cheapest_first(self) -> tuple[InstanceType, ...]:
         """The possible types, cheapest first; if prices are unknown, smaller ones first (OrderByPrice)."""
         allowed = self.template.allowed
-        offered = {
-            instance_type.name for instance_type in self.types if instance_type.is_offered(self.requirements, allowed)
-        }
+        offered = {it.name for it in self.types if it.is_offered(self.requirements, allowed)}
         return tuple(
             sorted(
                 self.types,

@@ -160,9 +160,7 @@ OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
 MACHINE = "machine.openshift.io/machine"
 """On OpenShift: namespace and name of the node's Machine, whose name is that of its MachineSet and a suffix."""
 _OF_MACHINES = (OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE, MACHINE)  # annotations of nodes
-MAX_SIZES = tuple(
-    f"{group}/cluster-api-autoscaler-node-group-max-size" for group in (CLUSTER_API_GROUP, OPENSHIFT_GROUP)
-)
+MAX_SIZES = tuple(f"{it}/cluster-api-autoscaler-node-group-max-size" for it in (CLUSTER_API_GROUP, OPENSHIFT_GROUP))
 """Annotations of the objects that an autoscaler scales."""
 PAUSED_MACHINES = f"{CLUSTER_API_GROUP}/paused"
 ANNOTATIONS = (

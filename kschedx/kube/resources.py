@@ -327,10 +327,7 @@ class _Claims(Struct, frozen=True, kw_only=True):
 def _claims(spec: PodSpec, status: PodStatus, options: RequestOptions) -> _Claims:
     statuses: dict[str, ContainerStatus] = {}
     if options.use_status_resources and (status.container_statuses or status.init_container_statuses):
-        statuses = {
-            container_status.name: container_status
-            for container_status in (*status.container_statuses, *status.init_container_statuses)
-        }
+        statuses = {it.name: it for it in (*status.container_statuses, *status.init_container_statuses)}
     containers = []
     for index, container in enumerate(spec.containers):
         try:

@@ -291,10 +291,7 @@ def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
             return nanoseconds(storage_class.metadata.creation_timestamp)
         return MIN_INT64
 
-    defaults = sorted(
-        (storage_class for storage_class in classes if storage_class.is_default),
-        key=lambda storage_class: storage_class.name,
-    )
+    defaults = sorted((it for it in classes if it.is_default), key=lambda storage_class: storage_class.name)
     return max(defaults, key=created, default=None)
 
 

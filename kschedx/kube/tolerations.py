@@ -67,9 +67,7 @@ class Tolerations:
             for effect in (taint.effect, ""):
                 if (key, effect) in self._exist or (key, effect, taint.value) in self._equal:
                     return True
-            if any(
-                tolerates(toleration, taint, comparison=self._comparison) for toleration in self._others.get(key, ())
-            ):
+            if any(tolerates(it, taint, comparison=self._comparison) for it in self._others.get(key, ())):
                 return True
         return False
 

@@ -213,9 +213,7 @@ class Assignment:
         """The flavors that were skipped or need borrowing."""
         parts = []
         for pod_set in self.pod_sets:
-            phrases = [
-                str(each) for each in pod_set.attempts if each.mode is not FlavorAssignmentMode.FIT or each.borrowing
-            ]
+            phrases = [str(it) for it in pod_set.attempts if it.mode is not FlavorAssignmentMode.FIT or it.borrowing]
             if phrases:
                 parts.append(f"{pod_set.name}: {', '.join(phrases)}")
         return " | ".join(parts)

@@ -108,9 +108,7 @@ class AdmissionRun:
         self.snapshot = snapshot
         self._memory = memory or Memory()
         queues = {queue.metadata.name: queue for queue in snapshot.of(ClusterQueue)}
-        self._local_queues = {
-            (queue.metadata.namespace, queue.metadata.name): queue for queue in snapshot.of(LocalQueue)
-        }
+        self._local_queues = {(it.metadata.namespace, it.metadata.name): it for it in snapshot.of(LocalQueue)}
         flavors = {flavor.metadata.name: flavor for flavor in snapshot.of(ResourceFlavor)}
         checks = {check.metadata.name: check for check in snapshot.of(AdmissionCheck)}
         conditions = {name: queue.status.conditions for name, queue in queues.items()}
@@ -611,10 +609,7 @@ def _pod_set_assignment(assignment: Assigned) -> PodSetAssignment:
 def _admission_documents(job: Job) -> tuple[PodSetDocument, ...]:
     counts = {pod_set.name: pod_set.count for pod_set in job.workload.spec.pod_sets}
     assigned = job.admission.pod_set_assignments if job.admission is not None else ()
-    return tuple(
-        _document_of(assignment, counts.get(assignment.name, 0) if assignment.count is None else assignment.count)
-        for assignment in assigned
-    )
+    return tuple(_document_of(it, counts.get(it.name, 0) if it.count is None else it.count) for it in assigned)
 
 
 def _condition(stamped: TimedStatus, status: str = "") -> ConditionDocument:

@@ -368,9 +368,7 @@ class _Search:
     def _sort_places(self, places: Iterable[_Place], *, is_led: bool = False) -> list[_Place]:
         sign = 1 if self.takes_least_free else -1
         if is_led:
-            return sorted(
-                places, key=lambda place: (-place.leaders, sign * place.led_slices, place.led_pods, place.values)
-            )
+            return sorted(places, key=lambda it: (-it.leaders, sign * it.led_slices, it.led_pods, it.values))
         return sorted(places, key=lambda place: (sign * place.slices, place.pods, place.values))
 
     def _best(self, places: Sequence[_Place], needed: int, leaders: int, *, by_slices: bool = True) -> _Place:

@@ -280,9 +280,7 @@ def _preemptor(run: AdmissionRun, job: Job) -> str:
     evicted = job.conditions.get("Evicted")
     if not job.is_evicted or evicted is None or evicted.reason != PREEMPTED:
         return ""
-    return next(
-        (other.key for other in run.jobs.values() if f"(UID: {other.uid}," in evicted.message), "another Workload"
-    )
+    return next((it.key for it in run.jobs.values() if f"(UID: {it.uid}," in evicted.message), "another Workload")
 
 
 def _other_selectors(run: AdmissionRun, job: Job, queue: kueue.ClusterQueue) -> Iterator[str]:

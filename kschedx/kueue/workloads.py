@@ -348,10 +348,7 @@ class Job:
     @property
     def is_topology_pending(self) -> bool:
         assigned = self.admission.pod_set_assignments if self.admission is not None else ()
-        return any(
-            assignment.topology_assignment is None and assignment.delayed_topology_request == "Pending"
-            for assignment in assigned
-        )
+        return any(it.topology_assignment is None and it.delayed_topology_request == "Pending" for it in assigned)
 
     def sync_admitted(self, now: int) -> bool:
         """Update the condition Admitted from quota, checks, and topology. Return whether it changed."""
@@ -402,10 +399,7 @@ class Job:
         left = self._remaining_counts()
         full = {pod_set.name: pod_set.count for pod_set in self.workload.spec.pod_sets}
         assigned = self.admission.pod_set_assignments if self.admission is not None else ()
-        return [
-            self._assigned_requests(assignment, full.get(assignment.name, 0), left.get(assignment.name, 0))
-            for assignment in assigned
-        ]
+        return [self._assigned_requests(it, full.get(it.name, 0), left.get(it.name, 0)) for it in assigned]
 
     def _assigned_requests(self, assignment: PodSetAssignment, full: int, left: int) -> PodSetRequests:
         requests = {name: amount_of(name, exact(written)) for name, written in assignment.resource_usage.items()}

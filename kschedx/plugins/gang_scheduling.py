@@ -92,10 +92,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
 
     def _has_workload(self, pod: Pod, name: str) -> bool:
         key = pod.metadata.namespace, name
-        return any(
-            key == (workload.metadata.namespace, workload.metadata.name)
-            for workload in self.handle.snapshot.of(GroupedWorkload)
-        )
+        return any(key == (it.metadata.namespace, it.metadata.name) for it in self.handle.snapshot.of(GroupedWorkload))
 
     def _missing_group(self, pod: Pod, name: str, *, at_permit: bool = False) -> str:
         """Return the message for a pod whose group does not exist."""

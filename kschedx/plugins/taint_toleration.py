@@ -64,9 +64,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         text = self.handle.release.messages.untolerated_taint
         untolerated_ones = [first(taints) for taints in nodes.taints.values]
         codes = [Code.SUCCESS if taint is None else Code.UNSCHEDULABLE_AND_UNRESOLVABLE for taint in untolerated_ones]
-        reasons = [
-            () if taint is None else (text.format(key=taint.key, value=taint.value),) for taint in untolerated_ones
-        ]
+        reasons = [() if it is None else (text.format(key=it.key, value=it.value),) for it in untolerated_ones]
         return Verdicts(
             codes=np.array(codes, dtype=np.int64)[nodes.taints.codes],
             reasons=Column(nodes.taints.codes, reasons),
@@ -97,11 +95,7 @@ def untolerated_taint(
     the cluster."""
     condition = CONDITION_OF_TAINT.get(taint.key)
     conditions = node.status.conditions if node is not None else ()
-    said = (
-        reported
-        for reported in conditions
-        if reported.type == condition and (reported.status == "True") is (condition != "Ready")
-    )
+    said = (it for it in conditions if it.type == condition and (it.status == "True") is (condition != "Ready"))
     nearest: tuple[int, list[str]] | None = None
     for index, toleration in enumerate(tolerations):
         is_former = NEW_NAMES.get(toleration.key) == taint.key

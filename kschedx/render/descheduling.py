@@ -453,9 +453,7 @@ def _tables(descheduling: Descheduling) -> Iterator[TableView]:
 def _usage_section(before: Shares, after: Shares) -> Usage:
     """Return the requested share of every node's resources; nodes that change most come first."""
     resources = tuple(dict.fromkeys(name for item in before.values() for name in item))
-    ordered = sorted(
-        before, key=lambda node: -sum(abs(after[node][name] - share) for name, share in before[node].items())
-    )
+    ordered = sorted(before, key=lambda it: -sum(abs(after[it][name] - share) for name, share in before[it].items()))
 
     def side(shares: Shares) -> tuple[tuple[int | None, ...], ...]:
         return tuple(

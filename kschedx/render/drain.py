@@ -150,9 +150,7 @@ def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[StyledLine]:
             lines += paragraph(f"{count(len(names), 'node')}: {cause}: {list_names(names, 3)}", width, first="✗ ")
         lines += more(len(ordered) - _MOST_CAUSES, "cause")
     if wide:
-        return lines + [
-            row for item in good for row in paragraph(f"{item.title}: {item.values[-1]}", width, first="✓ ")
-        ]
+        return lines + [row for it in good for row in paragraph(f"{it.title}: {it.values[-1]}", width, first="✓ ")]
     if len(nodes.items) == 1:
         return lines
     return lines + (paragraph(list_names((item.title for item in good), 12), width, first="✓ ") if good else [])

@@ -461,9 +461,7 @@ def scale_down_view(answer: NodeRemovals, *, wide: bool = True) -> View:
     headline = f"{going:,} of {count(len(items), 'node')} can be removed{', each by itself' if removals else ''}"
     if len(items) == 1:
         headline = f"{items[0].title}: {items[0].facts[0].items[0]}"
-    commands = (
-        () if consolidation is None else _consolidation_texts(consolidation, [disruption.node for disruption in kept])
-    )
+    commands = () if consolidation is None else _consolidation_texts(consolidation, [it.node for it in kept])
     basis = [
         *([] if answer.scale_down is None else [_basis(answer.scale_down)]),
         *([_karpenter_basis(consolidation)] if kept else []),

@@ -618,11 +618,7 @@ class Queue:
         if len(chosen.best) < 2:
             return chosen.shown
         # a node identifies its placement
-        by_node = {
-            ClusterRow(int(trial.placement.nodes[0])): trial
-            for trial in chosen.best
-            if trial.placement.nodes is not None
-        }
+        by_node = {ClusterRow(int(it.placement.nodes[0])): it for it in chosen.best if it.placement.nodes is not None}
         return by_node[self._pick(cluster_rows(sorted(by_node)))]
 
     def _preempt_for_gang(self, gang: _QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:

@@ -65,9 +65,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     def slices_of_pool(self, key: str) -> list[ResourceSlice]:
         """Return the slices of the newest generation of a pool, `driver/name`."""
         driver, _, name = key.partition("/")
-        return newest_slices(
-            [each for each in self.slices if (each.spec.driver, each.spec.pool.name) == (driver, name)]
-        )
+        return newest_slices([it for it in self.slices if (it.spec.driver, it.spec.pool.name) == (driver, name)])
 
     @cached_property
     def class_of_resource(self) -> Mapping[str, str]:
@@ -140,11 +138,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         changed: dict[str, ResourceClaim | None] = {}
         for claim in self._claims_of(pods):
             before, namespace = claim.status.reserved_for, claim.metadata.namespace
-            left = tuple(
-                consumer_reference
-                for consumer_reference in before
-                if not (consumer_reference.resource == "pods" and f"{namespace}/{consumer_reference.name}" in pods)
-            )
+            left = tuple(it for it in before if not (it.resource == "pods" and f"{namespace}/{it.name}" in pods))
             if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and _is_owned_by(claim, pods):
                 changed[claim.key] = None
             elif before and not left:

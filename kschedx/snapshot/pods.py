@@ -774,9 +774,5 @@ def group_priority(group: PodGroup, classes: Mapping[str, PriorityClass]) -> int
     if group.spec.priority is not None:
         return group.spec.priority
     name = group.spec.priority_class_name
-    of_class = (
-        classes.get(name)
-        if name
-        else next((priority_class for priority_class in classes.values() if priority_class.global_default), None)
-    )
+    of_class = classes.get(name) if name else next((it for it in classes.values() if it.global_default), None)
     return 0 if of_class is None else of_class.value

@@ -50,9 +50,7 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
         default = default_class(classes.values())
         return cls(
             volumes={volume.metadata.name: volume for volume in objects_of(objects, PersistentVolume)},
-            claims={
-                claim.key: with_default_class(claim, default) for claim in objects_of(objects, PersistentVolumeClaim)
-            },
+            claims={it.key: with_default_class(it, default) for it in objects_of(objects, PersistentVolumeClaim)},
             classes=classes,
             csi_nodes={node.metadata.name: node for node in objects_of(objects, CSINode)},
             csi_drivers={driver.metadata.name: driver for driver in objects_of(objects, CSIDriver)},

@@ -193,11 +193,7 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
         if self.source == "nodeSelector":
             gone = {requirement.key for requirement in self.requirements}
             return _with_selector(pod, {key: value for key, value in pod.spec.node_selector.items() if key not in gone})
-        kept = (
-            requirement
-            for requirement in edit.expressions(pod, self.term)
-            if not any(_is_same(requirement, r) for r in self.requirements)
-        )
+        kept = (it for it in edit.expressions(pod, self.term) if not any(_is_same(it, r) for r in self.requirements))
         return _with_term(pod, self.term, tuple(kept))
 
 

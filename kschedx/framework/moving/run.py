@@ -477,9 +477,7 @@ class Run:
     def runs_permit(self, row: int, plugin: str) -> bool:
         """Return whether a Permit plugin of this name runs for the pod. Raises `ConfigError`."""
         framework = self.scheduler.framework(self.profile_of(row))
-        return framework is not None and any(
-            permit_plugin.name == plugin for permit_plugin in framework.plugins("permit", PermitPlugin)
-        )
+        return framework is not None and any(it.name == plugin for it in framework.plugins("permit", PermitPlugin))
 
     def profile_of(self, row: int) -> Profile:
         """Return the profile that schedules a pod. Raises `ConfigError`."""

@@ -144,9 +144,7 @@ def _is_reserved(claim: ResourceClaim, pod: Pod) -> bool:
 
 def consumers(claim: ResourceClaim) -> tuple[str, ...]:
     """Return the consumers in the claim's namespace, as `pods/name`."""
-    return tuple(
-        f"{consumer_reference.resource}/{consumer_reference.name}" for consumer_reference in claim.status.reserved_for
-    )
+    return tuple(f"{it.resource}/{it.name}" for it in claim.status.reserved_for)
 
 
 def extended_resource_claim(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
@@ -212,11 +210,7 @@ def unreserved_by_group(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
         if is_generated and not _is_controlled_by(claim, group.metadata):
             continue
         if claim.status.allocation is not None and _is_reserved(claim, pod):
-            left = tuple(
-                consumer_reference
-                for consumer_reference in claim.status.reserved_for
-                if consumer_reference.uid != group.metadata.uid
-            )
+            left = tuple(it for it in claim.status.reserved_for if it.uid != group.metadata.uid)
             return replace(claim, status=replace(claim.status, reserved_for=left))
     return None
 

@@ -78,10 +78,7 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
         """The label selector as kubectl prints it; empty if it matches every pod, `<none>` if it matches none."""
         if not self.selector.selectable:
             return "<none>"
-        return ",".join(
-            _text(selector_requirement)
-            for selector_requirement in sorted(self.selector.requirements, key=lambda requirement: requirement.key)
-        )
+        return ",".join(_text(it) for it in sorted(self.selector.requirements, key=lambda requirement: requirement.key))
 
 
 def _text(requirement: Requirement) -> str:

@@ -81,9 +81,7 @@ def _embed_json(page: Page) -> str:
             places: dict[tuple[str, str], int] = {}
             for detail in section["details"]:
                 detail["facts"] = [places.setdefault(tuple(fact), len(places)) for fact in detail["facts"]]
-            section["details"] = [
-                {key: value for key, value in detail.items() if value} for detail in section["details"]
-            ]
+            section["details"] = [{key: value for key, value in it.items() if value} for it in section["details"]]
             section["facts"] = list(places)
     text = json_escaped(msgspec.json.encode(document).decode())
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
