@@ -40,6 +40,7 @@ from kschedx.controllers.workloads import (
 from kschedx.explain.events import recorded_event
 from kschedx.explain.kubelet import claim_without_devices, claim_without_node, start_obstacle
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
+from kschedx.kube.autoscalers import RAY_CLUSTER, RAY_ROLE
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, condition_text, reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import map_at
@@ -54,7 +55,7 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerat
 from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, Namespace, Pod, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import Memo
-from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, PULLING, SYNC_ERROR
+from kschedx.snapshot.events import NOT_STOPPED, OF_DEVICES, OF_SANDBOX, OF_VOLUMES, PULLING, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
@@ -69,6 +70,10 @@ _NAME_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
 
 
+OF_NODE_AFFINITY = ("NodeAffinity", "MatchNodeSelector")
+"""The reasons of a kubelet for a pod that no longer selects its node; the second one before Kubernetes 1.20."""
+
+
 def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
     """Return the state of a pod of the cluster that no decision of kube-scheduler explains; None if one does."""
     subject, node = pod.key, pod.spec.node_name
@@ -76,8 +81,10 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
         seconds = snapshot.pods.grace_periods.get(subject, 0)
         finalizers = snapshot.pods.finalizers.get(subject, ())
         down = controller_manager_down(snapshot, subject) if JOB_TRACKING in finalizers else None
+        warning = snapshot.pod_warnings.get(subject)
         return states.BeingDeleted(
             subject=subject,
+            facts=(warning.message,) if warning is not None and warning.reason == NOT_STOPPED else (),
             since=earlier(pod.metadata.deletion_timestamp, seconds),
             until=pod.metadata.deletion_timestamp if seconds else "",
             is_overdue=bool(node) and is_long_past(snapshot, pod.metadata.deletion_timestamp),
@@ -94,7 +101,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
     if pod.status.phase == "Failed":
         reason, message = _failure(pod)
         container = "" if reason else failed_container(pod)
-        unmet = _unmet_selector(snapshot, pod) if reason == "NodeAffinity" else ""
+        unmet = _unmet_selector(snapshot, pod) if reason in OF_NODE_AFFINITY else ""
         return states.Failed(
             subject=subject,
             reason=reason,
@@ -460,6 +467,8 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | No
             waits = states.Waits.SANDBOX
     if is_left_out and waits in (states.Waits.KUBELET, states.Waits.SANDBOX):
         return None
+    if waits is states.Waits.INIT and container == _WAITS_FOR_RAY and (head := awaited_head(snapshot, pod)):
+        message = message or f"the head of its Ray cluster, {head}, is not ready"
     is_gone = is_lost and node not in snapshot.cluster.index and pod.status.start_time is None
     state = states.BoundToMissingNode if is_gone else states.WaitingForKubelet
     return state(
@@ -477,6 +486,16 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | No
         outdated=newer_revision(snapshot, pod),
         is_static=is_mirror_pod(snapshot.pods, snapshot.pods.rows[pod.key]) if pod.key in snapshot.pods.rows else False,
     )
+
+
+_WAITS_FOR_RAY = "wait-gcs-ready"  # the init container that KubeRay adds to workers
+
+
+def awaited_head(snapshot: Snapshot, pod: Pod) -> str:
+    """Return the head of the pod's Ray cluster if it is not ready; empty if it is, or is not known."""
+    pods, head = snapshot.pods, {RAY_CLUSTER: pod.metadata.labels.get(RAY_CLUSTER), RAY_ROLE: "head"}.items()
+    there = pods.in_namespace(pod.metadata.namespace) & pods.labels.where(lambda its: head <= its.items())
+    return next((pods.key(row) for row in there.nonzero()[0].tolist() if not is_ready(pods[row])), "")
 
 
 def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.CannotStart | None:

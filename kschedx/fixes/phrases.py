@@ -129,6 +129,8 @@ STARTS = (
      "give {node} more pod IP addresses: a larger subnet or range, or fewer pods"),
     (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
      "install or repair the CNI plugin on {node}{agents}"),
+    (r"VF pci addr is required", "request the resource that the NetworkAttachmentDefinition names (resourceName)"),
+    (r"branch ENI", "delete the pod, and see that the VPC resource controller may patch pods and has branch ENIs left"),
     (r"plugin type=|[Cc][Nn][Ii]|network: |setup network", "repair the CNI plugin on {node}{agents}"),
     (r"support user namespaces|user namespaces? (?:is|are) not supported|idmap(?:ped)? mounts?",
      "run the pod on a node whose container runtime and kernel support user namespaces, or set hostUsers: true"),
@@ -196,7 +198,7 @@ RECREATED = (
     (r"^Preempt", "delete the pod and create it again, with a higher priority than the pods that preempt it"),
     (r"^(?:DeletionBy|EvictionBy|TerminationBy)", "delete the pod and create it again: it was evicted"),
     (r"^TaintToleration", "delete the pod and create it again, without nodeName or with a toleration for {node}"),
-    (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
+    (r"^(?:NodeAffinity|MatchNodeSelector|OutOf\S+|NodeName|NodePorts)",
      "delete the pod and create it again, without nodeName if it sets it: the kubelet of {node} refuses it"),
 )  # fmt: skip
 """Patterns of reasons for which the same node or pod need not change; a controller of the pod creates another pod."""
@@ -215,7 +217,9 @@ REJECTIONS = (
 )
 """Patterns of a kubelet's reasons for failing every pod of a workload, and the advice for each."""
 OF_JOBS = (
-    (r"^(?:Preempt|Eviction|Deletion|Termination)\w+",
+    (r"^(?:Termination\w+|Terminated|NodeShutdown|Shutdown)",
+     "let podFailurePolicy ignore condition DisruptionTarget, or raise backoffLimit: nodes were shut down"),
+    (r"^(?:Preempt|Eviction|Deletion)\w+",
      "let podFailurePolicy ignore condition DisruptionTarget, or raise the Job's priority"),
     ("OOMKilled", "raise limits.memory in its pod template: its containers were OOMKilled"),
     *REJECTIONS,

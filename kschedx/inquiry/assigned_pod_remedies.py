@@ -12,7 +12,7 @@ from kschedx.controllers import states
 from kschedx.controllers.container_states import failed_container
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.node_lifecycle import is_unreachable
-from kschedx.controllers.pod_lifecycle import holders_elsewhere, is_node_lost, is_ready
+from kschedx.controllers.pod_lifecycle import OF_NODE_AFFINITY, awaited_head, holders_elsewhere, is_node_lost, is_ready
 from kschedx.controllers.workloads import is_of_daemon_set, member_rows, other_replicas, workload_of
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.kubelet import ARCH_LABEL, OS_LABEL
@@ -30,7 +30,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.stopped_pod import StoppedPod, fix_with_outcome
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Target, set_field
-from kschedx.kube.escaping import shell_command
+from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kubectl import delete_pod, pod_logs, remove_finalizers
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.quantity import value
@@ -126,7 +126,9 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             case states.BeingDeleted(node=node, is_node_lost=True, barrier=barrier, owner=owner, successor=later):
                 is_succeeded = not barrier and (owner or later)
                 yield from self.lost_node_fixes(node) if is_succeeded else self._lost_pod_fixes([node])
-            case states.BeingDeleted(node=node, is_overdue=True, finalizers=()):
+            case states.BeingDeleted(node=node, is_overdue=True, finalizers=(), facts=facts):
+                if facts and (advice := advice_for(STARTS, facts[0])):
+                    yield Fix.untried(advice.format(node=node, driver="its driver", agents="", runtime="its runtime"))
                 forced = replace(Target.pod(self.pod.key).deletion, force=True)
                 title = f"repair the kubelet of {node}, or force the deletion once the pod's containers are gone"
                 yield Fix.untried(title, delete_pod(self.pod.key, force=True), changes=(forced,))
@@ -182,7 +184,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         if state.reason.startswith("OutOf") and len(names := self._schedulers_on(state.node)) > 1:
             both = list_names(names, 3, conjunction="and")
             yield Fix.untried(f"let one scheduler assign pods to {state.node}, on which {both} do: they race for room")
-        if state.reason == "NodeAffinity" and (lost := self._lost_labels(state.node)):
+        if state.reason in OF_NODE_AFFINITY and (lost := self._lost_labels(state.node)):
             labels = [f"{key}={text}" for key, text in lost.items()]
             title = f"label {state.node} {', '.join(labels)} again, if it lost what the pod selects"
             words = (word for label in lost.items() for word in label)
@@ -331,16 +333,25 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             yield Fix.untried(
                 advice.format(node=state.node, driver=driver or "its driver", agents=down, runtime=runtime)
             )
+        elif state.waits is states.Waits.INIT and state.message and (head := awaited_head(self.snapshot, self.pod)):
+            yield Fix.untried(f"repair {head}, for which the pod waits", why_command(head))
         elif state.waits is states.Waits.INIT and state.container and not state.reason:
             title = of_probe or f"find out from its logs what init container {state.container} waits for"
             yield Fix.untried(title, pod_logs(self.pod.key, state.container))
         elif state.container and (state.waits is states.Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = pod_logs(self.pod.key, state.container, previous=True)
             yield Fix.untried(_crash_advice(state, of_probe), command)
-        elif (row := self.snapshot.cluster.index.get(state.node)) is not None:
-            owner, virtual = self.pod.metadata.controller, virtual_node(self.snapshot.cluster.nodes[row])
-            if virtual is not None and owner is not None and owner.kind == "DaemonSet":
-                yield Fix.untried(off_virtual_nodes(owner.name, *virtual))
+        elif row is not None:
+            yield from self._silent_fixes(state, self.snapshot.cluster.nodes[row])
+
+    def _silent_fixes(self, state: states.WaitingForKubelet, node: Node) -> Iterator[Fix]:
+        """Yield fixes for a pod about which the kubelet of its node reports nothing that is known."""
+        owner, virtual = self.pod.metadata.controller, virtual_node(node)
+        if virtual is None and state.waits is states.Waits.KUBELET and not state.reason:
+            title = f"if this lasts, find out from the kubelet's log on {node.name} why it does not start the pod"
+            yield Fix.untried(title)
+        if virtual is not None and owner is not None and owner.kind == "DaemonSet":
+            yield Fix.untried(off_virtual_nodes(owner.name, *virtual))
 
     def _may_be_of_linux(self, row: int) -> bool:
         """Whether the node of the pod, in this row, has Windows, which the pod does not select."""

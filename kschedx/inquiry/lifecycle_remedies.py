@@ -63,6 +63,12 @@ _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container 
 _NO_METRIC = lazy_pattern(r"could not find the metric (?P<name>\S+)")
 _SEVERAL = lazy_pattern(r"controlled by multiple HPAs: \[(?P<names>[^\]]+)\]")
 _UNDISCOVERED = lazy_pattern(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
+_READINESS_GATE = lazy_pattern(r'pod readiness gate "(?P<key>[^"]+)"')
+_SETTERS = (
+    ("target-health.elbv2.k8s.aws/", "the AWS Load Balancer Controller"),
+    ("cloud.google.com/load-balancer-neg-ready", "GKE's load balancer"),
+)
+"""The starts of readiness gates, and what sets their conditions."""
 _HELD_CONTENT = lazy_pattern(r"(?P<finalizer>(?!and )\S+) in \d+ resource instances")
 
 
@@ -114,7 +120,10 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
                 yield Fix.untried(advice.format(node=list_names(nodes, 3))) if advice else None
             case states.RolloutStalled(nodes=nodes) if nodes:
                 yield from map(repair_fix, nodes)
-            case states.RolloutStalled(seconds=0):
+            case states.RolloutStalled(seconds=0, pods=pods):
+                if (gate := _READINESS_GATE.search(" ".join(pods))) is not None:
+                    by = next((by for key, by in _SETTERS if gate["key"].startswith(key)), "its controller")
+                    yield Fix.untried(f"find out why {by} has not set condition {gate['key']} of the new pods to True")
                 yield from self._rolled_back()
             case states.NotChanged():
                 yield self.to(Refusal).recreate_fix()

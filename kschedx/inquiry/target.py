@@ -450,7 +450,7 @@ def _group_marks(marks: Mapping[str, str]) -> tuple[str | None, ...]:
 
 
 def _owners_of(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReference]) -> Iterator[OwnerReference]:
-    """Yield the owners of these owners, through stored workloads and pods."""
+    """Yield the owners of these owners, through stored workloads, custom resources, and pods."""
     left, known = [*owners], set[OwnerReference]()
     while left:
         if (owner := left.pop()) in known:
@@ -460,12 +460,17 @@ def _owners_of(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReferen
         if owner.kind == "Pod":
             row = snapshot.pods.rows.get(f"{namespace}/{owner.name}")
             above = () if row is None else snapshot.pods.owners[row]
-        elif (raw := snapshot.workloads.get((owner.kind, namespace, owner.name))) is not None:
-            above = stored_metadata(raw).owner_references
+        else:
+            key = f"{owner.kind}.{owner.api_version.rpartition('/')[0]}"
+            raw = snapshot.workloads.get((owner.kind, namespace, owner.name))
+            raw = raw or snapshot.custom_resources.get((key, namespace, owner.name))
+            above = () if raw is None else stored_metadata(raw).owner_references
         yield from above
         left += above
 
 
+_PREPARES = "cnpg.io/jobRole"
+"""The label of a Job's pod that prepares an instance of CloudNativePG, which is not created before."""
 _CALLED = {
     "Job": ("vcjob", "vj"),
     "Service": ("ksvc",),
@@ -497,11 +502,16 @@ def _stored_custom_resources(snapshot: Snapshot, meant: _Reference) -> Iterator[
 
 
 def _refused_replicas(snapshot: Snapshot, meant: _Reference) -> Iterator[PodInQuestion]:
-    """Yield the pod of each ReplicaSet of a custom resource, such as a Rollout's, whose pods the API server refuses."""
+    """Yield the pod of each ReplicaSet or ReplicationController of a custom resource, such as a Rollout or a
+    DeploymentConfig, whose pods the API server refuses."""
     for (kind, space, _), raw in snapshot.workloads.items():
-        if kind == "ReplicaSet" and space == meant.namespace and meant.is_among(stored_metadata(raw).owner_references):
+        metadata = stored_metadata(raw)
+        is_of_pods = kind in ("ReplicaSet", "ReplicationController") and space == meant.namespace
+        if is_of_pods and meant.is_among(metadata.owner_references):
             manifest = msgspec.json.decode(raw)
-            if isinstance(workload_lifecycle(snapshot, manifest), Refused):
+            is_short = len(member_rows(snapshot, workload_of(manifest))) < wanted_replicas(manifest)
+            is_reported = is_short and snapshot.failed_create(kind, metadata) is not None
+            if is_reported or isinstance(workload_lifecycle(snapshot, manifest), Refused):
                 yield written_from(snapshot, manifest)
 
 
@@ -525,6 +535,8 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
                 return custom
             return [*_refused_replicas(snapshot, referred)] or created
         count = custom[0].count if lifecycle is None and len(custom) == len(created) == 1 else None
+        if any(pod.stored is not None and _PREPARES in pod.stored.metadata.labels for pod in created):
+            return created
         # the answer about the resource counts its other pods; one beyond them belongs to an update
         return custom if count is not None and 0 < len(owned) <= (count.number or 0) else created
     if of_group := _of_group(snapshot, referred):

@@ -690,6 +690,7 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {  # the kind with another one's 
     ),
     ("sparkoperator.k8s.io", "SparkApplication"): _CustomKind(build=_spark, label="sparkoperator.k8s.io/app-name"),
     ("flink.apache.org", "FlinkDeployment"): _CustomKind(build=_flink),
+    ("kubernetes.dask.org", "DaskCluster"): _CustomKind(label="dask.org/cluster-name"),
     ("kafka.strimzi.io", "Kafka"): _CustomKind(
         build=_strimzi("spec.kafka", "spec.zookeeper"), label="strimzi.io/cluster"
     ),

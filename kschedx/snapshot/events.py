@@ -59,12 +59,19 @@ OF_CRON_JOBS = frozenset(
 )
 """Why a CronJob does not start a Job (pkg/controller/cronjob/cronjob_controllerv2.go; the last one before 1.22)."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
-OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
+_NO_INTERFACE = "BranchAllocationFailed"  # from the VPC resource controller of EKS
+OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady", _NO_INTERFACE})
 OF_DEVICES = frozenset({"FailedPrepareDynamicResources"})
+NOT_STOPPED = "FailedKillPod"
 _BY_KUBELET = frozenset(
-    {*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unhealthy", "FailedToRetrieveImagePullSecret"}
+    {*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, NOT_STOPPED, "Failed", "Unhealthy", "FailedToRetrieveImagePullSecret"}
 )
-"""Warnings about pods that have a node and do not start."""
+"""Warnings about pods that have a node and do not start or end."""
+_AFTERMATH = lazy_pattern(
+    r"unmounted volumes=.*(?:timed out|deadline exceeded)|[Tt]imeout expired waiting for volumes"
+    r"|failed to sync \w+ cache|(?P<address>failed to assign an IP address)|is reserved for \""
+)
+"""Warnings that may only follow from another one about the same pod, or that pass soon."""
 PULLING = "Pulling"  # from a kubelet, about an image
 _BACK_OFF = "BackOff"  # from a kubelet, about a container that it restarts
 _PREEMPTED = "Preempted"  # from kube-scheduler, about a victim; `related` is the preemptor
@@ -209,6 +216,7 @@ class RecordedEvents:
         self._failed_scaling: _Newest[str] = {}  # failed scale-ups by pod
         self._node_groups: _Newest[str] = {}  # failed scale-ups by node group; the message is the error
         self._warnings: _Newest[str] = {}  # warnings of a kubelet by pod
+        self._aftermath: _Newest[str] = {}  # warnings that follow from others, by pod
         self._progress: _Newest[str] = {}  # what a kubelet does by pod: it pulls an image, or restarts a container
         self._evictions: _Newest[str] = {}  # events of what ended a pod, by pod
         self._preemptions: dict[tuple[str, str, str], RecordedPreemption] = {}
@@ -240,7 +248,8 @@ class RecordedEvents:
             preemption = _preemption(event, namespace)
             self._preemptions[namespace, preemption.name, preemption.uid] = preemption
         if event.reason in _BY_KUBELET and pod and not _repeats(event):
-            _keep(self._warnings, pod, event, prefix=event.reason or "")
+            is_aftermath = _AFTERMATH.search(event.message or event.note or "") is not None
+            _keep(self._aftermath if is_aftermath else self._warnings, pod, event, prefix=event.reason or "")
         if (
             event.reason in (PULLING, _BACK_OFF)
             and pod
@@ -271,7 +280,13 @@ class RecordedEvents:
 
     def of_kubelets(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the newest kubelet warning by pod, for pods with a node; without one, what the kubelet does."""
-        progress, found = (_pod_events(each, pods, have_nodes=True) for each in (self._progress, self._warnings))
+        kinds = (self._progress, self._aftermath, self._warnings)
+        progress, aftermath, warnings = (_pod_events(each, pods, have_nodes=True) for each in kinds)
+        found = dict(warnings)
+        for pod, event in aftermath.items():
+            cause = found.setdefault(pod, event)
+            if not _follows(event, cause) and newest((cause.last_seen, event.last_seen)) == event.last_seen:
+                found[pod] = event
         for pod, event in progress.items():
             warning = found.setdefault(pod, event)
             is_past = event.reason == PULLING and warning.reason in (*OF_VOLUMES, *OF_SANDBOX)
@@ -352,6 +367,14 @@ class RecordedEvents:
                 continue
             if not event.uid or not pods.uids[row] or event.uid == pods.uids[row]:
                 yield pod, reporter, event
+
+
+def _follows(event: RecordedEvent, cause: RecordedEvent) -> bool:
+    """Return whether a warning of `_AFTERMATH` follows from another one about the pod."""
+    match = _AFTERMATH.search(event.message)
+    if match is not None and match["address"]:
+        return cause.reason == _NO_INTERFACE
+    return any({event.reason, cause.reason} <= reasons for reasons in (OF_VOLUMES, OF_SANDBOX))
 
 
 def _of_group(name: str, failure: RecordedEvent) -> RecordedEvent:

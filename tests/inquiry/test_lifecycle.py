@@ -1900,6 +1900,97 @@ def test_a_quota_with_scopes_names_them(tmp_path: Path) -> None:
     assert "raise pods from 2 to 3 in ResourceQuota short (scope Terminating)" in result.out
 
 
+NO_ADDRESS = 'plugin type="aws-cni" failed (add): add cmd: failed to assign an IP address to container'
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "cause"),
+    [
+        (("FailedAttachVolume", "Multi-Attach error"), ("FailedMount", "timed out"), "Multi-Attach error"),
+        (("FailedMount", "failed to sync secret cache: timed out"), ("FailedMount", "timed out"), "unmounted volumes"),
+        (("FailedMount", "failed to sync secret cache"), ("FailedCreatePodSandBox", NO_ADDRESS), NO_ADDRESS),
+        (("BranchAllocationFailed", "no branch ENI"), ("FailedCreatePodSandBox", NO_ADDRESS), "no branch ENI"),
+        (("FailedCreatePodSandBox", "cni not initialized"), ("FailedCreatePodSandBox", NO_ADDRESS), NO_ADDRESS),
+        (("FailedCreatePodSandBox", "no network"), ("FailedCreatePodSandBox", 'is reserved for "a"'), "no network"),
+    ],
+)
+def test_a_warning_that_follows_from_another_is_not_the_cause(
+    tmp_path: Path, earlier: tuple[str, str], later: tuple[str, str], cause: str
+) -> None:
+    events = []
+    for minute, (reason, message) in enumerate((earlier, later)):
+        text = message.replace("timed out", "unmounted volumes=[v], unattached volumes=[v]: timed out waiting")
+        event = reports("Pod", "web-0", reason, message if "cache" in message else text)
+        at(event, "metadata")["name"] = str(minute)
+        events.append({**event, "lastTimestamp": f"2026-01-01T00:0{minute}:00Z"})
+    out = why(tmp_path, "pod/web-0", kubelet(containerStatuses=waiting("ContainerCreating")), *events).out
+    assert cause in out.splitlines()[1]
+
+
+@pytest.mark.parametrize(("ready", "waits"), [(False, True), (True, False)])
+def test_a_worker_of_ray_waits_for_its_head(tmp_path: Path, *, ready: bool, waits: bool) -> None:
+    starting = [{"name": "wait-gcs-ready", "state": {"running": {"startedAt": SINCE}}}]
+    worker = kubelet(initContainerStatuses=starting, containerStatuses=waiting("PodInitializing"))
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    head = pod("head", on="n", status={"phase": "Running", "conditions": conditions})
+    for each, role in ((worker, "worker"), (head, "head")):
+        at(each, "metadata")["labels"] = {"ray.io/cluster": "r", "ray.io/node-type": role}
+    out = why(tmp_path, "pod/web-0", worker, head).out
+    assert ("the head of its Ray cluster, default/head, is not ready" in out) == waits
+    assert ("fix       repair default/head, for which the pod waits" in out) == waits
+
+
+def test_a_pod_that_its_kubelet_does_not_end(tmp_path: Path) -> None:
+    metadata = {"deletionTimestamp": "2026-01-02T01:00:00Z", "deletionGracePeriodSeconds": 30}
+    gone = pod("x", on="n", metadata=metadata, status={"phase": "Running"})
+    warning = reports("Pod", "x", "FailedKillPod", 'plugin type="calico" failed (delete): Unauthorized')
+    late = pod("late", metadata={"creationTimestamp": "2026-01-02T02:00:00Z"})
+    lines = why(tmp_path, "pod/x", gone, warning, late).out.splitlines()
+    assert lines[1] == '  because   FailedKillPod: plugin type="calico" failed (delete): Unauthorized'
+    assert "  fix 1     repair the CNI plugin on n · not tried" in lines
+
+
+def test_the_pod_that_prepares_a_database_is_its_answer(tmp_path: Path) -> None:
+    owner = {"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "name": "pg", "uid": "u", "controller": True}
+    cluster = {**workload("Cluster", "pg", instances=3), "apiVersion": "postgresql.cnpg.io/v1"}
+    first = pod("pg-1-initdb", metadata={"ownerReferences": [owner]}, nodeSelector={"disk": "ssd"})
+    at(first, "metadata")["labels"] = {"cnpg.io/jobRole": "initdb"}
+    assert why(tmp_path, "cluster/pg", cluster, first).out.startswith("✗ default/pg-1-initdb is unschedulable")
+
+
+def test_a_pod_that_its_kubelet_does_not_start(tmp_path: Path) -> None:
+    status = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+    out = why(tmp_path, "pod/x", pod("x", on="n", status=status)).out
+    assert "fix       if this lasts, find out from the kubelet's log on n why it does not start the pod" in out
+
+
+@pytest.mark.parametrize(("created", "headline"), [(0, "✗ default/rc/app-1 gets no pods"), (1, "✓ default/app-1-x")])
+def test_a_deployment_config_whose_pods_are_refused(tmp_path: Path, created: int, headline: str) -> None:
+    """The pod that deploys it belongs to it, and runs."""
+    config = {**workload("DeploymentConfig", "app"), "apiVersion": "apps.openshift.io/v1"}
+    controller = workload("ReplicationController", "app-1", metadata=owned("DeploymentConfig", "app"), replicas=1)
+    controller |= {"apiVersion": "v1"}
+    at(controller, "spec")["selector"] = {"app": "app-1"}
+    deployer = pod("app-1-deploy", on="n", metadata=owned("ReplicationController", "app-1"))
+    del at(deployer, "metadata")["ownerReferences"][0]["controller"]
+    refused = reports("ReplicationController", "app-1", "FailedCreate", "pods is forbidden: exceeded quota: q")
+    made = [pod("app-1-x", on="n", metadata=owned("ReplicationController", "app-1"))] * created
+    assert why(tmp_path, "dc/app", config, controller, deployer, refused, *made).out.startswith(headline)
+
+
+def test_the_pod_of_a_virtual_machine_is_found_through_its_instance(tmp_path: Path) -> None:
+    """The condition of the machine only repeats that its pod does not run."""
+    unready = {"conditions": [{"type": "Ready", "status": "False", "message": "Guest VM is not reported as running"}]}
+    machine = {**workload("VirtualMachine", "vm"), "apiVersion": "kubevirt.io/v1", "status": unready}
+    instance = workload("VirtualMachineInstance", "vm", metadata=owned("VirtualMachine", "vm"))
+    instance |= {"apiVersion": "kubevirt.io/v1"}
+    launcher = pod("virt-launcher-vm", metadata=owned("VirtualMachineInstance", "vm"), nodeSelector={"kvm": "true"})
+    for each, above in ((instance, "VirtualMachine"), (launcher, "VirtualMachineInstance")):
+        at(each, "metadata")["ownerReferences"][0] |= {"apiVersion": "kubevirt.io/v1", "kind": above}
+    out = why(tmp_path, "vm/vm", machine, instance, launcher).out
+    assert out.startswith("✗ default/virt-launcher-vm is unschedulable")
+
+
 @pytest.mark.parametrize(
     ("reason", "report"),
     [
@@ -2010,6 +2101,8 @@ STARTS: list[tuple[list[Manifest], str]] = [
             "run the pod on a node whose container runtime and kernel support user namespaces",
         ),
         ("FailedMount", "mount failed: access denied by server", "let n access the volume"),
+        ("FailedCreatePodSandBox", 'plugin type="multus": VF pci addr is required', "request the resource that the"),
+        ("BranchAllocationFailed", "failed to allocate branch ENI to pod", "delete the pod, and see that the VPC"),
         ("FailedMount", 'object "default"/"c" not registered', "delete the pod and create it again if this lasts"),
         ("FailedMount", "failed to mount secrets store objects: permission denied", "correct the SecretProviderClass"),
         ("FailedMount", "mountVolume.NodeExpandVolume failed: could not resize", "find out from the storage driver"),
@@ -3112,6 +3205,21 @@ def test_a_rollout_past_its_progress_deadline_is_named(
     )
 
 
+@pytest.mark.parametrize(
+    ("gate", "by"),
+    [
+        ("target-health.elbv2.k8s.aws/web", "the AWS Load Balancer Controller"),
+        ("example.com/gate", "its controller"),
+    ],
+)
+def test_a_rollout_that_waits_for_a_readiness_gate(tmp_path: Path, gate: str, by: str) -> None:
+    message = f'corresponding condition of pod readiness gate "{gate}" does not exist.'
+    unready = replica("web-1-x", "ReplicaSet", "web-1")
+    at(unready, "status")["conditions"] = [{"type": "Ready", "status": "False", "message": message}]
+    out = why(tmp_path, "deploy/web", STALLED, ROLLED_OUT, unready).out
+    assert f"find out why {by} has not set condition {gate} of the new pods to True" in out
+
+
 def test_a_job_without_its_queue_has_no_fix_of_a_pod(tmp_path: Path) -> None:
     out = why(tmp_path, "job/web", *OF_KUEUE[0][1]).out
     assert "instead of team · not tried" in out
@@ -3321,6 +3429,14 @@ UNALIGNED = pod(
             "job/web",
             [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, PREEMPTED],
             "let podFailurePolicy ignore condition DisruptionTarget",
+        ),
+        (
+            "job/web",
+            [
+                {**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")},
+                pod("web-x", on="n", metadata=owned("Job", "web"), status={"phase": "Failed", "reason": "Terminated"}),
+            ],
+            "let podFailurePolicy ignore condition DisruptionTarget, or raise backoffLimit: nodes were shut down",
         ),
         (
             "job/web",
@@ -3660,6 +3776,10 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
         (
             {"reason": "NodeAffinity", "message": "Pod was rejected: Predicate NodeAffinity failed"},
             "fix 1 label m role=edge again, if it lost what the pod selects",
+        ),
+        (
+            {"reason": "MatchNodeSelector", "message": "Predicate MatchNodeSelector failed"},
+            "delete the pod and create it again, without nodeName if it sets it: the kubelet of m refuses it",
         ),
         (
             {"reason": "UnexpectedAdmissionError", "message": NOT_ALLOCATED.format("no healthy devices present")},

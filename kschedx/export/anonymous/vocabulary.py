@@ -71,10 +71,11 @@ node-restriction.kubernetes.io
 ToBeDeletedByClusterAutoscaler DeletionCandidateOfClusterAutoscaler agent-not-ready not-ready
 karpenter.sh/unregistered karpenter.sh/disrupted aws-node-termination-handler CriticalAddonsOnly components.gke.io
 node.cluster.x-k8s.io/uninitialized cloud.google.com/impending-node-termination eks.amazonaws.com/compute-type
-virtual-kubelet.io
+virtual-kubelet.io readiness.k8s.io
 """
 
 _NAMES = """
+wait-gcs-ready
 default kube-system kube-public kube-node-lease system-cluster-critical system-node-critical default-scheduler
 kube-apiserver kube-controller-manager kube-scheduler kube-proxy etcd coredns component tier control-plane
 latest sha256 svc true false yes no
