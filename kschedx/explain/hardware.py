@@ -478,8 +478,9 @@ def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]
         labels = {node.name: node.metadata.labels for node in snapshot.cluster.nodes if _offers_of(node, domain)}
         capable = [name for name, of in labels.items() if of.get(_MIG_LAYOUT) or of.get(_MIG_CAPABLE) == "true"]
         advice: tuple[Advice, ...] = ()
-        if capable and resource.startswith(_MIG_PROFILES):
-            host, layout = capable[0], labels[capable[0]].get(_MIG_LAYOUT, "")
+        layout = labels[capable[0]].get(_MIG_LAYOUT, "") if capable else ""
+        if capable and resource.startswith(_MIG_PROFILES) and not layout.endswith(profile.removeprefix("mig")):
+            host = capable[0]
             now = f" (now {layout})" if layout else ""
             title = f"choose a MIG layout with {profile} for {host}: label {_MIG_LAYOUT}{now}"
             advice = (Advice(title=title, group=FixGroup.CAPACITY),)

@@ -244,6 +244,9 @@ _GENERAL_PARTS = ("node", "csi")
 AGENT_NOT_READY = ("/agent-not-ready", "/not-ready")
 """The suffixes of taints that new nodes have until an agent of their network or storage runs and removes them."""
 
+OF_READINESS = "readiness.k8s.io/"
+"""The prefix of the taints that the Node Readiness Controller keeps on a node until it reports certain conditions."""
+
 REMOVED_BY: Mapping[str, str] = {
     **dict.fromkeys(CONDITION_OF_TAINT, CONTROLLER_MANAGER),
     "node.cloudprovider.kubernetes.io/uninitialized": _CLOUD,
@@ -265,6 +268,7 @@ KEPT = (
     "aws-node-termination-handler/",
     "cloud.google.com/impending-node-termination",
     TO_BE_DELETED,
+    OF_READINESS,
     "components.gke.io/",
     "eks.amazonaws.com/compute-type",
     "sandbox.gke.io/",
@@ -290,6 +294,8 @@ ABOUT_TO_BE_REMOVED = (
 
 def taint_remover(taint: Taint) -> str:
     """The component that removes the taint once the node is healthy; empty for a taint that was set on purpose."""
+    if taint.key.startswith(OF_READINESS):
+        return "node-readiness-controller"
     agent = taint.key.rpartition("/")[0] if taint.key.endswith(AGENT_NOT_READY) else ""
     return REMOVED_BY.get(taint.key, agent)
 
@@ -300,11 +306,18 @@ def initializes(pod: Pod, taint: Taint) -> bool:
     names = (pod.metadata.name, *(container.image for container in pod.spec.containers))
     if by == _CLOUD:
         return any(agent in name for name in names for agent in (_CLOUD, "cloud-node-manager"))
+    if taint.key.startswith(OF_READINESS):
+        return any(by in name for name in names)
     return (
         taint.key.endswith(AGENT_NOT_READY)
         and is_of_daemon_set(pod.metadata.owner_references)
-        and any(part in pod.metadata.name for part in by.split(".")[:2] if part not in _GENERAL_PARTS)
+        and any(word in pod.metadata.name for word in _agent_words(by))
     )
+
+
+def _agent_words(by: str) -> list[str]:
+    """Return what the name of an agent contains that removes taints with a prefix such as `node.cilium.io`."""
+    return [part for part in by.split(".")[:2] if part not in _GENERAL_PARTS]
 
 
 def _startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
@@ -337,6 +350,8 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
             waiting=waiting if taint_remover(taint) == _CLOUD else "",
             pool=_startup_pool(taint, node, snapshot),
             intolerant=_intolerant_agent(taint, node, snapshot),
+            ready=_ready_agent(taint, node, snapshot),
+            is_absent=_is_agent_absent(taint, snapshot),
         )
         for taint in taints
     )
@@ -363,10 +378,36 @@ def _intolerant_agent(taint: Taint, node: Node, snapshot: Snapshot) -> str:
     return names[0] if names and len(names) == len(agents) else ""
 
 
+def _is_of_agent(taint: Taint) -> bool:
+    return taint.key.endswith(AGENT_NOT_READY) and taint.key not in REMOVED_BY
+
+
+def _ready_agent(taint: Taint, node: Node, snapshot: Snapshot) -> str:
+    """Return the pod that is ready on the node and removes the taint; empty if none is."""
+    pods, row = snapshot.pods, snapshot.cluster.index.get(node.name)
+    there = pods.on_node(row).tolist() if row is not None and _is_of_agent(taint) else ()
+    ready = (row for row in there if is_running(pods, row) and initializes(pods[row], taint))
+    return next(map(pods.key, ready), "")
+
+
+def _is_agent_absent(taint: Taint, snapshot: Snapshot) -> bool:
+    """Whether the cluster has nothing of the network or storage plugin whose agent removes the taint."""
+    by = taint_remover(taint)
+    is_known = _is_of_agent(taint) and not {"cilium", "csi"}.isdisjoint(by.split("."))
+    return is_known and not snapshot.may_run(*_agent_words(by))
+
+
 _DAEMONS = Memo[Mapping[tuple[str, str], Pod]]()
 
 
+_OF_KUBELET = frozenset({"Ready", *CONDITION_OF_TAINT.values()})
+
+
 def _reported_condition(node: Node, taint: Taint) -> str:
+    if taint.key.startswith(OF_READINESS):
+        others = (each for each in node.status.conditions if each.type not in _OF_KUBELET)
+        reports = (f"{each.type}={each.status} ({each.reason})" for each in others)
+        return ", ".join(islice(reports, 3))
     reported = condition_of(node.status.conditions, CONDITION_OF_TAINT.get(taint.key, ""))
     return "" if reported is None else reported.message or reported.reason
 
@@ -377,6 +418,9 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
     pods that select the label."""
     if taint.key.startswith(OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
         return False  # an agent may be meant for every node
+    tolerated, own = {each.key for each in pod.spec.tolerations}, {each.key for each in node.spec.taints}
+    if taint.key.startswith(OF_ROLES) and not {*OF_CONTROL_PLANE}.isdisjoint(tolerated & own):
+        return False  # the pod is meant for the control plane
     keys = _selected_keys(pod)
     if any(key in keys and key in node.metadata.labels for key in OF_CONTROL_PLANE):
         return False

@@ -79,10 +79,14 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
 
 
 def _offer_resource(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.OfferResource]:
-    """Yield the step that makes the node offer the resource, if it lacks nothing else."""
-    if len(short) != 1:
-        return
-    [finding] = short
+    """Yield the step that makes the node offer the resources, if it lacks nothing else, and one repair suffices."""
+    each = [step for finding in short for step in _offer_one(finding, place)]
+    if each and len(each) == len(short) and len({step.title for step in each}) == 1:
+        amounts = tuple(amount for step in each for amount in step.amounts)
+        yield each[0] if len(each) == 1 else replace(each[0], amounts=amounts)
+
+
+def _offer_one(finding: InsufficientResource, place: RemedyCandidate) -> Iterator[s.OfferResource]:
     more = s.NodeAmount(
         resource=finding.resource, before=finding.allocatable, after=finding.allocatable + finding.short_by
     )

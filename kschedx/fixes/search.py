@@ -146,7 +146,7 @@ class _Search:
             verified = [situation for situation in deeper if situation.feasible]
         if _needs_new_node(start, verified):
             verified += self._new_nodes(situations)
-        if not verified or all(map(_replaces_lost_node, verified)):
+        if not verified or all(map(_replaces_lost_node, verified)) or _may_give_up_volume(start, verified):
             verified += self._last_resorts(situations)
         verified = [situation for situation in verified if self._is_let_in(situation)]
         if self._drained:  # the node with the data, or the one that the pod names, comes back
@@ -539,12 +539,19 @@ def _repairs_unreachable(situation: Situation) -> bool:
     return any(fault.taint.key == UNREACHABLE for step in repaired for fault in step.faults)
 
 
+def _is_tied_to_volume(start: Situation) -> bool:
+    return any(isinstance(finding, f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch) for finding in start.findings)
+
+
 def _is_tied_to_reserved_nodes(start: Situation, verified: Sequence[Situation]) -> bool:
     """Whether the pod's volume is accessible only from nodes whose taints the pod does not tolerate."""
-    mismatches = (f.VolumeNodeAffinityMismatch, f.VolumeZoneMismatch)
-    is_tied = any(isinstance(finding, mismatches) for finding in start.findings)
     steps = (step for situation in verified for step in situation.proposal.steps)
-    return is_tied and all(isinstance(step, s.Tolerate | s.RemoveTaints) for step in steps)
+    return _is_tied_to_volume(start) and all(isinstance(step, s.Tolerate | s.RemoveTaints) for step in steps)
+
+
+def _may_give_up_volume(start: Situation, verified: Sequence[Situation]) -> bool:
+    """Whether each fix gives up a constraint of the pod that contradicts the place of its volume."""
+    return _is_tied_to_volume(start) and all(it.proposal.cost is s.Cost.CONSTRAINT for it in verified)
 
 
 def _added_node_proposals(situation: Situation) -> Iterator[Proposal]:

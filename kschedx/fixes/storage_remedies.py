@@ -486,12 +486,15 @@ def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: boo
 
 
 def _nearly_called(finding: f.ClaimNotFound, place: RemedyCandidate) -> str:
-    """Return a claim of the namespace with a similar name; empty if there is none, or if the name is generated."""
+    """Return a claim of the namespace with a similar name, or the only one whose name ends with this one, as those of a
+    Helm release or a workflow do; empty if there is none, or if the name is generated."""
     namespace, _, name = finding.claim.partition("/")
     if finding.ephemeral or name.endswith(f"-{place.pod.metadata.name}"):
         return ""
     keys = (key.partition("/") for key in place.snapshot.storage.claims)
-    return nearest_name(name, sorted(other for its, _, other in keys if its == namespace))
+    known = sorted(other for its, _, other in keys if its == namespace)
+    longer = [other for other in known if other.endswith(f"-{name}")]
+    return nearest_name(name, known) or (longer[0] if len(longer) == 1 else "")
 
 
 def _with_its_data(key: str, step: s.ObjectStep, snapshot: Snapshot) -> Iterator[s.ObjectStep]:

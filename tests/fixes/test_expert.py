@@ -57,6 +57,10 @@ def running(name: str, on: str, cpu: str, *, priority: int = 0) -> Manifest:
             "node.cilium.io/agent-not-ready:NoExecute",
             "repair the agent of node.cilium.io on n, which then removes its taint",
         ),
+        (
+            "readiness.k8s.io/network=pending:NoSchedule",
+            "repair n, as its NodeReadinessRule requires: the Node Readiness Controller then removes its taint",
+        ),
         ("dedicated=web:NoSchedule", "tolerate dedicated=web:NoSchedule"),
     ],
 )

@@ -200,6 +200,9 @@ GVISOR = {
 }
 MIG = "nvidia.com/mig-"
 UNREADY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+TWO_DEVICES = {"x.com/a": "2", "x.com/b": "2"}
+OF_ETCD = "node-role.kubernetes.io/etcd:NoExecute"
 UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 KATA = {"runtimeClassName": "kata", "overhead": {"memory": "2Gi"}}
 GENERATION = {"matchExpressions": [{"key": "generation", "operator": "Gt", "values": ["3"]}]}
@@ -358,6 +361,16 @@ NEAR_CACHE = {
             "the MIG manager has not applied nvidia.com/mig.config=all-1g.10gb on a: state failed",
             "repair the MIG manager on a, which applies nvidia.com/mig.config=all-1g.10gb",
             id="a layout that is not applied",
+        ),
+        pytest.param(
+            [
+                {**node("a"), "status": {"capacity": TWO_DEVICES, "allocatable": {"pods": "9"}}},
+                pod("x-plugin-1", on="a", status=UNREADY, metadata={"ownerReferences": own_daemon_set("x-plugin")}),
+                asking("me", **dict.fromkeys(TWO_DEVICES, "1")),
+            ],
+            "its device plugin default/x-plugin-1 on a does not run",
+            "repair device plugin default/x-plugin-1 on a",
+            id="a plugin of two resources that does not run",
         ),
         pytest.param(
             [
@@ -727,6 +740,45 @@ NEAR_CACHE = {
             "1 node has the taint node.cilium.io/agent-not-ready:NoSchedule",
             "repair the agent of node.cilium.io on a (default/cilium-x), which then removes its taint",
             id="an agent that ran before its taint",
+        ),
+        pytest.param(
+            [
+                node("a", taints=["node.cilium.io/agent-not-ready:NoSchedule"]),
+                pod("cilium-x", on="a", status=RUNNING, metadata={"ownerReferences": own_daemon_set("cilium")}),
+                pod("me"),
+            ],
+            "1 node has the taint node.cilium.io/agent-not-ready:NoSchedule",
+            "restart default/cilium-x, which is ready on a and has not removed its taint",
+            id="an agent that is ready beside its taint",
+        ),
+        pytest.param(
+            [
+                node("a", taints=["node.cilium.io/agent-not-ready:NoSchedule"]),
+                pod("dns", on="a", metadata={"namespace": "kube-system"}),
+                pod("me"),
+            ],
+            "1 node has the taint node.cilium.io/agent-not-ready:NoSchedule",
+            "install the agent of node.cilium.io, or remove taint node.cilium.io/agent-not-ready from a",
+            id="the taint of an agent that is uninstalled",
+        ),
+        pytest.param(
+            [
+                node("a", taints=["node.kubernetes.io/network-unavailable:NoSchedule"]),
+                pod("calico-x", on="a", status=UNREADY, metadata={"ownerReferences": own_daemon_set("calico")}),
+                pod("me"),
+            ],
+            "a has no network",
+            "repair the network of a (default/calico-x)",
+            id="an agent of the network that is not ready",
+        ),
+        pytest.param(
+            [
+                node("a", taints=[OF_ETCD, "node-role.kubernetes.io/control-plane:NoSchedule"]),
+                pod("me", tolerations=[{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]),
+            ],
+            f"1 node has the taint {OF_ETCD}",
+            f"tolerate {OF_ETCD}",
+            id="another role of the control plane",
         ),
         pytest.param(
             [
@@ -1853,3 +1905,11 @@ def test_a_job_that_cannot_start_is_the_first_cause_of_jobs_that_pile_up() -> No
         "default/report-0-x does not start (ImagePullBackOff), so that its Job does not end"
     )
     assert result.fixes[0].title == "repair default/report-0-x: ImagePullBackOff"
+
+
+def test_a_layout_with_the_profile_is_applied_before_another_is_chosen() -> None:
+    whole = node("a", labels=PARTITIONING, allocatable={"pods": "9", "nvidia.com/gpu": "8"})
+    objects = [whole, asking("me", **{"nvidia.com/mig-1g.10gb": "1"})]
+    titles = [fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
+    assert titles[0] == "repair the MIG manager on a, which applies nvidia.com/mig.config=all-1g.10gb"
+    assert not any(title.startswith("choose a MIG layout") for title in titles)

@@ -6,7 +6,7 @@ import pytest
 
 import kschedx
 from kschedx.kube.documents import Change
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.device_builders import DRIVER, allocated, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import ZONE, in_term, storage_class, using, volume
 from tests.storage_builders import claim as volume_claim
@@ -40,6 +40,23 @@ def test_a_larger_node_in_the_zone_of_the_volume() -> None:
         "/status/allocatable/cpu": "2",
         "/status/allocatable/pods": "2",
     }
+
+
+def test_a_volume_where_the_anti_affinity_keeps_its_pod_off() -> None:
+    """Both may be given up: the rule of the pod, or the volume that is where another replica runs."""
+    apart = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    nodes = [node(name, labels={"kubernetes.io/hostname": name}, allocatable=LARGE) for name in ("a", "b")]
+    here = volume("pv", claim_ref="data", node_affinity=in_term("kubernetes.io/hostname", "a"))
+    claims = [storage_class(provisioner="csi.example.com"), volume_claim("data", volume="pv"), here]
+    other, wanted = pod("other", on="a"), using("me", "data", affinity=rules)
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}
+    for each in (other, wanted):
+        at(each, "metadata").update(labels={"app": "db"}, ownerReferences=[owner])
+    assert titles_of(*nodes, *claims, other, wanted) == [
+        "make podAntiAffinity term 1 (app=db) preferred instead of required",
+        "delete and recreate claim default/data; the data on volume pv is lost unless the reclaim policy is Retain",
+    ]
 
 
 def test_volumes_in_different_zones() -> None:

@@ -11,7 +11,7 @@ import kschedx
 from kschedx.render.outcome import roots
 from kschedx.words.causes import because
 from tests.builders import Manifest, at, node, pod
-from tests.storage_builders import DRIVER, HOSTNAME, ZONE, claim, csi_node, in_term, storage_class, volume
+from tests.storage_builders import DRIVER, HOSTNAME, ZONE, claim, csi_node, in_term, storage_class, using, volume
 
 RESTORED = "restore volume gone with the handle of its disk, if the disk still exists"
 EMPTIED = "delete and recreate claim default/data; the data on volume gone is lost"
@@ -367,6 +367,13 @@ def test_an_ephemeral_volume_with_a_wrong_class_gets_another_in_the_pod() -> Non
     ]
     before = kschedx.Snapshot.from_objects([node("a"), fast])
     assert replace(explanation, before=before).fixes[0].title == fix.title
+
+
+@pytest.mark.parametrize("name", ["dta", "ata"])
+def test_a_claim_with_a_prefix(name: str) -> None:
+    objects = [node("n"), claim("etl-ata", volume="pv"), volume("pv", claim_ref="etl-ata"), using("me", name)]
+    titles = [fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
+    assert ("use claim etl-ata instead of ata" in titles) == (name == "ata")
 
 
 def test_a_claim_of_a_similar_name() -> None:

@@ -161,6 +161,8 @@ class NodeFault(Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()  # pods of DaemonSets, `namespace/name`, that are not ready on the node
     waiting: str = ""  # the first pod, `namespace/name`, of the component, if it has no node
     intolerant: str = ""  # the DaemonSet, `namespace/name`, of the agent, if it does not tolerate the taint
+    ready: str = ""  # the agent, `namespace/name`, that is ready on the node and should have removed the taint
+    is_absent: bool = False  # whether the cluster has no such agent
     pool: str = ""  # the Karpenter NodePool that sets the startup taint
     is_failed: bool = False  # whether the maintenance that keeps the node cordoned does not continue by itself
     is_ordered: bool = False  # whether a NodeMaintenance keeps the node cordoned until it is deleted
@@ -194,7 +196,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
             case "node.kubernetes.io/pid-pressure":
                 return f"free process IDs on {node}"
             case "node.kubernetes.io/network-unavailable":
-                return f"repair the network of {node}"
+                return f"repair the network of {node}{agents}"
             case _ if self.taint.key == _SHUT_DOWN:
                 return f"start {node}: it is shut down"
             case _ if self.waiting:
@@ -203,6 +205,13 @@ class NodeFault(Struct, frozen=True, kw_only=True):
                 return f"repair {self.by}{agents}, so that it initializes {node}"
             case _ if self.intolerant:
                 return f"tolerate {self.taint} in DaemonSet {self.intolerant}, which then removes it from {node}"
+            case key if key.startswith("readiness.k8s.io/"):
+                what = f", which reports {self.reported}" if self.reported else ", as its NodeReadinessRule requires"
+                return f"repair {node}{what}: the Node Readiness Controller then removes its taint"
+            case _ if self.ready:
+                return f"restart {self.ready}, which is ready on {node} and has not removed its taint"
+            case key if self.is_absent:
+                return f"install the agent of {self.by}, or remove taint {key} from {node} if it is uninstalled"
             case _ if self.pool:
                 by = f"NodePool {self.pool} sets it as a startup taint"
                 return f"repair the agent{agents} that removes {self.taint.key} from {node}: {by}"
