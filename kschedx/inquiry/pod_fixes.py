@@ -136,6 +136,7 @@ class PodFixes:
             yield from self._flavor_fixes(frozenset(fit.flavor for fit in kueue.fits if not fit.nodes))
         yield from self._scheduler_fixes()
         yield from self._volcano_fixes()
+        yield from self._kai_fixes()
         yield from self._fargate_fixes()
         yield from self._own_fixes()
         if self.answer.lifecycle is None and self.answer.remedies is not None:
@@ -168,6 +169,20 @@ class PodFixes:
         if group is not None and not group.is_heeded and group.pods < group.min_count:
             more = f"create {count(group.min_count - group.pods, 'more pod')} of group {group.name}"
             yield Fix.untried(f"{more}, or lower its minMember from {group.min_count:,} to {group.pods:,}")
+
+    def _kai_fixes(self) -> Iterator[Fix]:
+        """Yield what lets KAI schedule a workload beyond the quota or limit of its queue."""
+        scheduler = self.answer.holding.scheduler
+        if scheduler is None or scheduler.title != "KAI" or not scheduler.queue:
+            return
+        reasons = {said.reason for said in scheduler.said}
+        for reason, field, instead in (
+            ("NonPreemptibleOverQuota", "quota", ", or give the workload a priority class that is preemptible"),
+            ("OverLimit", "limit", ""),
+        ):
+            if reason in reasons:
+                title = f"raise the {field} in spec.resources of Queue {scheduler.queue}{instead}"
+                yield Fix.untried(title, of_group=FixGroup.CLUSTER)
 
     def _volcano_fixes(self) -> Iterator[Fix]:
         """Yield what lets Volcano schedule the pods of a group whose queue is closed or has too little capability."""

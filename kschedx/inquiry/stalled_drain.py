@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.controllers.pod_autoscaling import autoscaler_of
-from kschedx.controllers.pod_lifecycle import is_node_lost
+from kschedx.controllers.pod_lifecycle import is_node_lost, is_ready
 from kschedx.controllers.workloads import Workload, member_rows, owners_in
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
@@ -352,6 +352,18 @@ def _of_postgres(start: Snapshot, budget: _Budget, workload: Workload, cluster: 
     return budget.released(title, command)
 
 
+def _released_by(operator: str, pod: str, budget: _Budget, start: Snapshot) -> _BudgetStep:
+    """Return the wait until an operator removes the budget; Rook's waits until all storage daemons, which have the same
+    `app` label, are ready."""
+    pods, kind = start.pods, start.pods.labels[start.pods.rows[pod]].get("app")
+    alike = pods.in_namespace(pod.partition("/")[0]) & pods.labels.where(lambda its: its.get("app") == kind)
+    rows = alike.nonzero()[0].tolist() if operator == "CephCluster" else ()
+    down = next((pods.key(row) for row in rows if not is_ready(pods[row])), "")
+    repair = f"first repair {down}, which is not ready, then " if down else ""
+    title = f"{repair}wait until {_OPERATORS[operator].format(pod=pod)}"
+    return budget.released(title, why_command(down) if down else "")
+
+
 def _has_drain_cleaner(start: Snapshot) -> bool:
     configurations = start.of(ValidatingWebhookConfiguration)
     return any("drain-cleaner.strimzi.io" in webhook.name for item in configurations for webhook in item.webhooks)
@@ -391,7 +403,7 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         yield budget.released(title, shell_command("virtctl stop {} -n {}", workload.name, workload.namespace))
         return
     if operator:
-        yield budget.released(f"wait until {_OPERATORS[operator].format(pod=pod.pod)}")
+        yield _released_by(operator, pod.pod, budget, start)
         return
     is_of_postgres = metadata.controller is not None and metadata.controller.api_version.startswith(_CLOUD_NATIVE_PG)
     if is_of_postgres and _OF_PRIMARY in start.pods.labels[start.pods.rows[pod.pod]].items():

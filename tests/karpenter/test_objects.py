@@ -365,6 +365,17 @@ GUARD = {"karpenter.sh/do-not-disrupt": "true"}
             "let PDB default/db allow a disruption",
         ),
         (
+            [
+                claim(stages=3, **DELETED),
+                changed(LEAVING, "status.conditions", [{"type": "Ready", "status": "Unknown"}]),
+                running(deletionTimestamp=SINCE),
+            ],
+            1,
+            "is being deleted",
+            "default/db-0 is being deleted, and no kubelet answers for ip-1",
+            "force the deletion of default/db-0 if node ip-1 is gone for good",
+        ),
+        (
             [claim(stages=3, **DELETED), LEAVING, running(annotations=GUARD)],
             1,
             "is being deleted",

@@ -274,6 +274,22 @@ def test_a_budget_that_an_operator_removes_is_not_changed(kind: str, wait: str) 
     ]
 
 
+@pytest.mark.parametrize(
+    ("ready", "first"), [("True", ""), ("False", "first repair shop/osd-1, which is not ready, then ")]
+)
+def test_rook_waits_for_the_storage_daemons_of_other_hosts(ready: str, first: str) -> None:
+    *_, here, there = deployment("osd", "1", ["node-1", "node-2"])
+    owner = {"apiVersion": "ceph.rook.io/v1", "kind": "CephCluster", "name": "rook", "uid": "u", "controller": True}
+    at(here, "metadata")["labels"]["host"] = "node-1"
+    at(there, "metadata")["name"] = "osd-1"
+    there["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
+    budget = pdb("osd-node-1", "osd", maxUnavailable=0)
+    at(budget, "metadata")["ownerReferences"] = [owner]
+    at(budget, "spec")["selector"] = {"matchLabels": {"host": "node-1"}}
+    (text, *_) = fixes([*nodes(), here, there, budget])
+    assert text.startswith(f"{first}wait until Rook releases shop/")
+
+
 def test_a_vm_that_cannot_be_live_migrated_is_stopped() -> None:
     kind = "VirtualMachineInstance"
     *_, protected = deployment("db", "1", ["node-1"])
