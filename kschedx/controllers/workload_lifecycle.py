@@ -137,7 +137,7 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     if (rows and not are_fewer) or kubelet_rejection(snapshot, workload) is not None:
         return None
     source = snapshot.source
-    is_open = source.is_dump and "Pod" not in source.missing and not source.is_complete("Pod", workload.namespace)
+    is_open = "Pod" not in source.missing and not source.is_complete("Pod", workload.namespace)
     return states.PodsLeftOut(subject=workload.reference, pods=max(counts), held=len(rows)) if is_open else None
 
 

@@ -442,6 +442,8 @@ def _unread_priorities(cycle: Cycle) -> dict[str, tuple[str, ...]]:
 
 def _stake_of_limits(cycle: Cycle) -> Stake:
     """What volume limits that a dump lacks leave open: nothing, the node, or whether the pod fits."""
+    if cycle.outcome is Outcome.UNSCHEDULABLE:
+        return Stake.NOTHING
     if cycle.outcome is not Outcome.SCHEDULED or cycle.nodes is None or cycle.feasible is None:
         return Stake.FIT
     within = where_unlimited(cycle.pod.spec, cycle.nodes)[cycle.feasible]
