@@ -208,9 +208,14 @@ def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
             elif term.topology_key not in {HOSTNAME, *cycle.all_nodes.cluster.label_keys}:
                 yield f"{kind} term {number} has no effect: no node has the label {term.topology_key}"
     for constraint in pod.spec.topology_spread_constraints:
-        selector = compile_selector(constraint.label_selector)
-        if not selector.matches(pod.metadata.labels):
-            over = f"the spread constraint over {constraint.topology_key}"
+        selector, over = (
+            compile_selector(constraint.label_selector),
+            f"the spread constraint over {constraint.topology_key}",
+        )
+        if constraint.topology_key not in {HOSTNAME, *(keys := cycle.all_nodes.cluster.label_keys)}:
+            near = nearest_name(constraint.topology_key, keys)
+            yield f"{over} has no effect: no node has the label{f'; did you mean {near}?' if near else ''}"
+        elif not selector.matches(pod.metadata.labels):
             if constraint.label_selector is None:
                 yield f"{over} has no labelSelector: it counts no pods, so it has no effect"
             else:

@@ -128,6 +128,11 @@ def apart(app: str, **term: object) -> Manifest:
             None,
         ),
         (
+            [node("a", labels={"zone": "x"})],
+            pod("me", topologySpreadConstraints=[{**PER_HOST, "topologyKey": "zonee", "maxSkew": 1}]),
+            "the spread constraint over zonee has no effect: no node has the label; did you mean zone?",
+        ),
+        (
             [node("a", labels={"disks": "ssd"}), node("b")],
             pod("me", affinity=prefers((1, SSD))),
             "preferred node affinity (disk In [ssd]) matches no node: it has no effect; did you mean disks?",

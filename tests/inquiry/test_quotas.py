@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ AMOUNTS = "requested: requests.cpu=2, used: requests.cpu=4, limited: requests.cp
 REFUSED = 'pods "web-x" is forbidden: exceeded quota: {}, ' + AMOUNTS
 
 
-def quota(used: Manifest) -> Manifest:
+def quota(used: Mapping[str, object]) -> Manifest:
     metadata, hard = {"name": "team", "namespace": "default"}, {"requests.cpu": "4", "pods": "9"}
     spec, status = {"hard": hard}, {"hard": hard, "used": used}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec, "status": status}
