@@ -144,7 +144,10 @@ def _eviction(snapshot: Snapshot, pod: Pod) -> str:
         return ""
     match disruption.reason:
         case "PreemptionByScheduler":
-            return f"kube-scheduler preempts it on {node} for {_preemptor(snapshot, pod)}, which has a higher priority"
+            preempts = "preempted" if pod.status.phase == "Failed" else "preempts"
+            return (
+                f"kube-scheduler {preempts} it on {node} for {_preemptor(snapshot, pod)}, which has a higher priority"
+            )
         case "DeletionByTaintManager":
             row = snapshot.cluster.index.get(node)
             taints = () if row is None else snapshot.cluster.nodes[row].spec.taints

@@ -625,21 +625,22 @@ def _shortage_causes(diagnosis: Diagnosis, finding: f.InsufficientResource) -> I
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
-    """Yield why pods of a lower priority are not evicted, as far as the pod's PriorityClass says."""
-    pod, pods = diagnosis.cycle.pod, diagnosis.cycle.snapshot.pods
-    own_class = diagnosis.cycle.snapshot.priority_classes.get(pod.spec.priority_class_name)
-    if own_class is not None and pod.spec.priority is not None and pod.spec.priority < own_class.value:
-        is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, f.InsufficientResource)])
-        if np.any(is_there & (pods.priorities >= pod.priority) & (pods.priorities < own_class.value)):
+    """Yield why pods of a lower priority are not evicted, as far as the pod's PriorityClass and the profile say."""
+    cycle, pod, pods = diagnosis.cycle, diagnosis.cycle.pod, diagnosis.cycle.snapshot.pods
+    own_class = cycle.snapshot.priority_classes.get(pod.spec.priority_class_name)
+    is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, f.InsufficientResource)])
+    if own_class is not None and pod.spec.priority is not None:
+        between = (pods.priorities >= pod.priority) & (pods.priorities < own_class.value)
+        if np.any(is_there & between):
             text = f"the pod keeps priority {pod.priority} from its creation: PriorityClass {own_class.metadata.name}"
             yield RootCause(text=f"{text} has {own_class.value} now", advice=tuple(_recreation(pod, own_class.value)))
-    if pod.spec.preemption_policy != PREEMPT_NEVER:
-        return
-    is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, f.InsufficientResource)])
-    if np.any(is_there & (pods.priorities < pod.priority)):
-        name = pod.spec.priority_class_name
-        named = f"PriorityClass {name} has" if name else "the pod has"
-        yield RootCause(text=f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted")
+    why, name = "", pod.spec.priority_class_name
+    if pod.spec.preemption_policy == PREEMPT_NEVER:
+        why = f"{f'PriorityClass {name}' if name else 'the pod'} has preemptionPolicy Never"
+    elif "DefaultPreemption" not in cycle.profile.points.get("postFilter", ("DefaultPreemption",)):
+        why = f"profile {cycle.profile.scheduler_name} disables DefaultPreemption"
+    if why and np.any(is_there & (pods.priorities < pod.priority)):
+        yield RootCause(text=f"{why}, so that no pod of a lower priority is evicted")
 
 
 def _recreation(pod: Pod, priority: int) -> Iterator[Advice]:

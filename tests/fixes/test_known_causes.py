@@ -11,7 +11,7 @@ from kschedx.errors import InputError
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.fixes import FixCertainty
 from kschedx.render.outcome import causes, roots
-from tests.builders import Manifest, at, autoscaler_status, node, pod
+from tests.builders import Manifest, at, autoscaler_status, node, only, pod
 from tests.device_builders import DRIVER, claim, claiming, device, device_class, request, resource_slice
 from tests.storage_builders import DRIVER as DISK
 from tests.storage_builders import HOSTNAME, attachment, capacity, csi_driver, csi_node, in_term, storage_class, volume
@@ -1765,6 +1765,17 @@ def test_earlier_pods_that_were_preempted(owner: tuple[str, str], victims: list[
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     expected = (f"{cause} by default/batch (priority 1000)",) if cause else ()
     assert roots(Diagnosis(result.cycle)) == expected
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_profile_that_does_not_preempt(*, is_named: bool) -> None:
+    me = pod("me", priority=9, containers=at(asking("me", cpu="2"), "spec")["containers"])
+    cluster = kschedx.Snapshot.from_objects([FULL, asking("low", "a", cpu="1"), me])
+    off = [{"name": "DefaultPreemption"}] if is_named else []
+    config = only("NodeResourcesFit") | {"profiles": [{"plugins": {"postFilter": {"disabled": off}}}]}
+    explanation = kschedx.explain(cluster, "default/me", config=config)
+    named = "profile default-scheduler disables DefaultPreemption, so that no pod of a lower priority is evicted"
+    assert (named in roots(explanation.diagnosis)) is is_named
 
 
 def test_the_message_of_an_old_event_names_the_preemptor() -> None:
