@@ -171,7 +171,6 @@ def fit(
     manifest: Mapping[str, object] | None = None,
     title: str = "",
     wanted: int | None = None,
-    options: SimulationOptions | None = None,
 ) -> Fit:
     """Place identical pods until the next one is unschedulable, or `wanted` are placed. No pod is evicted for them.
 
@@ -187,7 +186,7 @@ def fit(
     pods = pods[: most + 1]
     first = len(snapshot.pods)
     world = with_pods(snapshot, pods)
-    simulator = Simulator(world, setup, options or SimulationOptions(needs_volumes=False))
+    simulator = Simulator(world, setup, SimulationOptions(needs_volumes=False))
     before = NodeUsage(simulator.run.scheduler.nodes)
     rows = range(first, first + most)
     placed = np.fromiter(_placed_nodes(simulator, rows), dtype=np.int64)

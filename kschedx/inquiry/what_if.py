@@ -161,15 +161,14 @@ def simulate(
     *,
     options: SimulationOptions | None = None,
     namespace: str = "default",
-    only: Iterable[str] | None = None,
     goal: Goal | None = None,
     recreated: Iterable[str] = (),
 ) -> Simulation:
     """Apply changes, schedule the pending pods one after the other, and then those of the Workloads that Kueue admits.
 
-    `only` are the pods to schedule, by `namespace/name`; by default all pending ones. With a `goal`, its pods are
-    placed and others are moved for them; of the other pending pods, only those that fit and come first are scheduled.
-    Pending pods that are `recreated` are the newest. Raises `InputError` for a change that cannot be applied.
+    With a `goal`, its pods are placed and others are moved for them; of the other pending pods, only those that fit and
+    come first are scheduled. Pending pods that are `recreated` are the newest. Raises `InputError` for a change that
+    cannot be applied.
     """
     if goal is not None:
         changed = settle(snapshot, setup, wanted, options or SimulationOptions(), namespace)
@@ -184,9 +183,6 @@ def simulate(
     if changed.changes:
         _create_allowed_pods(simulator, snapshot)
     simulator.queue.is_last(row for key in recreated if (row := simulator.row(key)) is not None)
-    if only is not None:
-        simulator.settle([*only])
-        return changed.simulation()
     simulator.settle(joins=True)
     changed.drained[:] = [_after_later_changes(result, changed.snapshot) for result in changed.drained]
     if not simulator.snapshot.of(KueueWorkload):

@@ -37,7 +37,7 @@ from kschedx.kueue.quota import (
 )
 from kschedx.kueue.run import AdmissionRun, Memory
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH
-from kschedx.kueue.settings import PODS_NOT_READY, KueueSettings, settings_of
+from kschedx.kueue.settings import PODS_NOT_READY, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.snapshot.columns import Memo
@@ -204,17 +204,11 @@ _FIRST_DECISIONS = Memo[FirstDecisions]()
 _DECISIONS = Memo[Verdict | None]()
 
 
-def judge(
-    snapshot: Snapshot, key: str, settings: KueueSettings | None = None, *, now: int = 0, with_remedies: bool = True
-) -> Verdict | None:
+def judge(snapshot: Snapshot, key: str, *, now: int = 0, with_remedies: bool = True) -> Verdict | None:
     """Return the verdict about a Workload, `namespace/name`; None if it is not in the snapshot."""
     memory = _MEMORY.of(snapshot.derived, Memory)
-    used = settings or settings_of(snapshot)
-
-    def first_decisions() -> FirstDecisions:
-        return FirstDecisions(partial(AdmissionRun, snapshot, used, now, memory))
-
-    known = _FIRST_DECISIONS.of(snapshot.derived, first_decisions, now) if settings is None else first_decisions()
+    begin = partial(AdmissionRun, snapshot, settings_of(snapshot), now, memory)
+    known = _FIRST_DECISIONS.of(snapshot.derived, lambda: FirstDecisions(begin), now)
     if key not in known.begun.jobs:
         return None
     verdict = _verdict(known, key)
