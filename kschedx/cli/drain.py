@@ -115,6 +115,8 @@ def drain(
     )
     simulation = preview.simulation
     simulation.autoscaling = question.autoscaling
+    if len(simulation.drained) > 1 and not (each or together) and any(each.is_done for each in simulation.drained):
+        print_note("each node returns, empty, before the next is drained; --together cordons all first, as kubectl")
     if not disables_eviction:
         _print_doubts(snapshot, simulation.drained)
     if out is not None:

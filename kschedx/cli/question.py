@@ -467,6 +467,7 @@ def cluster_after_changes(
     """
     if not question.changes:
         return reached, ()
+    from kschedx.controllers.workloads import member_rows
     from kschedx.explain.notes import AFTER_CHANGES, note
     from kschedx.inquiry.what_if import settle
     from kschedx.render.drain import undone_text
@@ -482,8 +483,11 @@ def cluster_after_changes(
     for drained in done.drained:
         if not drained.is_done:
             print_note(f"drain {drained.node}: {undone_text(drained)}")
+    asked = {*(in_question(done.after) if in_question is not None else ())}
     for rolled in done.rolled_out:
-        if not rolled.is_done:
+        # a rollout waits for the pods in question, which are not scheduled yet
+        waits = any(done.after.pods.key(row) in asked for row in member_rows(done.after, rolled.workload))
+        if not (rolled.is_done or waits):
             print_note(rollout_text(rolled))
     lost, changes = done.displaced, tuple(map(str, question.changes))
     pods = {"moved": lost.moved, "waiting": lost.waiting, "gone": lost.gone}

@@ -252,6 +252,12 @@ def test_a_stalled_rollout_of_another_workload_is_reported(tmp_path: Path) -> No
     )
 
 
+def test_a_rollout_that_waits_for_the_pod_in_question_is_not_reported(tmp_path: Path) -> None:
+    path = written(tmp_path, half_rolled_out())
+    result = run_why(path, "why", "web-2", "-n", "shop", "--set", "deploy/web:spec.strategy.type=Recreate")
+    assert (result.code, result.err) == (0, "")
+
+
 def test_added_and_removed_nodes_can_be_drained(cluster: Path) -> None:
     each = run_why(cluster, "drain", "--each", "--remove-node", "node-2", "--add-nodes", "1=node-1", "-o", "name")
     nodes = {line.removeprefix("node/") for line in each.out.split()}
