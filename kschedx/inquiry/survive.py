@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kschedx.controllers.node_lifecycle import GRACE, GRACE_BEFORE, NodeZones, ZoneEvictions, ZoneEvictionsDocument
 from kschedx.controllers.workloads import (
@@ -64,13 +64,14 @@ class Failure(Struct, frozen=True, kw_only=True):
 
     name: str  # `zone eu-1a`, `node-7`
     nodes: tuple[str, ...]
+    is_of_nodes: bool = False  # whether nodes fail by themselves, so that others can be added where they were
 
 
 def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
     """Return a failure for each zone, node pool, node, or value of a label. Raises `InputError` if no node has one."""
     nodes = snapshot.cluster.nodes
     if key == _NODE:
-        return tuple(Failure(name=node.name, nodes=(node.name,)) for node in nodes)
+        return tuple(Failure(name=node.name, nodes=(node.name,), is_of_nodes=True) for node in nodes)
     labels = LABELS.get(key, (key,))
     values = ((first_label(node.metadata.labels, labels), node.name) for node in nodes)
     by_value = group_pairs((value, name) for value, name in values if value)
@@ -99,7 +100,8 @@ def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Fa
         names.update(dict.fromkeys(fullest))
         these = f" ({', '.join(fullest)})" if len(fullest) <= _MOST_NAMED else ""
         titles.append(f"the busiest {f'{len(fullest):,} nodes' if len(fullest) > 1 else 'node'}{these}")
-    return Failure(name=" and ".join(titles), nodes=tuple(names))
+    is_of_nodes = not any("=" in target for target in targets)
+    return Failure(name=" and ".join(titles), nodes=tuple(names), is_of_nodes=is_of_nodes)
 
 
 def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
@@ -418,7 +420,7 @@ class _Trial:
         fates = {pod.pod: (pod.fate, pod.budget) for drain_result in drained for pod in drain_result.pods}
         lost = [(row, account.lost(row, keys[row], rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
         workloads = self._workload_losses([*lost, *account.preempted_pods({*rows}, ready)])
-        failure_result = FailureResult(name=failure.name, nodes=failure.nodes, workloads=workloads, drained=drained)
+        failure_result = FailureResult(**asdict(failure), workloads=workloads, drained=drained)
         return failure_result if failure_result.survives else self._with_remedies(failure_result, account)
 
     def _fail(self, places: Iterable[ClusterRow], rows: Iterable[int]) -> None:
@@ -464,7 +466,8 @@ class _Trial:
         volumes = tuple(dict.fromkeys(name for row in waiting for name in self._lost_volumes(row, failure_result)))
         spread = [row for row in waiting if _SPREAD in account.message(row)]
         freed = self._without_node_objects(spread, failure_result) if spread else 0
-        needed = nodes_for(simulator, waiting, failure_result.nodes, keeps_labels=not freed)
+        keeps_zones = failure_result.is_of_nodes
+        needed = nodes_for(simulator, waiting, failure_result.nodes, keeps_labels=not freed, keeps_zones=keeps_zones)
         return replace(failure_result, scene=scene, volumes=volumes, freed_by_deletion=freed, needed=needed)
 
     def _lost_volumes(self, row: int, failure: Failure) -> Iterator[str]:

@@ -38,10 +38,16 @@ class AddedNodes(Document, frozen=True):
 
 
 def nodes_for(
-    simulator: Simulator, rows: Sequence[int], gone: Collection[str], *, keeps_labels: bool = True
+    simulator: Simulator,
+    rows: Sequence[int],
+    gone: Collection[str],
+    *,
+    keeps_labels: bool = True,
+    keeps_zones: bool = False,
 ) -> AddedNodes:
     """Return the nodes on which these pending pods fit, besides the nodes that are `gone`; the cluster is left
-    unchanged. Without `keeps_labels`, no topology counts the lost nodes."""
+    unchanged. Without `keeps_labels`, no topology counts the lost nodes. With `keeps_zones`, nodes can be added in a
+    zone that has lost all of its nodes."""
     cluster = simulator.run.cluster
     mark = cluster.mark()
     if not keeps_labels:
@@ -49,7 +55,7 @@ def nodes_for(
             place = cluster.snapshot.cluster.index[name]
             node = cluster.snapshot.cluster.nodes[place]
             cluster.replace_node(place, replace(node, metadata=replace(node.metadata, labels={})))
-    nodes = _Addition(simulator, gone).place(rows)
+    nodes = _Addition(simulator, gone, keeps_zones=keeps_zones).place(rows)
     cluster.revert(mark)
     return nodes
 
@@ -79,13 +85,14 @@ def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
 
 
 class _Addition:
-    def __init__(self, simulator: Simulator, gone: Collection[str]) -> None:
+    def __init__(self, simulator: Simulator, gone: Collection[str], *, keeps_zones: bool) -> None:
         self._simulator = simulator
         self._cluster = simulator.run.cluster
         nodes = self._cluster.snapshot.cluster.nodes
         start = {node.name: node for node in simulator.start.cluster.nodes}
         self._alive = [node for node in nodes if node.name not in gone]
-        self._templates = [*self._alive, *_nodes_in_live_zones([start.get(name) for name in gone], self._alive)]
+        lost = [node for name in gone if (node := start.get(name)) is not None]
+        self._templates = [*self._alive, *(lost if keeps_zones else _nodes_in_live_zones(lost, self._alive))]
         self._daemons: tuple[DaemonPod, ...] = daemon_pods(
             self._cluster.snapshot, simulator.run.scheduler.nodes.options
         )
@@ -161,11 +168,11 @@ class _Addition:
         self._cluster.add_node(with_less_allocatable(node, overhead(self._daemons, node, comparison=self._comparison)))
 
 
-def _nodes_in_live_zones(gone: Iterable[Node | None], alive: Sequence[Node]) -> list[Node]:
+def _nodes_in_live_zones(gone: Iterable[Node], alive: Sequence[Node]) -> list[Node]:
     """Return nodes like the lost ones, in a zone that still has nodes."""
     zones = sorted({first_label(node.metadata.labels, ZONE_LABELS) for node in alive})
     nodes = []
-    for node in filter(None, gone):
+    for node in gone:
         labels = dict(node.metadata.labels)
         zone = first_label(labels, ZONE_LABELS)
         if zones and zone not in zones:

@@ -239,6 +239,18 @@ def test_nodes_to_add() -> None:
     assert (outcome.needed.pods, outcome.needed.not_helped) == (2, ())
 
 
+@pytest.mark.parametrize(("each", "added"), [("node", [("node-5", "c", 1)]), ("zone", [])])
+def test_only_the_failure_of_a_node_leaves_its_zone_for_another(each: str, added: list[tuple[str, str, int]]) -> None:
+    """The pod needs the only zone of node-5, as the pod of a zonal volume does."""
+    web = deployment("web", "1", ["node-5"])
+    for item in web:
+        if item["kind"] == "Pod":
+            at(item, "spec")["nodeSelector"] = {ZONE: "c"}
+    outcome = tried([*nodes(), *web], each)["node-5" if each == "node" else "zone c"]
+    assert outcome.needed is not None
+    assert [(item.like, item.zone, item.count) for item in outcome.needed.nodes] == added
+
+
 def test_a_lost_node_reports_no_readiness() -> None:
     reporting = nodes(["8"] * 5)
     for item in reporting:
