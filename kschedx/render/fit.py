@@ -113,7 +113,9 @@ def _fit_details(fit: Fit) -> Iterator[str]:
     yield from (note.text for note in fit.setup.notes if note.id == AFTER_CHANGES)
     if fit.missing:
         yield f"needs {_enough(fit)}"
-    elif fit.wanted is not None and not fit.is_enough and not fit.refusal and not fit.could_reject:
+    elif fit.wanted is not None and not (
+        fit.is_enough or fit.refusal or fit.could_reject or fit.pod.spec.resource_claims
+    ):
         yield "more nodes like the existing ones do not help"
 
 

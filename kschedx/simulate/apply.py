@@ -316,7 +316,8 @@ class ClusterChanges:
             node_of_file(change.objects, model) if change.objects else self._removed_node(model) or self._node(model)
         )
         added = list(nodes_like(self.snapshot, template, count))
-        self.snapshot = with_changed_nodes(self.snapshot, added)
+        devices = self.snapshot.devices.with_nodes_like(template.name, [node.name for node in added])
+        self.snapshot = with_changed_nodes(self.snapshot, added).with_devices(devices)
         self.added_nodes += [node.name for node in added]
         self._add_daemons_on(added)
 

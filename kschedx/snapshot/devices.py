@@ -113,6 +113,11 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     def with_slices(self, more: Sequence[ResourceSlice]) -> Devices:
         return replace(self, slices=(*self.slices, *more), derived_from_slices={}) if more else self
 
+    def with_nodes_like(self, model: str, names: Iterable[str]) -> Devices:
+        """Publish the devices of a node on other nodes, too."""
+        own = self.slices_by_node.get(model, ())
+        return self.with_slices([each for name in names for each in slices_on(name, own)])
+
     def with_claims(self, changed: Mapping[str, ResourceClaim | None]) -> Devices:
         """Replace, add, or (with None) remove claims by `namespace/name`."""
         claims = {**self.claims, **changed}

@@ -19,6 +19,7 @@ from kschedx.apiserver.defaulting import default_namespace, default_priority_cla
 from kschedx.grouping import group_pairs
 from kschedx.kube.controllers import Controller, stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, mappings
+from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, objects_of
 from kschedx.kube.maintenance import UPGRADED_NODE
@@ -599,7 +600,9 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         return replace(self, cluster=self.cluster.with_answered(answered), pods=pods, _tables={})
 
     def with_devices(self, devices: Devices) -> Snapshot:
-        return replace(self, devices=devices, _tables=dict(self._tables))
+        is_kept = devices.slices is self.devices.slices
+        objects = self.objects if is_kept else {**self.objects, ResourceSlice: tuple(devices.slices)}
+        return replace(self, devices=devices, objects=objects, _tables=dict(self._tables))
 
     def with_claims(self, changed: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
         """Replace or add claims by `namespace/name`."""

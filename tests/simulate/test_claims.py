@@ -104,6 +104,18 @@ def test_pods_that_share_a_claim_follow_its_volume() -> None:
     assert simulation.placed == {"default/first": "a", "default/second": "a"}
 
 
+def test_added_nodes_publish_the_devices_of_their_model(tmp_path: Path) -> None:
+    items = [*hosts("a"), resource_slice("a", device("gpu-0")), device_class(), device_claim("gpu", request())]
+    user = pod("uses", containers=SMALL, resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
+    cluster, file, after = (str(tmp_path / name) for name in ("cluster.json", "pod.json", "after.json"))
+    Path(cluster).write_text(json.dumps({"kind": "List", "items": items}))
+    Path(file).write_text(json.dumps(user))
+    changes = ("--add-nodes", "1=a", "--remove-node", "a")
+    assert "would be assigned to a-new1" in command("why", file, "-s", cluster, *changes).out
+    command("simulate", "-s", cluster, *changes, "--out", after)
+    assert "would be assigned to a-new1" in command("why", file, "-s", after).out
+
+
 def test_a_device_is_allocated_to_one_claim() -> None:
     objects = [
         *hosts("a", "b"),
