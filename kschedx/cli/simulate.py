@@ -13,9 +13,12 @@ from kschedx.controllers.states import decision_name, row_named
 from kschedx.errors import InputError
 
 if TYPE_CHECKING:
-    from kschedx.inquiry.autoscalers import Growth
+    from collections.abc import Iterable
+
+    from kschedx.inquiry.autoscalers import Growth, NewNodes
     from kschedx.inquiry.simulation import Simulation
     from kschedx.simulate.simulator import SimulationOptions
+    from kschedx.snapshot.snapshot import Snapshot
 
 COMMAND = Command(
     "Place pending pods after changes: what if?",
@@ -78,6 +81,7 @@ def simulate(
     from kschedx.inquiry.what_if import simulate as simulated
     from kschedx.simulate.moves import parse_goal
     from kschedx.simulate.simulator import SimulationOptions
+    from kschedx.snapshot.edits import with_pods
 
     if out is not None:
         check_name("--out", out)
@@ -90,18 +94,34 @@ def simulate(
         recreate=not no_recreate, seed=seed, force=question.force, delete_emptydir_data=question.delete_emptydir_data
     )
 
-    def run(options: SimulationOptions) -> Simulation:
-        return simulated(snapshot, setup, question.changes, options=options, namespace=reached.namespace, goal=wanted)
+    grown: list[tuple[NewNodes, tuple[Growth, ...]]] = []
 
-    growths: tuple[Growth, ...] = ()
-    if autoscale:
-        first = run(options) if question.changes else None
-        after, pending = (snapshot, ()) if first is None else (first.after, first.pending)
-        snapshot, growths = growths_after(snapshot, after, pending, question.autoscaling, setup.scheduler)
-        if not growths:
-            hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
-            raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
+    def grow(after: Snapshot, pending: Iterable[str]) -> NewNodes:
+        if not grown:  # other outcomes get the same nodes
+            grown.append(growths_after(reached.snapshot, after, pending, question.autoscaling, setup.scheduler))
+        return grown[0][0]
+
+    grows_last = autoscale and wanted is None and bool(question.changes)
+    if autoscale and not grows_last:
+        added = grow(snapshot, ())
+        snapshot = with_pods(added.add_to(snapshot), added.pods)
+
+    def run(options: SimulationOptions) -> Simulation:
+        return simulated(
+            snapshot,
+            setup,
+            question.changes,
+            options=options,
+            namespace=reached.namespace,
+            goal=wanted,
+            grow=grow if grows_last else None,
+        )
+
     simulation = run(options)
+    growths = grown[0][1] if grown else ()
+    if autoscale and not growths:
+        hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
+        raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
     simulation.autoscaling = options_after(question.autoscaling, growths)
     if question.node_groups is not None:
         for note in autoscalers_of(snapshot, question.autoscaling, setup.scheduler)[1]:

@@ -4,7 +4,7 @@ loaded only if needed."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -17,11 +17,12 @@ from kschedx.errors import InputError
 from kschedx.explain.notes import Note, note
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.autoscalers import KARPENTER_GROUP, NodePool
+from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.documents import Document, Json, to_json
-from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Pod
+from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Pod
 from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.columns import ClusterRow
-from kschedx.snapshot.edits import with_changed_nodes, with_changed_pods, with_pods
+from kschedx.snapshot.edits import with_changed_nodes, with_changed_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -142,25 +143,37 @@ def _growths_of(snapshot: Snapshot, options: AutoscalingOptions | None, schedule
             snapshot = growth.snapshot
 
 
+class NewNodes(Struct, frozen=True, kw_only=True):
+    """The nodes that autoscalers add, with the pods of DaemonSets and the devices on them."""
+
+    nodes: Sequence[Node] = ()
+    pods: Sequence[Pod] = ()
+    slices: Sequence[ResourceSlice] = ()
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        """Return a cluster with these nodes and devices, and without the pods."""
+        return with_changed_nodes(snapshot.with_devices(snapshot.devices.with_slices(self.slices)), self.nodes)
+
+
 def growths_after(
     before: Snapshot,
     after: Snapshot,
     pending: Iterable[str],
     options: AutoscalingOptions | None,
     scheduler: Scheduler,
-) -> tuple[Snapshot, tuple[Growth, ...]]:
-    """Return the cluster before changes with the nodes that the autoscalers add for the pods which are pending after
-    them, and how they add those. `pending` are the pods for which kube-scheduler has found no node then. Raises
-    `InputError` for objects that cannot be read."""
+) -> tuple[NewNodes, tuple[Growth, ...]]:
+    """Return the nodes that the autoscalers add for the pods which are pending after changes, and how they add those.
+    `pending` are the pods for which kube-scheduler has found no node then. Raises `InputError` for objects that cannot
+    be read."""
     known_after = _restore_cordoned(before, _mark_unschedulable(after, pending))
     growths = tuple(_growths_of(known_after, options, scheduler))
     if not growths:
-        return before, ()
+        return NewNodes(), ()
     grown, known = growths[-1].snapshot, len(after.cluster.nodes)
     rows = range(known, len(grown.cluster.nodes))
     pods = [grown.pods[row] for node in rows for row in grown.pods.on_node(ClusterRow(node)).tolist()]
-    devices = before.devices.with_slices(grown.devices.slices[len(after.devices.slices) :])
-    return with_pods(with_changed_nodes(before.with_devices(devices), grown.cluster.nodes[known:]), pods), growths
+    slices = grown.devices.slices[len(after.devices.slices) :]
+    return NewNodes(nodes=grown.cluster.nodes[known:], pods=pods, slices=slices), growths
 
 
 def _mark_unschedulable(snapshot: Snapshot, pending: Iterable[str]) -> Snapshot:

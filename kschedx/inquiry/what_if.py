@@ -34,7 +34,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
 
 if TYPE_CHECKING:
-    from kschedx.inquiry.autoscalers import Growth
+    from kschedx.inquiry.autoscalers import Growth, NewNodes
     from kschedx.simulate.simulator import KueueResult
 
 _AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
@@ -163,8 +163,10 @@ def simulate(
     namespace: str = "default",
     goal: Goal | None = None,
     recreated: Iterable[str] = (),
+    grow: Callable[[Snapshot, Iterable[str]], NewNodes] | None = None,
 ) -> Simulation:
     """Apply changes, schedule the pending pods one after the other, and then those of the Workloads that Kueue admits.
+    `grow` returns the nodes that autoscalers add in the end for the pods that are pending then.
 
     With a `goal`, its pods are placed and others are moved for them; of the other pending pods, only those that fit and
     come first are scheduled. Pending pods that are `recreated` are the newest. Raises `InputError` for a change that
@@ -184,13 +186,18 @@ def simulate(
         _create_allowed_pods(simulator, snapshot)
     simulator.queue.is_last(row for key in recreated if (row := simulator.row(key)) is not None)
     simulator.settle(joins=True)
-    changed.drained[:] = [_after_later_changes(result, changed.snapshot) for result in changed.drained]
-    if not simulator.snapshot.of(KueueWorkload):
-        return changed.simulation()
-    from kschedx.simulate.admission import admit_workloads
+    kueue = None
+    if simulator.snapshot.of(KueueWorkload):
+        from kschedx.simulate.admission import admit_workloads
 
-    kueue = admit_workloads(simulator)
-    simulator.settle(joins=True)
+        kueue = admit_workloads(simulator)
+        simulator.settle(joins=True)
+    if grow is not None:
+        added = grow(simulator.after, changed.simulation().pending)
+        simulator.edit(added.add_to(simulator.snapshot))
+        simulator.create(simulator.snapshot, added.pods)
+        simulator.settle(joins=True)
+    changed.drained[:] = [_after_later_changes(result, changed.snapshot) for result in changed.drained]
     return changed.simulation(kueue=kueue)
 
 

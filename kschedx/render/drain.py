@@ -279,7 +279,7 @@ def verdict(drained: DrainResult) -> str:
         parts.append(f"{count(len(returning), 'evicted pod returns', 'evicted pods return')} to it")
     elif evicted and not pending and not drained.undecided:
         every = "all " if not blocked and len(evicted) > 2 else ""
-        late = f", {len(drained.late):,} of them after a later change" if drained.late else ""
+        late = f", {len(drained.late):,} of them not at once" if drained.late else ""
         parts.append(f"{every}{count(len(evicted), 'evicted pod fits', 'evicted pods fit')} on other nodes{late}")
     if deleted:
         parts.append(f"{count(len(deleted), 'pod')} deleted and not recreated")

@@ -601,8 +601,8 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     def with_devices(self, devices: Devices) -> Snapshot:
         is_kept = devices.slices is self.devices.slices
-        objects = self.objects if is_kept else {**self.objects, ResourceSlice: tuple(devices.slices)}
-        return replace(self, devices=devices, objects=objects, _tables=dict(self._tables))
+        same = self if is_kept else self.with_records(ResourceSlice, devices.slices)
+        return replace(same, devices=devices, _tables=dict(self._tables))
 
     def with_claims(self, changed: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
         """Replace or add claims by `namespace/name`."""

@@ -346,3 +346,15 @@ def test_nodes_that_are_there_count_for_the_maximum(tmp_path: Path) -> None:
     assert answer("-s", cluster, "--scale", "deploy/web=2", "--out", later) == (grown, 0)
     assert answer("-s", later, "--scale", "deploy/web=3") == ({}, 1)
     assert answer("-s", cluster, "--add-nodes", "1=workers-0", "--scale", "deploy/web=3") == ({}, 1)
+
+
+def test_pods_go_to_nodes_with_room_before_nodes_are_added(tmp_path: Path) -> None:
+    first = single_group.node()
+    second = {**first, "metadata": {**first["metadata"], "name": "workers-1"}}
+    objects = [single_group.status(single_group.group(target=2)), first, second]
+    cluster = _written(tmp_path, [*objects, *deployment("web", "1", ["workers-0", "workers-0", "workers-1"])])
+    options = ("--autoscale", "--node-group-label", "group", "-n", "shop", "-s", cluster)
+    result = kschedx("simulate", "--drain", "workers-0", *options, columns=200)
+    assert result.code == 0, result.out
+    assert "2 evicted pods fit on other nodes, 1 of them not at once" in result.out
+    assert "shop/web-0 → workers-1, shop/web-1 → workers-new-3" in result.out

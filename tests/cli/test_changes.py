@@ -64,7 +64,7 @@ def test_a_drained_pod_may_fit_after_a_later_change(tmp_path: Path) -> None:
         run_why(path, *drained, *later) for later in ((), ("--add-nodes", "1=node-2"), ("--uncordon", "node-1"))
     )
     assert (waiting.code, added.code, uncordoned.code) == (1, 0, 1)
-    assert "1 evicted pod fits on other nodes, 1 of them after a later change\n  shop/web-0 → node-2-new1" in added.out
+    assert "1 evicted pod fits on other nodes, 1 of them not at once\n  shop/web-0 → node-2-new1" in added.out
     assert "node-1: 1 pod fits no other node" in uncordoned.out
 
 
