@@ -228,10 +228,10 @@ def test_the_first_violated_limit_range_is_reported() -> None:
     assert refusal(pod({"resources": {"limits": {"cpu": "3"}}}), context).endswith("(LimitRange shop/b)")
 
 
-def test_unknown_runtime_classes_are_skipped() -> None:
-    context = msgspec.structs.replace(CLUSTER, runtime_classes=None)
-    spec = admit(pod(runtimeClassName="ghost", overhead={"cpu": "1"}), context).pod.spec
-    assert spec.overhead == {"cpu": "1"}
+def test_unknown_runtime_classes_are_refused() -> None:
+    context = msgspec.structs.replace(CLUSTER, runtime_classes={})
+    ghost = pod(runtimeClassName="ghost", overhead={"cpu": "1"})
+    assert 'RuntimeClass "ghost" not found' in refusal(ghost, context)
     assert "Pod Overhead set without" in refusal(pod(overhead={"cpu": "1"}), context)
 
 
