@@ -15,6 +15,7 @@ from kschedx.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kschedx.explain.setup import Setup
     from kschedx.inquiry.autoscalers import Growth, NewNodes
     from kschedx.inquiry.simulation import Simulation
     from kschedx.simulate.simulator import SimulationOptions
@@ -75,7 +76,7 @@ def simulate(
     question: Question,
 ) -> Answer:
     from kschedx.cli.files import check_name, write_snapshot
-    from kschedx.inquiry.autoscalers import autoscalers_of, growths_after, options_after
+    from kschedx.inquiry.autoscalers import autoscalers_of, options_after
     from kschedx.inquiry.manifests import objects_of
     from kschedx.inquiry.what_if import SimulationAnswer, other_outcomes
     from kschedx.inquiry.what_if import simulate as simulated
@@ -94,35 +95,19 @@ def simulate(
         recreate=not no_recreate, seed=seed, force=question.force, delete_emptydir_data=question.delete_emptydir_data
     )
 
-    grown: list[tuple[NewNodes, tuple[Growth, ...]]] = []
-
-    def grow(after: Snapshot, pending: Iterable[str]) -> NewNodes:
-        if not grown:  # other outcomes get the same nodes
-            grown.append(growths_after(reached.snapshot, after, pending, question.autoscaling, setup.scheduler))
-        return grown[0][0]
-
+    growing = _Growing(question, snapshot, setup)
     grows_last = autoscale and wanted is None and bool(question.changes)
     if autoscale and not grows_last:
-        added = grow(snapshot, ())
+        added = growing.grow(snapshot, ())
         snapshot = with_pods(added.add_to(snapshot), added.pods)
 
     def run(options: SimulationOptions) -> Simulation:
-        return simulated(
-            snapshot,
-            setup,
-            question.changes,
-            options=options,
-            namespace=reached.namespace,
-            goal=wanted,
-            grow=grow if grows_last else None,
-        )
+        grow = growing.grow if grows_last else None
+        changes, namespace = question.changes, reached.namespace
+        return simulated(snapshot, setup, changes, options=options, namespace=namespace, goal=wanted, grow=grow)
 
     simulation = run(options)
-    growths = grown[0][1] if grown else ()
-    if autoscale and not growths:
-        hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
-        raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
-    simulation.autoscaling = options_after(question.autoscaling, growths)
+    simulation.autoscaling = options_after(question.autoscaling, growing.growths)
     if question.node_groups is not None:
         for note in autoscalers_of(snapshot, question.autoscaling, setup.scheduler)[1]:
             print_note(note.text)
@@ -134,8 +119,30 @@ def simulate(
     other = other_outcomes(simulation, options, run) if ties else None
     if out is not None:
         write_snapshot(out, simulation.after)
-    answer = SimulationAnswer(simulation=simulation, growths=growths, other_outcomes=other, has_steps=steps)
+    answer = SimulationAnswer(simulation=simulation, growths=growing.growths, other_outcomes=other, has_steps=steps)
     report = Report.of(
         answer, names=lambda: [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + [*simulation.pending]
     )
     return Answer(report, row_named(decision_name(simulation.overall)).exit_code)
+
+
+class _Growing:
+    """The nodes that autoscalers add: every outcome of a simulation gets those of the first."""
+
+    def __init__(self, question: Question, before: Snapshot, setup: Setup) -> None:
+        self._question, self._before, self._setup = question, before, setup
+        self._added: NewNodes | None = None
+        self.growths: tuple[Growth, ...] = ()
+
+    def grow(self, after: Snapshot, pending: Iterable[str]) -> NewNodes:
+        """Raises `InputError` for a cluster without an autoscaler."""
+        from kschedx.inquiry.autoscalers import growths_after
+
+        if self._added is None:
+            self._added, self.growths = growths_after(
+                self._before, after, pending, self._question.autoscaling, self._setup.scheduler
+            )
+        if not self.growths:
+            hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
+            raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
+        return self._added
