@@ -300,8 +300,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
             return ""
         end = why_no_fix(self.scheduler, self.cycle)
-        if end is None or (end.is_untold and any(fix.feasible_nodes for fix in self.fixes)):
-            return ""  # another component decides about the tried changes
+        is_open = self.fix_search is None or any(fix.feasible_nodes for fix in self.fixes)
+        if end is None or (end.is_untold and is_open):
+            return ""  # no change was tried, or another component decides about the tried ones
         return ": ".join(filter(None, (end.text, "; ".join(map(headline, end.findings)))))
 
     @cached_property

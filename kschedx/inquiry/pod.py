@@ -36,6 +36,7 @@ from kschedx.controllers.workloads import (
     SCALED,
     Workload,
     confirms_deletions,
+    is_of_daemon_set,
     member_rows,
     wanted_replicas,
     workload_of,
@@ -392,7 +393,7 @@ def _explain(
         scheduler,
         (*setup.notes, *notes),
         autoscalers=autoscalers,
-        fix_search=find_fixes,
+        fix_search=None if node and is_of_daemon_set(pod.metadata.owner_references) else find_fixes,
         setup=setup,
         drained=drained_nodes(setup.notes),
     )

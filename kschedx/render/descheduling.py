@@ -272,7 +272,7 @@ def _classification_lines(
     if classification.thresholds is not None:
         for category, thresholds in classification.thresholds.items():
             limits = ", ".join(f"{name} {round_percent(percent)}%" for name, percent in thresholds.items())
-            lines += labelled_lines(category.value[:5], limits, width)
+            lines += labelled_lines("below" if category is Category.UNDERUTILIZED else "above", limits, width)
     if classification.verdict:
         lines += labelled_lines("verdict", classification.verdict, width)
     rows = _classification_rows(classification, descheduling)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 import kschedx
+from kschedx.render.descheduling import descheduling_lines
 from tests.builders import Manifest
 from tests.descheduler.clusters import NOW, OLD, budget, deschedule, evicted_names, node, pod, policy, restarted_status
 
@@ -258,3 +259,11 @@ def test_of_pods_of_several_domains_any_may_be_evicted_first() -> None:
     snapshot = kschedx.Snapshot.from_objects([*ZONES, node("c", labels={"zone": "c"}), *pods])
     document = kschedx.deschedule(snapshot, spread, rounds=1, now=NOW).to_dict()
     assert (document["chance"], document["total"]) == ("which", 1)
+
+
+def test_the_thresholds_of_an_average() -> None:
+    args = {"useDeviationThresholds": True, "thresholds": {"pods": 10}, "targetThresholds": {"pods": 10}}
+    snapshot = kschedx.Snapshot.from_objects([*TWO_NODES, *web(6, "a")])
+    result = kschedx.deschedule(snapshot, policy("LowNodeUtilization", args), rounds=1, now=NOW)
+    lines = [line.plain.split() for line in descheduling_lines(result, 80)]
+    assert [line[0] for line in lines if line[1:2] == ["pods"]] == ["below", "above"]

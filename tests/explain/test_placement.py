@@ -333,3 +333,17 @@ def test_a_large_cluster_is_sampled() -> None:
     nodes = [node(f"n{number}") for number in range(120)]
     notes = {note.id: note for note in kschedx.explain(kschedx.Snapshot.from_objects(nodes), incoming).notes}
     assert notes["sampling"].facts == {"nodesToFind": 100, "feasible": 120}
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "ReplicaSet"])
+def test_a_pod_that_its_daemon_set_deletes_has_no_fix(kind: str) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "r", "controller": True}
+    me = pod("me", on="a", status=RUNS, metadata={"ownerReferences": [owner]}, nodeSelector={"disk": "ssd"})
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), me]), "default/me")
+    lines = [line.strip() for line in str(explanation).splitlines()]
+    deletes = "its DaemonSet's controller deletes a pod on a node that the DaemonSet does not select"
+    assert (deletes in lines, bool(explanation.fixes), explanation.no_fix) == (
+        kind == "DaemonSet",
+        kind != "DaemonSet",
+        "",
+    )
