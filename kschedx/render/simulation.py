@@ -570,12 +570,13 @@ def _state_item(explanation: Explanation, *, is_tried: bool) -> ViewItem:
     """Return the row of a state that no decision of kube-scheduler explains, with its first fix if fixes are tried."""
     view = explanation_view(explanation, with_fixes=is_tried)
     because = (Fact.of("because", *view.roots[:1]),) if view.roots else ()
+    event = (Fact.of("event", view.event),) if view.event and view.tone is Tone.OPEN else ()
     return ViewItem(
         title=view.headline,
         tone=view.tone,
         kind=explanation.state.counted,
         values=(0, 0, 0, ""),
-        facts=(*because, *[fact for fact in view.facts if fact.label == "quota"][:1]),
+        facts=(*because, *[fact for fact in view.facts if fact.label == "quota"][:1], *event),
         fixes=tuple(replace(fix, group="") for fix in view.fixes[:1]),
     )
 

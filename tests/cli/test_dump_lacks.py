@@ -128,8 +128,11 @@ def test_an_event_that_contradicts_a_dump_of_one_namespace(tmp_path: Path) -> No
     item = {**node("a"), "metadata": {"name": "a", **created}}
     waits = {**pod("x"), "status": {"phase": "Pending", "conditions": [condition]}}
     waits["metadata"] = {"name": "x", "namespace": "shop", **created}
-    result = kschedx("why", "x", "-n", "shop", "-s", write(tmp_path, item, waits, name="dump.yaml"))
-    assert (result.code, "the dump has pods of namespace shop only" in result.out) == (3, True)
+    dump = write(tmp_path, item, waits, name="dump.yaml")
+    for question in (("why", "x", "-n", "shop"), ("simulate",)):
+        result = kschedx(*question, "-s", dump)
+        assert (result.code, "the dump has pods of namespace shop only" in result.out) == (3, True)
+        assert "event     0/1 nodes: full" in result.out
 
 
 def test_an_event_that_contradicts_that_the_pods_of_a_daemon_set_fit(tmp_path: Path) -> None:
