@@ -226,7 +226,11 @@ def _running_facts(explanation: Explanation) -> Iterator[str]:
         if phrase := _running_cause(note):
             yield phrase
         broken = note.rejected_by if note.uneven is None else (note.uneven,)
-        if not note.is_static and (rule := next((it for each in broken if (it := _rule_of_running(each, pod))), "")):
+        if (
+            not note.is_static
+            and not note.eviction
+            and (rule := next((it for each in broken if (it := _rule_of_running(each, pod))), ""))
+        ):
             yield rule
         if note.eviction:
             yield note.eviction

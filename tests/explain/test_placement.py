@@ -274,9 +274,10 @@ def test_a_node_that_would_reject_its_pod() -> None:
 def test_a_taint_that_evicts_a_running_pod(tolerations: list[Manifest], expected: str | None) -> None:
     its = [{"key": "gone", "operator": "Exists", "effect": "NoExecute", **each} for each in tolerations]
     me = pod("me", on="a", status=RUNS, metadata=OWNED, tolerations=its)
-    text = " ".join(undecided_fields(node("a", taints=["gone:NoExecute"]), node("b"), me))
+    text = " ".join(undecided_fields(node("a", taints=["gone:NoSchedule", "gone:NoExecute"]), node("b"), me))
     assert (expected or "") in text
-    assert ("evicts it" in text, "to move it, delete it" in text) == (bool(expected), False)
+    assert ("a NoSchedule taint evicts no running pods" in text) is (expected is None)
+    assert ("evicts it" in text, "to move it, delete it" in text) == (bool(expected), expected is None)
 
 
 def spread(*keys: str) -> Manifest:
