@@ -282,8 +282,8 @@ class ClusterTrial:
         if stored is None:
             raise InputError(f"the cluster has no {workload.title}")
         manifest = apply_patch(dict(stored), change.patch)
-        if workload.kind == "Job":
-            by_hand.apply(_deletion(workload))
+        if workload.kind == "Job":  # what controls it creates it again with the change
+            by_hand.discard(workload)
         self._apply(by_hand, manifest)
 
     def _apply(self, by_hand: ClusterChanges, manifest: Manifest | None) -> None:

@@ -12,6 +12,7 @@ from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.workloads import Workload, wanted_replicas
 from kschedx.explain.pod_selectors import misses_pod
 from kschedx.explain.root_causes import provider_zone
+from kschedx.explain.setup import minor_version
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_all, is_twin, stop_holder, take_from_holder
@@ -28,6 +29,8 @@ from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import TEMPLATE_HASH
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.wording import list_names
+
+_TAINTS_POLICY_SINCE = (1, 26)  # older API servers drop nodeTaintsPolicy
 
 
 def _spread_remedies(
@@ -55,7 +58,8 @@ def _spread_remedies(
     own = _own_labels(before.label_selector, place)
     if own is not None:
         yield changed(s.Cost.TYPO, label_selector=own)
-    if before.node_taints_policy != "Honor":
+    is_old = (1, 0) <= minor_version(place.node.status.node_info.kubelet_version) < _TAINTS_POLICY_SINCE
+    if before.node_taints_policy != "Honor" and not is_old:
         yield changed(s.Cost.POD, node_taints_policy="Honor")
     if before.node_affinity_policy == "Ignore":
         yield changed(s.Cost.POD, node_affinity_policy="Honor")

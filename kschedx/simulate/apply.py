@@ -446,6 +446,10 @@ class ClusterChanges:
         if _is_recreated_workload(self.snapshot, workload):
             self._recreate(self._manager.members(workload))
             return
+        self.discard(workload)
+
+    def discard(self, workload: Workload) -> None:
+        """Delete a workload with all that it owns, which no controller recreates."""
         for its in workloads.with_dependents(self.snapshot, workload):
             self._forget(its)
             self._drop(self._manager.members(its))

@@ -1577,3 +1577,28 @@ def test_a_repaired_node_confirms_deletions_by_itself() -> None:
     assert titles_of(*nodes, me)[0] == "repair n: it is unreachable, wait until default/old on n has terminated"
     me["spec"] = {**at(me, "spec"), "tolerations": [{"operator": "Exists"}]}
     assert titles_of(*nodes, me)[0].startswith("force-delete default/old: the kubelet of n does not answer")
+
+
+@pytest.mark.parametrize(("kubelet", "is_offered"), [("v1.24.3", False), ("v1.26.0", True), ("", True)])
+def test_a_field_that_an_old_api_server_drops_is_not_set(kubelet: str, *, is_offered: bool) -> None:
+    rule = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**rule, "labelSelector": {"matchLabels": {"app": "web"}}}]
+    nodes = [node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"}, taints=["team=x:NoSchedule"])]
+    for each in nodes:
+        at(each, "status")["nodeInfo"] = {"kubeletVersion": kubelet}
+    labels = {"app": "web"}
+    runs = pod("web", on="a", labels=labels)
+    titles = titles_of(*nodes, runs, pod("me", labels=labels, topologySpreadConstraints=spread))
+    assert any("nodeTaintsPolicy" in title for title in titles) is is_offered
+
+
+@pytest.mark.parametrize("above", ["", "Thing"])
+def test_a_job_of_a_custom_resource_gets_a_toleration(above: str) -> None:
+    owner = {"apiVersion": "example.com/v1", "kind": above, "name": "train", "uid": "t", "controller": True}
+    by = {"apiVersion": "batch/v1", "kind": "Job", "name": "train-1", "uid": "j", "controller": True}
+    template = {"spec": {"containers": asking_for({"cpu": "1"}), "restartPolicy": "Never"}}
+    metadata = {"name": "train-1", "namespace": "default", "uid": "j", "ownerReferences": [owner] if above else []}
+    job: Manifest = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+    mine = wanting(cpu="1")
+    at(mine, "metadata")["ownerReferences"] = [by]
+    assert titles_of(node("n", taints=["team=x:NoSchedule"]), job, mine)[0] == "tolerate team=x:NoSchedule"
