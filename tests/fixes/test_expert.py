@@ -1602,3 +1602,19 @@ def test_a_job_of_a_custom_resource_gets_a_toleration(above: str) -> None:
     mine = wanting(cpu="1")
     at(mine, "metadata")["ownerReferences"] = [by]
     assert titles_of(node("n", taints=["team=x:NoSchedule"]), job, mine)[0] == "tolerate team=x:NoSchedule"
+
+
+@pytest.mark.parametrize("maximum", ["", "3"])
+def test_a_further_machine_of_a_pool_is_added_by_a_command(maximum: str) -> None:
+    full = node("n", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
+    owner = {"cluster.x-k8s.io/cluster-namespace": "m", "cluster.x-k8s.io/owner-name": "pool-x7k2p"}
+    at(full, "metadata")["annotations"] = owner
+    limit = {"cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": maximum} if maximum else {}
+    pool: Manifest = {"name": "pool", "namespace": "m", "annotations": limit}
+    machines: Manifest = {"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "MachineDeployment", "metadata": pool}
+    machines |= {"spec": {"replicas": 1}, "status": {"readyReplicas": 1}}
+    objects = [full, machines, running("other", "n", "1500m"), wanting(cpu="1")]
+    fix = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes[0]
+    assert fix.title == "add a node like n: scale MachineDeployment m/pool from 1 to 2"
+    scaled = ("kubectl scale machinedeployment pool -n m --replicas=2",)
+    assert fix.commands == (() if maximum else scaled)  # its autoscaler would take the machine back

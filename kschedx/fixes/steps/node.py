@@ -451,8 +451,10 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         return f"{self.replicas - self.missing} of {count(self.replicas, 'machine')} ready"
 
     def commands(self) -> tuple[str, ...]:
-        """Return the commands that show why a machine has no node: often its certificate request is not approved."""
-        if self.is_first_machine:
+        """Return the command that adds the machines, or those that show why one has no node: often its certificate
+        request is not approved."""
+        is_copied = bool(self.scalable and self.model) and not (self.slices or self.restores or self.limit)
+        if self.is_first_machine or (is_copied and self.missing < self.number):
             kind, _, key = self.scalable.partition(" ")
             namespace, _, name = key.partition("/")
             template = f"kubectl scale {{}} {{}} -n {{}} --replicas={self.replicas + self.number}"
