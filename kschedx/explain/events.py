@@ -132,8 +132,9 @@ _REASON = lazy_pattern(r"(?P<reason>(?:[A-Z][a-z]+){1,9}|Error): (?=\S)")
 _STATUS_ROWS = (
     lazy_pattern(r"(?:\S+ )?\S+ \d+/\d+ (?P<reason>[A-Z]\S+) \d+ .*"),
     lazy_pattern(r"\S+ (?P<reason>[A-Z]\S+) \S+ \w+ v\d\S*(?: .*)?"),
+    lazy_pattern(r"(?:Available|Progressing|ReplicaFailure) (?:True|False|Unknown) (?P<reason>[A-Z]\w+)"),
 )
-"""A row of `kubectl get pods` or `kubectl get nodes`, whose status is a reason."""
+"""A row of `kubectl get pods` or `kubectl get nodes`, whose status is a reason, or a condition of a Deployment."""
 _VAGUE_STATUS = lazy_pattern(
     r"\s*(?:status|reason|phase):\s+(?:Pending|Unschedulable|ContainerCreating|PodInitializing|Terminating)\b|"
     r"(?:\S+\s+){1,2}\d+/\d+\s+(?:Pending|ContainerCreating|PodInitializing)\b",
@@ -157,9 +158,9 @@ _NOT_IN_GROUP = lazy_pattern(
     re.DOTALL,
 )
 """cluster-autoscaler's log, for each node group."""
-_ALL_NODES = lazy_pattern(r"(?:^|.*\s)all nodes are unavailable: ")
+_ALL_NODES = lazy_pattern(r"(?:^|.*\s)(?:all nodes are unavailable|no nodes with enough resources were found): ")
 _OF_PREDICATES = lazy_pattern(r"\bplugin \S+ predicates failed ")
-"""Volcano's, before the reasons of all nodes, and before the one of a plugin."""
+"""Volcano's, before the reasons of all nodes, as KAI's, and before the one of a plugin."""
 _GANG = lazy_pattern(r"\S+ tasks in gang unschedulable: .*?; Origin reason is \S+: ")
 """Volcano's, before the reasons of one task."""
 _OLDEST = lazy_pattern(

@@ -445,8 +445,8 @@ class ClusterChanges:
             return
         if _is_recreated_workload(self.snapshot, workload):
             self._recreate(self._manager.members(workload))
-            return
-        self.discard(workload)
+        else:
+            self.discard(workload)
 
     def discard(self, workload: Workload) -> None:
         """Delete a workload with all that it owns, which no controller recreates."""
@@ -457,8 +457,8 @@ class ClusterChanges:
             if left.pop((its.kind, its.namespace, its.name), None) is not None:
                 self._discount(its)
             snapshot = replace(self.snapshot, workloads=left)
-            if held := [it for it in snapshot.of(KueueWorkload) if (its.kind, its.namespace, its.name) in it.owners]:
-                kept = [it for it in snapshot.of(KueueWorkload) if it not in held]
+            queued, key = snapshot.of(KueueWorkload), (its.kind, its.namespace, its.name)
+            if len(kept := [it for it in queued if key not in it.owners]) < len(queued):
                 snapshot = snapshot.with_records(KueueWorkload, kept)
             self._simulator.put(snapshot)
 

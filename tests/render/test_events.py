@@ -430,6 +430,13 @@ def test_messages_about_devices(text: str, reason: str) -> None:
             [(None, "kube-controller-manager", "rollout-deadline-exceeded")],
         ),
         (
+            (
+                "no nodes with enough resources were found: 2 node(s) had untolerated taint(s). \n"
+                "5 node(s) didn't have enough resources: GPUs."
+            ),
+            [(2, "TaintToleration", "untolerated-taint"), (5, "KAI", "insufficient-resource")],
+        ),
+        (
             'Cannot disrupt Node: Pod "shop/a" has "karpenter.sh/do-not-disrupt" annotation',
             [(None, "Karpenter", "disruption-blocked")],
         ),
@@ -460,6 +467,18 @@ def test_messages_of_other_components(text: str, expected: Parsed) -> None:
         ('failed calling webhook "a.b": failed to call webhook: Post "https://x"', "API server", "webhook-unreachable"),
         ('Error creating: Pod "w" is invalid: spec: Required value', "kube-controller-manager", "pods-not-created"),
         ("FailedCreate", "kube-controller-manager", "pods-not-created"),
+        ("ReplicaFailure   True    FailedCreate", "kube-controller-manager", "pods-not-created"),
+        ('Failed to create new replica set "w-1": quota', "kube-controller-manager", "pods-not-created"),
+        ("  Available      False   MinimumReplicasUnavailable", "kube-controller-manager", "replicas-unavailable"),
+        ("Progressing      False   ProgressDeadlineExceeded", "kube-controller-manager", "rollout-deadline-exceeded"),
+        ("Deployment does not have minimum availability.", "kube-controller-manager", "replicas-unavailable"),
+        (
+            'spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1',
+            "API server",
+            "refused",
+        ),
+        ('The Deployment "w" is invalid: spec.selector: Required value', "API server", "refused"),
+        ("no nodes with enough resources were found", "KAI", "insufficient-resource"),
         (
             "Found failed daemon pod a/b on node c, will try to kill it",
             "kube-controller-manager",
