@@ -177,6 +177,8 @@ _CURES = (
     (r"^UnexpectedAdmissionError", "repair the device plugin on {node}"),
     (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
     (r"^SMTAlignmentError", "request whole cores, or free some on {node}: its CPU manager divides none"),
+    (r"^ResourceReservationTimeout",
+     "make room for all placeholders of the gang, raise placeholderTimeoutInSeconds, or use gangSchedulingStyle=Soft"),
     (r"^Evicted .*DiskPressure", "free disk space on {node}"),
     (r"^Evicted .*MemoryPressure", "free memory on {node}"),
     (r"^Evicted .*(?:PIDPressure|resource: pids)", "free process IDs on {node}"),

@@ -180,6 +180,7 @@ class QueueShare(Struct, frozen=True, kw_only=True):
     deserved: int | None = None
     """The share that the scheduler guarantees to the queue: Volcano's deserved, KAI's quota, Koordinator's runtime."""
     requested: int | None = None  # what all pods of the queue request, including pending ones
+    held: int | None = None  # what Volcano counts for groups that are Inqueue
     is_in_thousandths: bool = False  # whether the numbers are in thousandths, although the resource is not cpu
 
 
@@ -188,6 +189,7 @@ class SchedulerQueue(Struct, frozen=True, kw_only=True):
     state: str = ""
     shares: tuple[QueueShare, ...] = ()
     said: tuple[Condition, ...] = ()
+    holders: tuple[str, ...] = ()  # the groups, `namespace/name`, that hold shares before they run
 
 
 class ReservedRoom(Struct, frozen=True, kw_only=True):
@@ -223,6 +225,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     queue_state: str = ""
     known_queues: tuple[str, ...] = ()  # the queues that exist, if `queue` is not one of them
     queue_shares: tuple[QueueShare, ...] = ()
+    queue_holders: tuple[str, ...] = ()  # the groups, `namespace/name`, that hold shares before they run
     queues_above: tuple[SchedulerQueue, ...] = ()  # the nearest first
     rooms: tuple[ReservedRoom, ...] = ()
     shared: tuple[SharedDevices, ...] = ()

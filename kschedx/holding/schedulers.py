@@ -20,7 +20,8 @@ from kschedx.kube.conditions import Condition, TimedCondition
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import KaiPodGroup, KoordinatorPodGroup, VolcanoPodGroup
-from kschedx.kube.quantity import ResourceList, milli_value
+from kschedx.kube.quantity import ResourceList, milli_value, resource_amount
+from kschedx.kube.resources import container_requests
 from kschedx.kube.scalars import MAX_INT64, parse_int64
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import Pod
@@ -60,6 +61,34 @@ def _volcano(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQue
         )
         yield SchedulerQueue(name=queue, state=parent.status.state, shares=shares)
         queue = spec.parent
+
+
+def _with_groups(snapshot: Snapshot, queue: SchedulerQueue) -> SchedulerQueue:
+    """Add to a queue of Volcano what it counts for groups that are Inqueue."""
+    holders, held = _held_by_groups(snapshot, queue.name)
+    shares = tuple(replace(share, held=held.get(share.resource)) for share in queue.shares)
+    return replace(queue, shares=shares, holders=holders)
+
+
+_HELD = Memo[tuple[tuple[str, ...], Mapping[str, int]]]()
+
+
+def _held_by_groups(snapshot: Snapshot, queue: str) -> tuple[tuple[str, ...], Mapping[str, int]]:
+    """Return the groups of Volcano that are Inqueue, `namespace/name`, and the sum of their minResources, which the
+    queue counts until they run (attr.inqueue in pkg/scheduler/plugins/capacity and proportion)."""
+
+    def search() -> tuple[tuple[str, ...], Mapping[str, int]]:
+        groups = [
+            group
+            for group in snapshot.of(VolcanoPodGroup)
+            if group.spec.queue == queue and group.status.phase == "Inqueue"
+        ]
+        held = Counter[str]()
+        for group in groups:
+            held.update({name: quota_amount(name, amount) for name, amount in group.spec.min_resources.items()})
+        return tuple(f"{group.metadata.namespace}/{group.metadata.name}" for group in groups), held
+
+    return _HELD.of(snapshot.derived, search, queue)
 
 
 def _share(
@@ -176,7 +205,8 @@ def _decode_annotation(text: str, kind: type[_QueueFacts]) -> _QueueFacts:
 
 
 def _yunikorn(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
-    """Yield the queues of its ConfigMap, which only files have, with their limits. No object has their usage."""
+    """Yield the queues of its ConfigMap, which only files have, with their limits. The pods on nodes are their usage,
+    unless placement rules rather than pods name queues."""
     if not queue:
         return
     path = queue.split(".") if queue.startswith("root.") or queue == "root" else ["root", *queue.split(".")]
@@ -184,7 +214,30 @@ def _yunikorn(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQu
     for size in range(len(path), 0, -1):
         name = ".".join(path[:size])
         if name in known:
-            yield SchedulerQueue(name=name, shares=known[name])
+            used = _used_by_pods(snapshot, name)
+            shares = known[name] if used is None else [replace(it, allocated=used[it.resource]) for it in known[name]]
+            yield SchedulerQueue(name=name, shares=tuple(shares))
+
+
+_USED = Memo[Counter[str] | None]()
+
+
+def _used_by_pods(snapshot: Snapshot, queue: str) -> Counter[str] | None:
+    """Return what the pods on nodes request in a queue of YuniKorn or below it; None if one of them names no queue."""
+
+    def search() -> Counter[str] | None:
+        pods, used = snapshot.pods, Counter[str]()
+        placed = pods.specs.where(lambda spec: spec.scheduler_name == "yunikorn") & (pods.node >= 0)
+        for pod in (pods[row] for row in np.flatnonzero(placed).tolist()):
+            named = _mark(pod, SCHEDULERS["yunikorn"].queue_marks)
+            if not named:
+                return None
+            if f"root.{named.removeprefix('root.')}.".startswith(f"{queue}."):
+                requests = container_requests(pod.spec)
+                used.update({name: resource_amount(name, amount) for name, amount in requests.items()})
+        return used
+
+    return _USED.of(snapshot.derived, search, queue)
 
 
 def _configured_queues(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -416,6 +469,8 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
     queue = in_group or _mark(pod, known.queue_marks)
     queues = _queues_of(snapshot, known.title, pod, queue)
     nearest = queues[0] if queues else SchedulerQueue(name=queue)
+    if known is _VOLCANO and group is not None and group.status.phase == "Pending":
+        nearest = _with_groups(snapshot, nearest)
     exist = () if queues or not queue or known.queues is None else snapshot.of(known.queues)
     scheduler = OtherScheduler(
         name=pod.spec.scheduler_name,
@@ -432,6 +487,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         queue_state=nearest.state,
         known_queues=tuple(sorted(each.metadata.name for each in exist)),
         queue_shares=nearest.shares,
+        queue_holders=nearest.holders,
         queues_above=queues[1:],
         rooms=tuple(_rooms_for(snapshot, pod)) if known.title == "Koordinator" else (),
         shared=tuple(_shared_devices(snapshot, pod)) if known.title == "HAMi" else (),

@@ -197,8 +197,10 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             yield Fix.untried(title, pod_logs(self.pod.key, state.container))
         elif any(owner.kind == "Node" for owner in self.pod.metadata.owner_references):
             rejected = state.reason.startswith("OutOf")
-            repair = f"free resources on {state.node}" if rejected else f"find out on {state.node} why it ended"
-            yield Fix.untried(f"{repair}: its kubelet runs this static pod from a manifest file")
+            known_end = advice or "find out on {node} why it ended"
+            repair = f"free resources on {state.node}" if rejected else known_end.format(node=state.node)
+            mark = ";" if ":" in repair else ":"
+            yield Fix.untried(f"{repair}{mark} its kubelet runs this static pod from a manifest file")
         elif state.surplus:
             yield self._deletion_fix(f"delete the pod, which {state.owner} no longer needs")
         elif state.owner and ((is_replaced := self._is_replaced(state)) or is_recreated):
@@ -206,9 +208,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             yield self._deletion_fix(title)
         elif not state.node and not self._workload_name:  # its scheduler has given it up
             by = f", which {state.owner} creates again" if state.owner else " and create it again"
-            yield Fix.untried(
-                f"correct what its scheduler rejects ({state.reason or 'see its status'}); then delete the pod{by}"
-            )
+            title = advice or f"correct what its scheduler rejects ({state.reason or 'see its status'})"
+            yield Fix.untried(f"{title}; then delete the pod{by}")
         elif not state.node:
             rows = self.snapshot.pods.rows
             last = [self.snapshot.pods[rows[f"{self._namespace}/{name}"]] for name in state.pods[-1:]]

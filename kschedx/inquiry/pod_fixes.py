@@ -45,7 +45,7 @@ from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, adding_no
 from kschedx.fixes.steps import AddNode
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
-from kschedx.holding.model import GangStatus, WorkloadState
+from kschedx.holding.model import GangStatus, QueueShare, WorkloadState
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import (
     Fix,
@@ -64,8 +64,8 @@ from kschedx.kube.documents import Change, Target, remove_field, with_spec
 from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.kube.kubectl import delete_pod, merge_patch, pod_logs, scale_workload
 from kschedx.kube.kueue import QUEUE_LABEL, ResourceFlavor
-from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.kube.quantity import Unit, format_quantities, resource_amount
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL, QUEUES_OF_YUNIKORN
+from kschedx.kube.quantity import Unit, format_quantities, format_quantity, resource_amount
 from kschedx.kube.resources import container_requests, pod_request
 from kschedx.kube.types import FINISHED, GroupedWorkload, Pod
 from kschedx.kube.typos import nearest_name
@@ -137,6 +137,7 @@ class PodFixes:
         yield from self._scheduler_fixes()
         yield from self._volcano_fixes()
         yield from self._kai_fixes()
+        yield from self._yunikorn_fixes()
         yield from self._fargate_fixes()
         yield from self._own_fixes()
         if self.answer.lifecycle is None and self.answer.remedies is not None:
@@ -203,18 +204,48 @@ class PodFixes:
         if scheduler.group and self._stored_in is not None and scheduler.phase != "Pending" and members < least:
             more = f"create {count(least - members, 'more pod')} of group {scheduler.group}"
             yield Fix.untried(f"{more}, or lower its minMember from {least:,} to {members:,}")
-        own = container_requests(self.cycle.pod.spec)
-        requests = {each: resource_amount(each, amount) for each, amount in own.items()}
-        pods = max(max(members, least) - scheduler.running, 1)
-        for share in scheduler.queue_shares:
-            needed = (share.allocated or 0) + pods * requests.get(share.resource, 0)
-            if share.capability is None or needed <= share.capability or share.resource not in requests:
-                continue
-            before, after = format_quantities((share.capability, needed), Unit.of(share.resource))
+        for share, needed in self._shares_beyond(scheduler.queue_shares):
+            held = share.held or 0
+            if needed - held <= (share.capability or 0):
+                names = list_names(scheduler.queue_holders, _MOST_QUEUES, conjunction="and")
+                amount = f"{format_quantity(held, Unit.of(share.resource))} {share.resource}"
+                made = "let {} run, or delete what made {}".format(names, "it" if names.count("/") == 1 else "them")
+                yield Fix.untried(f"{made}: Queue {name} counts {amount} for groups that are Inqueue")
+            before, after = format_quantities((share.capability or 0, needed), Unit.of(share.resource))
             title = f"raise spec.capability.{share.resource} of Queue {name} from {before} to {after}"
             patch = {"spec": {"capability": {share.resource: after}}}
             command = merge_patch("queues.scheduling.volcano.sh", "", name, patch)
             yield Fix.untried(title, command, of_group=FixGroup.CLUSTER)
+
+    def _yunikorn_fixes(self) -> Iterator[Fix]:
+        """Yield what lets YuniKorn schedule a pod beyond the limit of its queue, or of one above it."""
+        scheduler = self.answer.holding.scheduler
+        if scheduler is None or scheduler.title != "YuniKorn":
+            return
+        for name, shares in (
+            (scheduler.queue, scheduler.queue_shares),
+            *((queue.name, queue.shares) for queue in scheduler.queues_above),
+        ):
+            for share, needed in self._shares_beyond(shares):
+                before, after = format_quantities((share.capability or 0, needed), Unit.of(share.resource))
+                written = "vcore" if share.resource == "cpu" else share.resource
+                least = "" if share.allocated is not None else "at least "
+                title = f"raise resources.max.{written} of queue {name} from {before} to {least}{after}"
+                yield Fix.untried(f"{title} in ConfigMap {QUEUES_OF_YUNIKORN}", of_group=FixGroup.CLUSTER)
+
+    def _shares_beyond(self, shares: Iterable[QueueShare]) -> Iterator[tuple[QueueShare, int]]:
+        """Yield the shares of a queue whose limit the pod or the rest of its group exceeds, and what it then needs."""
+        scheduler = self.answer.holding.scheduler
+        own = container_requests(self.cycle.pod.spec)
+        requests = {each: resource_amount(each, amount) for each, amount in own.items()}
+        if scheduler is None:
+            return
+        pods = max(max(scheduler.members, scheduler.min_member or 0) - scheduler.running, 1)
+        for share in shares:
+            used = (share.allocated or 0) + (share.held or 0)
+            needed = used + pods * requests.get(share.resource, 0)
+            if share.capability is not None and needed > share.capability and share.resource in requests:
+                yield share, needed
 
     def _fargate_fixes(self) -> Iterator[Fix]:
         """Yield what helps a pod that a Fargate profile selects, and that Fargate cannot run."""

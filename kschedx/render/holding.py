@@ -279,6 +279,7 @@ def _share(share: model.QueueShare, title: str) -> str:
     text = f"{share.resource} {shown(share.allocated)}{f' of {most}' if most else ''} allocated"
     beside = [f"{_SURE.get(title, 'deserved')} {shown(share.deserved)}"] if share.deserved is not None else []
     beside += [f"requested {shown(share.requested)}"] if share.requested is not None else []
+    beside += [f"{shown(share.held)} for groups that are Inqueue"] if share.held else []
     return f"{text} ({', '.join(beside)})" if beside else text
 
 

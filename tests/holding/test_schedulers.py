@@ -215,6 +215,38 @@ def test_a_full_or_closed_volcano_queue(state: str, capability: Json, fix: str |
 
 
 @pytest.mark.parametrize(
+    ("phase", "queue", "own", "fixes"),
+    [
+        ("Inqueue", "q", "Pending", ["let ml/big run, or delete what made it: Queue q counts 12 cpu", "raise"]),
+        ("Inqueue", "q", "Inqueue", []),
+        ("Running", "q", "Pending", []),
+        ("Inqueue", "other", "Pending", []),
+    ],
+)
+def test_volcano_counts_groups_that_are_enqueued_and_do_not_run(
+    phase: str, queue: str, own: str, fixes: list[str]
+) -> None:
+    target = pod(gates=(), labels={}, schedulerName="volcano")
+    target["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    full = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "q"},
+        "spec": {"capability": {"cpu": "20"}},
+        "status": {"state": "Open", "allocated": {"cpu": "3"}},
+    }
+    big = {
+        **volcano_group(phase=phase),
+        "metadata": {"name": "big", "namespace": "ml"},
+        "spec": {"minMember": 1, "queue": queue, "minResources": {"cpu": "12", "pods": "1"}},
+    }
+    texts = holding_of(node("n"), volcano_group(phase=own), big, full, target=target)
+    titles = [item["title"] for item in texts["fixes"]]
+    assert len(titles) == len(fixes)
+    assert all(map(str.startswith, titles, fixes))
+
+
+@pytest.mark.parametrize(
     ("known", "fix"),
     [
         ("research", "use Queue research instead of reserach in PodGroup ml/g and its owner"),
@@ -365,6 +397,43 @@ def test_invalid_yunikorn_queues(queues: str) -> None:
     target = pod(gates=(), labels={"queue": "root.a"}, schedulerName="yunikorn")
     texts = holding_of(node("n"), config, target=target)["scheduler"]
     assert "queueShares" not in texts
+
+
+@pytest.mark.parametrize(
+    ("labels", "used", "fixes"),
+    [
+        (
+            [{"queue": "root.a"}, {"queue": "root.ab"}],
+            [5000, 10000],
+            ["raise resources.max.vcore of queue root.a from 6 to 9 in ConfigMap yunikorn-configs"],
+        ),
+        ([{"queue": "a.b"}, {"queue": "other"}], [5000, 10000], ["raise resources.max.vcore of queue root.a from 6"]),
+        ([{"queue": "other"}, {"queue": "root.c"}], [0, 10000], []),
+        ([{"queue": "root.a"}, {}], [None, None], []),
+    ],
+)
+def test_pods_on_nodes_use_the_queues_of_yunikorn(labels: list[Json], used: list[int | None], fixes: list[str]) -> None:
+    of_a = "queues: [{name: a, resources: {max: {vcore: 6}}}]"
+    queues = f"partitions: [{{queues: [{{name: root, resources: {{max: {{vcore: 40}}}}, {of_a}}}]}}]"
+    config = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "yunikorn-configs", "namespace": "y"},
+        "data": {"queues.yaml": queues},
+    }  # fmt: skip
+    target = pod(gates=(), labels={"queue": "root.a"}, schedulerName="yunikorn")
+    cpu = {"requests": {"cpu": "5"}}
+    running = [
+        pod(f"r{number}", gates=(), labels=marks, schedulerName="yunikorn", nodeName="n")
+        for number, marks in enumerate(labels)
+    ]
+    for each in running:
+        each["spec"]["containers"][0]["resources"] = cpu
+    answer = holding_of(node("n"), config, *running, target=target)
+    scheduler = answer["scheduler"]
+    shares = [scheduler["queueShares"], *(queue["shares"] for queue in scheduler["queuesAbove"])]
+    assert [share[0].get("allocated") for share in shares] == used
+    titles = [item["title"] for item in answer["fixes"]]
+    assert len(titles) == len(fixes)
+    assert all(map(str.startswith, titles, fixes))
 
 
 @pytest.mark.parametrize(("by", "is_shown"), [("yunikorn", True), ("other", False)])

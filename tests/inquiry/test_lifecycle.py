@@ -3405,6 +3405,15 @@ UNALIGNED = pod(
             [pod("x", on="n", metadata=owned("Node", "n"), status=REJECTED)],
             "free resources on n: its kubelet runs this static pod from a manifest file",
         ),
+        *(
+            ("pod/x", [pod("x", on=on, metadata=owned(kind, "n"), status={"phase": "Failed", "reason": reason})], fix)
+            for reason, on, kind, fix in (
+                ("SMTAlignmentError", "n", "Node", "request whole cores, or free some on n: its CPU manager"),
+                ("Other", "n", "Node", "find out on n why it ended: its kubelet runs this static pod"),
+                ("ResourceReservationTimeout", "", "RayCluster", "make room for all placeholders of the gang"),
+                ("Other", "", "RayCluster", "correct what its scheduler rejects (Other); then delete the pod"),
+            )
+        ),
         (
             "pod/x",
             [
