@@ -438,10 +438,8 @@ class ClusterChanges:
         workload = self._workload(target)
         if workload.kind == "Pod":
             row = self._row(workload)
-            if is_controlled(self.snapshot.pods.owners[row]):
-                self._recreate([row])
-            else:
-                self._drop([row])
+            is_recreated = is_controlled(self.snapshot.pods.owners[row])
+            (self._recreate if is_recreated else self._drop)([row])
             return
         if _is_recreated_workload(self.snapshot, workload):
             self._recreate(self._manager.members(workload))
