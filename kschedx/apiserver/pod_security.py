@@ -467,9 +467,7 @@ def _se_linux(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
 
 
 def _baseline_seccomp(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
-    if edition.minor < 19:
-        return _seccomp_annotations(pod)
-    return _bad_seccomp(pod)
+    return _seccomp_annotations(pod) if edition.minor < 19 else _bad_seccomp(pod)
 
 
 def _sysctls(pod: _PodSecurityView, edition: _Edition) -> Violation | None:

@@ -73,9 +73,7 @@ def _nodes_for(pod: Pod, count: int, node: Node, resource: str) -> int:
     requests: ResourceList = pod.spec.containers[0].resources.requests if pod.spec.containers else {}
     amount = _amount(requests, resource)
     there = _amount(node.status.capacity, resource)
-    if there == 0:
-        return 0
-    return math.ceil(float(count) * amount / there)
+    return 0 if there == 0 else math.ceil(float(count) * amount / there)
 
 
 def _amount(resources: ResourceList, name: str) -> float:

@@ -446,8 +446,6 @@ def autoscaler_groups(
 def _upcoming_count(status: NodeGroupStatus, nodes: Sequence[NodeState], behaviour: AutoscalerBehaviour) -> int:
     there = (_NodeReadiness.READY, _NodeReadiness.UNREADY, _NodeReadiness.SUSPENDED)
     missing = status.target - sum(node.readiness in there for node in nodes) - status.long_unregistered
-    if missing <= 0:
-        return 0
-    if behaviour.upcoming_needs_scale_up and status.scale_up is not ScaleUp.IN_PROGRESS:
+    if missing <= 0 or (behaviour.upcoming_needs_scale_up and status.scale_up is not ScaleUp.IN_PROGRESS):
         return 0
     return missing

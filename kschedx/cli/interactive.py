@@ -249,9 +249,7 @@ def _order(cell: str | int | None) -> tuple[int, int | str]:
 
 
 def _cell(cell: str | int | None) -> Text:
-    if isinstance(cell, int):
-        return Text(f"{cell:,}", justify="right")
-    return _text(cell or "")
+    return Text(f"{cell:,}", justify="right") if isinstance(cell, int) else _text(cell or "")
 
 
 class TablePage(Screen[None]):

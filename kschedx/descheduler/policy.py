@@ -232,9 +232,7 @@ def _decode(written: Mapping[str, object], source: str, ignored: list[str]) -> t
 
 def _args(config: _PluginConfig, path: str) -> arguments.Args | None:
     kind = _REGISTRY.get(config.name)
-    if kind is None:
-        return None
-    return decode({} if config.args is None else config.args, kind, path)
+    return None if kind is None else decode({} if config.args is None else config.args, kind, path)
 
 
 def _unreadable(message: str, source: str, hint: str, path: str = "") -> PolicyError:
@@ -416,9 +414,7 @@ def _evictor_faults(args: arguments.DefaultEvictorArgs) -> Iterator[str]:
 def _high_utilization_faults(args: arguments.HighNodeUtilizationArgs) -> Iterator[str]:
     yield from _inclusion_faults(args.evictable_namespaces)
     yield from _threshold_faults(args.thresholds)
-    for mode in args.eviction_modes:
-        if mode != ONLY_THRESHOLDING:
-            yield f"invalid eviction mode {mode}"
+    yield from (f"invalid eviction mode {mode}" for mode in args.eviction_modes if mode != ONLY_THRESHOLDING)
 
 
 def _low_utilization_faults(args: arguments.LowNodeUtilizationArgs) -> Iterator[str]:

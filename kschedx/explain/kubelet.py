@@ -57,9 +57,7 @@ class BoundByHand(Struct, frozen=True, kw_only=True):
 def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
     """Return what is known about a pod with spec.nodeName; None for other pods."""
     name = cycle.pod.spec.node_name
-    if not name or cycle.snapshot.source.may_lack("Node"):
-        return None
-    if cycle.snapshot.left_out_node(cycle.pod):
+    if not name or cycle.snapshot.source.may_lack("Node") or cycle.snapshot.left_out_node(cycle.pod):
         return None
     row = cycle.snapshot.cluster.index.get(name)
     if row is None:

@@ -107,9 +107,7 @@ def map_patch(before: Mapping[str, object], after: Mapping[str, object], path: s
     for key, value in after.items():
         if before.get(key) != value:
             yield add_operation(f"{path}/{pointer(key)}", value)
-    for key in before:
-        if key not in after:
-            yield remove_field(f"{path}/{pointer(key)}")
+    yield from (remove_field(f"{path}/{pointer(key)}") for key in before if key not in after)
 
 
 def add_operation(path: str, value: object) -> Json:

@@ -299,9 +299,7 @@ class ClusterTrial:
     def _own_pending_pods(self, simulator: Simulator) -> Iterator[str]:
         """Yield the keys of the pending pods of the pod's own workload."""
         pods = simulator.pods
-        for row in self._members(simulator):
-            if pods.node[row] < 0:
-                yield pods.key(row)
+        yield from (pods.key(row) for row in self._members(simulator) if pods.node[row] < 0)
 
     def _without_node(self, simulator: Simulator, before: PodTable) -> int:
         """Return how many of the workload's pods have no node, with those that a StatefulSet has not created yet, and

@@ -458,9 +458,7 @@ def _other_label(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterat
     if requirement.key not in STANDARD_KEYS or not wanted:
         return
     if wanted.isdisjoint(cluster.label_values(requirement.key)):
-        for key in STANDARD_KEYS:
-            if wanted <= {*cluster.label_values(key)}:
-                yield key, requirement.values
+        yield from ((key, requirement.values) for key in STANDARD_KEYS if wanted <= {*cluster.label_values(key)})
 
 
 _ROLE, _OF_ROLE = "node-role.kubernetes.io/", ("kubernetes.io/role", "node.kubernetes.io/role")

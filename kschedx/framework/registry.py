@@ -119,9 +119,7 @@ def _is_same_plugin(row: PluginRow, named: Mapping[str, Collection[str]]) -> boo
 
 
 def _points_of_other(name: str) -> frozenset[str]:
-    if name in third_party():
-        return _points_of(plugin_class(name))
-    return points_in(_ROWS[name], ())
+    return _points_of(plugin_class(name)) if name in third_party() else points_in(_ROWS[name], ())
 
 
 def missing_points(name: str) -> frozenset[str]:

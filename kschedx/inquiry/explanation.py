@@ -131,9 +131,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @cached_property
     def state(self) -> StateRow:
         """The row of the table of states that answers the question."""
-        if self.lifecycle is not None:
-            return row_of(self.lifecycle)
-        return row_named(self._decision())
+        return row_of(self.lifecycle) if self.lifecycle is not None else row_named(self._decision())
 
     def _decision(self) -> str:
         outcome = self.overall

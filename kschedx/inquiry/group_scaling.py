@@ -481,9 +481,7 @@ def _required_labels(pod: Pod) -> list[tuple[str, str]]:
 def _missing_labels(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:
     """Yield labels that the pod selects and that no node has under any value."""
     known = autoscaler.snapshot.cluster.label_keys
-    for key, value in _required_labels(pod):
-        if key not in known:
-            yield "label", key, value
+    yield from (("label", key, value) for key, value in _required_labels(pod) if key not in known)
 
 
 def _missing_resources(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:

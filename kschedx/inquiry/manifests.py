@@ -194,9 +194,7 @@ class PodInQuestion(Struct, frozen=True, kw_only=True):
 
     def _intermediate_objects(self) -> Iterator[ChargedObject]:
         """Yield the new objects between the workload and the pod."""
-        for item in self.dependents:
-            if item.get("kind") == "ReplicaSet":
-                yield charged_object(*key_of(item))
+        yield from (charged_object(*key_of(item)) for item in self.dependents if item.get("kind") == "ReplicaSet")
         if self.workload is not None and self.workload.get("kind") == "CronJob":
             _, namespace, name = key_of(self.workload)
             yield charged_object("Job", namespace, f"{name}-new")

@@ -240,9 +240,7 @@ class _ProvisioningRound(Struct, kw_only=True):
             if isinstance(accepted, AcceptedPod):
                 node.add(data, accepted, self.topologies)
                 return None
-        if not self.templates:
-            return SchedulingFailure(reason=_NO_TYPES)
-        return self._add_node(data)
+        return SchedulingFailure(reason=_NO_TYPES) if not self.templates else self._add_node(data)
 
     def _add_node(self, data: PodData) -> SchedulingFailure | None:
         """Try the pools by weight, and add a node of the first one that accepts the pod."""

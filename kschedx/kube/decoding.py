@@ -274,9 +274,7 @@ def gates(given: object) -> dict[str, bool]:
 
 def _a(value: object) -> str:
     """Name the type without showing the value."""
-    if value is None:
-        return "None"
-    return _article(type(value).__name__)
+    return "None" if value is None else _article(type(value).__name__)
 
 
 def _article(name: str) -> str:

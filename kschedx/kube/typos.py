@@ -240,9 +240,6 @@ def _likely_quantity(resource: str, written: str) -> str | None:
         return None
     if resource == "cpu" and milli > _MOST_CPUS * 1000 and suffix:
         return f"{number}m"
-    if resource in ("memory", "ephemeral-storage") and 0 < milli < _LEAST_BYTES * 1000:
-        if suffix == "m":
-            return f"{number}Mi"
-        if not suffix and milli < 100_000 * 1000:
-            return f"{number}Mi"
-    return None
+    is_small = resource in ("memory", "ephemeral-storage") and 0 < milli < _LEAST_BYTES * 1000
+    is_meant = suffix == "m" or (not suffix and milli < 100_000 * 1000)
+    return f"{number}Mi" if is_small and is_meant else None

@@ -45,9 +45,7 @@ Usage = dict[FlavorResource, int]
 
 
 def plus(left: int, right: int) -> int:
-    if _UNLIMITED in (left, right):
-        return _UNLIMITED
-    return _saturate(left + right)
+    return _UNLIMITED if _UNLIMITED in (left, right) else _saturate(left + right)
 
 
 def minus(left: int, right: int) -> int:
@@ -63,9 +61,7 @@ def _saturate(amount: int) -> int:
 
 def divide(amount: int, by: int) -> int:
     """Divide as Go does; 0 divided by 0 is 0."""
-    if by == 0:
-        return 0
-    return math.trunc(Fraction(amount, by))
+    return 0 if by == 0 else math.trunc(Fraction(amount, by))
 
 
 def times(requests: Mapping[str, int], factor: int) -> Requests:

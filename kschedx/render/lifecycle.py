@@ -49,9 +49,7 @@ _TONES = {
 
 
 def state_tone(lifecycle: states.Lifecycle) -> Tone:
-    if type(lifecycle) in _WAITING:
-        return Tone.HELD
-    return _TONES[states.row_of(lifecycle).exit_code]
+    return Tone.HELD if type(lifecycle) in _WAITING else _TONES[states.row_of(lifecycle).exit_code]
 
 
 def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, with_fixes: bool = True) -> View:

@@ -114,9 +114,7 @@ def _with_note(lines: list[StyledLine], names: Sequence[str]) -> list[StyledLine
     words = set(_NAME.findall(shown_text))
     shown = (family for family in families(names) if words.intersection(short_names(family).values()))
     note = names_note([name for family in shown for name in family])
-    if not note or note in shown_text:
-        return lines
-    return [*lines, text(note, DIM, exact=True)]
+    return lines if not note or note in shown_text else [*lines, text(note, DIM, exact=True)]
 
 
 class StyledLine(Struct, frozen=True):

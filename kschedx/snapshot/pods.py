@@ -86,9 +86,7 @@ class _node_independent(Memo[_T]):  # noqa: N801 - used like cached_property
     @overload
     def __get__(self, table: PodTable, owner: type) -> _T: ...
     def __get__(self, table: PodTable | None, owner: type) -> Self | _T:
-        if table is None:
-            return self
-        return self.of(table.derived, lambda: self._compute(table))
+        return self if table is None else self.of(table.derived, lambda: self._compute(table))
 
 
 class Tally(Protocol):

@@ -265,9 +265,7 @@ def _conversion_fault(value: Value, to: Type) -> Fault:
 
 
 def _truncate_number(value: float, low: float, high: float, overflow: str, kind: type) -> Value:
-    if value != value or not low < value < high:
-        return Fault(overflow)
-    return kind(int(value))
+    return Fault(overflow) if value != value or not low < value < high else kind(int(value))
 
 
 def _to_int(_: Budget, operand: Value) -> Value:

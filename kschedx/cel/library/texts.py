@@ -346,9 +346,7 @@ def _split(budget: Budget, text: str, separator: str, limit: int = -1) -> Value:
     if separator:
         return list(text.split(separator, limit - 1 if limit > 0 else -1))
     single = list(text)
-    if 0 < limit < len(single):
-        return [*single[: limit - 1], text[limit - 1 :]]
-    return list(single)
+    return [*single[: limit - 1], text[limit - 1 :]] if 0 < limit < len(single) else list(single)
 
 
 def _substring(budget: Budget, text: str, start: int, end: int | None = None) -> Value:

@@ -58,9 +58,7 @@ def _placements_of(run: Run, group: PodGroup, profile: Profile) -> _Placements:
     domain has one."""
     constraints = group.spec.scheduling_constraints
     is_tried = run.scheduler.release.enabled("TopologyAwareWorkloadScheduling")
-    if not is_tried or constraints is None or not constraints.topology:
-        return _Placements()
-    if _GENERATOR not in profile.placement:
+    if not is_tried or constraints is None or not constraints.topology or _GENERATOR not in profile.placement:
         return _Placements()
     key, pods = constraints.topology[0].key, run.cluster.pods
     label = run.snapshot.cluster.label(key)

@@ -741,9 +741,7 @@ def _local_nodes(bound: Iterable[PersistentVolumeClaim], storage: Storage) -> fr
     GetLocalPersistentVolumeNodeNames in pkg/volume/util/util.go)."""
     volumes = [storage.volumes.get(claim.spec.volume_name) for claim in bound]
     named = [names for volume in volumes if volume is not None and (names := _named_hosts(volume))]
-    if not named or None in volumes:
-        return None
-    return frozenset.intersection(*named)
+    return None if not named or None in volumes else frozenset.intersection(*named)
 
 
 def _named_hosts(volume: PersistentVolume) -> frozenset[str]:

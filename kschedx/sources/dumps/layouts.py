@@ -379,9 +379,7 @@ def _is_telling(entry: _Entry) -> bool:
 def _top(root: str) -> str:
     """Return the dump's folder. What several images gathered, or one image on several nodes, is one dump."""
     match = _GATHERED.fullmatch(root)
-    if match is None:
-        return root
-    return match["top"] or match["parent"].rstrip("/")
+    return root if match is None else match["top"] or match["parent"].rstrip("/")
 
 
 def _above(folder: str) -> Iterator[str]:

@@ -195,9 +195,7 @@ def read(server: ApiServer, kinds: Sequence[ResourceKind] = AT_ALL_TIMES, *, nam
     """
     discovery = discover(server)
     served = {kind.key: discovery.versions(kind) for kind in kinds}
-    for kind in kinds:
-        if not served[kind.key]:
-            yield Unread(kind=kind.key, forbidden=False)
+    yield from (Unread(kind=kind.key, forbidden=False) for kind in kinds if not served[kind.key])
     there = [replace(kind, versions=served[kind.key]) for kind in kinds if served[kind.key]]
     reading = _ListReader(server, there, namespace)
     try:
