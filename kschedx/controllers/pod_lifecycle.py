@@ -592,7 +592,11 @@ def _control_plane_down(
     """Return the component if none of its static pods can be running, or none leads. Some clusters run the component
     where no pod shows it, so that without such pods it is down only if both other components have them."""
     pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
-    static = [row for row in pods.of_control_plane if is_mirror_pod(pods, row)]
+    static = [
+        row
+        for row in pods.of_control_plane
+        if is_mirror_pod(pods, row) or pods.labels[row].get("tier") == "control-plane"  # kubeadm's label
+    ]
     led = states.ComponentDown(subject=subject, component=component, pods=(), is_workload=is_workload)
     without_leader = replace(led, renewed=renewed) if (renewed := _expired_lease(snapshot, component)) else None
     if rows := [row for row in static if pods.names[row].startswith(names)]:

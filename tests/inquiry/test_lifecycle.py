@@ -61,6 +61,8 @@ def static(component: str, *, ready: bool = False) -> Manifest:
     )
 
 
+LABELED_SCHEDULER = static("kube-scheduler")
+at(LABELED_SCHEDULER, "metadata").update({"annotations": {}, "labels": {"tier": "control-plane"}})
 KUEUE_ITSELF: Manifest = {"namespace": "kueue-system", "labels": {"app.kubernetes.io/name": "kueue"}}
 FORBIDS: Manifest = {
     **workload("CronJob", concurrencyPolicy="Forbid"),
@@ -437,6 +439,7 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("pod/x", [static("kube-scheduler"), pod("x")], "default/x is not scheduled: kube-scheduler does not run", 1),
+    ("pod/x", [LABELED_SCHEDULER, pod("x")], "default/x is not scheduled: kube-scheduler does not run", 1),
     *(
         (
             "pod/x",
