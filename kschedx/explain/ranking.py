@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.explain.hardware import VENDOR_LABELS
 from kschedx.explain.node_groups import account
 from kschedx.explain.notes import RunsAlready
-from kschedx.findings import TopologySpreadSkew
+from kschedx.findings import NodeAffinityMismatch, TopologySpreadSkew
 from kschedx.framework.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import ranks
@@ -418,7 +418,7 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str, assigned: str) -> R
     owner, namer = pod.metadata.controller, namer_of(cycle.snapshot, pod, node)
     then = "" if namer else "; this shows what scheduling it now would give"
     named = f", which the template of {namer} names (spec.nodeName)" if namer else ""
-    if owner is not None and owner.kind == "DaemonSet":
+    if is_of_daemon_set := owner is not None and owner.kind == "DaemonSet":
         named = f", for which {owner.kind} {owner.name} created it"
     text = f"it {runs} {node}{named}{state}{then}"
     is_static = MIRROR in pod.metadata.annotations
@@ -447,6 +447,7 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str, assigned: str) -> R
         ready_later=_ready_later(better, assigned),
         recreated_by=f"{owner.kind} {owner.name}" if moves and owner is not None else "",
         eviction=eviction,
+        is_deleted=bool(findings) and isinstance(findings[0], NodeAffinityMismatch) and is_of_daemon_set,
         is_static=is_static,
     )
 

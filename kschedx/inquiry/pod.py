@@ -36,7 +36,6 @@ from kschedx.controllers.workloads import (
     SCALED,
     Workload,
     confirms_deletions,
-    is_of_daemon_set,
     member_rows,
     wanted_replicas,
     workload_of,
@@ -393,7 +392,7 @@ def _explain(
         scheduler,
         (*setup.notes, *notes),
         autoscalers=autoscalers,
-        fix_search=None if node and is_of_daemon_set(pod.metadata.owner_references) else find_fixes,
+        fix_search=None if any(isinstance(it, RunsAlready) and it.is_deleted for it in notes) else find_fixes,
         setup=setup,
         drained=drained_nodes(setup.notes),
     )
