@@ -27,6 +27,7 @@ from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import TEMPLATE_HASH
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.wording import list_names
 
@@ -89,6 +90,11 @@ def _add_replica(key: str, place: RemedyCandidate) -> Iterator[s.AddReplica]:
         yield s.AddReplica(workload=owner.target(namespace), replicas=replicas, replica=replica)
 
 
+_OF_CONTROLLERS = lazy_pattern(r"\bkubevirt\.io/created-by=|\bapp\.kubernetes\.io/component=affinity-assistant\b")
+"""Selectors of affinity terms that no template has: KubeVirt keeps a migrating VM off its own node, and Tekton the pods
+of a run beside the pod that mounts its workspace."""
+
+
 def _own_rule_remedies(
     finding: f.PodAffinityUnsatisfied | f.PodAntiAffinityConflict, place: RemedyCandidate
 ) -> Iterator[s.FixStep]:
@@ -96,7 +102,7 @@ def _own_rule_remedies(
     if isinstance(finding, f.PodAffinityUnsatisfied) and finding.pods and finding.domain is not None:
         yield from _add_replica(finding.pods[0], place)
     rule = edit.required_term(place.pod, finding.term, anti=anti)
-    if rule is not None:
+    if rule is not None and not (finding.pods and _OF_CONTROLLERS.search(finding.selector)):
         kind = s.RuleKind.ANTI_AFFINITY if anti else s.RuleKind.AFFINITY
         for after, cost in _intended_terms(finding, rule, place):
             yield s.ChangeRule(

@@ -757,6 +757,20 @@ def test_a_misspelled_pod_selector(namespace: str, asking: Manifest, first: str)
 
 
 @pytest.mark.parametrize(
+    ("key", "app", "is_offered"),
+    [
+        ("kubevirt.io/created-by", "u", False),
+        ("app.kubernetes.io/component", "affinity-assistant", False),
+        ("app.kubernetes.io/component", "other", True),
+    ],
+)
+def test_a_rule_that_a_controller_adds_is_not_changed(key: str, app: str, *, is_offered: bool) -> None:
+    machines = [node(name, labels={"kubernetes.io/hostname": name}, unschedulable=name == "m") for name in ("m", "n")]
+    titles = titles_of(*machines, pod("there", on="m", labels={key: app}), beside(app, key=key))
+    assert any("preferred instead of required" in title for title in titles) is is_offered
+
+
+@pytest.mark.parametrize(
     ("scope", "own", "is_limited"),
     [
         ({"namespaceSelector": {}}, [], True),
