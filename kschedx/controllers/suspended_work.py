@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from kschedx.controllers.workloads import Workload, stored_manifest, wanted_repl
 from kschedx.errors import closest
 from kschedx.grouping import group_pairs
 from kschedx.kube import kueue
-from kschedx.kube.decoding import Manifest, decode, map_at
+from kschedx.kube.decoding import Manifest, decode, list_at, map_at
 from kschedx.kube.types import PodSpec
 from kschedx.kube.workloads import kind_and_group
 from kschedx.snapshot.columns import Memo
@@ -123,6 +123,19 @@ def suspended_by_kueue(snapshot: Snapshot, manifest: Manifest) -> tuple[Manifest
         },
     }
     return {**manifest, "spec": {**spec, "suspend": True}}, created
+
+
+def resumed_by_kueue(manifest: Manifest, flavors: Iterable[kueue.ResourceFlavor]) -> Manifest:
+    """Return the spec of a Job as Kueue resumes it: its template has the node labels and tolerations of its flavors."""
+    spec, template = map_at(manifest, "spec"), map_at(manifest, "spec", "template")
+    of_pod = map_at(template, "spec")
+    selector, tolerations = {**map_at(of_pod, "nodeSelector")}, [*list_at(of_pod, "tolerations")]
+    for flavor in flavors:
+        selector |= flavor.spec.node_labels
+        tolerations += msgspec.to_builtins(flavor.spec.tolerations)
+    injected = {"nodeSelector": selector, "tolerations": tolerations}
+    of_pod = {**of_pod, **{field: value for field, value in injected.items() if value}}
+    return {**spec, "suspend": False, "template": {**template, "spec": of_pod}}
 
 
 def _with_check(workload: kueue.Workload, message: str) -> str:

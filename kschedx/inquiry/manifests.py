@@ -22,7 +22,7 @@ from kschedx.apiserver.workload_validation import (
 from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.pod_autoscaling import autoscaled
 from kschedx.controllers.referenced_template import with_referenced_template
-from kschedx.controllers.suspended_work import suspended_by_kueue
+from kschedx.controllers.suspended_work import resumed_by_kueue, suspended_by_kueue
 from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place, UndecidableError
 from kschedx.explain.admission import (
@@ -42,6 +42,7 @@ from kschedx.kube.decoding import map_at, maps_at
 from kschedx.kube.documents import Json
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import api_version_of, kind_of, refuse_unknown
+from kschedx.kube.kueue import ResourceFlavor
 from kschedx.kube.names import generated_name
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import (
@@ -244,7 +245,7 @@ class Manifests:
         """Claims and workloads that the API server refuses, by kind, namespace, and name."""
         self._unserved: set[tuple[str, str, str]] = set()
         """Objects without pods whose API version the API server does not serve."""
-        self._rescaled: list[str] = []  # what HorizontalPodAutoscalers do to the replicas in the files
+        self._rescaled: list[str] = []  # what HorizontalPodAutoscalers and Kueue change in the files
 
     @classmethod
     def read(cls, paths: Sequence[str], *, has_target: bool = False) -> Manifests:
@@ -300,7 +301,12 @@ class Manifests:
             if not verdict.has_quota_now or verdict.head is None:
                 document.value["spec"], snapshot = suspended["spec"], queued
                 continue
-            spec = document.value["spec"] = {**map_at(suspended, "spec"), "suspend": False}
+            used = {*verdict.head.pod_sets[0].flavors.values()} if verdict.head.pod_sets else ()
+            flavors = [flavor for flavor in snapshot.of(ResourceFlavor) if flavor.metadata.name in used]
+            spec = document.value["spec"] = dict(resumed_by_kueue(suspended, flavors))
+            if names := [it.metadata.name for it in flavors if it.spec.node_labels or it.spec.tolerations]:
+                added = f"ResourceFlavor {list_names(names, 2)} to the template of {title(document.value)}"
+                self._rescaled.append(f"Kueue adds node labels and tolerations of {added}")
             if verdict.partial:
                 spec["parallelism"] = verdict.head.pod_sets[0].count
                 self._rescaled.append(f"Kueue admits {verdict.partial[0]} of {title(document.value)}")

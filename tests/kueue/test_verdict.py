@@ -555,7 +555,7 @@ def test_the_overview_says_why_a_workload_is_not_evaluated() -> None:
     ("queue", "gpus", "code", "says"),
     [
         ("team-a", "4", 1, "it waits for quota in Kueue (queue team-a)"),
-        ("team-a", "1", 0, "✓ ml/train-new would be assigned to t4-1"),
+        ("team-a", "1", 0, "✓ ml/train-new would be assigned to a100-2"),
         ("team-x", "1", 1, "it waits in Kueue because its LocalQueue does not exist (queue team-x)"),
         ("", "4", 0, "✓ ml/train-new would be assigned to t4-1"),
     ],
@@ -578,6 +578,26 @@ def test_kueue_suspends_a_new_job_of_a_queue(tmp_path: Path, queue: str, gpus: s
         simulated = json.loads(kschedx("simulate", "-f", tmp_path / "job.json", *files, "-o", "json").out)
         assert ("ml/job-train-new" in simulated["kueue"]["pending"]) == bool(code)
         assert [state.get("subject") for state in simulated["states"]].count("ml/job/train-new") == code
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_an_admitted_job_has_the_labels_and_tolerations_of_its_flavor(tmp_path: Path, *, has_room: bool) -> None:
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}}
+    metadata = {"name": "sleep", "namespace": "ml", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    spot = flavor(nodeLabels={"pool": "spot"}, tolerations=[{"key": "spot", "operator": "Exists"}])
+    room = {"cpu": "4" if has_room else "1", "pods": "9"}
+    nodes = [node("n"), node("s", labels={"pool": "spot"}, taints=["spot=:NoSchedule"], allocatable=room)]
+    objects = [*nodes, NAMESPACE, spot, queue("q", quota("f", "4")), local("q")]
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    files = ("-s", tmp_path / "cluster.json")
+    answer = kschedx("why", tmp_path / "job.json", *files, columns=200)
+    assert (answer.code, "assigned to s" in answer.out) == (int(not has_room), has_room)
+    assert "Kueue adds node labels and tolerations of ResourceFlavor f to the template of Job sleep" in answer.out
+    simulated = json.loads(kschedx("simulate", "-f", tmp_path / "job.json", *files, "-o", "json").out)
+    assert [*simulated["placed"].values()] == ["s"] * has_room
 
 
 @pytest.mark.parametrize(("cpu", "code", "admitted"), [("9", 0, 9), ("4", 1, 0), ("20", 0, 20)])
