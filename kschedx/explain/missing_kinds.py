@@ -95,8 +95,14 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
 
 def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
     source = snapshot.source
-    has_none = not source.kinds.get(kind) and source.may_lack(kind)
+    has_none = not source.kinds.get(kind) and source.may_lack(kind) and not _is_cut_down(snapshot)
     return has_none or (not source.is_complete(kind) and is_left_out(snapshot, kind))
+
+
+def _is_cut_down(snapshot: Snapshot) -> bool:
+    """Return whether the nodes lack what an API server writes: the dump was cut down by hand to what matters."""
+    nodes = snapshot.cluster.nodes
+    return bool(nodes) and not any(node.metadata.creation_timestamp for node in nodes)
 
 
 def _refuse_dump(kinds: Sequence[str], leaves: str, pod: str = "") -> NoReturn:
@@ -170,9 +176,7 @@ def missing_for_many(snapshot: Snapshot) -> Note | None:
 
 
 def _other_namespaces(snapshot: Snapshot) -> Iterator[Note]:
-    # a dump of nodes without their server fields was cut down on purpose
-    is_raw = snapshot.source.is_dump and any(node.metadata.creation_timestamp for node in snapshot.cluster.nodes)
-    if is_raw and len(spaces := snapshot.only_namespaces) == 1:
+    if snapshot.source.is_dump and not _is_cut_down(snapshot) and len(spaces := snapshot.only_namespaces) == 1:
         text = f"the dump has pods of namespace {spaces[0]} only; those of others use the nodes too"
         yield note("other-namespaces", text, namespaces=spaces)
 

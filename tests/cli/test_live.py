@@ -731,7 +731,9 @@ def test_an_object_that_a_live_cluster_lacks_does_not_exist(api: FakeApiServer, 
     manifest = write(tmp_path, changed(POD, "spec.runtimeClassName", "kata"), name="pod.yaml")
     live = why(tmp_path, url, manifest)
     assert (live.code, 'RuntimeClass "kata" not found' in live.out) == (1, True)
-    dumped = kschedx("why", manifest, "-s", write(tmp_path, changed(NODE, "metadata.uid", "u")))
+    dumped = kschedx(
+        "why", manifest, "-s", write(tmp_path, changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z"))
+    )
     assert (dumped.code, "what RuntimeClass kata adds to its pods is not known" in dumped.out) == (3, True)
 
 
