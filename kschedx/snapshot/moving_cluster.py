@@ -170,6 +170,8 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             "grouped": None,
             "start_times": list(pods.start_times),
             "derived": dict(pods.derived),
+            # pods that are deleted later have a phase of finished ones
+            "counts_finished": pods.counts_finished or not pods.finished_unstored.any(),
         }
         return cls(
             **(shared | own),

@@ -281,3 +281,22 @@ def test_normalized_scores_depend_on_the_raw_score_and_the_extremes(plugin: type
         for score, result in zip(raw.tolist(), scores.tolist(), strict=True):
             values = np.array([score, raw.min(), raw.max()], dtype=np.int64)
             assert plugin_result.normalize_score(CycleState(), pod, nodes, values)[0] == result
+
+
+def test_the_scheduler_follows_its_cluster_after_a_new_pod_is_deleted() -> None:
+    """A pod without a creationTimestamp that is deleted here is no finished pod of the input, which some versions count
+    on its node."""
+    cpu = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}]
+    items = [builders.pod(name, containers=cpu) for name in "abcd"]
+    host = builders.node("n", allocatable={"cpu": "2", "pods": "9"})
+    run = Run(scheduler_of(None, resolve("1.34"), Snapshot.from_objects([host, items[0]])))
+    run.bind(0, run.decide(0).choice[0])
+    run.delete(0)
+    more = Snapshot.from_objects([host, *items[1:]]).pods
+    outcomes = []
+    for row in run.cluster.add_pods([more[row] for row in range(len(more))]):
+        outcomes.append(run.decide(row).outcome)
+        if outcomes[-1] is Outcome.SCHEDULED:
+            run.bind(row, ClusterRow(0))
+    assert outcomes == [Outcome.SCHEDULED, Outcome.SCHEDULED, Outcome.UNSCHEDULABLE]
+    assert run.scheduler.snapshot is run.cluster.snapshot
