@@ -26,10 +26,8 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
 from kschedx.growth import READY, NodeGrowth, with_new_nodes
 from kschedx.kube.autoscalers import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
-from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import added_node_name
-from kschedx.kube.tolerations import TO_BE_DELETED
 from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Pod
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import AutoscalerBehaviour, autoscaler_behaviour
@@ -147,15 +145,13 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
             label=options.group_label,
             group_by_node=options.file.nodes,
         )
-        there = Counter(
-            groups.groups[node.name]
-            for node in snapshot.cluster.nodes
-            if node.name in groups.groups
-            and reports_ready(node.status.conditions)
-            and not any(taint.key == TO_BE_DELETED for taint in node.spec.taints)
-        )
-        grown = {group.name: size for group in status.groups if (size := there[group.name]) > group.target}
-        status = status.with_sizes(grown)  # nodes that are added by hand, or that --out has written
+        added: Counter[str] = Counter()  # nodes of a simulation, which the status does not count
+        counted: Counter[str] = Counter()
+        for node in snapshot.cluster.nodes:
+            if node.name in groups.groups:
+                (added if node.metadata.is_new else counted)[groups.groups[node.name]] += 1
+        sizes = {it.name: min(it.target, counted[it.name]) + added[it.name] for it in status.groups}
+        status = status.with_sizes({it.name: sizes[it.name] for it in status.groups if sizes[it.name] > it.target})
         return cls(snapshot=snapshot, status=status, options=options, release=release, membership=groups)
 
     @property

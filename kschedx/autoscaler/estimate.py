@@ -13,7 +13,7 @@ from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.selectors import terms_of
-from kschedx.kube.types import Node, Pod, PodSpec
+from kschedx.kube.types import NEW, Node, Pod, PodSpec
 from kschedx.plugins.inter_pod_affinity.plugin import (
     FILTER,
     REASON_AFFINITY,
@@ -480,7 +480,7 @@ def rename_template(template: AddedNode, name: str) -> AddedNode:
 
 def renamed(node: Node, name: str) -> Node:
     labels = {**node.metadata.labels, HOSTNAME: name}
-    return replace(node, metadata=replace(node.metadata, name=name, labels=labels))
+    return replace(node, metadata=replace(node.metadata, name=name, labels=labels, uid=f"{NEW}{name}"))
 
 
 def sort_classes(

@@ -22,6 +22,7 @@ from kschedx.kube.scalars import MIN_INT64, Int32, nanoseconds
 from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorTerm, SelectorRequirement, terms_of
 from kschedx.kube.types import (
     FILESYSTEM,
+    NEW,
     AzureDiskVolumeSource,
     InTreeVolumeSources,
     KubernetesObject,
@@ -157,9 +158,6 @@ class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[_ClaimCondition, ...] = ()
 
 
-_NEW = "new/"  # begins the uid of an object that the API server does not have
-
-
 class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
@@ -186,7 +184,7 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
     @property
     def is_new(self) -> bool:
         """Whether the cluster does not have the claim yet."""
-        return self.metadata.uid.startswith(_NEW)
+        return self.metadata.is_new
 
     @property
     def is_fully_bound(self) -> bool:
@@ -304,7 +302,7 @@ def with_default_class(claim: PersistentVolumeClaim, default: StorageClass | Non
 
 def new_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
     """Return a claim that is yet to be created."""
-    uid = claim.metadata.uid or f"{_NEW}{claim.name}"
+    uid = claim.metadata.uid or f"{NEW}{claim.name}"
     return replace(claim, metadata=replace(claim.metadata, uid=uid))
 
 

@@ -180,6 +180,9 @@ class OwnerReference(Struct, frozen=True, kw_only=True, rename="camel"):
     controller: bool = False
 
 
+NEW = "new/"  # begins the uid of an object that a simulation adds
+
+
 class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     generate_name: str = ""
@@ -190,6 +193,11 @@ class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether a simulation adds the object, which then has no uid of an API server."""
+        return self.uid.startswith(NEW)
 
     @property
     def is_stored(self) -> bool:

@@ -16,7 +16,7 @@ from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import with_spec
 from kschedx.kube.selectors import required_node_affinity
-from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint
+from kschedx.kube.types import LOST_TAINTS, NEW, Node, Pod, Taint
 from kschedx.snapshot.snapshot import Snapshot
 
 Read = Callable[[str], list[tuple[dict[str, object], Place]]]
@@ -165,7 +165,7 @@ def another_like(template: Node, name: str) -> Node:
     taints = tuple(taint for taint in template.spec.taints if not taint.key.startswith("node.kubernetes.io/"))
     return replace(
         template,
-        metadata=replace(template.metadata, name=name, labels=labels, uid=f"new/{name}"),
+        metadata=replace(template.metadata, name=name, labels=labels, uid=f"{NEW}{name}"),
         spec=replace(template.spec, taints=taints, unschedulable=False),
     )
 

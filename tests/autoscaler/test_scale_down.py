@@ -53,17 +53,17 @@ def running_pod(name: str, *, cpu: str = "1", on: str = "a", namespace: str = "s
     return pod(name, namespace=namespace, on=on, metadata=metadata, containers=containers, **fields)
 
 
-def status_config_map(target: int = 2, minimum: int = 1) -> Manifest:
+def status_config_map(target: int = 2) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
-        "data": {"status": STATUS.replace("TARGET", str(target)).replace("minSize: 1", f"minSize: {minimum}")},
+        "data": {"status": STATUS.replace("TARGET", str(target))},
     }
 
 
-def cluster(*objects: Manifest, target: int = 2, minimum: int = 1) -> kschedx.Snapshot:
-    return kschedx.Snapshot.from_objects([status_config_map(target, minimum), *objects])
+def cluster(*objects: Manifest, target: int = 2) -> kschedx.Snapshot:
+    return kschedx.Snapshot.from_objects([status_config_map(target), *objects])
 
 
 def removal_of(
@@ -285,7 +285,7 @@ def test_only_a_replication_controller_is_checked_for_annotated_daemon_set_pods(
 def test_reasons_have_the_order_of_the_autoscaler() -> None:
     disabled_node = pool_node("a", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
     full = running_pod("other", on="b", cpu="3")
-    answer = removal_of(cluster(disabled_node, pool_node("b"), running_pod("web", cpu="3"), full, minimum=2))
+    answer = removal_of(cluster(disabled_node, pool_node("b"), running_pod("web", cpu="3"), full, target=1))
     assert reasons(answer) == [
         "NodeGroupMinSizeReached",
         "ScaleDownDisabledAnnotation",
