@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from kschedx.kube.scalars import elapsed
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to, own_claims
 from kschedx.kube.tolerations import stay_seconds
-from kschedx.kube.types import LOST_TAINTS, Node, Pod
+from kschedx.kube.types import LOST_TAINTS, Node, Pod, PodSpec
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.plugins.node_volume_limits.attachments import is_counted
 from kschedx.releases import Release
@@ -57,21 +57,38 @@ def amount_notes(pod: Pod) -> Iterator[Note]:
         )
 
 
+FIELDS_OF_GATES: Sequence[tuple[str, str, Callable[[PodSpec], object]]] = (
+    ("spec.schedulingGates", "PodSchedulingReadiness", lambda it: it.scheduling_gates),
+    ("spec.resourceClaims", "DynamicResourceAllocation", lambda it: it.resource_claims),
+    ("spec.resources", "PodLevelResources", lambda it: it.resources),
+    (
+        "restartPolicy of init containers",
+        "SidecarContainers",
+        lambda it: any(container.is_restartable_init for container in it.init_containers),
+    ),
+    (
+        "minDomains",
+        "MinDomainsInPodTopologySpread",
+        lambda it: any(rule.min_domains for rule in it.topology_spread_constraints),
+    ),
+    (
+        "matchLabelKeys",
+        "MatchLabelKeysInPodTopologySpread",
+        lambda it: any(rule.match_label_keys for rule in it.topology_spread_constraints),
+    ),
+    (
+        "matchLabelKeys of pod affinity",
+        "MatchLabelKeysInPodAffinity",
+        lambda it: it.affinity is not None and any(term.match_label_keys for term in it.affinity.pod_terms),
+    ),
+)
+"""Fields of a pod that an API server drops while a feature gate is off, the gate, and whether a pod has the field."""
+
+
 def ignored_fields(pod: Pod, release: Release) -> Iterator[Note]:
     """Yield the fields of a pod that an API server drops, because their feature gates are off."""
-    spec, spread = pod.spec, pod.spec.topology_spread_constraints
-    terms = () if spec.affinity is None else spec.affinity.pod_terms
-    is_sidecar = any(container.is_restartable_init for container in spec.init_containers)
-    for field, gate, is_used in (
-        ("spec.schedulingGates", "PodSchedulingReadiness", spec.scheduling_gates),
-        ("spec.resourceClaims", "DynamicResourceAllocation", spec.resource_claims),
-        ("spec.resources", "PodLevelResources", spec.resources),
-        ("restartPolicy of init containers", "SidecarContainers", is_sidecar),
-        ("minDomains", "MinDomainsInPodTopologySpread", any(it.min_domains for it in spread)),
-        ("matchLabelKeys", "MatchLabelKeysInPodTopologySpread", any(it.match_label_keys for it in spread)),
-        ("matchLabelKeys of pod affinity", "MatchLabelKeysInPodAffinity", any(it.match_label_keys for it in terms)),
-    ):
-        if is_used and not release.enabled(gate):
+    for field, gate, is_used in FIELDS_OF_GATES:
+        if not release.enabled(gate) and is_used(pod.spec):
             text = f"{field}: ignored, because feature gate {gate} is off in Kubernetes {release.version}"
             yield note("ignored-field", text, field=field, gate=gate)
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.explain.admission import QuotaLedger, admission_notes, admitted_pod, require_quota, require_quota_of_claims
-from kschedx.explain.cycle_notes import device_claim_refusals
+from kschedx.explain.cycle_notes import FIELDS_OF_GATES, device_claim_refusals
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import CLAIMS_MADE, Note, note
 from kschedx.framework.config import Profile
@@ -35,13 +36,14 @@ from kschedx.kube.storage import (
     new_claim,
     with_default_class,
 )
-from kschedx.kube.types import LOST_TAINTS, ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
+from kschedx.kube.types import LOST_TAINTS, ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus, PodSpec
 from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
 from kschedx.releases import EMULATED, VERSIONS, Release, resolve
 from kschedx.releases.gates import specs
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.edits import with_applied
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ _BY_FIELD: Mapping[str, Callable[[Device | ExactDeviceRequest | DeviceSubRequest
 
 def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:
     """The feature gates that must be on, because kube-scheduler reports about PodGroups, drivers publish devices, or
-    devices and claims have fields of the gates."""
+    devices, claims, and, in the cluster's own version, pods have fields of the gates."""
     release = resolve(version)
     conditions = (condition for group in snapshot.pod_groups.values() for condition in group.status.conditions)
     is_of_groups = any(condition.type in GROUP_CONDITIONS for condition in conditions)
@@ -112,7 +114,20 @@ def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bo
             for request in claim.spec.devices.requests:
                 stored += (*request.first_available, *(() if request.exactly is None else (request.exactly,)))
     names += tuple(gate for gate in off if any(map(_BY_FIELD[gate], stored)))
+    if snapshot.source.is_stored and version == release_to_emulate(snapshot, None):
+        names += tuple(
+            gate
+            for _, gate, is_used in FIELDS_OF_GATES
+            if not release.enabled(gate) and _is_in_stored_pod(snapshot.pods, is_used)
+        )
     return {name: True for name in names if name in known}
+
+
+def _is_in_stored_pod(pods: PodTable, is_used: Callable[[PodSpec], object]) -> bool:
+    """Return whether an API server has stored a pod with the field. It drops the field of a new pod while the gate is
+    off."""
+    rows = np.flatnonzero(pods.specs.where(lambda spec: bool(is_used(spec)))).tolist()
+    return any(pods.uids[row] and pods.creation_timestamps[row] for row in rows)
 
 
 def _release_note(snapshot: Snapshot, requested: str | None) -> Note | None:

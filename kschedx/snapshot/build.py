@@ -374,7 +374,7 @@ class SnapshotBuilder:
 
     def _is_dump_of_events(self) -> bool:
         """Return whether the dump of an API server may lack the pods of its events, or whether it has nothing else."""
-        is_stored = any(node.metadata.creation_timestamp for node in self._nodes)
+        is_stored = any(node.metadata.is_stored for node in self._nodes)
         is_complete = any("Pod" in header.complete for header in self.headers)
         return (is_stored or self.kinds.keys() == {events.KIND}) and not is_complete
 

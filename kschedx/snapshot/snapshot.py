@@ -103,6 +103,11 @@ class Source(Struct, frozen=True, kw_only=True):
     """Namespaces with workloads, which therefore exist. Workloads of a question do not count."""
 
     @property
+    def is_stored(self) -> bool:
+        """Whether its objects are those of an API server."""
+        return self.is_dump or bool(self.server_version)
+
+    @property
     def document(self) -> SourceDocument:
         """The source without its time, so that the same cluster gives the same document."""
         return part_of(SourceDocument, self, kinds=dict(sorted(self.kinds.items())))

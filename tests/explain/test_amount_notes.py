@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+import kschedx
 from kschedx.explain.cycle_notes import amount_notes, ignored_fields
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import pod
+from tests.builders import Manifest, at, node, pod
 
 
 @pytest.mark.parametrize(
@@ -53,3 +57,26 @@ def test_a_field_whose_feature_gate_is_off_is_named(
     (note,) = ignored_fields(web, resolve(last))
     assert note.text.startswith(f"{ignored}: ignored, because feature gate ")
     assert not [*ignored_fields(web, resolve(first))]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "version", "is_on"),
+    [
+        ({"uid": "u", "creationTimestamp": "2026-01-02T00:00:00Z"}, None, True),
+        ({"uid": "u", "creationTimestamp": "2026-01-02T00:00:00Z"}, "1.26", False),
+        ({}, None, False),
+    ],
+    ids=["stored", "another version", "written by hand"],
+)
+def test_a_field_of_a_stored_pod_proves_its_feature_gate(
+    metadata: Manifest, version: str | None, tmp_path: Path, *, is_on: bool
+) -> None:
+    stored = node("a", labels={"zone": "a"})
+    at(stored, "metadata")["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    at(stored, "status")["nodeInfo"] = {"kubeletVersion": "v1.26.3"}
+    web = pod("web", metadata=metadata, topologySpreadConstraints=[_BY_LABEL])
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [stored, web]}))
+    answer = kschedx.explain(kschedx.load(str(tmp_path / "cluster.json")), "default/web", kube_version=version)
+    assert (not any(each.id == "ignored-field" for each in answer.notes)) is is_on
+    assert answer.setup is not None
+    assert answer.setup.release.enabled("MatchLabelKeysInPodTopologySpread") is is_on
