@@ -96,7 +96,10 @@ class Behaviour(DatedFacts):
     devices_are_allocated_from_slices: bool = since("1.34")
     """DynamicResources implements resource.k8s.io/v1; before, behind its gate, each version had a different
     implementation."""
-    pools_are_judged_by_node: bool = up_to("1.34")
+    device_alternatives_share_matches: bool = up_to("1.35")
+    """Which devices an alternative for all devices selects is remembered for the alternative before it, and taken from
+    what is remembered for that one."""
+    device_pools_are_judged_by_node: bool = up_to("1.34")
     """A pool is complete if a node reaches all its slices. Requests for a number can have devices of incomplete pools,
     and an invalid pool is an error."""
     missing_attributes_have_a_hint: bool = since("1.37")

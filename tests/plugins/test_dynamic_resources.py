@@ -434,6 +434,9 @@ def test_shares_without_consumed_capacity_are_released() -> None:
 
 _FIRST, _LAST = ("1.34", "1.35"), ("1.37", "1.38")
 EVERY_DEVICE = request(allocationMode="All")
+NONE_OR_ALL = first_available(
+    "r", request("none", select=["false"], allocationMode="All"), request("all", allocationMode="All")
+)
 HALF = resource_slice("a", device("gpu-0"), pool={"name": "a", "generation": 1, "resourceSliceCount": 2})
 RULE: Manifest = {
     "apiVersion": "resource.k8s.io/v1alpha3",
@@ -454,6 +457,7 @@ DUPLICATE = resource_slice("a", device("gpu-0"), device("gpu-0"))
         ([claim("gpu"), HALF], _FIRST, "Scheduled", "Unschedulable"),
         ([claim("gpu", EVERY_DEVICE), HALF, ELSEWHERE], _FIRST, "Error", "Scheduled"),
         ([claim("gpu"), DUPLICATE], _FIRST, "Error", "Unschedulable"),
+        ([claim("gpu", NONE_OR_ALL), TWO_GPUS], ("1.35", "1.36"), "Unschedulable", "Scheduled"),
         ([claim("gpu"), TWO_GPUS, RULE], _LAST, "Unschedulable", "Scheduled"),
         ([claim("gpu", EVERY_DEVICE), HALF], _LAST, "Error", "Unschedulable"),
         (
@@ -465,8 +469,8 @@ DUPLICATE = resource_slice("a", device("gpu-0"), device("gpu-0"))
         ([claim("gpu"), resource_slice("a", device("gpu-0")), SHARE], _LAST, "Scheduled", "Unschedulable"),
     ],
     ids=[
-        *("a device of half a pool", "all of a pool on two nodes", "invalid pool", "rule without a selector"),
-        *("all of half a pool", "capacity by its full name", "allocated as a share"),
+        *("a device of half a pool", "all of a pool on two nodes", "invalid pool", "second alternative"),
+        *("rule without a selector", "all of half a pool", "capacity by its full name", "allocated as a share"),
     ],
 )
 def test_differences_between_versions(

@@ -446,7 +446,7 @@ class AllocationSearch:
         self.check()
         if not self.finds_all():
             for pool in self.pools:
-                if pool.invalid and self._features.pools_are_judged_by_node:
+                if pool.invalid and self._features.device_pools_are_judged_by_node:
                     raise FailureError(f"pool {pool.name} is invalid: {pool.invalid}")
                 if pool.invalid:
                     raise UnavailableError("invalid resource pools were encountered")
@@ -485,7 +485,8 @@ class AllocationSearch:
             checked: list[CheckedRequest] = []
             requests.append(checked)
             for alternative, wanted in enumerate(options):
-                checked.append(self._check_request(claim, wanted, (index, position, alternative)))
+                remembered = max(alternative - self._features.device_alternatives_share_matches, 0)
+                checked.append(self._check_request(claim, wanted, (index, position, remembered)))
             least += min((request.count for request in checked), default=0)
         if least > MAX_DEVICES_OF_CLAIM:
             self.too_many(claim, requests, least)

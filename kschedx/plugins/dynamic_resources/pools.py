@@ -312,7 +312,8 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     rules_need_selectors: bool = False
     broken_pools_reject_nodes: bool = False
     """Whether a request for all devices rejects the node, instead of failing, if a pool is incomplete or invalid."""
-    pools_are_judged_by_node: bool = False
+    device_pools_are_judged_by_node: bool = False
+    device_alternatives_share_matches: bool = False
     shared_devices_stay_shared: bool = False
     capacities_have_two_names: bool = False  # whether a capacity may be named with or without the driver's domain
     missing_attributes_have_a_hint: bool = False
@@ -337,7 +338,8 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
             and release.enabled("DRAResourceClaimDeviceStatus"),
             rules_need_selectors=not release.behaviour.rule_without_selector_taints_every_device,
             broken_pools_reject_nodes=not release.behaviour.broken_pools_fail_requests_for_all,
-            pools_are_judged_by_node=release.behaviour.pools_are_judged_by_node,
+            device_pools_are_judged_by_node=release.behaviour.device_pools_are_judged_by_node,
+            device_alternatives_share_matches=release.behaviour.device_alternatives_share_matches,
             shared_devices_stay_shared=not release.behaviour.shared_devices_can_become_exclusive,
             capacities_have_two_names=not release.behaviour.capacities_are_named_as_published,
             missing_attributes_have_a_hint=release.behaviour.missing_attributes_have_a_hint,
@@ -382,12 +384,12 @@ def slices(devices: Devices, features: DeviceFeatures) -> Slices:
         lambda: Slices(
             published_slices(devices, features),
             partitionable=features.partitionable,
-            judged_by_node=features.pools_are_judged_by_node,
+            judged_by_node=features.device_pools_are_judged_by_node,
         ),
         features.taint_rules,
         features.rules_need_selectors,
         features.partitionable,
-        features.pools_are_judged_by_node,
+        features.device_pools_are_judged_by_node,
     )
 
 
