@@ -114,7 +114,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
         case "Job":
             return _job_state(snapshot, workload, manifest)
         case "CronJob":
-            return cron_job_state(snapshot, workload, manifest) or _newest_failure(snapshot, workload, manifest)
+            return cron_job_state(snapshot, workload, manifest) or _newest_job_state(snapshot, workload, manifest)
         case "DaemonSet":
             return kubelet_rejection(snapshot, workload)
         case _:
@@ -732,10 +732,17 @@ def _between_attempts(
     )
 
 
-def _newest_failure(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Failed | None:
-    """Return the state of the newest Job of a CronJob, if its pods fail and have the template of the CronJob."""
+def _newest_job_state(
+    snapshot: Snapshot, workload: Workload, manifest: Manifest
+) -> states.Failed | states.PodsLeftOut | None:
+    """Return the state of the newest Job of a CronJob, if its pods fail and have the template of the CronJob, or if the
+    dump lacks pods of it and the next Job waits for them."""
     job = newest_job(snapshot, workload)
     raw = None if job is None else manifest_of(snapshot, job)
+    is_awaited = map_at(manifest, "spec").get("concurrencyPolicy") == "Forbid"
+    left_out = None if job is None or raw is None or not is_awaited else _left_out(snapshot, job, raw)
+    if left_out is not None:
+        return left_out
     template = map_at(manifest, "spec", "jobTemplate", "spec", "template", "spec")
     if job is None or raw is None or not contains(map_at(raw, "spec", "template", "spec"), dict(template)):
         return None

@@ -490,6 +490,15 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     ),
     (
         "cj/web",
+        [
+            *(DUMPED, pod("other", on="d"), FORBIDS),
+            {**workload("Job", "web-1", metadata=owned("CronJob", "web")), "status": {"active": 1}},
+        ],
+        "default/job/web-1 is undecided: the dump lacks pods of it",
+        3,
+    ),
+    (
+        "cj/web",
         [FORBIDS, workload("Job", "web-1"), FAILS_TO_PULL],
         "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
         1,
