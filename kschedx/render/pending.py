@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from kschedx.controllers.states import decision_name, row_named
 from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer
@@ -37,6 +37,10 @@ from kschedx.render.terminal import (
     text,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.inquiry.autoscalers import Growth
 from kschedx.wording import Fact, count, list_names
 
 _LEAST_LINES = 3  # lines of the shortest block
@@ -251,11 +255,26 @@ def cause_text(answer: PodAnswer) -> str:
 _KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
 
 
+def _growth_notes(growth: Growth, snapshot: Snapshot) -> Iterator[str]:
+    """Yield what an autoscaler adds, and that it reports otherwise for more pods than those that it does not help."""
+    from kschedx.inquiry.node_scaling import refusal_now  # few clusters have an autoscaler that grows
+
+    is_karpenter = growth.autoscaler == "Karpenter"
+    events = snapshot.karpenter_events if is_karpenter else snapshot.autoscaler_events
+    refused = sum(bool(refusal_now(event, snapshot)) for event in events.values())
+    if growth.helped and refused > growth.left + sum(growth.passed_over.values()):
+        yield f"{growth.autoscaler} reports that it adds no node for {count(refused, 'pod')}"
+        yield f"by the cluster's objects, {growth_text(growth)}"
+    else:
+        yield growth_text(growth)
+
+
 def pending_view(answer: ExplanationList, tried: int | None = None) -> View:
     """Return a view with a row for each cause, largest group first. Fixes are tried for the first `tried`; None for as
     many as one waits for. Without them, rows for which a screen has no room lack the place that a pod would have
     alone."""
-    notes = (*_evicted_note(answer.evicted), *answer.notes, *map(growth_text, answer.growths))
+    growths = (text for growth in answer.growths for text in _growth_notes(growth, answer.snapshot))
+    notes = (*_evicted_note(answer.evicted), *answer.notes, *growths)
     if not answer.answers:
         tone = Tone.OPEN if answer.snapshot.lacks_all_pods else Tone.GOOD
         return View(command="kschedx why", headline=answer.if_empty, tone=tone, notes=notes)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.autoscaler import single_group
-from tests.builders import at, autoscaler_status, node, pod
+from tests.builders import at, autoscaler_status, node, pod, reported
 from tests.command import ROOT, kschedx
 from tests.simulate.clusters import deployment
 
@@ -95,6 +95,17 @@ def test_a_list_of_pods_ends_with_the_nodes_added_for_all() -> None:
     text = " ".join(kschedx("why", "--all-pending", "-s", MAXIMUM).out.split())
     general = "eks-general-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"
     assert f"adds no node; no node group helps 1 pod. {general}: max node group size reached; eks-memory-" in text
+
+
+@pytest.mark.parametrize("reason", ["NotTriggerScaleUp", "TriggeredScaleUp"])
+def test_a_list_of_pods_has_what_the_autoscaler_reports_instead(tmp_path: Path, reason: str) -> None:
+    message, time = "pod didn't trigger scale-up: 1 max node group size reached", "2026-07-01T03:41:00Z"
+    event = reported("cluster-autoscaler", reason, message, pod="shop/search-0", lastTimestamp=time)
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    out = kschedx("why", "--all-pending", "-s", GROWS, "-s", tmp_path / "event.json", columns=200).out
+    is_denied = reason == "NotTriggerScaleUp"
+    assert ("cluster-autoscaler reports that it adds no node for 1 pod" in out) is is_denied
+    assert ("by the cluster's objects, cluster-autoscaler adds 3 nodes" in out) is is_denied
 
 
 def test_an_autoscaler_without_node_groups_says_so(tmp_path: Path) -> None:
