@@ -201,7 +201,8 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
     bound, named = claim.spec.volume_name, claim.storage_class
     if bound:
         # an API server stored it, so the cluster has its volume: without it, the claim would be Lost
-        has_volume = claim.status.phase == "Bound" and claim.metadata.is_stored
+        is_stored = claim.metadata.is_stored and bool(claim.metadata.creation_timestamp or snapshot.source.is_dump)
+        has_volume = is_stored and claim.status.phase == "Bound"
         is_left_out = has_volume and not (storage.volumes or snapshot.source.is_complete("PersistentVolume"))
         is_there = bound in storage.volumes or not is_unread(snapshot, "PersistentVolume")
         return None if is_there and not is_left_out else ("PersistentVolume", bound)

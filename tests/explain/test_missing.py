@@ -188,6 +188,15 @@ def test_a_new_claim_may_get_a_default_class_that_a_dump_left_out(created: str, 
     assert explain_pod(dump, changed(CLAIMING, "spec.priority", None)).outcome.value == outcome
 
 
+@pytest.mark.parametrize(("is_dump", "outcome"), [(False, "Unschedulable"), (True, "Undecided")])
+def test_a_dump_may_lack_the_volume_of_a_bound_claim(is_dump: bool, outcome: str) -> None:
+    """Objects that are given to the library are the whole cluster."""
+    bound = changed(changed(claim("gone"), "metadata.uid", "u"), "status", {"phase": "Bound"})
+    snapshot = Snapshot.from_objects([*ROOMY, bound])
+    snapshot = replace(snapshot, source=replace(snapshot.source, is_dump=is_dump))
+    assert explain_pod(snapshot, changed(CLAIMING, "spec.priority", 0)).outcome.value == outcome
+
+
 @pytest.mark.parametrize("is_dump", [False, True])
 def test_a_dump_of_nodes_alone_says_that_pods_are_unknown(is_dump: bool) -> None:
     me = {**pod("new"), "spec": {"containers": [{"name": "main", "image": "main:1"}]}}
