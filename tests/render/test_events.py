@@ -471,6 +471,13 @@ def test_messages_of_other_components(text: str, expected: Parsed) -> None:
         ('Failed to create new replica set "w-1": quota', "kube-controller-manager", "pods-not-created"),
         ("  Available      False   MinimumReplicasUnavailable", "kube-controller-manager", "replicas-unavailable"),
         ("Progressing      False   ProgressDeadlineExceeded", "kube-controller-manager", "rollout-deadline-exceeded"),
+        ("add cmd: failed to assign an IP address to container", "kubelet", "sandbox-not-created"),
+        (
+            "Warning  OOMKilling  2m  kernel-monitor  Memory cgroup out of memory: Killed process 7 (java)",
+            "kubelet",
+            "container-fails",
+        ),
+        ("Normal   DeletingNode  2m  cloud-node-lifecycle-controller", "kube-controller-manager", "node-lost"),
         ("Deployment does not have minimum availability.", "kube-controller-manager", "replicas-unavailable"),
         (
             'spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1',
