@@ -20,11 +20,11 @@ from kschedx.explain.events import recorded_event, rejects_nodes, shows_state
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import with_spec
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import PersistentVolumeClaim, claim_name, own_claims
+from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name, own_claims
 from kschedx.kube.types import Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.inter_pod_affinity.plugin import REASON_AFFINITY
 from kschedx.plugins.inter_pod_affinity.terms import PodTerms
-from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
+from kschedx.plugins.volume_binding.plugin import REASON_NO_VOLUME, REASON_UNBOUND_IMMEDIATE
 from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -49,6 +49,13 @@ def is_unread(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
     if is_telling and source.may_lack(kind, namespace):
         return True
     return not source.is_complete(kind, namespace) and is_left_out(snapshot, kind, namespace)
+
+
+def is_cut_down(snapshot: Snapshot) -> bool:
+    """Return whether the nodes lack what an API server writes: the dump was cut down by hand to what matters, and holds
+    the objects that go with its others, if there are any."""
+    nodes = snapshot.cluster.nodes
+    return bool(nodes) and not any(node.metadata.creation_timestamp for node in nodes)
 
 
 def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
@@ -217,7 +224,13 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         if event is not None and REASON_UNBOUND_IMMEDIATE in event.message:
             return None  # whether or not the class exists, a volume has to be bound first
         return ("StorageClass", named) if is_unread(snapshot, "StorageClass") else None
-    return None  # a dump with the claim and its class would hold the volumes, too, if there were any
+    if storage.volumes or is_cut_down(snapshot) or named not in storage.classes:
+        return None  # if the dump lacks volumes, they do not match
+    event = recorded_event(snapshot, pod)
+    is_reported = event is not None and REASON_NO_VOLUME in event.message
+    makes_none = storage.classes[named].provisioner == NO_PROVISIONER
+    is_open = makes_none and not is_reported and is_unread(snapshot, "PersistentVolume")
+    return ("PersistentVolume", "") if is_open else None
 
 
 def _without_devices(snapshot: Snapshot, pod: Pod) -> _KnownPart:
@@ -281,8 +294,8 @@ def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
     if absent and not is_unread(snapshot, "DeviceClass"):
         return  # PreFilter rejects the pod before it reads slices
     yield from (("DeviceClass", device_class) for device_class in absent)
-    # a dump with the classes would hold the slices, too, if a driver published any
-    if absent and not devices.slices and is_unread(snapshot, "ResourceSlice"):
+    is_open = bool(absent) or not is_cut_down(snapshot)
+    if is_open and not devices.slices and is_unread(snapshot, "ResourceSlice"):
         yield "ResourceSlice", ""
 
 

@@ -15,6 +15,7 @@ from kschedx.explain.events import recorded_event
 from kschedx.explain.known_part import (
     OPTIMISTIC,
     is_about,
+    is_cut_down,
     is_left_out,
     is_unread,
     known_part,
@@ -95,14 +96,8 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
 
 def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
     source = snapshot.source
-    has_none = not source.kinds.get(kind) and source.may_lack(kind) and not _is_cut_down(snapshot)
+    has_none = not source.kinds.get(kind) and source.may_lack(kind) and not is_cut_down(snapshot)
     return has_none or (not source.is_complete(kind) and is_left_out(snapshot, kind))
-
-
-def _is_cut_down(snapshot: Snapshot) -> bool:
-    """Return whether the nodes lack what an API server writes: the dump was cut down by hand to what matters."""
-    nodes = snapshot.cluster.nodes
-    return bool(nodes) and not any(node.metadata.creation_timestamp for node in nodes)
 
 
 def _refuse_dump(kinds: Sequence[str], leaves: str, pod: str = "") -> NoReturn:
@@ -176,7 +171,7 @@ def missing_for_many(snapshot: Snapshot) -> Note | None:
 
 
 def _other_namespaces(snapshot: Snapshot) -> Iterator[Note]:
-    if snapshot.source.is_dump and not _is_cut_down(snapshot) and len(spaces := snapshot.only_namespaces) == 1:
+    if snapshot.source.is_dump and not is_cut_down(snapshot) and len(spaces := snapshot.only_namespaces) == 1:
         text = f"the dump has pods of namespace {spaces[0]} only; those of others use the nodes too"
         yield note("other-namespaces", text, namespaces=spaces)
 
@@ -394,7 +389,8 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
                 objects=names,
                 where=_readers(kind),
                 stake=stakes.get(kind, Stake.FIT),
-                lacking=_lacking_objects(snapshot.source, kind),
+                lacking=(kind == "PersistentVolume" and not names and _static_volumes(snapshot, pod))
+                or _lacking_objects(snapshot.source, kind),
                 completed_by=command,
             )
             for kind, names in unread.items()

@@ -224,12 +224,30 @@ def test_an_event_shows_that_a_claim_was_left_out(message: str, is_open: bool) -
     assert (result.outcome == "Undecided") is is_open
 
 
-def test_a_dump_with_a_class_without_provisioner_would_hold_its_volumes() -> None:
+NO_VOLUME = "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind."
+
+
+@pytest.mark.parametrize(
+    ("created", "message", "outcome"),
+    [
+        ("2026-01-31T12:00:00Z", "0/1 nodes are available: 1 Insufficient cpu.", "Undecided"),
+        ("2026-01-31T12:00:00Z", NO_VOLUME, "Unschedulable"),
+        (None, "", "Unschedulable"),
+    ],
+    ids=["raw", "reported", "cut down by hand"],
+)
+def test_a_class_without_provisioner_needs_volumes(created: str | None, message: str, outcome: str) -> None:
+    reported = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    waiting = changed(CLAIMING, "status", {"phase": "Pending", "conditions": [reported] if message else []})
     api = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
     mode = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
-    waiting = changed(CLAIMING, "spec.priority", 0)
-    snapshot = Snapshot.from_objects([*ROOMY[:1], waiting, claim(""), {**api, **mode}])
+    nodes = [changed(ROOMY[0], "metadata.creationTimestamp", created)]
+    snapshot = Snapshot.from_objects([*nodes, changed(waiting, "spec.priority", 0), claim(""), {**api, **mode}])
     result = explain_pod(replace(snapshot, source=replace(snapshot.source, is_dump=True)), "default/web")
     texts = [note.text for note in result.notes if note.id == "dump"]
-    assert result.outcome.value == "Unschedulable"
-    assert "the dump holds no PersistentVolumes: those that do not match are not shown" in texts
+    lacking = [unread.lacking for unread in result.cycle.unevaluated if unread.name == "PersistentVolume"]
+    of_class = ["volumes of class fast, which provisions none"]
+    assert (result.outcome.value, lacking) == (outcome, of_class if outcome == "Undecided" else [])
+    assert (outcome == "Unschedulable") is (
+        "the dump holds no PersistentVolumes: those that do not match are not shown" in texts
+    )

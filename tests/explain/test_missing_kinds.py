@@ -20,6 +20,7 @@ from tests.storage_builders import claim, storage_class, using, volume
 
 NODES = [node("n1"), node("n2")]
 CLASS = storage_class("fast", provisioner="x.io/disks")
+IMMEDIATE = storage_class("local", waits=False)
 ON_EACH = [
     each
     for number in (1, 2)
@@ -44,11 +45,12 @@ def selecting(side: str) -> Manifest:
 CASES: list[tuple[str, list[str], Manifest, list[Manifest]]] = [
     ("PersistentVolumeClaim", ["data"], using("me", "data"), []),
     ("PersistentVolume", ["disk"], using("me", "data"), [claim("data", volume="disk")]),
+    ("PersistentVolume", [], using("me", "data"), [claim("data", storage_class="local"), IMMEDIATE]),
     ("StorageClass", ["fast"], using("me", "data"), [claim("data", storage_class="fast")]),
     ("CSINode", [], using("me", "data"), [claim("data", volume="disk"), volume("disk"), *ON_EACH]),
     ("ResourceClaim", ["gpu"], claiming("gpu"), [device_class(), resource_slice("n1", made("gpu-0"))]),
     ("DeviceClass", ["gpu"], claiming("gpu"), [device_claim("gpu"), resource_slice("n1", made("gpu-0"))]),
-    ("ResourceSlice", [], claiming("gpu"), [device_claim("gpu")]),
+    ("ResourceSlice", [], claiming("gpu"), [device_claim("gpu"), device_class()]),
     ("PodGroup", ["trainers"], pod("me", spec={"schedulingGroup": {"podGroupName": "trainers"}}), []),
     ("Namespace", [], selecting("podAffinity"), []),
     ("Namespace", [], selecting("podAntiAffinity"), []),
@@ -70,7 +72,7 @@ def dump(objects: Sequence[Manifest], *, is_dump: bool = True, **lacks: str) -> 
 @pytest.mark.parametrize(("kind", "names", "me", "others"), CASES)
 def test_a_fit_without_a_kind_is_undecided(kind: str, names: list[str], me: Manifest, others: list[Manifest]) -> None:
     gates = {"GangScheduling": True, "GenericWorkload": True} if kind == "PodGroup" else None
-    explanation = explain_pod(dump([*NODES, *others, me]), "default/me", feature_gates=gates)
+    explanation = explain_pod(dump([*raw_nodes(), *others, me]), "default/me", feature_gates=gates)
     assert explanation.outcome is Outcome.UNDECIDED
     texts = {item.name: item for item in explanation.cycle.unevaluated}
     assert list(texts[kind].objects) == names
