@@ -128,6 +128,6 @@ profiles:
 def test_a_single_profile_is_compared_under_two_versions(tmp_path: Path, cluster: tuple[str, ...]) -> None:
     """A cluster that the command line names does not make a profile a target."""
     for profile in (write(tmp_path, HEAD), "binpack"):
-        result = kschedx("diff-profiles", profile, "--kube-version", "1.29..1.33", *cluster)
+        result = kschedx("diff-profiles", profile, "--kube-version", "1.29..1.33", *cluster, columns=300)
         assert (result.code, result.err) == (1, "")
         assert f"{profile} 1.33" in " ".join(result.out.split())
