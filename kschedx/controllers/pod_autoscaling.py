@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import add_on_down
-from kschedx.controllers.states import ComponentDown, NotScaled, ScaledToZero
+from kschedx.controllers.referenced_template import template_user
+from kschedx.controllers.states import ComponentDown, NotScaled, ObjectState, ScaledToZero
 from kschedx.controllers.workloads import Workload, wanted_replicas, with_replicas, workload_of
 from kschedx.kube.autoscalers import (
     PAUSED_REPLICAS,
@@ -37,10 +38,14 @@ def stopped_state(workload: Workload, manifest: Mapping[str, object]) -> ScaledT
     return ScaledToZero(subject=workload.reference, field="spec.replicas" if is_own else "its number of pods")
 
 
-def scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Mapping[str, object]) -> ScaledToZero:
-    """Return the state of a workload at zero replicas, with the controller or autoscaler that keeps it there. A
-    HorizontalPodAutoscaler with minReplicas of at least 1 ignores a workload at zero
-    (pkg/controller/podautoscaler/horizontal.go)."""
+def scaled_to_zero(
+    snapshot: Snapshot, workload: Workload, manifest: Mapping[str, object]
+) -> ScaledToZero | ObjectState:
+    """Return the state of a workload at zero replicas, with the controller or autoscaler that keeps it there. One that
+    only holds the template of an Argo Rollout is to stay there. A HorizontalPodAutoscaler with minReplicas of at least
+    1 ignores a workload at zero (pkg/controller/podautoscaler/horizontal.go)."""
+    if user := template_user(snapshot, workload):
+        return ObjectState(subject=workload.reference, does=f"has no pods of its own: {user} uses its template")
     state = ScaledToZero(subject=workload.reference, field="spec.replicas")
     for keda in snapshot.of(ScaledObject):
         unready = condition_of(keda.status.conditions, "Ready", "False")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kschedx.controllers.workloads import Workload
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Json
 from kschedx.kube.workloads import is_foreign
@@ -20,3 +21,14 @@ def with_referenced_template(snapshot: Snapshot, manifest: Json) -> Json:
     template = map_at(msgspec.json.decode(snapshot.workloads[key]), "spec", "template")
     spec = {name: value for name, value in map_at(manifest, "spec").items() if name != "workloadRef"}
     return {**manifest, "spec": {**spec, "template": template}}
+
+
+def template_user(snapshot: Snapshot, workload: Workload) -> str:
+    """Return the custom resource that creates pods of the workload's template, such as `Rollout web`; empty if none
+    does."""
+    for (kind, namespace, name), raw in snapshot.custom_resources.items():
+        if namespace == workload.namespace and b'"workloadRef"' in raw:
+            reference = map_at(msgspec.json.decode(raw), "spec", "workloadRef")
+            if (reference.get("kind"), reference.get("name")) == (workload.kind, workload.name):
+                return f"{kind.partition('.')[0]} {name}"
+    return ""

@@ -788,6 +788,12 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
     ("rollout/web", [PAUSED_ROLLOUT], "default/rollout/web is paused: it has no ReplicaSet yet", 1),
     (
         "deploy/web",
+        [PAUSED_ROLLOUT, workload("Deployment", replicas=0)],
+        "default/deploy/web has no pods of its own: Rollout web uses its template",
+        0,
+    ),
+    (
+        "deploy/web",
         [DUMPED, pod("other", on="d"), {**workload("Deployment", replicas=3), "status": {"replicas": 3}}],
         "default/deploy/web is undecided: the dump lacks pods of it",
         3,
