@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from itertools import product
+from itertools import islice, product
 
 from msgspec import json
 from msgspec.structs import replace
@@ -265,13 +265,17 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
         )
 
 
+_MOST_CORRECTIONS = 16  # of many requirements with several meanings each
+
+
 def _corrections(
     source: str, term: int, wrong: Iterable[RequirementMatch], cluster: ClusterNodes
 ) -> Iterator[s.SelectInstead]:
     """Yield the requirements as they were probably meant: all together, or each alone if that is not known of all."""
     each = [[(it, meant) for meant in _intended_requirements(it, cluster)] for it in wrong]
     alone = ((correction,) for corrections in each for correction in corrections)
-    for (written, meant), *also in product(*each) if each and all(each) else alone:
+    together = islice(product(*each), _MOST_CORRECTIONS)
+    for (written, meant), *also in together if each and all(each) else alone:
         yield s.SelectInstead(source=source, term=term, wrong=written, meant=meant, also=tuple(also))
 
 
