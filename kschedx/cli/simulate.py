@@ -13,11 +13,12 @@ from kschedx.controllers.states import decision_name, row_named
 from kschedx.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.autoscalers import Growth, NewNodes
     from kschedx.inquiry.simulation import Simulation
+    from kschedx.simulate.changes import SimulatedChange
     from kschedx.simulate.simulator import SimulationOptions
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -78,7 +79,9 @@ def simulate(
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.inquiry.autoscalers import autoscalers_of, options_after
     from kschedx.inquiry.manifests import objects_of
-    from kschedx.inquiry.what_if import SimulationAnswer, other_outcomes
+    from kschedx.inquiry.simulation_answer import SimulationAnswer
+    from kschedx.inquiry.stalled_drain import simulated_drain_remedies
+    from kschedx.inquiry.what_if import other_outcomes
     from kschedx.inquiry.what_if import simulate as simulated
     from kschedx.simulate.moves import parse_goal
     from kschedx.simulate.simulator import SimulationOptions
@@ -101,9 +104,9 @@ def simulate(
         added = growing.grow(snapshot, ())
         snapshot = with_pods(added.add_to(snapshot), added.pods)
 
-    def run(options: SimulationOptions) -> Simulation:
+    def run(options: SimulationOptions, changes: Sequence[SimulatedChange] = question.changes) -> Simulation:
         grow = growing.grow if grows_last else None
-        changes, namespace = question.changes, reached.namespace
+        namespace = reached.namespace
         return simulated(snapshot, setup, changes, options=options, namespace=namespace, goal=wanted, grow=grow)
 
     simulation = run(options)
@@ -119,7 +122,13 @@ def simulate(
     other = other_outcomes(simulation, options, run) if ties else None
     if out is not None:
         write_snapshot(out, simulation.after)
-    answer = SimulationAnswer(simulation=simulation, growths=growing.growths, other_outcomes=other, has_steps=steps)
+    answer = SimulationAnswer(
+        simulation=simulation,
+        growths=growing.growths,
+        other_outcomes=other,
+        has_steps=steps,
+        remedies=simulated_drain_remedies(simulation, options, run),
+    )
     report = Report.of(
         answer, names=lambda: [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + [*simulation.pending]
     )

@@ -88,7 +88,7 @@ def _budget_fixes(subject: Subject, setup: Setup, node: str) -> tuple[Fix, ...]:
     preview = preview_drain(replace(snapshot, disruption_budgets=involved), setup, [node], options=options)
     return tuple(
         Fix.untried(f"{each.title}, then its pods on {node} can be evicted", *each.commands, of_group=FixGroup.CLUSTER)
-        for each in preview.fixes
+        for each in preview.remedies.fixes
     )
 
 

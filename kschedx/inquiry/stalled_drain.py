@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -40,7 +40,8 @@ _MOST_DRAINED_NODES = 10  # each trial repeats the whole drain
 _MOST_BUDGETS = 4
 _MOST_WAYS = 2
 
-_Again: TypeAlias = Callable[[Sequence[SimulatedChange]], Simulation]
+_Changes: TypeAlias = Sequence[SimulatedChange]
+_Again: TypeAlias = Callable[[_Changes], Simulation]
 """A function that repeats the drain after more changes. Raises `InputError` for a change that cannot be made."""
 
 
@@ -244,17 +245,26 @@ class _DrainFix(Struct, frozen=True, kw_only=True):
         return BudgetFixDocument(self.title, self.commands, self.done, self.of)
 
 
+class DrainRemedies(Struct, frozen=True):
+    """What unblocks drains."""
+
+    fixes: tuple[_DrainFix, ...] = ()
+    forced: Sequence[DrainResult] = ()  # the drains that kubectl refuses, with the flags that it requires
+
+    @property
+    def document(self) -> Json:
+        return {"budgetFixes": [to_json(fix.document) for fix in self.fixes]} if self.fixes else {}
+
+
 class DrainPreview(Shown, Struct, frozen=True, kw_only=True):
     """Drains, and what unblocks them."""
 
     simulation: Simulation
     each: bool = False  # whether each node is drained by itself
-    fixes: tuple[_DrainFix, ...] = ()
-    forced: Sequence[DrainResult] = ()  # the drains that kubectl refuses, with the flags that it requires
+    remedies: DrainRemedies = DrainRemedies()
 
     def to_dict(self) -> Json:
-        fixes = {"budgetFixes": [to_json(fix.document) for fix in self.fixes]} if self.fixes else {}
-        return self.simulation.to_dict() | fixes
+        return self.simulation.to_dict() | self.remedies.document
 
 
 def preview_drain(
@@ -270,24 +280,53 @@ def preview_drain(
 ) -> DrainPreview:
     """Drain nodes, as `drain_nodes`, and find out what unblocks them."""
 
-    def drain(
-        named: Sequence[str] | None, flags: SimulationOptions, more: Sequence[SimulatedChange] = ()
-    ) -> Simulation:
-        wanted = (*changes, *more)
+    def drain(flags: SimulationOptions, more: Sequence[SimulatedChange] = (), only: Sequence[str] = ()) -> Simulation:
         return drain_nodes(
-            snapshot, setup, named, wanted, options=flags, namespace=namespace, each=each, uncordons=uncordons
+            snapshot,
+            setup,
+            only or nodes,
+            (*changes, *more),
+            options=flags,
+            namespace=namespace,
+            each=each,
+            uncordons=uncordons,
         )
 
-    simulation = drain(nodes, options)
+    simulation = drain(options)
     refused = [drain_result.node for drain_result in simulation.drained if drain_result.is_refused]
+    again = partial(drain, only=refused if each else ())
+    return DrainPreview(simulation=simulation, each=each, remedies=_remedies(simulation, options, again, each=each))
+
+
+def simulated_drain_remedies(
+    simulation: Simulation, options: SimulationOptions, run: Callable[[SimulationOptions, _Changes], Simulation]
+) -> DrainRemedies:
+    """Return what unblocks the first drains among the changes of a simulation, which `run` repeats."""
+    if all(drain_result.is_done for drain_result in simulation.drained):
+        return DrainRemedies()
+    changes = simulation.changes
+    first = next(number for number, change in enumerate(changes) if change.verb is ChangeVerb.DRAIN)
+    drains = tuple(takewhile(lambda change: change.verb is ChangeVerb.DRAIN, changes[first:]))
+
+    def again(flags: SimulationOptions, more: _Changes = ()) -> Simulation:
+        return run(flags, (*changes[:first], *more, *drains))
+
+    is_whole = len(changes) == first + len(drains)
+    return _remedies(simulation if is_whole else again(options), options, again)
+
+
+def _remedies(
+    simulation: Simulation, options: SimulationOptions, again: Callable[..., Simulation], *, each: bool = False
+) -> DrainRemedies:
+    """Return what unblocks drains. `again` repeats them with other options, and after more changes."""
     with_flags = None
-    if refused:  # the question is where the pods go, not which flags kubectl needs
+    if any(drain_result.is_refused for drain_result in simulation.drained):
+        # the question is where the pods go, not which flags kubectl needs
         options = replace(options, force=True, delete_emptydir_data=True)
-        with_flags = drain(refused if each else nodes, options)
-    fixes = () if each else drain_fixes(with_flags or simulation, partial(drain, nodes, options))
+        with_flags = again(options)
+    fixes = () if each else drain_fixes(with_flags or simulation, partial(again, options))
     forced = () if with_flags is None else with_flags.drained
-    fixes = tuple(replace(fix, needs_flags=bool(forced)) for fix in fixes)
-    return DrainPreview(simulation=simulation, each=each, fixes=fixes, forced=forced)
+    return DrainRemedies(tuple(replace(fix, needs_flags=bool(forced)) for fix in fixes), forced)
 
 
 def drain_fixes(simulation: Simulation, again: _Again) -> tuple[_DrainFix, ...]:

@@ -16,14 +16,10 @@ from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
-from kschedx.inquiry.autoscalers import autoscaler_document
-from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.pod import left_without_pods
 from kschedx.inquiry.simulation import Simulation
-from kschedx.kube.documents import Json
 from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, count_items
-from kschedx.results import Shown
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.drain import DrainResult, drain
@@ -34,7 +30,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
 
 if TYPE_CHECKING:
-    from kschedx.inquiry.autoscalers import Growth, NewNodes
+    from kschedx.inquiry.autoscalers import NewNodes
     from kschedx.simulate.simulator import KueueResult
 
 _AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
@@ -263,7 +259,6 @@ def _require_nodes(simulator: Simulator, nodes: Sequence[str], before: Snapshot)
 
 _MOST_WAYS = 64  # the maximum number of outcomes that are all tried; of more, a random sample is tried
 _LOTS = 8
-_MOST_FIXED = 8  # how many workloads have a fix in the document: those with the most pending pods
 
 
 class OtherOutcomes(Struct, frozen=True, kw_only=True):
@@ -291,32 +286,6 @@ class OtherOutcomes(Struct, frozen=True, kw_only=True):
             return f"{text}: {count(number, 'pod')} {'is' if number == 1 else 'are'} scheduled in each"
         placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(self.placed.items(), reverse=True))
         return f"{text}: the number of scheduled pods differs, {placed} of them"
-
-
-class SimulationAnswer(Shown, Struct, frozen=True, kw_only=True):
-    """A simulation, and what the user asks about it besides."""
-
-    simulation: Simulation
-    growths: Sequence[Growth] = ()  # what the autoscalers added first
-    other_outcomes: OtherOutcomes | None = None
-    has_steps: bool = False  # whether the screen lists every decision
-
-    @property
-    def ties(self) -> str | None:
-        """Whether random choices change the result, and which of them controllers make besides the scheduler; None if
-        that was not tried."""
-        if self.other_outcomes is None:
-            return None
-        choices = self.simulation.choices
-        if choices:
-            return f"{self.other_outcomes.text}; controllers choose {', '.join(choices)}"
-        return self.other_outcomes.text
-
-    def to_dict(self) -> Json:
-        fixes = {"fixes": SharedFixes(self.simulation).to_list(_MOST_FIXED)}
-        ties = {} if self.other_outcomes is None else {"ties": self.ties}
-        grown = autoscaler_document(growth.document for growth in self.growths)
-        return self.simulation.to_dict() | fixes | ties | ({"autoscaler": grown} if grown else {})
 
 
 class _TieScript(Struct):

@@ -11,6 +11,7 @@ from kschedx.fixes import FixCertainty
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.stalled_drain import DrainRemedies
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.terminal import DIM, StyledLine, fact_block, more, paragraph, title_lines
@@ -24,15 +25,13 @@ _MOST_NODES = 8
 _MOST_CAUSES = 8
 
 
-def drain_list(
-    simulation: Simulation, forced: Sequence[DrainResult] = (), most: int = 0, *, each: bool = False
-) -> ItemList:
+def drain_list(simulation: Simulation, remedies: DrainRemedies, most: int = 0, *, each: bool = False) -> ItemList:
     """Return a row for each drained node; those that cannot be drained come first, with the most common cause first.
 
-    Fixes are tried for the pods of `most` nodes. `forced` are the drains that kubectl refuses, with the flags that it
-    requires. With `each`, the rows have no names of pods, so that nodes are identical.
+    Fixes are tried for the pods of `most` nodes. With `each`, the rows have no names of pods, so that nodes are
+    identical.
     """
-    then = {result.node: result for result in forced}
+    then = {result.node: result for result in remedies.forced}
     ordered = sorted(simulation.drained, key=lambda drained: drained.is_done)
     items = [
         _node_item(drained, then.get(drained.node), _story(simulation, drained) if at < most else None, each=each)

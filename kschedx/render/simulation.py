@@ -16,8 +16,8 @@ from kschedx.grouping import group_pairs
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation, WorkloadResult
-from kschedx.inquiry.stalled_drain import DrainPreview
-from kschedx.inquiry.what_if import SimulationAnswer
+from kschedx.inquiry.simulation_answer import SimulationAnswer
+from kschedx.inquiry.stalled_drain import DrainPreview, DrainRemedies
 from kschedx.kube.names import PODS
 from kschedx.kube.workloads import RETENTION_POLICY
 from kschedx.progress import Phase, count_items
@@ -126,14 +126,14 @@ def drains_view(preview: DrainPreview, tried: _ShownCounts = _ON_PAGE) -> View:
     """Return a view with a row for each node, and for each cause of pending pods."""
     simulation, each = preview.simulation, preview.each
     drained = simulation.drained
-    nodes = drain_list(simulation, preview.forced, 0 if each else tried.workloads, each=each)
+    nodes = drain_list(simulation, preview.remedies, 0 if each else tried.workloads, each=each)
     return View(
         command="kschedx drain",
         headline=drains_headline(drained),
         tone=drain_tone(drained),
-        details=tuple(with_flags(drained, preview.forced)) if each else (),
+        details=tuple(with_flags(drained, preview.remedies.forced)) if each else (),
         facts=tuple(_eviction_facts(simulation)),
-        fixes=tuple(FixView(title=fix.title, seen=fix.seen, commands=fix.commands) for fix in preview.fixes),
+        fixes=_drain_fixes(preview.remedies),
         lists=(
             nodes,
             *(() if each else (_other_causes(simulation, tried.causes, nodes),)),
@@ -141,6 +141,10 @@ def drains_view(preview: DrainPreview, tried: _ShownCounts = _ON_PAGE) -> View:
         usage=None if each else _usage(simulation),
         timeline=None if each else _timeline(simulation),
     )
+
+
+def _drain_fixes(remedies: DrainRemedies) -> tuple[FixView, ...]:
+    return tuple(FixView(title=fix.title, seen=fix.seen, commands=fix.commands) for fix in remedies.fixes)
 
 
 def _other_causes(simulation: Simulation, most: int, nodes: ItemList) -> ItemList:
@@ -215,7 +219,8 @@ def simulation_view(
         tone=_simulation_tone(simulation),
         details=(*map(growth_text, answer.growths), *filter(None, (answer.ties, simulation.idle_text))),
         facts=tuple(_facts(simulation)),
-        lists=_simulation_lists(simulation, shared, tried),
+        fixes=_drain_fixes(answer.remedies),
+        lists=_simulation_lists(answer, shared, tried),
         usage=_usage(simulation),
         timeline=_timeline(simulation),
         notes=(f"fixes were tried for {tried.workloads} workloads; for others: kschedx why WORKLOAD",)
@@ -224,7 +229,8 @@ def simulation_view(
     )
 
 
-def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: _ShownCounts) -> tuple[ItemList, ...]:
+def _simulation_lists(answer: SimulationAnswer, shared: SharedFixes, tried: _ShownCounts) -> tuple[ItemList, ...]:
+    simulation = answer.simulation
     deleted = _deleted_pods(simulation.states)
     others = [state for state in simulation.states if not isinstance(state.lifecycle, BeingDeleted)]
     items = [_state_item(state, is_tried=n < tried.workloads) for n, state in enumerate(others)]
@@ -233,7 +239,7 @@ def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: _Shown
         items += (_deleted_item(pods, is_tried=n < tried.workloads) for n, pods in enumerate(deleted))
         items.sort(key=lambda item: item.tone is Tone.GOOD)
     return (
-        *([drain_list(simulation)] if simulation.drained else ()),
+        *([drain_list(simulation, answer.remedies)] if simulation.drained else ()),
         ItemList(
             title="Workloads",
             noun="workload",
@@ -265,13 +271,13 @@ def simulation_lines(
 ) -> list[StyledLine]:
     """Return at most 30 lines, unless `wide` or with every step, or drains and changes need more. `view` may have been
     computed before."""
-    simulation, shared = answer.simulation, SharedFixes(answer.simulation)
+    shared = SharedFixes(answer.simulation)
     whole = view or simulation_view(answer, _ALL if wide else _ShownCounts(0, 0, 0), shared=shared)
     every = _steps(whole.timeline, width) if answer.has_steps else []
     if view is None and not wide:
-        if (short := _shortened_lines(simulation, shared, whole, width)) is not None:
+        if (short := _shortened_lines(answer, shared, whole, width)) is not None:
             return short + every
-        whole = replace(whole, lists=_simulation_lists(simulation, shared, _SHOWN_ROWS[0]))
+        whole = replace(whole, lists=_simulation_lists(answer, shared, _SHOWN_ROWS[0]))
     is_single = sum(bool(item.fixes) for item in whole.items) == 1
     lines: list[StyledLine] = []
     for shown in (_ALL,) if wide else _SHOWN_ROWS:
@@ -286,9 +292,12 @@ def _sized_lines(
 ) -> list[StyledLine]:
     """Return the screen with this many entries. If `is_single`, the only fix has its commands."""
     *drained, workloads, causes = view.lists
-    lines = head_lines(view, width, rows=None if wide else _SHOWN_CHANGES)
-    for item in (item for nodes in drained for item in nodes.items):
-        lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
+    nodes = [item for items in drained for item in items.items]
+    lets_go = view.fixes if len(nodes) == 1 else ()
+    lines = head_lines(replace(view, fixes=()) if lets_go else view, width, rows=None if wide else _SHOWN_CHANGES)
+    for item in nodes:
+        lines += [BLANK, *result_lines(item, width)]
+        lines += drain_lines(item, width, most=None if wide else 6, lets_go=lets_go, wide=wide)
     lines += [BLANK] if workloads.items else []
     for item in workloads.items[: shown.workloads]:
         lines += _row_lines(item, f"{item.title}  {item.values[-1]}".rstrip(), width, whole=wide or is_single)
@@ -300,7 +309,7 @@ def _sized_lines(
     return lines + _usage_lines(view.usage, width, shown.nodes)
 
 
-def _shortened_lines(simulation: Simulation, shared: SharedFixes, whole: View, width: int) -> list[StyledLine] | None:
+def _shortened_lines(answer: SimulationAnswer, shared: SharedFixes, whole: View, width: int) -> list[StyledLine] | None:
     """Return the first size that is short enough; None if at most one row has a fix, which is then shown with its
     commands.
 
@@ -317,7 +326,7 @@ def _shortened_lines(simulation: Simulation, shared: SharedFixes, whole: View, w
     for shown, counts in count_items(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
         if shown == too_long:
             continue
-        part = replace(whole, lists=_simulation_lists(simulation, shared, counts))
+        part = replace(whole, lists=_simulation_lists(answer, shared, counts))
         lines = _sized_lines(part, width, shown)
         if shown == fewest:
             if sum(bool(item.fixes) for item in part.items) <= 1:

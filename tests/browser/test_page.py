@@ -14,7 +14,7 @@ import yaml
 
 import kschedx
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.what_if import SimulationAnswer
+from kschedx.inquiry.simulation_answer import SimulationAnswer
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.simulation import simulation_page

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import kschedx
-from kschedx.inquiry.what_if import SimulationAnswer
+from kschedx.inquiry.simulation_answer import SimulationAnswer
 from kschedx.render.page import explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
+from tests.command import kschedx
 from tests.simulate.clusters import deployment, nodes
 
 HERE = ["node-1", "node-1", "node-2"]
@@ -352,8 +355,26 @@ def test_pods_without_a_controller_keep_their_nodes_while_a_fix_is_tried() -> No
     broken = unready(members[1])
     snapshot = Snapshot.from_objects([*nodes(), members[0], broken, members[2], pdb(minAvailable=2)])
     preview = preview_drain(snapshot, Setup.of_cluster(snapshot), ["node-1"], options=SimulationOptions())
-    assert [fix.title for fix in preview.fixes] == [
+    assert [fix.title for fix in preview.remedies.fixes] == [
         "first repair shop/guard-2, which is not ready",
         "lower minAvailable of PDB shop/web from 2 to 1",
     ]
-    assert {fix.seen for fix in preview.fixes} == {"with these flags the node can be drained"}
+    assert {fix.seen for fix in preview.remedies.fixes} == {"with these flags the node can be drained"}
+
+
+@pytest.mark.parametrize("bare", [(), ("node-1",)], ids=["", "that kubectl refuses"])
+@pytest.mark.parametrize("later", [(), ("--delete", "shop/pdb/web")], ids=["", "before the budget is gone"])
+@pytest.mark.parametrize("names", [("node-1",), ("node-1", "node-2")])
+def test_a_simulated_drain_has_the_fixes_of_the_drain(
+    tmp_path: Path, names: Sequence[str], later: Sequence[str], bare: Sequence[str]
+) -> None:
+    cluster = [*nodes(), *deployment("web", "1", HERE), pdb(minAvailable=3), *(pod("bare", on=name) for name in bare)]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "items": cluster}))
+    drained = kschedx("drain", *names, "--together", "-s", path, "-o", "json")
+    changes = (option for name in names for option in ("--drain", name))
+    simulated = kschedx("simulate", *changes, *later, "-s", path, "-o", "json")
+    assert json.loads(simulated.out)["budgetFixes"] == json.loads(drained.out)["budgetFixes"]
+    screen = kschedx("simulate", "--drain", "node-1", "-s", path).out
+    assert "scale shop/deploy/web to 4" in screen
+    assert ("with --force" in screen) == bool(bare)

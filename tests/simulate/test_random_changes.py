@@ -11,7 +11,8 @@ import pytest
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
-from kschedx.inquiry.what_if import SimulationAnswer, simulate
+from kschedx.inquiry.simulation_answer import SimulationAnswer
+from kschedx.inquiry.what_if import simulate
 from kschedx.render.simulation import simulation_lines
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import ChangeVerb, parse_changes

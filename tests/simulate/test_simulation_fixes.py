@@ -7,8 +7,9 @@ import pytest
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.simulation_answer import SimulationAnswer
 from kschedx.inquiry.stalled_drain import DrainPreview
-from kschedx.inquiry.what_if import SimulationAnswer, drain_nodes, simulate
+from kschedx.inquiry.what_if import drain_nodes, simulate
 from kschedx.render.layout import MOST_LINES
 from kschedx.render.simulation import drains_lines, simulation_lines
 from kschedx.simulate.changes import parse_changes

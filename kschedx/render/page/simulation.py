@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from kschedx.inquiry.node_usage import NodeUse
 from kschedx.inquiry.simulation import Simulation
+from kschedx.inquiry.simulation_answer import SimulationAnswer
 from kschedx.inquiry.stalled_drain import DrainPreview
-from kschedx.inquiry.what_if import SimulationAnswer
 from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, Section, Usage, page_of
 from kschedx.render.simulation import drains_lines, drains_view, simulation_lines, simulation_view
 from kschedx.render.view import UsageRow, View
