@@ -53,6 +53,7 @@ ANNOTATIONS = frozenset({
     devices.EXTENDED_RESOURCE_CLAIM,
     storage.BETA_STORAGE_CLASS,
     storage.BIND_COMPLETED,
+    storage.PROVISIONED_BY,
     storage.SELECTED_NODE,
     storage.MIGRATED_PLUGINS,
     *storage.DEFAULT_CLASS,

@@ -738,7 +738,7 @@ def _with_classes(
         yield _with_class(claim, classes[close], is_typo=not is_installed)
     elif chosen is not None:
         yield _with_class(claim, chosen)
-    if claim.storage_class and not is_bindable and not storage.volumes_of(claim.storage_class):
+    if claim.storage_class and not is_bindable and not storage.is_static(claim.storage_class):
         title = f"create storage class {claim.storage_class}{f' of {driver}' if driver else ''}"
         if is_csi_name(driver) and known and not is_installed:
             title = f"install {driver}, and create its storage class {claim.storage_class}"

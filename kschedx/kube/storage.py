@@ -47,6 +47,7 @@ in-tree plugins refuse it too). Other drivers may create it: Cinder does, and lo
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"

@@ -60,7 +60,7 @@ def claim_unbound(claim: PersistentVolumeClaim, storage: Storage) -> ClaimUnboun
     elif not claim.storage_class:
         cause = "no-class"
     else:
-        missing = "static" if storage.volumes_of(claim.storage_class) else "class-missing"
+        missing = "static" if storage.is_static(claim.storage_class) else "class-missing"
         provisions = storage_class is not None and storage_class.can_provision
         cause = missing if storage_class is None else "new" if claim.is_new and provisions else "immediate"
     return ClaimUnbound(

@@ -22,6 +22,7 @@ from kschedx.apiserver.workload_validation import (
     validate_workload,
 )
 from kschedx.errors import FIELD_PART, InputError, NotChangedError, nearest
+from kschedx.explain.known_part import is_unread
 from kschedx.explain.setup import with_claims_of_templates
 from kschedx.kube.decoding import Manifest, decode, manifest, map_at, new_manifest
 from kschedx.kube.devices import ResourceClaim
@@ -357,7 +358,10 @@ def delete_object(snapshot: Snapshot, reference: NamedObject) -> Snapshot:
     user = _user(snapshot, record)
     if user:
         raise InputError(f"{reference} stays as long as it is used: {user}")
-    return without_object(snapshot, record)
+    kind, after = reference.kind.key, without_object(snapshot, record)
+    if is_unread(snapshot, kind):
+        return after
+    return replace(after, source=replace(after.source, complete=after.source.complete | {kind}))  # not left out
 
 
 def set_object_fields(snapshot: Snapshot, reference: NamedObject, fields: Fields) -> Snapshot:

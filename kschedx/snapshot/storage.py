@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from kschedx.kube.kinds import Objects, objects_of
 from kschedx.kube.storage import (
+    PROVISIONED_BY,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -82,6 +83,10 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
     def volumes_of(self, storage_class: str) -> tuple[PersistentVolume, ...]:
         """Return the volumes of a class in load order; the class may be missing or empty."""
         return tuple(volume for volume in self.volumes.values() if volume.storage_class == storage_class)
+
+    def is_static(self, storage_class: str) -> bool:
+        """Return whether a class has volumes that were not provisioned, so that it needs no StorageClass."""
+        return any(PROVISIONED_BY not in volume.metadata.annotations for volume in self.volumes_of(storage_class))
 
     @cached_property
     def candidates(self) -> VolumeCandidates:

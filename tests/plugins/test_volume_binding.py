@@ -21,6 +21,7 @@ from kschedx.findings import (
 )
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code, Status
+from kschedx.kube.storage import PROVISIONED_BY
 from kschedx.snapshot.columns import TableRow
 from tests.builders import Manifest, evaluate, node, only, pod
 from tests.storage_builders import (
@@ -109,19 +110,29 @@ def test_pre_filter_rejects_unusable_claims(target: Manifest, claims: list[Manif
 
 
 @pytest.mark.parametrize(
-    ("unbound_claim", "classes", "cause"),
+    ("unbound_claim", "objects", "cause"),
     [
         (claim("data", storage_class=None), [], "no-class"),
         (claim("data", storage_class=""), [storage_class(metadata={"annotations": {}})], "no-class"),
         (claim("data", storage_class="gone"), [], "class-missing"),
+        (claim("data", storage_class="gone"), [volume("old", storage_class="gone", claim_ref="other")], "static"),
+        (
+            claim("data", storage_class="gone"),
+            [
+                volume(
+                    "old", storage_class="gone", metadata={"annotations": {PROVISIONED_BY: "csi.example.com"}}, csi=True
+                )
+            ],
+            "class-missing",
+        ),
         (claim("data"), [storage_class(waits=False)], "immediate"),
         (claim("data", volumeName="pv"), [storage_class()], "prebound"),
     ],
 )
 def test_pre_filter_rejects_unbound_immediate_claims(
-    unbound_claim: Manifest, classes: list[Manifest], cause: str
+    unbound_claim: Manifest, objects: list[Manifest], cause: str
 ) -> None:
-    status = evaluate_new(using("new", "data"), unbound_claim, *classes).pre_filter_status
+    status = evaluate_new(using("new", "data"), unbound_claim, *objects).pre_filter_status
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ("pod has unbound immediate PersistentVolumeClaims",)
     (item,) = status.findings

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import kschedx
 from kschedx.controllers.states import NotChanged
@@ -20,7 +21,7 @@ from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx as kschedx_command
 from tests.device_builders import allocated, device_class
 from tests.simulate.clusters import deployment, nodes
-from tests.storage_builders import claim, storage_class, volume
+from tests.storage_builders import claim, storage_class, using, volume
 
 GROWS: Manifest = {**storage_class("waits"), "allowVolumeExpansion": True}
 STORAGE: list[Manifest] = [
@@ -168,6 +169,24 @@ def test_an_impossible_change_is_an_error(change: dict[str, object], expected: s
 def test_an_object_deleted_by_an_earlier_change_is_named_as_such() -> None:
     with pytest.raises(InputError, match="an earlier change has deleted it"):
         simulated({"delete": "pod/db"}, {"delete": "pod/db"})
+
+
+@pytest.mark.parametrize(("users", "is_known"), [(("kept",), True), (("kept", "away"), False)])
+def test_a_deleted_object_is_not_missing_from_the_dump(tmp_path: Path, users: Sequence[str], is_known: bool) -> None:
+    """A running pod whose claim is not in the dump shows that the dump lacks claims."""
+    running = [using(f"user-{name}", name, on="a", status={"phase": "Running"}) for name in users]
+    kept = [claim("kept", volume="disk"), volume("disk", claim_ref="kept")]
+    snapshot = Snapshot.from_objects([node("a"), storage_class("waits"), *kept, claim("data"), *running])
+    snapshot = replace(snapshot, source=replace(snapshot.source, is_dump=True))
+    written, main = tmp_path / "new.json", [{"name": "main", "image": "app"}]
+    written.write_bytes(
+        msgspec.json.encode({"kind": "List", "items": [claim("new"), using("uses", "new", containers=main)]})
+    )
+    simulation = kschedx.simulate(snapshot, changes=[{"delete": "sc/waits"}, {"apply": str(written)}])
+    assert (*simulation.pending, *simulation.undecided) == ("default/uses",)
+    written.write_bytes(msgspec.json.encode(using("uses", "data", containers=main)))
+    simulation = kschedx.simulate(snapshot, changes=[{"delete": "pvc/data"}, {"apply": str(written)}])
+    assert bool(simulation.undecided) != is_known
 
 
 def test_a_namespace_is_removed_with_its_objects() -> None:

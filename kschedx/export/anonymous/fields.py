@@ -254,6 +254,7 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     devices.EXTENDED_RESOURCE_CLAIM: values.name(),
     storage.BETA_STORAGE_CLASS: values.name(),
     storage.BIND_COMPLETED: values.name(),
+    storage.PROVISIONED_BY: values.name(),
     storage.SELECTED_NODE: values.name(),
     storage.MIGRATED_PLUGINS: values.name(),
     **dict.fromkeys(storage.DEFAULT_CLASS, values.name()),
