@@ -128,7 +128,7 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     status, spec = map_at(manifest, "status"), map_at(manifest, "spec")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
-    keeps_pods = spec.get("managedBy") in (None, _JOB_CONTROLLER) and spec.get("replicas") != 0
+    keeps_pods = spec.get("managedBy") in (None, _JOB_CONTROLLER) and parallel_replicas(manifest) > 0
     if not (any(counts) and is_stored and keeps_pods):
         return None
     rows, ready = member_rows(snapshot, workload), status.get("readyReplicas")

@@ -23,6 +23,7 @@ from kschedx.controllers.states import (
     RejectedByKubelet,
     RolloutStalled,
     ScaledToZero,
+    Suspended,
     Waits,
 )
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
@@ -299,7 +300,7 @@ class Simulation(Shown):
             if manifest is None or workload in self.refused or workload in self._refused_rollouts:
                 continue
             state = workload_lifecycle(after, manifest)
-            if workload not in unread and (state is None or self._is_scaled_down(workload, state)):
+            if workload not in unread and (state is None or self._is_stopped_by_changes(workload, state)):
                 continue
             is_pod, own = workload.kind == "Pod", dict(manifest)
             decision = self._decision(PodInQuestion(manifest=own) if is_pod else written_from(after, own))
@@ -324,10 +325,10 @@ class Simulation(Shown):
     def _decision(self, written: PodInQuestion) -> WithoutDecision:
         return WithoutDecision(written=written, before=self.after, snapshot=self.after, setup=self.setup)
 
-    def _is_scaled_down(self, workload: Workload, state: Lifecycle) -> bool:
-        """Whether the changes have scaled a workload to zero, which needs no remedy."""
-        before = manifest_of(self.before, workload) if isinstance(state, ScaledToZero) else None
-        return before is not None and not isinstance(workload_lifecycle(self.before, before), ScaledToZero)
+    def _is_stopped_by_changes(self, workload: Workload, state: Lifecycle) -> bool:
+        """Whether the changes have scaled a workload to zero or suspended it, which needs no remedy."""
+        before = manifest_of(self.before, workload) if isinstance(state, ScaledToZero | Suspended) else None
+        return before is not None and not isinstance(workload_lifecycle(self.before, before), type(state))
 
     def _rejected_by_kubelets(self) -> Iterator[Explanation]:
         """Yield the state of each workload, or else the first pod, that a kubelet rejects."""

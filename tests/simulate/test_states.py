@@ -288,6 +288,19 @@ def test_a_workload_that_the_question_scales_to_zero_is_no_finding(tmp_path: Pat
     assert "web is" not in result.out
 
 
+@pytest.mark.parametrize("change", ["--set=job/web:spec.suspend=true", "--scale=job/web=0"])
+def test_a_job_that_the_question_stops_is_no_finding(change: str, tmp_path: Path) -> None:
+    """Its status still counts the pods that the change deletes."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "web", "uid": "u", "controller": True}
+    runs: Manifest = {**job(parallelism=1), "status": {"active": 1}}
+    runs["metadata"] = {"name": "web", "namespace": "default", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    its = pod("web-x", on="a", metadata={"ownerReferences": [owner]}, containers=CONTAINERS)
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, runs, its]}))
+    result = kschedx("simulate", change, "-s", "cluster.json", cwd=tmp_path)
+    assert (result.code, result.out.splitlines()[0]) == (0, "✓ no pod is pending")
+    assert "empty after: a" in result.out
+
+
 def test_a_pod_that_an_ended_job_leaves_is_reported(tmp_path: Path) -> None:
     failed = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "Job was active too long"}
     ended = {**job(activeDeadlineSeconds=60), "status": {"conditions": [failed]}}
