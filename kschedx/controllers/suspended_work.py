@@ -91,14 +91,17 @@ def held_by_kueue(
 
 
 def suspended_by_kueue(snapshot: Snapshot, manifest: Manifest) -> tuple[Manifest, Manifest] | None:
-    """Return a new Job as Kueue's webhook suspends it, and the Workload that Kueue creates for it; None if the cluster
-    has no queue of Kueue, or the manifest is no new Job of a queue.
+    """Return a Job that is new, or that has another number of pods than its Workload was made for, as Kueue suspends
+    it, and the Workload that Kueue creates for it; None if the cluster has no queue of Kueue, or the manifest is no
+    such Job of a queue.
 
     Upstream: pkg/controller/jobs/job and pkg/controller/jobframework of Kueue.
     """
     workload, spec = workload_of(manifest), map_at(manifest, "spec")
     queue = map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL)
-    is_job = kind_and_group(manifest) == ("Job", "batch") and stored_manifest(snapshot, workload) is None
+    before, its = stored_manifest(snapshot, workload), _kueue_workloads(snapshot, workload)
+    is_resized = before is not None and wanted_replicas(manifest, before) != wanted_replicas(before)
+    is_job = kind_and_group(manifest) == ("Job", "batch") and (before is None or (is_resized and bool(its)))
     if not (is_job and isinstance(queue, str) and queue) or not any(snapshot.of(kueue.LocalQueue)):
         return None
     pod_spec = decode(msgspec.json.encode(map_at(spec, "template", "spec")), PodSpec)
@@ -123,6 +126,13 @@ def suspended_by_kueue(snapshot: Snapshot, manifest: Manifest) -> tuple[Manifest
         },
     }
     return {**manifest, "spec": {**spec, "suspend": True}}, created
+
+
+def without_workloads(snapshot: Snapshot, workload: Workload) -> Snapshot:
+    """Return the cluster without Kueue's Workloads of a workload."""
+    gone = _kueue_workloads(snapshot, workload)
+    kept = [it for it in snapshot.of(kueue.Workload) if it not in gone]
+    return snapshot.with_records(kueue.Workload, kept) if gone else snapshot
 
 
 def resumed_by_kueue(manifest: Manifest, flavors: Iterable[kueue.ResourceFlavor]) -> Manifest:

@@ -22,7 +22,7 @@ from kschedx.apiserver.workload_validation import (
 from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.pod_autoscaling import autoscaled
 from kschedx.controllers.referenced_template import with_referenced_template
-from kschedx.controllers.suspended_work import resumed_by_kueue, suspended_by_kueue
+from kschedx.controllers.suspended_work import resumed_by_kueue, suspended_by_kueue, without_workloads
 from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place, UndecidableError
 from kschedx.explain.admission import (
@@ -294,7 +294,7 @@ class Manifests:
             from kschedx.kueue.verdict import decision_of  # few files have such a Job
 
             suspended, workload = of_kueue
-            queued = with_applied(snapshot, [workload])
+            queued = with_applied(without_workloads(snapshot, Workload(*key_of(document.value))), [workload])
             verdict = decision_of(queued, "/".join(key_of(workload)[1:]))
             if verdict is None:
                 continue

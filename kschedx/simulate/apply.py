@@ -19,7 +19,7 @@ from kschedx.controllers.daemon_set import daemons_on, react_to_nodes
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
 from kschedx.controllers.referenced_template import with_referenced_template
 from kschedx.controllers.stateful_set import deleted_claims
-from kschedx.controllers.suspended_work import suspended_by_kueue
+from kschedx.controllers.suspended_work import suspended_by_kueue, without_workloads
 from kschedx.controllers.workload_lifecycle import creates_no_pods
 from kschedx.controllers.workloads import Workload, is_controlled, loss_reason, replica_sets_of, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place, nearest
@@ -29,7 +29,6 @@ from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document, with_spec
-from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.kube.tolerations import NO_EXECUTE, stay_seconds
 from kschedx.kube.types import Node, Pod, controller_of
 from kschedx.kube.workloads import (
@@ -380,9 +379,12 @@ class ClusterChanges:
         self.workloads[workload] = None
         rescaling = rescaled(self.snapshot, workload, replicas)
         self._undone = "" if rescaling is None else rescaling.text(again=True)
-        known = None
-        if workloads.manifest_of(self.snapshot, workload) is None and not self._manager.members(workload):
-            known = self._manifest_of_replica_set(workload)
+        known: Manifest | None = workloads.manifest_of(self.snapshot, workload)
+        if known is not None and workload.kind == "Job":
+            self._apply_workload(workloads.with_replicas(known, replicas))
+            return
+        has_pods = known is not None or self._manager.members(workload)
+        known = None if has_pods else self._manifest_of_replica_set(workload)
         if known is None:
             self._manager.scale(workload, replicas)
         else:
@@ -454,11 +456,7 @@ class ClusterChanges:
             left = dict(self.snapshot.workloads)
             if left.pop((its.kind, its.namespace, its.name), None) is not None:
                 self._discount(its)
-            snapshot = replace(self.snapshot, workloads=left)
-            queued, key = snapshot.of(KueueWorkload), (its.kind, its.namespace, its.name)
-            if len(kept := [it for it in queued if key not in it.owners]) < len(queued):
-                snapshot = snapshot.with_records(KueueWorkload, kept)
-            self._simulator.put(snapshot)
+            self._simulator.put(without_workloads(replace(self.snapshot, workloads=left), its))
 
     def _forget(self, workload: Workload) -> None:
         self._manager.forget(workload)
@@ -474,7 +472,7 @@ class ClusterChanges:
         self._drop(row for row in rows if row not in self._simulator.deleted)
         self.snapshot = without_namespace(replace(self.snapshot, workloads=kept), namespace)
 
-    def _apply_workload(self, manifest: dict[str, object], place: Place | None = None) -> None:
+    def _apply_workload(self, manifest: Manifest, place: Place | None = None) -> None:
         if manifest.get("kind") == "Pod":
             self._apply_pods([(manifest, place or Place())])
             return
@@ -489,6 +487,12 @@ class ClusterChanges:
             self.refused.append((manifest, error.at(place or Place()).at(Place(object=workload.title))))
             return
         self.workloads[workload] = None
+        if (of_kueue := suspended_by_kueue(self.snapshot, manifest)) is not None:
+            self._simulator.put(without_workloads(self.snapshot, workload))
+            self._merge([of_kueue[1]])
+            manifest = of_kueue[0]
+            if map_at(known or {}, "spec").get("suspend") is False:
+                self._undone = f"Kueue suspends {workload.reference} until it admits the new number of pods"
         if creates_no_pods(self.snapshot, manifest):
             self._manager.keep_manifest(workload, manifest)
         else:
@@ -619,10 +623,6 @@ class ClusterChanges:
             kind, group = kind_and_group(placed[0][0])
             hint = "apply the pods that its controller creates"
             raise InputError(f"no pods or workloads in this file: {kind} ({group})", place=placed[0][1], hint=hint)
-        for number, (manifest, place) in enumerate(placed[:]):
-            if (of_kueue := suspended_by_kueue(self.snapshot, manifest)) is not None:
-                placed[number] = of_kueue[0], place
-                placed.append((of_kueue[1], place))
         makers = [item for item in placed if _makes_pods(item[0])]
         others = (item for item in placed if not _makes_pods(item[0]))
         merged = [manifest for manifest, place in others if self._is_updatable(manifest, place)]
@@ -636,7 +636,7 @@ class ClusterChanges:
                     if is_foreign(manifest):
                         self._apply_custom(self._autoscaled(manifest))
                     else:
-                        self._apply_workload(dict(self._autoscaled(manifest)), place)
+                        self._apply_workload(self._autoscaled(manifest), place)
         self._rescale(merged, {workloads.workload_of(manifest) for manifest, _ in makers})
 
     def _rescale(self, changed: Iterable[Manifest], applied: Collection[Workload] = ()) -> None:
@@ -644,7 +644,7 @@ class ClusterChanges:
         for workload in autoscaled_workloads(self.snapshot, changed):
             stored = workloads.manifest_of(self.snapshot, workload)
             if stored is not None and workload not in applied:
-                self._apply_workload(dict(self._autoscaled(stored)))
+                self._apply_workload(self._autoscaled(stored))
 
     def _autoscaled(self, manifest: Manifest) -> Manifest:
         before = workloads.stored_manifest(self.snapshot, workloads.workload_of(manifest))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
+
 import kschedx
 from kschedx.inquiry.simulation import Simulation
 from kschedx.simulate.simulator import KueueResult
@@ -101,6 +103,31 @@ def test_the_workload_of_a_deleted_job_frees_its_quota() -> None:
     assert decided(run(*objects, first, later)).admitted == ()
     deleted = run(*objects, first, later, changes=({"delete": "job/train"},))
     assert decided(deleted).admitted == ("ml/v",)
+
+
+@pytest.mark.parametrize(
+    ("change", "pods", "pending"),
+    [
+        ({"scale": "job/train=3"}, 3, []),
+        ({"set": "job/train:spec.parallelism=4"}, 4, []),
+        ({"scale": "job/train=5"}, 0, ["ml/job-train"]),
+        ({"scale": "job/train=2"}, 0, None),
+        ({"set": "job/train:spec.backoffLimit=9"}, 0, None),
+    ],
+)
+def test_an_admitted_job_of_another_size_is_admitted_again(change: Json, pods: int, pending: list[str] | None) -> None:
+    """Its pods are deleted and their quota is free before that. `pending` is None if Kueue has nothing to do."""
+    train = job("train", suspend=False)
+    train["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    train["spec"] |= {"parallelism": 2, "completions": 9}
+    train["spec"]["template"]["spec"]["containers"] = requests("1")
+    running = [owned(pod(f"train-{n}", namespace="ml", on="n0", containers=requests("1")), "train") for n in range(2)]
+    own = owned(workload("w", cpu="1", count=2, reserved_flavor="f"), "train")
+    result = run(queue("q", quota("f", "4")), local("q"), *nodes("8"), train, *running, own, changes=(change,))
+    assert by_job(result) == ({("train", "n0"): pods} if pods else {})
+    assert [*decided(result).pending] == (pending or [])
+    assert (result.after.pods.node >= 0).sum() == (2 if pending is None else pods)
+    assert any(effect.undone for effect in result.effects) == (pending is not None)
 
 
 def test_kueue_removes_only_the_gate_of_admitted_pods() -> None:
