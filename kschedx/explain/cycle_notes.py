@@ -81,6 +81,11 @@ FIELDS_OF_GATES: Sequence[tuple[str, str, Callable[[PodSpec], object]]] = (
         "MatchLabelKeysInPodAffinity",
         lambda it: it.affinity is not None and any(term.match_label_keys for term in it.affinity.pod_terms),
     ),
+    (
+        "Gt and Lt of tolerations",
+        "TaintTolerationComparisonOperators",
+        lambda it: any(toleration.operator in ("Gt", "Lt") for toleration in it.tolerations),
+    ),
 )
 """Fields of a pod that an API server drops while a feature gate is off, the gate, and whether a pod has the field."""
 

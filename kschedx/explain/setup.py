@@ -40,7 +40,7 @@ from kschedx.kube.types import LOST_TAINTS, ObjectMeta, OwnerReference, Pod, Pod
 from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
 from kschedx.releases import EMULATED, VERSIONS, Release, resolve
-from kschedx.releases.gates import specs
+from kschedx.releases.gates import DEPENDENCIES, specs
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.pods import PodTable
@@ -96,15 +96,22 @@ _BY_FIELD: Mapping[str, Callable[[Device | ExactDeviceRequest | DeviceSubRequest
 """Feature gates by fields of devices and requests, which an API server drops while the gate is off."""
 
 
-def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bool]:
-    """The feature gates that must be on, because kube-scheduler reports about PodGroups, drivers publish devices, or
-    devices, claims, and, in the cluster's own version, pods have fields of the gates."""
+def _feature_gates(snapshot: Snapshot, version: str | None, given: Mapping[str, bool]) -> Mapping[str, bool]:
+    """The given feature gates, and those that must be on, because kube-scheduler reports about PodGroups, drivers
+    publish devices, DeviceTaintRules exist, or devices, claims, and, in the cluster's own version, pods have fields of
+    the gates."""
     release = resolve(version)
+    is_own_version = snapshot.source.is_stored and version == release_to_emulate(snapshot, None)
     conditions = (condition for group in snapshot.pod_groups.values() for condition in group.status.conditions)
-    is_of_groups = any(condition.type in GROUP_CONDITIONS for condition in conditions)
-    names: tuple[str, ...] = ("GenericWorkload", "GangScheduling") if is_of_groups else ()
+    names: tuple[str, ...] = ()
+    if any(condition.type in GROUP_CONDITIONS for condition in conditions) or (
+        is_own_version and _is_in_stored_pod(snapshot.pods, lambda spec: spec.scheduling_group or spec.workload_ref)
+    ):
+        names += ("GenericWorkload", "GangScheduling")
     if snapshot.devices.slices and not release.enabled("DynamicResourceAllocation"):
         names += ("DynamicResourceAllocation",)
+    if any(rule.metadata.creation_timestamp for rule in snapshot.devices.taint_rules):
+        names += ("DRADeviceTaints", "DRADeviceTaintRules")
     known = specs(release.version)
     off = [gate for gate in _BY_FIELD if gate in known and not release.enabled(gate)]
     stored: list[Device | ExactDeviceRequest | DeviceSubRequest] = []
@@ -114,13 +121,15 @@ def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bo
             for request in claim.spec.devices.requests:
                 stored += (*request.first_available, *(() if request.exactly is None else (request.exactly,)))
     names += tuple(gate for gate in off if any(map(_BY_FIELD[gate], stored)))
-    if snapshot.source.is_stored and version == release_to_emulate(snapshot, None):
+    if is_own_version:
         names += tuple(
             gate
             for _, gate, is_used in FIELDS_OF_GATES
             if not release.enabled(gate) and _is_in_stored_pod(snapshot.pods, is_used)
         )
-    return {name: True for name in names if name in known}
+    needed = {name: DEPENDENCIES.get(name, ()) for name in names if name in known}
+    shown = {name: True for name, needs in needed.items() if all(given.get(it, True) for it in needs)}
+    return {**shown, **given}
 
 
 def _is_in_stored_pod(pods: PodTable, is_used: Callable[[PodSpec], object]) -> bool:
@@ -216,7 +225,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     ) -> Setup:
         """Use the given version, else the cluster's. Raises `ConfigError`. `ask` calls the extenders."""
         version = release_to_emulate(snapshot, kube_version)
-        release = resolve(version, {**_gates_that_show(snapshot, version), **(feature_gates or {})})
+        release = resolve(version, _feature_gates(snapshot, version, feature_gates or {}))
         version_note = _release_note(snapshot, kube_version)
         scheduler = scheduler_of(config, release, snapshot, ask)
         return cls(

@@ -163,7 +163,9 @@ def _untolerated_taint(finding: findings.UntoleratedTaint) -> Words:
     else:
         needed = {"key": finding.key, "value": f'"{finding.value}"', "effect": finding.effect}
         differences = [
-            f"its {differ} is not {needed[differ]}" if differ in needed else f"its {differ} differs"
+            f"its {differ} is not {needed[differ]}"
+            if differ in needed
+            else f'its operator does not match "{finding.value}"'
             for differ in finding.nearest_differs
         ]
         text = f"toleration {finding.nearest_toleration + 1} is for {finding.nearest_text}"

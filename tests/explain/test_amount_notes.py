@@ -80,3 +80,25 @@ def test_a_field_of_a_stored_pod_proves_its_feature_gate(
     assert (not any(each.id == "ignored-field" for each in answer.notes)) is is_on
     assert answer.setup is not None
     assert answer.setup.release.enabled("MatchLabelKeysInPodTopologySpread") is is_on
+
+
+@pytest.mark.parametrize(
+    ("spec", "more", "gates"),
+    [
+        ({"schedulingGroup": {"podGroupName": "a"}}, [], ("GenericWorkload", "GangScheduling")),
+        ({"workloadRef": {"name": "a", "podGroup": "b"}}, [], ("GenericWorkload", "GangScheduling")),
+        ({"tolerations": [{"key": "a", "operator": "Gt", "value": "1"}]}, [], ("TaintTolerationComparisonOperators",)),
+        ({}, ["DeviceTaintRule"], ("DRADeviceTaintRules",)),
+    ],
+)
+def test_stored_objects_prove_alpha_gates(
+    spec: Manifest, more: list[str], gates: tuple[str, ...], tmp_path: Path
+) -> None:
+    stored = {"uid": "u", "creationTimestamp": "2026-01-02T00:00:00Z"}
+    rules = [{"apiVersion": "resource.k8s.io/v1beta2", "kind": it, "metadata": {"name": "a", **stored}} for it in more]
+    items = [node("a"), pod("web", metadata=stored, spec={"containers": [{"name": "main"}], **spec}), *rules]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
+    answer = kschedx.explain(kschedx.load(str(tmp_path / "cluster.json")), "default/web")
+    assert answer.setup is not None
+    default, inferred = resolve(None), answer.setup.release
+    assert [gate for gate in inferred.gates if inferred.enabled(gate) and not default.enabled(gate)] == sorted(gates)

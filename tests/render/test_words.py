@@ -134,7 +134,7 @@ def test_the_nearest_term_is_shown_by_expression() -> None:
             ("value", "effect"),
             'toleration 3 is for dedicated=cpu: its value is not "gpu" and its effect is not NoSchedule',
         ),
-        (("operator",), "toleration 3 is for dedicated=cpu: its operator differs"),
+        (("operator",), 'toleration 3 is for dedicated=cpu: its operator does not match "gpu"'),
     ],
 )
 def test_the_nearest_toleration(differs: tuple[str, ...], expected: str) -> None:
