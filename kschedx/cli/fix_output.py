@@ -80,7 +80,7 @@ def _known_manifest(snapshot: Snapshot, written_pod: PodInQuestion) -> Find:
         target = change.target
         if (item := written(change)) is not None:
             return item
-        if (stored := snapshot.manifest_of(target.kind, target.namespace, target.name)) is not None:
+        if (stored := snapshot.manifest_of((target.kind, target.namespace, target.name))) is not None:
             return stored
         if target.kind == "Node" and target.name in snapshot.cluster.index:
             return manifest("v1", "Node", snapshot.cluster.nodes[snapshot.cluster.index[target.name]])

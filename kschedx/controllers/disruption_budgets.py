@@ -197,7 +197,7 @@ def _expected_count(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> tupl
     for workload, number in members.items():
         if workload.kind in _WITHOUT_SCALE:
             return 0, f"{_WITHOUT_SCALE[workload.kind]} does not implement the scale subresource"
-        manifest = workloads.manifest_of(snapshot, workload)
+        manifest = snapshot.manifest_of(workload)
         is_known = manifest is not None and workloads.has_replica_count(manifest)
         expected += workloads.wanted_replicas(manifest) if manifest is not None and is_known else number
     return expected, ""

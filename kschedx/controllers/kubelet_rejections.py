@@ -76,18 +76,18 @@ def overuse_text(message: str) -> str:
 def kubelet_rejection(snapshot: Snapshot, workload: Workload) -> states.RejectedByKubelet | None:
     """Return the state of a Job without an active pod, of a DaemonSet without one on some node, or of a workload with a
     ReplicaSet that lacks pods, if kubelets failed some of its pods."""
-    by_owner, own = rejected_pods(snapshot), (workload.kind, workload.namespace, workload.name)
+    by_owner = rejected_pods(snapshot)
     if not by_owner:
         return None
-    makers = {own: snapshot.workloads.get(own, b"{}")}
+    makers = {workload: snapshot.workloads.get(workload, b"{}")}
     if workload.kind == "Deployment":
         replica_sets = replica_sets_of(snapshot, workload)
-        makers = {("ReplicaSet", workload.namespace, meta.name): raw for meta, raw in replica_sets}
+        makers = {Workload("ReplicaSet", workload.namespace, meta.name): raw for meta, raw in replica_sets}
     failing = {key: raw for key, raw in makers.items() if key in by_owner}
     members = member_rows(snapshot, workload) if failing else []
     for key, raw in failing.items():
         rows, wanted = by_owner[key], stored_controller(raw).spec.replicas
-        active = [row for row in members if is_controlled_by(snapshot, row, key[2])]
+        active = [row for row in members if is_controlled_by(snapshot, row, key.name)]
         if workload.kind == "DaemonSet":
             names, active = snapshot.pods.node_names, []
             rows = [row for row in rows if names[row] not in {names[other] for other in members}]

@@ -240,7 +240,7 @@ class Manager:
 
     def scale(self, workload: Workload, replicas: int) -> None:
         """Set the number of replicas. Raises `InputError`."""
-        manifest = workloads.manifest_of(self._cluster.snapshot, workload)
+        manifest = self._cluster.snapshot.manifest_of(workload)
         if manifest is not None and (owner := deployment.owner_of(manifest)):
             raise InputError(f"{workload.title} belongs to {owner}, which sets its replicas", hint=f"scale {owner}")
         if manifest is not None:
@@ -256,7 +256,7 @@ class Manager:
     def release(self, row: int) -> None:
         """Continue the rollout of a Deployment with strategy Recreate that may have waited for a terminating pod."""
         workload = self.workload_of(row)
-        manifest = workloads.manifest_of(self._cluster.snapshot, workload) if workload.kind == "Deployment" else None
+        manifest = self._cluster.snapshot.manifest_of(workload) if workload.kind == "Deployment" else None
         if manifest is not None and deployment.spec_of(manifest, 1).is_recreate and workload not in self._held:
             self._manage(workload, manifest)
 
@@ -266,7 +266,7 @@ class Manager:
         workload = self.workload_of(row)
         if workload.kind not in OF_CONTROLLERS:
             return False
-        manifest = workloads.manifest_of(self._cluster.snapshot, workload)
+        manifest = self._cluster.snapshot.manifest_of(workload)
         if manifest is None:
             return False
         is_known = workload in self._managed
@@ -285,7 +285,7 @@ class Manager:
 
     def create_rest(self, workload: Workload, count: int) -> None:
         """Create pods that the workload's controller creates only once others are ready."""
-        manifest = workloads.manifest_of(snapshot := self._cluster.snapshot, workload)
+        manifest = (snapshot := self._cluster.snapshot).manifest_of(workload)
         if manifest is None:
             return
         new_pods: Sequence[Pod]
@@ -304,7 +304,7 @@ class Manager:
         for workload in dict.fromkeys(self.owners.workloads_of(self._cluster.pods, [*assigned])):
             if workload in self._managed or workload in self._held:
                 continue
-            manifest = workloads.manifest_of(self._cluster.snapshot, workload)
+            manifest = self._cluster.snapshot.manifest_of(workload)
             if manifest is None or workload.kind not in ("Deployment", "StatefulSet", "DaemonSet"):
                 continue
             is_short = len(self.members(workload)) < workloads.wanted_replicas(manifest)
@@ -323,7 +323,7 @@ class Manager:
         self.refused.pop(workload, None)
         if managed.rollout is not None:
             managed.rollout.refusal = ""
-        manifest = workloads.manifest_of(self._cluster.snapshot, workload)
+        manifest = self._cluster.snapshot.manifest_of(workload)
         if manifest is None:
             has_moved = self._sync_count(managed, None, managed.count)
         elif workload.kind == "Deployment":
@@ -511,7 +511,7 @@ class Manager:
         names, deleted = self._cluster.pods.names, self._cluster.deleted
         replaced = set() if isinstance(strategy, NoRollout) else managed.outdated - deleted
         if isinstance(strategy, StatefulSetUpdate):
-            manifest = workloads.manifest_of(self._cluster.snapshot, managed.workload)
+            manifest = self._cluster.snapshot.manifest_of(managed.workload)
             least = strategy.partition + (0 if manifest is None else workloads.first_ordinal(manifest))
             replaced = {row for row in replaced if workloads.ordinal_of(names[row]) >= least}
         if continues:
@@ -749,8 +749,7 @@ class Manager:
     def keep_manifest(self, workload: Workload, manifest: Manifest) -> None:
         """Store a workload's manifest without changing its pods."""
         snapshot = self._cluster.snapshot
-        key = (workload.kind, workload.namespace, workload.name)
-        stored = {**snapshot.workloads, key: msgspec.json.encode(manifest)}
+        stored = {**snapshot.workloads, workload: msgspec.json.encode(manifest)}
         self._cluster.put(replace(snapshot, workloads=stored))
 
     def _are_objects_admitted(self, workload: Workload, manifest: Manifest, wanted: int) -> bool:
@@ -759,7 +758,7 @@ class Manager:
         if not any(quota.covers(workload.namespace) for quota in quotas_of(snapshot)):
             return True
         quotas = QuotaLedger(snapshot, self._setup.release)
-        refusal = quotas.take(charged_object(workload.kind, workload.namespace, workload.name))
+        refusal = quotas.take(charged_object(*workload))
         if refusal is None:
             for other in created_pod(manifest).others:
                 if other.get("kind") == "ReplicaSet" and refusal is None:

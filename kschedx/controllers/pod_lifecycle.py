@@ -31,7 +31,6 @@ from kschedx.controllers.workloads import (
     is_mirror_pod,
     is_of_daemon_set,
     loss_reason,
-    manifest_of,
     other_replicas,
     owners_in,
     waits_until_gone,
@@ -359,7 +358,7 @@ def successor(snapshot: Snapshot, pod: Pod) -> str:
     if owner is None or owner.kind != "ReplicaSet" or pod.key not in snapshot.pods.rows:
         return ""
     workload = owners_in(snapshot).of(snapshot.pods, snapshot.pods.rows[pod.key])
-    old, above = manifest_of(snapshot, Workload(owner.kind, namespace, owner.name)), manifest_of(snapshot, workload)
+    old, above = snapshot.manifest_of((owner.kind, namespace, owner.name)), snapshot.manifest_of(workload)
     if old is None or above is None or map_at(old, "spec").get("replicas") != 0:
         return ""
     is_recreate = map_at(above, "spec", "strategy").get("type") == "Recreate"

@@ -142,8 +142,7 @@ def _outdated_ordinals(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) ->
 def unsure_of_name(snapshot: Snapshot, workload: Workload) -> NotRead | None:
     """Return the state of a StatefulSet without pods whose name may be too long for a label of its pods: the label has
     the name and a hash of up to 10 digits (newRevision in pkg/controller/history/controller_history.go)."""
-    key = workload.kind, workload.namespace, workload.name
-    if len(workload.name) <= LONGEST_STATEFUL_SET_NAME or key in snapshot.failed_creates:
+    if len(workload.name) <= LONGEST_STATEFUL_SET_NAME or workload in snapshot.failed_creates:
         return None
     if any(name.startswith(f"{workload.name}-") for name in snapshot.pods.names):
         return None

@@ -20,7 +20,7 @@ from kschedx.kube.workloads import kind_and_group
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 
-_KUEUE_WORKLOADS = Memo[Mapping[Workload, Sequence[kueue.Workload]]]()
+_KUEUE_WORKLOADS = Memo[Mapping[tuple[str, str, str], Sequence[kueue.Workload]]]()
 
 
 def suspended_state(snapshot: Snapshot, workload: Workload, path: str = "spec.suspend") -> states.Suspended:
@@ -46,7 +46,7 @@ def suspended_state(snapshot: Snapshot, workload: Workload, path: str = "spec.su
 def _kueue_workloads(snapshot: Snapshot, workload: Workload) -> Sequence[kueue.Workload]:
     by_owner = _KUEUE_WORKLOADS.of(
         snapshot.derived,
-        lambda: group_pairs((Workload(*owner), each) for each in snapshot.of(kueue.Workload) for owner in each.owners),
+        lambda: group_pairs((owner, each) for each in snapshot.of(kueue.Workload) for owner in each.owners),
     )
     return by_owner.get(workload, ())
 

@@ -39,7 +39,6 @@ from kschedx.controllers.workloads import (
     current_replica_set_of,
     first_ordinal,
     is_controlled_by,
-    manifest_of,
     member_rows,
     ordinal_of,
     parallel_replicas,
@@ -127,7 +126,7 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     for a moment, and show that its pods are in the dump."""
     status, spec = map_at(manifest, "status"), map_at(manifest, "spec")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
-    is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
+    is_stored = workload in snapshot.workloads
     keeps_pods = spec.get("managedBy") in (None, _JOB_CONTROLLER) and parallel_replicas(manifest) > 0
     if not (any(counts) and is_stored and keeps_pods):
         return None
@@ -378,7 +377,7 @@ def pods_of_previous_template(snapshot: Snapshot, manifest: Manifest) -> int:
 
 def failing_rollout(snapshot: Snapshot, workload: Workload) -> Manifest | None:
     """Return the manifest of a Deployment whose rollout does not end because a container of a pod fails."""
-    raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
+    raw = snapshot.workloads.get(workload)
     if raw is None or workload.kind != "Deployment":
         return None
     status = stored_controller(raw).status
@@ -584,7 +583,7 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
     if counts and not any(count != 0 for count in counts):
         return stopped_state(workload, manifest)
     if not member_rows(snapshot, workload):
-        event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
+        event = snapshot.failed_creates.get(workload)
         phases, conditions = _phases(manifest), _conditions(manifest)
         texts = (*(it.message for it in conditions), *(text for _, text in phases))
         refused = [text for text in texts if _REFUSED in text]
@@ -738,7 +737,7 @@ def _newest_job_state(
     """Return the state of the newest Job of a CronJob, if its pods fail and have the template of the CronJob, or if the
     dump lacks pods of it and the next Job waits for them."""
     job = newest_job(snapshot, workload)
-    raw = None if job is None else manifest_of(snapshot, job)
+    raw = None if job is None else snapshot.manifest_of(job)
     is_awaited = map_at(manifest, "spec").get("concurrencyPolicy") == "Forbid"
     left_out = None if job is None or raw is None or not is_awaited else _left_out(snapshot, job, raw)
     if left_out is not None:

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -112,7 +112,7 @@ KEEPING_NAMES = ("StatefulSet", "DaemonSet")
 def waits_until_gone(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> bool:
     """Return whether a controller replaces a terminating pod only once it is gone: one of `KEEPING_NAMES`, or a Job
     with the pod replacement policy Failed, which is the default with a pod failure policy."""
-    job = manifest_of(snapshot, Workload("Job", namespace, owner.name)) if owner.kind == "Job" else None
+    job = snapshot.manifest_of(("Job", namespace, owner.name)) if owner.kind == "Job" else None
     spec = map_at(job or {}, "spec")
     return owner.kind in KEEPING_NAMES or spec.get("podReplacementPolicy") == "Failed" or "podFailurePolicy" in spec
 
@@ -145,7 +145,7 @@ def ends_job(snapshot: Snapshot, pods: PodTable, row: int) -> bool:
     owner = controller_of(pods.owners[row])
     if owner is None or owner.kind != "Job":
         return False
-    job = manifest_of(snapshot, Workload("Job", pods.namespaces[row], owner.name)) or {}
+    job = snapshot.manifest_of(("Job", pods.namespaces[row], owner.name)) or {}
     spec, failed = map_at(job, "spec"), map_at(job, "status").get("failed")
     limit = spec.get("backoffLimit")
     is_spared = "podFailurePolicy" in spec or "backoffLimitPerIndex" in spec
@@ -192,8 +192,9 @@ SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "J
 """The kinds with a number of replicas."""
 
 
-class Workload(Struct, frozen=True):
-    """What creates pods, by kind, namespace, and name; a pod without a controller is its own workload."""
+class Workload(NamedTuple):
+    """What creates pods, by kind, namespace, and name, as in `Snapshot.workloads`; a pod without a controller is its
+    own workload."""
 
     kind: str
     namespace: str
@@ -282,7 +283,7 @@ class Owners:
 
     def members(self, pods: PodTable, workload: Workload) -> list[int]:
         """Return the rows of the workload's pods that have not finished."""
-        kind, namespace, name = workload.kind, workload.namespace, workload.name
+        kind, namespace, name = workload
         if kind == "Pod":
             rows = pods.rows_in_namespaces(namespace.__eq__)
         elif kind == "Deployment":  # by the names of its ReplicaSets, if they are not stored
@@ -620,11 +621,6 @@ def with_dependents(snapshot: Snapshot, workload: Workload) -> list[Workload]:
     return [*found]
 
 
-def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
-    """Return the manifest of a workload; None if the snapshot has at most its pods."""
-    return snapshot.manifest_of(workload.kind, workload.namespace, workload.name)
-
-
 def controlling_custom_resource(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
     """Return the custom resource whose controller created an object, such as the JobSet of a Job."""
     owners = stored_metadata(msgspec.json.encode(manifest)).owner_references
@@ -637,8 +633,9 @@ def controlling_custom_resource(snapshot: Snapshot, manifest: Manifest) -> dict[
 
 
 def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
-    """The same as `manifest_of`; a Deployment that the snapshot lacks has the template of its newest ReplicaSet."""
-    manifest = manifest_of(snapshot, workload)
+    """The same as `Snapshot.manifest_of`; a Deployment that the snapshot lacks has the template of its newest
+    ReplicaSet."""
+    manifest = snapshot.manifest_of(workload)
     if manifest is not None or workload.kind != "Deployment":
         return manifest
     owned = replica_sets(snapshot, workload)

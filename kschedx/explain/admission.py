@@ -115,7 +115,7 @@ def enforcing_namespaces(snapshot: Snapshot, release: Release) -> frozenset[str]
 def _refused_by_template(snapshot: Snapshot, pod: Pod, release: Release) -> str | None:
     """Why Pod Security refuses another pod of a workload in the snapshot; None if it does not, or if it is unknown."""
     owner, namespace = pod.metadata.controller, pod.metadata.namespace
-    maker = None if owner is None else snapshot.manifest_of(owner.kind, namespace, owner.name)
+    maker = None if owner is None else snapshot.manifest_of((owner.kind, namespace, owner.name))
     if maker is None or _policy(snapshot, namespace).enforce.level is PodSecurityLevel.PRIVILEGED:
         return None
     standard = enforced_standard(snapshot, namespace, release, maker)

@@ -98,7 +98,7 @@ def piled_up_jobs(snapshot: Snapshot, pod: Pod) -> Iterator[RootCause]:
     owner = owner if job is None else job.metadata.controller
     if owner is None or owner.kind != "CronJob":
         return
-    cron_job = convert(snapshot.manifest_of("CronJob", namespace, owner.name) or {}, CronJobController)
+    cron_job = convert(snapshot.manifest_of(("CronJob", namespace, owner.name)) or {}, CronJobController)
     jobs, pods = {active.name for active in cron_job.status.active}, snapshot.pods
     if len(jobs) < _MANY_JOBS or cron_job.spec.concurrency_policy not in ("", "Allow"):
         return

@@ -81,16 +81,15 @@ class ClusterTrial:
     def _others(self, snapshot: Snapshot, known: Snapshot) -> dict[tuple[str, str, str], bytes]:
         """Return the workloads without the pod's own, of which the cluster had no pod before the question: the trial
         creates it with the template that a fix changes."""
-        own = self._workload
         return {
             key: manifest
             for key, manifest in snapshot.workloads.items()
-            if key != (own.kind, own.namespace, own.name) and (key in known.workloads or key[0] != "ReplicaSet")
+            if key != self._workload and (key in known.workloads or key[0] != "ReplicaSet")
         }
 
     @cached_property
     def _is_small(self) -> bool:
-        manifest = workloads.manifest_of(self._snapshot, self._workload)
+        manifest = self._snapshot.manifest_of(self._workload)
         return manifest is None or workloads.wanted_replicas(manifest) <= _MOST_REPLICAS
 
     def outcome(self, steps: Sequence[FixStep], sent: Sequence[Change]) -> TrialOutcome:
@@ -304,7 +303,7 @@ class ClusterTrial:
     def _without_node(self, simulator: Simulator, before: PodTable) -> int:
         """Return how many of the workload's pods have no node, with those that a StatefulSet has not created yet, and
         pending pods that a rollout removes."""
-        members, manifest = self._members(simulator), workloads.manifest_of(simulator.snapshot, self._workload)
+        members, manifest = self._members(simulator), simulator.snapshot.manifest_of(self._workload)
         placed = [row for row in members if simulator.pods.node_names[row]]
         new = sum(row >= len(before) or bool(before.node[row] < 0) for row in placed)
         left = len(members) - len(placed)

@@ -120,7 +120,7 @@ def _template_workload(snapshot: Snapshot, controller: OwnerReference, pod: Pod)
     key = f"{controller.kind}.{group}", namespace, controller.name
     reference = map_at(msgspec.json.decode(snapshot.custom_resources.get(key, b"{}")), "spec", "workloadRef")
     kind, name = str(reference.get("kind")), str(reference.get("name"))
-    manifest = snapshot.manifest_of(kind, namespace, name)
+    manifest = snapshot.manifest_of((kind, namespace, name))
     return None if manifest is None else Owner(kind=kind, name=name, manifest=manifest)
 
 

@@ -11,7 +11,6 @@ from kschedx.controllers.due_deletions import rows_awaited, rows_to_be_deleted
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.states import BeingDeleted, OfEndedJob, Paused, Suspended, headline
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
-from kschedx.controllers.workloads import Workload, manifest_of
 from kschedx.errors import KschedxError
 from kschedx.explain.setup import Setup, stored_subject
 from kschedx.inquiry.autoscalers import AutoscalingOptions
@@ -53,7 +52,7 @@ def _kueue_answer(
     snapshot: Snapshot, workload: kueue.Workload, setup: Setup, autoscaling: AutoscalingOptions | None
 ) -> Explanation:
     namespace, owners = workload.metadata.namespace, workload.metadata.owner_references
-    manifests = (manifest_of(snapshot, Workload(owner.kind, namespace, owner.name)) for owner in owners)
+    manifests = (snapshot.manifest_of((owner.kind, namespace, owner.name)) for owner in owners)
     keys = (f"{namespace}/{owner.name}" for owner in owners if owner.kind == "Pod")
     row = next((snapshot.pods.rows[key] for key in keys if key in snapshot.pods.rows), None)
     if row is not None:
@@ -83,7 +82,7 @@ def idle_text(snapshot: Snapshot, within: str | None = None) -> str:
         is_part = kind == "CronJob" or stored_metadata(raw).controller is not None
         if is_part or within not in (None, namespace) or not _IS_HELD.search(raw):
             continue
-        manifest = manifest_of(snapshot, Workload(kind, namespace, name))
+        manifest = snapshot.manifest_of((kind, namespace, name))
         state = None if manifest is None else workload_lifecycle(snapshot, manifest)
         if isinstance(state, Paused) or (isinstance(state, Suspended) and not state.queue):
             reads.append(headline(state))

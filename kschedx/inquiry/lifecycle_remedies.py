@@ -21,7 +21,6 @@ from kschedx.controllers.workloads import (
     SCALED,
     Workload,
     controlling_custom_resource,
-    manifest_of,
     ordinal_of,
     pods_of_ordinals,
     replica_sets_of,
@@ -448,7 +447,7 @@ def with_newer_template(explanation: Explanation, pod: Pod, template: NewerTempl
     snapshot, metadata = explanation.cycle.snapshot, pod.metadata
     if explanation.setup is None:
         return None
-    manifest = manifest_of(snapshot, Workload(template.kind, metadata.namespace, template.name)) or {}
+    manifest = snapshot.manifest_of((template.kind, metadata.namespace, template.name)) or {}
     row = snapshot.pods.rows[pod.key]
     without = snapshot.without_pods([row])
     try:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.stateful_set import admit_pods
-from kschedx.controllers.workloads import manifest_of, member_rows, new_pods
+from kschedx.controllers.workloads import member_rows, new_pods
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.admission import QuotaLedger
 from kschedx.fixes import FixCertainty
@@ -137,7 +137,7 @@ class SharedFixes:
 
     def story_of(self, result: WorkloadResult) -> PendingStory | None:
         """Return the story of a workload's pending pods, with those of an ordered StatefulSet that come after them."""
-        manifest = manifest_of(self._then, result.workload) if result.to_come and result.pending else None
+        manifest = self._then.manifest_of(result.workload) if result.to_come and result.pending else None
         if manifest is None:
             return self.story(result.pending)
         members = member_rows(self._then, result.workload)
@@ -166,7 +166,7 @@ class SharedFixes:
         from kschedx.inquiry.manifests import written_from
         from kschedx.inquiry.pod import WithoutDecision
 
-        maker = manifest_of(self._then, result.workload)
+        maker = self._then.manifest_of(result.workload)
         if maker is None or self._scene is not None:
             return None
         then, setup = self._then if result.refused else self._simulation.start, self._simulation.setup

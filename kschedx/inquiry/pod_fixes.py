@@ -491,7 +491,7 @@ class PodFixes:
         if re.fullmatch(r"[0-9]{1,6}", written := pod.annotations.get(GROUP_SIZE, "")):
             return int(written)
         group = "-".join(pod.labels.get(key, "") for key in GROUP_LABELS)
-        manifest = snapshot.manifest_of("StatefulSet", pod.namespace, group)
+        manifest = snapshot.manifest_of(("StatefulSet", pod.namespace, group))
         replicas = map_at(manifest or {}, "spec").get("replicas")
         return replicas + 1 if isinstance(replicas, int) else 0
 

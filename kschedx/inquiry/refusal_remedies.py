@@ -17,7 +17,7 @@ from kschedx.apiserver.pod_classes import global_default
 from kschedx.apiserver.pod_security import PREFIX, LevelVersion, PodSecurityLevel, kubelet_spec, security_view
 from kschedx.controllers.pod_lifecycle import backend_state, unready_pods
 from kschedx.controllers.stateful_set import over_quota
-from kschedx.controllers.workloads import manifest_of, member_rows, workload_of
+from kschedx.controllers.workloads import member_rows, workload_of
 from kschedx.errors import InputError, NotAdmittedError, UndecidableError, closest
 from kschedx.explain.admission import enforced_standard, quotas_of, service_accounts
 from kschedx.explain.advice import FixGroup
@@ -95,12 +95,11 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         if self.maker is None or self.maker.get("kind") not in MAKING_PODS:
             return None
         workload = workload_of(self.maker)
-        key = workload.kind, workload.namespace, workload.name
-        stored = manifest_of(self.snapshot, workload) or {}
+        stored = self.snapshot.manifest_of(workload) or {}
         rows = member_rows(self.snapshot, workload)
         selectors = [map_at(item, "spec").get("selector") for item in (stored, self.maker)]
         is_adopted = workload.kind == "StatefulSet" and contains(*selectors)
-        others = {item: raw for item, raw in self.snapshot.workloads.items() if item != key}
+        others = {item: raw for item, raw in self.snapshot.workloads.items() if item != workload}
         template = f"kubectl delete {{}}/{{}} -n {{}}{' --cascade=orphan' if is_adopted else ''}"
         commands = [shell_command(template, workload.kind.lower(), workload.name, self._namespace)]
         if self.file not in ("", "-"):

@@ -33,7 +33,6 @@ from kschedx.controllers.workloads import (
     are_replaced,
     evict,
     is_of_daemon_set,
-    manifest_of,
     owners_in,
     wanted_replicas,
 )
@@ -296,7 +295,7 @@ class Simulation(Shown):
             lacking = left_without_pods(self.before, after if self.changes else self.before, self.setup)
             yield from (it for _, it in lacking if it.lifecycle is not None and it.lifecycle.subject not in named)
         for workload, written in self._changed_workloads.items():
-            manifest = written or manifest_of(after, workload)
+            manifest = written or after.manifest_of(workload)
             if manifest is None or workload in self.refused or workload in self._refused_rollouts:
                 continue
             state = workload_lifecycle(after, manifest)
@@ -327,7 +326,7 @@ class Simulation(Shown):
 
     def _is_stopped_by_changes(self, workload: Workload, state: Lifecycle) -> bool:
         """Whether the changes have scaled a workload to zero or suspended it, which needs no remedy."""
-        before = manifest_of(self.before, workload) if isinstance(state, ScaledToZero | Suspended) else None
+        before = self.before.manifest_of(workload) if isinstance(state, ScaledToZero | Suspended) else None
         return before is not None and not isinstance(workload_lifecycle(self.before, before), type(state))
 
     def _rejected_by_kubelets(self) -> Iterator[Explanation]:
@@ -555,7 +554,7 @@ class Simulation(Shown):
 
     def _custom_owner(self, workload: Workload) -> Workload:
         """The custom resource that created a workload, such as the Rollout of a ReplicaSet; otherwise the workload."""
-        raw = self.run.snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
+        raw = self.run.snapshot.workloads.get(workload)
         owner = None if raw is None or workload in self.refused else stored_metadata(raw).controller
         if owner is None or owner.kind in MAKING_PODS:
             return workload
@@ -592,7 +591,7 @@ class Simulation(Shown):
         return {rollout.workload: rollout.refusal for rollout in self.rolled_out if rollout.refusal}
 
     def _pods_to_create(self, workload: Workload, pods: int) -> int:
-        manifest = manifest_of(self.run.snapshot, workload) if workload.kind == "StatefulSet" else None
+        manifest = self.run.snapshot.manifest_of(workload) if workload.kind == "StatefulSet" else None
         if manifest is None or workload in self.refused or not stateful_set.spec_of(manifest, None).is_ordered:
             return 0
         return max(wanted_replicas(manifest) - pods, 0)

@@ -464,7 +464,7 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         yield _ready_pods(standing.pending, start, are_pending=True)
     if spec.max_unavailable is None and (standing.healthy or not standing.unready):
         # if no pod becomes ready, another replica does not either
-        manifest = workloads.manifest_of(start, workload)
+        manifest = start.manifest_of(workload)
         members = member_rows(start, workload)
         wanted = len(members) if manifest is None else workloads.wanted_replicas(manifest)
         yield _more_replicas(start, workload, wanted + max(standing.needed - standing.healthy, 0) + 1)

@@ -184,7 +184,7 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
             hint = hint or _nearest_pod(snapshot, name, namespace)
             raise InputError(f'no pod "{name}" in namespace "{namespace}"', hint=hint)
         return PodInQuestion.of_cluster(snapshot.pods[row])
-    manifest = snapshot.manifest_of(kind, namespace, name)
+    manifest = snapshot.manifest_of((kind, namespace, name))
     if manifest is None:
         if (pod := _representative_pod(snapshot, kind, namespace, name)) is not None:
             return PodInQuestion.of_cluster(pod)
@@ -203,7 +203,7 @@ def _stateful_set_of(snapshot: Snapshot, name: str, namespace: str) -> PodInQues
     """Return the StatefulSet of a pod that it has not created yet, by the name of the pod. Raises `InputError` if its
     replicas do not include the pod."""
     owner, dash, ordinal = name.rpartition("-")
-    manifest = snapshot.manifest_of("StatefulSet", namespace, owner) if dash and ordinal.isdecimal() else None
+    manifest = snapshot.manifest_of(("StatefulSet", namespace, owner)) if dash and ordinal.isdecimal() else None
     if manifest is None:
         return None
     first, number = first_ordinal(manifest), wanted_replicas(manifest)

@@ -285,7 +285,7 @@ def _state_of(group: ReplicaGroup, simulator: Simulator) -> _GroupState:
             refused=group.refused,
             refusal=group.refusal,
         )
-    manifest = workloads.manifest_of(simulator.snapshot, workload) or manifest
+    manifest = simulator.snapshot.manifest_of(workload) or manifest
     outdated = {*manager.outdated_rows(workload)}
     current = [row for row in manager.counted(workload) if row not in outdated]
     rows = [row for row in current if row in group.waited or row >= simulator.first_row]

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import Workload as Owner
-from kschedx.controllers.workloads import copy_pod, manifest_of, wanted_replicas
+from kschedx.controllers.workloads import copy_pod, wanted_replicas
 from kschedx.errors import InputError
 from kschedx.explain.setup import admit as stored_pod
 from kschedx.holding.kueue import admit_pod
@@ -115,7 +115,7 @@ class _Admission:
 
     def _is_started(self, key: str) -> bool:
         """Return whether a user resumed the job; Kueue suspends it again until it admits the Workload."""
-        return map_at(manifest_of(self._simulator.snapshot, self._owner(key)) or {}, "spec").get("suspend") is False
+        return map_at(self._simulator.snapshot.manifest_of(self._owner(key)) or {}, "spec").get("suspend") is False
 
     def _suspend(self, key: str) -> None:
         for row in self._rows.pop(key, ()):
@@ -127,7 +127,7 @@ class _Admission:
         """Write `spec.suspend` of the job, if the snapshot has its manifest; without `pods`, it is suspended. A Job of
         which Kueue admits a part gets that parallelism."""
         maker = self._owner(key)
-        manifest = manifest_of(self._simulator.snapshot, maker)
+        manifest = self._simulator.snapshot.manifest_of(maker)
         spec = map_at(manifest, "spec") if manifest is not None else {}
         if manifest is not None and "suspend" in spec:
             changed = {**spec, "suspend": not pods}

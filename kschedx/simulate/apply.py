@@ -141,7 +141,7 @@ def _delays_successor(snapshot: Snapshot, row: int) -> bool:
 def _is_recreated_workload(snapshot: Snapshot, workload: Workload) -> bool:
     """Whether a controller creates the workload again when it is deleted, such as the ReplicaSet of a Deployment. A
     CronJob does not repeat a Job."""
-    raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
+    raw = snapshot.workloads.get(workload)
     owner = None if raw is None else stored_metadata(raw).controller
     return owner is not None and owner.kind != "CronJob"
 
@@ -356,7 +356,7 @@ class ClusterChanges:
         return f'did you mean "{named[0].reference}"?' if named else "such as deploy/web or sts/db"
 
     def _require(self, workload: Workload) -> None:
-        snapshot, (kind, namespace, name) = self.snapshot, (workload.kind, workload.namespace, workload.name)
+        snapshot, (kind, namespace, name) = self.snapshot, workload
         if kind == "Pod":
             if self._simulator.row(workload.key) is None:
                 here = snapshot.pods.namespaces
@@ -379,7 +379,7 @@ class ClusterChanges:
         self.workloads[workload] = None
         rescaling = rescaled(self.snapshot, workload, replicas)
         self._undone = "" if rescaling is None else rescaling.text(again=True)
-        known: Manifest | None = workloads.manifest_of(self.snapshot, workload)
+        known: Manifest | None = self.snapshot.manifest_of(workload)
         if known is not None and workload.kind == "Job":
             self._apply_workload(workloads.with_replicas(known, replicas))
             return
@@ -397,7 +397,7 @@ class ClusterChanges:
             raise InputError(
                 f"kubectl restarts no {kind}", hint="it restarts Deployments, StatefulSets, and DaemonSets"
             )
-        if map_at(workloads.manifest_of(self.snapshot, workload), "spec").get("paused") is True:
+        if map_at(self.snapshot.manifest_of(workload), "spec").get("paused") is True:
             raise InputError(f"{workload.reference} is paused", hint="kubectl restarts it only once it is resumed")
         self._set(target, [_RESTART])
 
@@ -454,7 +454,7 @@ class ClusterChanges:
             self._forget(its)
             self._drop(self._manager.members(its))
             left = dict(self.snapshot.workloads)
-            if left.pop((its.kind, its.namespace, its.name), None) is not None:
+            if left.pop(its, None) is not None:
                 self._discount(its)
             self._simulator.put(without_workloads(replace(self.snapshot, workloads=left), its))
 
@@ -611,7 +611,7 @@ class ClusterChanges:
         """Let quotas stop counting a workload."""
         if quotas_of(self.snapshot):
             quotas = QuotaLedger(self.snapshot, self._setup.release)
-            quotas.give(charged_object(workload.kind, workload.namespace, workload.name))
+            quotas.give(charged_object(*workload))
             self._simulator.put(quotas.apply_to(self.snapshot))
 
     # --- manifests
@@ -642,7 +642,7 @@ class ClusterChanges:
     def _rescale(self, changed: Iterable[Manifest], applied: Collection[Workload] = ()) -> None:
         """Scale the workloads of HorizontalPodAutoscalers that are changed; those that are applied as well are."""
         for workload in autoscaled_workloads(self.snapshot, changed):
-            stored = workloads.manifest_of(self.snapshot, workload)
+            stored = self.snapshot.manifest_of(workload)
             if stored is not None and workload not in applied:
                 self._apply_workload(self._autoscaled(stored))
 
@@ -713,7 +713,7 @@ class ClusterChanges:
             if owner is None or owner.kind != "StatefulSet" or pods.node[row] >= 0:
                 continue
             workload = Workload(owner.kind, pods.namespaces[row], owner.name)
-            manifest = self.workloads.get(workload) or workloads.manifest_of(self.snapshot, workload)
+            manifest = self.workloads.get(workload) or self.snapshot.manifest_of(workload)
             if manifest is not None:
                 self.snapshot = workloads.with_template_claims(self.snapshot, manifest, pods[row])
 
@@ -751,7 +751,7 @@ class ClusterChanges:
             self._drop([row])
             self._simulator.create(self.snapshot, [pod])
             return
-        manifest = workloads.manifest_of(self.snapshot, workload)
+        manifest = self.snapshot.manifest_of(workload)
         if manifest is None:
             raise InputError(f"the snapshot has pods of {workload.reference}, and not its manifest")
         changed = with_values(manifest, fields)

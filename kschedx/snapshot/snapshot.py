@@ -454,9 +454,9 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         event = self.failed_creates.get((kind, owner.namespace, owner.name))
         return event if event is not None and event.uid in ("", owner.uid) else None
 
-    def manifest_of(self, kind: str, namespace: str, name: str) -> dict[str, object] | None:
-        """Return the manifest of an object with a pod template; None if the snapshot lacks it."""
-        raw = self.workloads.get((kind, namespace, name))
+    def manifest_of(self, workload: tuple[str, str, str]) -> dict[str, object] | None:
+        """Return the manifest of an object with a pod template; None if the snapshot has at most its pods."""
+        raw = self.workloads.get(workload)
         return None if raw is None else msgspec.json.decode(raw, type=dict[str, object])
 
     def replica_sets_of(self, namespace: str, deployment: str) -> Sequence[bytes]:
