@@ -19,6 +19,7 @@ from kschedx.kube import autoscalers, other_schedulers
 from kschedx.kube.conditions import Condition, TimedCondition
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.names import NVIDIA_GPU
 from kschedx.kube.other_schedulers import KaiPodGroup, KoordinatorPodGroup, VolcanoPodGroup
 from kschedx.kube.quantity import ResourceList, milli_value, resource_amount
 from kschedx.kube.resources import container_requests
@@ -32,7 +33,6 @@ from kschedx.snapshot.snapshot import Snapshot
 
 _QueueFacts = TypeVar("_QueueFacts")
 _MOST_LEVELS = 10  # nested queues could form a cycle
-_GPU = "nvidia.com/gpu"
 _UNLIMITED = -1
 _DEFAULT_QUOTA = "koordinator-default-quota"
 _SchedulerGroup = VolcanoPodGroup | KaiPodGroup | KoordinatorPodGroup
@@ -134,7 +134,7 @@ def _kai_shares(queue: other_schedulers.KaiQueue) -> Iterator[QueueShare]:
             )
     if resources.gpu is not None:
         yield QueueShare(
-            resource=_GPU,
+            resource=NVIDIA_GPU,
             allocated=_gpus(status.allocated),
             requested=_gpus(status.requested),
             capability=_kai_amount(resources.gpu.limit, 1000),

@@ -61,6 +61,7 @@ from kschedx.karpenter.requirements import (
 )
 from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
+    EKS_AUTO_MODE,
     KARPENTER_GROUP,
     NODE_CLASSES,
     NODE_POOL,
@@ -74,7 +75,7 @@ from kschedx.kube.conditions import TimedCondition, condition_of, condition_text
 from kschedx.kube.documents import Change, Document, Target, part_of, with_spec
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kubectl import merge_patch
-from kschedx.kube.names import ZONE
+from kschedx.kube.names import NVIDIA_GPU, ZONE
 from kschedx.kube.quantity import QuantityFormat, Unit
 from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import NodeCondition, Pod, Taint
@@ -260,6 +261,11 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 reference = template.node_class_ref
                 where = list_names(sorted(wanted.values), 2, conjunction="or")
                 yield autoscaler_fix(f"add a subnet in {where} to {reference.kind} {reference.name}")
+            elif verdict.rejection.without_gpus is not None:
+                yield autoscaler_fix(
+                    f"create a NodePool whose instance types have {NVIDIA_GPU} (instance category g or p)"
+                )
+                return
             elif shows_types and any(_OF_TYPES.search(requirement.key) for requirement in template.requirements):
                 yield autoscaler_fix(f"allow larger or other instance types in NodePool {verdict.name}")
 
@@ -303,7 +309,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             return
         classes = (pool.spec.template.spec.node_class_ref for pool in self.autoscaler.pools)
         built_in = "; EKS Auto Mode has one: enable general-purpose"
-        is_eks = any(reference.group == "eks.amazonaws.com" for reference in classes)
+        is_eks = any(reference.group == EKS_AUTO_MODE for reference in classes)
         named = next(taint.key for taint in taints[0] if _is_of_role(taint))
         yield autoscaler_fix(f"create a NodePool without taint {named}{built_in if is_eks else ''}")
 

@@ -41,6 +41,7 @@ from kschedx.karpenter.requirements import (
     AWS_LABELS,
     AZURE_LABELS,
     CAPACITY_TYPES,
+    EKS_LABELS,
     FLEX,
     OS,
     RESERVATION_ID,
@@ -57,6 +58,7 @@ from kschedx.karpenter.scheduler import KnownTypes
 from kschedx.kube.autoscalers import (
     AWS,
     CAPACITY_TYPE,
+    EKS_AUTO_MODE,
     NODE_CLASSES,
     NODE_POOL,
     NodeClaim,
@@ -227,6 +229,7 @@ def _instance_type(
 ) -> InstanceType:
     """`known_labels` have a meaning even if they are missing."""
     values = {key: (text,) if isinstance(text, str) else text for key, text in written.labels.items()}
+    values |= {key.replace(AWS, EKS_AUTO_MODE): those for key, those in values.items() if key in AWS_LABELS}
     available = [offering for offering in offerings if offering.is_available]
     values[INSTANCE_TYPE] = (written.name,)
     values[ZONE] = tuple(offering.zone for offering in available)
@@ -496,14 +499,15 @@ def _kwok_types(document: object) -> InstanceTypes:
 # The instance types that a cluster shows: those of its nodes and NodeClaims.
 
 _OF_THE_NODE = frozenset({"topology.k8s.aws/zone-id", *(
-    f"{AWS}/{name}"
+    f"{domain}/{name}"
+    for domain in (AWS, EKS_AUTO_MODE)
     for name in (
         "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",
         "instance-tenancy", "placement-group-id", "placement-group-partition",
     )
 )})  # fmt: skip
 """Labels of a node that may differ between nodes of its type."""
-_OF_THE_TYPE = (AWS_LABELS | AZURE_LABELS | {ARCH, OS, REGION}) - _OF_THE_NODE
+_OF_THE_TYPE = (AWS_LABELS | AZURE_LABELS | EKS_LABELS | {ARCH, OS, REGION}) - _OF_THE_NODE
 _OF_RESERVATIONS = frozenset({RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE})
 """Labels that vary between nodes of a type because of reservations."""
 
@@ -517,7 +521,7 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     allowed = wanted.requirement(ZONE)
     places = zones or tuple(sorted(seen | ({*allowed.values} if allowed.operator == "In" else set())))
     group = pool.spec.template.spec.node_class_ref.api_group
-    labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS)) - (_OF_THE_NODE - _OF_RESERVATIONS)
+    labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS | EKS_LABELS)) - (_OF_THE_NODE - _OF_RESERVATIONS)
     reserved = _reservations(node_class, places)
     if catalogue is not None:
         types, are_all = read_instance_types(catalogue, pool.name, places, labels, reserved), True
@@ -621,7 +625,7 @@ def _observed_types(
         done.add(name)
         own = {key: value for key, value in labels.items() if key in _OF_THE_TYPE}
         is_karpenters = NODE_POOL in labels
-        if not is_karpenters and AWS_LABELS & known_labels:
+        if not is_karpenters and (AWS_LABELS | EKS_LABELS) & known_labels:
             own |= dict(_name_labels(name))
         kept = subtract(amounts_of(capacity), amounts_of(allocatable))
         yield _instance_type(

@@ -466,6 +466,7 @@ class Karpenter:
         match rejection:
             case NoInstanceType():
                 is_sure = is_sure or lacks_a_reservation or self._is_out_of_zone(name, rejection)
+                is_sure = is_sure or rejection.without_gpus is not None
             case LimitReached():
                 left, wanted = rejection.remaining, pod_requests((pod,))
                 is_short = any(wanted[name].nano > left[name].nano for name in wanted.keys() & left.keys())

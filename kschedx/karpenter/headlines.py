@@ -29,13 +29,13 @@ from kschedx.karpenter.requirements import (
 )
 from kschedx.karpenter.scheduler import ONLY_DEVICES
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
-from kschedx.kube.names import ZONE
+from kschedx.kube.names import NVIDIA_GPU, ZONE
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Pod
 from kschedx.wording import Fact, amount, count, list_names
 
 _MOST_NAMES = 3
-_SHOWN_RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
+_SHOWN_RESOURCES = ("cpu", "memory", NVIDIA_GPU, "amd.com/gpu", "pods")
 """The resources of an instance type that are shown, in this order."""
 
 
@@ -150,6 +150,8 @@ def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     if verdict.zones and not any(map(requirement.has, verdict.zones)):
         zones = list_names(verdict.zones, _MOST_NAMES, conjunction="and")
         return f"its node class has subnets in {zones} only, and the pod requires {_values(requirement)}"
+    if (allowed := rejection.without_gpus) is not None:
+        return f"no instance type with {allowed.key} {_values(allowed)} has {NVIDIA_GPU}"
     if not verdict.known:
         return "none of its instance types is known here"
     if verdict.lacks_a_reservation:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
+from string import ascii_lowercase
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,9 +29,9 @@ from kschedx.karpenter.requirements import (
     merge_amounts,
     subtract,
 )
-from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodeOverlay, NodePool
+from kschedx.kube.autoscalers import AWS, CAPACITY_TYPE, EKS_AUTO_MODE, NODE_POOL, NodeOverlay, NodePool
 from kschedx.kube.devices import ResourceSlice
-from kschedx.kube.names import ZONE, is_hugepages
+from kschedx.kube.names import NVIDIA_GPU, ZONE, is_hugepages
 from kschedx.kube.types import Labels, Pod
 
 _RESERVATION = (RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)
@@ -125,6 +126,15 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
         return min((price for price in prices if price is not None), default=inf)
 
 
+_CATEGORIES = tuple(f"{domain}/instance-{part}" for domain in (AWS, EKS_AUTO_MODE) for part in ("category", "family"))
+_OF_GPUS = frozenset({"g", "gr", "p"})  # the letters that instance families with GPUs of NVIDIA start with
+
+
+def _letters(family: str) -> str:
+    """Return the category of an EC2 instance family: `p` for `p4d`."""
+    return family[: len(family) - len(family.lstrip(ascii_lowercase))]
+
+
 class NoInstanceType(Struct, frozen=True, kw_only=True):
     """Which criteria some type meets, alone and in pairs; none meets all three."""
 
@@ -152,6 +162,12 @@ class NoInstanceType(Struct, frozen=True, kw_only=True):
         if self._only("had enough resources") and cpu is not None and cpu.nano >= _MILLION:
             text += " (CPU request >= 1 Million, m vs M typo?)"
         return text
+
+    @property
+    def without_gpus(self) -> LabelRequirement | None:
+        """The requirement that allows EC2 instances without GPUs only, if the pod requests a GPU of NVIDIA."""
+        named = map(self.requirements.requirement, _CATEGORIES if NVIDIA_GPU in self.pod_requests else ())
+        return next((it for it in named if it.operator == "In" and not _OF_GPUS & {*map(_letters, it.values)}), None)
 
     @property
     def _unmet(self) -> tuple[str, ...]:

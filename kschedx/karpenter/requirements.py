@@ -9,7 +9,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.autoscalers import AWS, AZURE, CAPACITY_TYPE, KARPENTER_GROUP, NODE_POOL, NodeClassReference
+from kschedx.kube.autoscalers import (
+    AWS,
+    AZURE,
+    CAPACITY_TYPE,
+    COMPUTE_TYPE,
+    EKS_AUTO_MODE,
+    KARPENTER_GROUP,
+    NODE_POOL,
+    NodeClassReference,
+)
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE, REGION, ZONE, is_hugepages
 from kschedx.kube.quantity import QuantityFormat, ResourceList, parse_quantity
 from kschedx.kube.resources import nano_units
@@ -72,7 +81,10 @@ AZURE_LABELS = frozenset(
     )
 )  # fmt: skip
 
-_OF_CLOUD: Mapping[str, frozenset[str]] = {AWS: AWS_LABELS, AZURE: AZURE_LABELS}
+EKS_LABELS = frozenset(label.replace(AWS, EKS_AUTO_MODE) for label in AWS_LABELS) | {COMPUTE_TYPE}
+"""EKS Auto Mode's Karpenter has AWS's labels in a domain of its own."""
+
+_OF_CLOUD: Mapping[str, frozenset[str]] = {AWS: AWS_LABELS, AZURE: AZURE_LABELS, EKS_AUTO_MODE: EKS_LABELS}
 
 
 def well_known(group: str) -> frozenset[str]:
@@ -85,13 +97,13 @@ def is_reserved_label(key: str, group: str) -> bool:
     if key in well_known(group):
         return False
     domain, slash, _ = key.partition("/")
-    owners = {KARPENTER_GROUP, group} if group in _OF_CLOUD else {KARPENTER_GROUP}
+    owners = reserved_domains(group)
     is_owned = bool(slash) and any(domain == owner or domain.endswith(f".{owner}") for owner in owners)
     return is_owned or key in _RESTRICTED
 
 
 def reserved_domains(group: str) -> tuple[str, ...]:
-    return tuple(sorted({KARPENTER_GROUP, group} if group in _OF_CLOUD else {KARPENTER_GROUP}))
+    return tuple(sorted({KARPENTER_GROUP, group} if group in (AWS, AZURE) else {KARPENTER_GROUP}))
 
 
 def class_label(reference: NodeClassReference) -> str:

@@ -427,6 +427,7 @@ KARPENTER_GROUP = "karpenter.sh"
 AWS = "karpenter.k8s.aws"
 AZURE = "karpenter.azure.com"
 GCP = "karpenter.k8s.gcp"
+EKS_AUTO_MODE = "eks.amazonaws.com"
 
 NODE_POOL = f"{KARPENTER_GROUP}/nodepool"
 CAPACITY_TYPE = f"{KARPENTER_GROUP}/capacity-type"

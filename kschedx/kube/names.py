@@ -163,6 +163,7 @@ HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+NVIDIA_GPU = "nvidia.com/gpu"
 ZONE_LABELS = (ZONE, "failure-domain.beta.kubernetes.io/zone")
 REGION_LABELS = (REGION, "failure-domain.beta.kubernetes.io/region")
 POOL_LABELS = (

@@ -305,6 +305,29 @@ def test_the_operating_system_of_a_pool_is_that_of_its_image() -> None:
     assert result.fixes[0].title == "create a NodePool for windows, with a node class whose image is for it"
 
 
+@pytest.mark.parametrize(
+    ("group", "label", "values", "lacks_gpus"),
+    [
+        ("karpenter.k8s.aws", "category", ["c", "m"], True),
+        ("eks.amazonaws.com", "category", ["c", "m"], True),
+        ("karpenter.k8s.aws", "family", ["m6i", "r6g"], True),
+        ("karpenter.k8s.aws", "category", ["c", "g"], False),
+        ("karpenter.k8s.aws", "family", ["m6i", "p4d"], False),
+    ],
+)
+def test_instance_types_without_gpus_need_another_pool(
+    group: str, label: str, values: list[str], lacks_gpus: bool
+) -> None:
+    general = pool("default", {"key": f"{group}/instance-{label}", "operator": "In", "values": values})
+    reference = general["spec"]["template"]["spec"]["nodeClassRef"]
+    general["spec"]["template"]["spec"]["nodeClassRef"] = {**reference, "group": group}
+    train = pod(nodeSelector={f"{group}/instance-gpu-name": "l4"})
+    train["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    result = kschedx.explain(kschedx.Snapshot.from_objects([general, node(), train]), "default/web")
+    title = "create a NodePool whose instance types have nvidia.com/gpu (instance category g or p)"
+    assert (result.fixes[0].title == title) is lacks_gpus
+
+
 @pytest.mark.parametrize("group", ["karpenter.k8s.aws", "eks.amazonaws.com"])
 def test_a_pool_for_add_ons_is_not_for_other_pods(group: str) -> None:
     reserved = pool()
