@@ -36,7 +36,7 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kubectl import delete_pod, scale_workload
 from kschedx.kube.names import HOSTNAME
-from kschedx.kube.selectors import Selector, compile_selector
+from kschedx.kube.selectors import LabelSelector, Selector, compile_selector
 from kschedx.kube.types import FINISHED, ObjectMeta, Pod, controller_of
 from kschedx.kube.workloads import TEMPLATE_HASH
 from kschedx.snapshot.columns import ClusterRow
@@ -71,6 +71,7 @@ def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[Ro
     if not rows:
         namespaces = None if finding.every_namespace else finding.namespaces
         yield from _without_pods(cycle.snapshot, selector, namespaces, f"podAffinity term {finding.term + 1}")
+        yield from _without_assistant(cycle, terms[finding.term].label_selector)
     there = [row for row in left if pods.node_names[row]]
     if len(there) == 1 and finding.topology_key == HOSTNAME:
         yield from _cordoned_match(cycle.snapshot, there[0], finding.term + 1)
@@ -86,6 +87,19 @@ def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[Ro
         yield root_cause(f"{text} {verb}{then}", title, why_command(key))
     else:
         yield RootCause(text=f"{text} {'have' if others else 'has'} ended and {'do' if others else 'does'} not count")
+
+
+def _without_assistant(cycle: Cycle, selector: LabelSelector | None) -> Iterator[RootCause]:
+    """Yield Tekton's affinity assistant that a term selects, and which does not exist: it mounts the workspace of a
+    PipelineRun, whose pods follow it."""
+    labels, snapshot = {} if selector is None else selector.match_labels, cycle.snapshot
+    name, run = labels.get("app.kubernetes.io/instance", ""), cycle.pod.metadata.labels.get("tekton.dev/pipelineRun")
+    is_known = ("StatefulSet", cycle.pod.metadata.namespace, name) in snapshot.workloads or snapshot.source.may_lack(
+        "Pod"
+    )
+    if labels.get("app.kubernetes.io/component") == "affinity-assistant" and run and not is_known:
+        title = f"cancel PipelineRun {run}, and start it again: Tekton creates an affinity assistant with it"
+        yield root_cause(f"Tekton's affinity assistant {name}, which the pods of {run} follow, has no pod", title)
 
 
 def _cordoned_match(snapshot: Snapshot, row: int, term: int) -> Iterator[MatchingPodCordoned]:

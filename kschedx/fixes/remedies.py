@@ -102,7 +102,7 @@ def _own_rule_remedies(
     if isinstance(finding, f.PodAffinityUnsatisfied) and finding.pods and finding.domain is not None:
         yield from _add_replica(finding.pods[0], place)
     rule = edit.required_term(place.pod, finding.term, anti=anti)
-    if rule is not None and not (finding.pods and _OF_CONTROLLERS.search(finding.selector)):
+    if rule is not None and not _OF_CONTROLLERS.search(finding.selector):
         kind = s.RuleKind.ANTI_AFFINITY if anti else s.RuleKind.AFFINITY
         for after, cost in _intended_terms(finding, rule, place):
             yield s.ChangeRule(

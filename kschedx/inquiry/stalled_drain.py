@@ -28,6 +28,7 @@ from kschedx.kube.documents import Document, Json, to_json
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kubectl import merge_patch, remove_finalizers, scale_workload
 from kschedx.kube.resources import ValidatingWebhookConfiguration
+from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import OUT_OF_SERVICE
 from kschedx.results import Shown
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
@@ -204,6 +205,7 @@ _OPERATORS = {
 """The kind that controls a pod or its budget, and when its operator removes the budget."""
 _CLOUD_NATIVE_PG = "postgresql.cnpg.io/"
 _OF_PRIMARY = ("cnpg.io/instanceRole", "primary")
+_SPILO = "spilo-role"  # of the pods of Zalando's operator; its budget selects the primary by this label
 
 
 class BudgetFixDocument(Document, frozen=True):
@@ -447,6 +449,9 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     is_of_postgres = metadata.controller is not None and metadata.controller.api_version.startswith(_CLOUD_NATIVE_PG)
     if is_of_postgres and _OF_PRIMARY in start.pods.labels[start.pods.rows[pod.pod]].items():
         yield _of_postgres(start, budget, workload, manager)
+        return
+    if _SPILO in (spec.selector or LabelSelector()).match_labels:
+        yield budget.released("wait until Zalando's operator has moved the primary: the cordon starts that")
         return
     if standing.failure:
         was = {"maxUnavailable": spec.max_unavailable} if spec.max_unavailable is not None else {}

@@ -809,6 +809,20 @@ def test_one_of_two_pods_with_mutual_affinity_drops_it() -> None:
     assert result.fixes[0].title == "make podAffinity term 1 (app=you) preferred instead of required"
 
 
+def test_an_affinity_assistant_without_a_pod() -> None:
+    labels = {
+        "app.kubernetes.io/component": "affinity-assistant",
+        "app.kubernetes.io/instance": "affinity-assistant-1",
+    }
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    result = explained(node("n"), pod("me", labels={"tekton.dev/pipelineRun": "build"}, affinity=affinity))
+    [text] = roots(Diagnosis(result.cycle))
+    assert text == "Tekton's affinity assistant affinity-assistant-1, which the pods of build follow, has no pod"
+    title = "cancel PipelineRun build, and start it again: Tekton creates an affinity assistant with it"
+    assert [fix.title for fix in result.fixes] == [title]
+
+
 @pytest.mark.parametrize(
     ("is_held", "first"), [(False, "let the rollout of Deployment web go on"), (True, "add a node")]
 )

@@ -261,6 +261,15 @@ def test_cloud_native_pg_moves_its_primary(instances: int, says: str) -> None:
     assert text.startswith(f"{says}"), text
 
 
+def test_zalandos_operator_moves_its_primary() -> None:
+    *_, primary = deployment("pg", "1", ["node-1"])
+    at(primary, "metadata")["labels"]["spilo-role"] = "master"
+    budget = pdb("pg", minAvailable=1)
+    at(budget, "spec")["selector"] = {"matchLabels": {"spilo-role": "master"}}
+    wait = "wait until Zalando's operator has moved the primary: the cordon starts that · the node can be drained"
+    assert fixes([*nodes(), primary, budget]) == [wait]
+
+
 @pytest.mark.parametrize(
     ("kind", "wait"),
     [
