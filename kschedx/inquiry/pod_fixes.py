@@ -438,7 +438,7 @@ class PodFixes:
         room = self._room(owner)
         if all(fix.adds_node for fix in fixes) and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
             room = self._room(owner, with_changes_of_pod=True)
-        if not room:
+        if not room or self._has_named_maximum(fixes):
             return (), iter(fixes)
         by_hand_first = (
             () if not all(fix.reshapes_pool for fix in room) else (fix for fix in fixes if fix.is_without_karpenter)
@@ -447,6 +447,15 @@ class PodFixes:
         repairs = [fix for fix in fixes if fix.repairs_what_exists(is_of_pool=adds)]
         others = (fix for fix in fixes if not fix.adds_node and fix not in repairs)
         return (*repairs, *by_hand_first, *room), others
+
+    def _has_named_maximum(self, fixes: Sequence[Fix]) -> bool:
+        """Whether a fix raises the maximum of a group of which cluster-autoscaler only reports that it is reached."""
+        from kschedx.autoscaler.sizes import AT_MAXIMUM
+
+        event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
+        if self.answer.scalings or event is None or AT_MAXIMUM not in event.message:
+            return False
+        return any(isinstance(step, AddNode) and step.is_at_maximum for fix in fixes for step in fix.steps)
 
     def _deletes_member(self, change: Change) -> bool:
         """Return whether a change deletes a pod of this pod's own gang."""

@@ -421,6 +421,24 @@ def _not_migratable(start: Snapshot, workload: Workload) -> str:
     return "" if blocked is None else blocked.reason or "LiveMigratable=False"
 
 
+def _step_of_operator(
+    start: Snapshot, pod: str, budget: _Budget, workload: Workload, manager: str, *, is_of_postgres: bool
+) -> _BudgetStep | None:
+    """Return what frees a pod whose operator moves it or removes its budget; None if an operator does neither.
+    `manager` owns the budget: `Cluster pg`."""
+    operator = next((kind for kind in (workload.kind, manager.partition(" ")[0]) if kind in _OPERATORS), "")
+    if workload.kind == "StrimziPodSet" and _has_drain_cleaner(start):
+        return budget.released(f"wait until Strimzi has moved {pod}: its Drain Cleaner starts that")
+    if operator and (reason := _not_migratable(start, workload)):
+        title = f"stop VM {workload.name}: KubeVirt cannot live-migrate it ({reason})"
+        return budget.released(title, shell_command("virtctl stop {} -n {}", workload.name, workload.namespace))
+    if operator:
+        return _released_by(operator, pod, budget, start)
+    if is_of_postgres and _OF_PRIMARY in start.pods.labels[start.pods.rows[pod]].items():
+        return _of_postgres(start, budget, workload, manager)
+    return None
+
+
 def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[_BudgetStep]:
     """Yield steps that could allow the eviction of a pod that a budget protects."""
     if pod.fate is DrainOutcome.BUDGETS:
@@ -435,20 +453,10 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     owner = metadata.controller or next(iter(metadata.owner_references), None)
     manager = "" if owner is None else f"{owner.kind} {owner.name}"
     workload = owners_in(start).of(start.pods, start.pods.rows[pod.pod])
-    operator = next((kind for kind in (workload.kind, manager.partition(" ")[0]) if kind in _OPERATORS), "")
-    if workload.kind == "StrimziPodSet" and _has_drain_cleaner(start):
-        yield budget.released(f"wait until Strimzi has moved {pod.pod}: its Drain Cleaner starts that")
-        return
-    if operator and (reason := _not_migratable(start, workload)):
-        title = f"stop VM {workload.name}: KubeVirt cannot live-migrate it ({reason})"
-        yield budget.released(title, shell_command("virtctl stop {} -n {}", workload.name, workload.namespace))
-        return
-    if operator:
-        yield _released_by(operator, pod.pod, budget, start)
-        return
     is_of_postgres = metadata.controller is not None and metadata.controller.api_version.startswith(_CLOUD_NATIVE_PG)
-    if is_of_postgres and _OF_PRIMARY in start.pods.labels[start.pods.rows[pod.pod]].items():
-        yield _of_postgres(start, budget, workload, manager)
+    step = _step_of_operator(start, pod.pod, budget, workload, manager, is_of_postgres=is_of_postgres)
+    if step is not None:
+        yield step
         return
     if _SPILO in (spec.selector or LabelSelector()).match_labels:
         yield budget.released("wait until Zalando's operator has moved the primary: the cordon starts that")

@@ -1,7 +1,7 @@
 """The newest FailedScheduling event of each pod, and events of controllers about pods that they could not create."""
 
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.kube.scalars import nanoseconds, newest
+from kschedx.kube.types import controller_of
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.pods import PodTable
 
@@ -317,7 +318,7 @@ class RecordedEvents:
         did not grow for the pod after all. If no status tells which groups are in backoff (`has_status`), the last
         failure also stands for a backoff, and for pods without an event for which the nodes are too full."""
         events = _pod_events(self._scaling, pods, have_nodes=False)
-        found = {pod: self._failed_since(pod, event) or event for pod, event in events.items()}
+        found = _with_twins({pod: self._failed_since(pod, event) or event for pod, event in events.items()}, pods)
         if has_status:
             return found
         failures = sorted((age, _of_group(name, failure)) for name, (age, failure) in self._node_groups.items())
@@ -404,6 +405,21 @@ def _pod_events(newest: _Newest[str], pods: PodTable, *, have_nodes: bool) -> di
         if row is not None and bool(pods.node_names[row]) is have_nodes and event.uid in ("", pods.uids[row]):
             events[pod] = event
     return events
+
+
+def _with_twins(events: Mapping[str, RecordedEvent], pods: PodTable) -> dict[str, RecordedEvent]:
+    """Return the events, with those about one pod also for pending pods of the same controller that have none, if they
+    differ only in their names."""
+    alike: dict[int, RecordedEvent] = {}
+    for pod, event in events.items():
+        controller = controller_of(pods.owners[row := pods.rows[pod]])
+        if controller is not None and controller.kind in _ALIKE and event.reason != TRIGGERED_SCALE_UP:
+            alike[int(pods.owners.codes[row])] = event
+    codes = ((row, int(pods.owners.codes[row])) for row in pods.pending if alike)
+    return {pods.key(row): alike[code] for row, code in codes if code in alike} | {**events}
+
+
+_ALIKE = ("ReplicaSet", "ReplicationController", "Job")
 
 
 def _preemption(event: EventItem, namespace: str) -> RecordedPreemption:

@@ -13,7 +13,7 @@ from kschedx.explain.hardware import hosts_of_slice
 from kschedx.explain.root_causes import root_causes
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.words.causes import because
-from tests.builders import Manifest, at, autoscaler_status, disruption_budget, node, pod
+from tests.builders import Manifest, at, autoscaler_status, disruption_budget, node, pod, reported
 from tests.command import kschedx as command
 from tests.storage_builders import DRIVER, claim, in_term, volume
 
@@ -1175,6 +1175,9 @@ def test_the_machine_set_of_a_full_node_is_scaled() -> None:
         fixes = titles_of(full, limited, running("other", "n", "1500m"), wanting(cpu="1"))
         raised = f"raise {setting} of MachineSet machines/pool-a from 3, which it has reached, to 4"
         assert fixes[0] == f"add a node like n: {raised}"
+        message = "pod didn't trigger scale-up: 1 max node group size reached"
+        refused = reported("cluster-autoscaler", "NotTriggerScaleUp", message, pod="default/me")
+        assert titles_of(full, limited, refused, running("other", "n", "1500m"), wanting(cpu="1"))[0] == fixes[0]
         unserved: Manifest = {
             "apiVersion": "autoscaling.openshift.io/v1beta1",
             "kind": "MachineAutoscaler",

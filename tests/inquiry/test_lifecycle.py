@@ -2914,6 +2914,14 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
     assert "fix 1     raise the limit of memory for the whole cluster (--memory-total, or" in result.out
 
 
+@pytest.mark.parametrize(("kind", "is_shared"), [("ReplicaSet", True), ("StatefulSet", False)])
+def test_an_event_of_the_autoscaler_is_about_all_replicas(tmp_path: Path, kind: str, is_shared: bool) -> None:
+    message = "pod didn't trigger scale-up: 1 max node group size reached"
+    replicas = [pod(name, nodeSelector={"pool": "a"}, metadata=owned(kind, "web")) for name in ("x", "y")]
+    result = why(tmp_path, "pod/y", *replicas, reports("Pod", "x", "NotTriggerScaleUp", message))
+    assert (f"cluster-autoscaler reports: {message}" in result.out) is is_shared
+
+
 @pytest.mark.parametrize(
     ("created", "sibling", "rejected"),
     [

@@ -434,8 +434,13 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             return f"scale {self.scalable} from {self.replicas} to {to}"
         key, maximum = self.limit
         setting = "maxReplicas of the MachineAutoscaler" if OPENSHIFT_GROUP in key else f"annotation {key}"
-        reached = ", which it has reached," if self.replicas >= maximum else ""
+        reached = ", which it has reached," if self.is_at_maximum else ""
         return f"raise {setting} of {self.scalable} from {maximum}{reached} to {to}"
+
+    @property
+    def is_at_maximum(self) -> bool:
+        """Whether an autoscaler does not scale `scalable` further."""
+        return self.limit is not None and self.replicas >= self.limit[1]
 
     @property
     def is_first_machine(self) -> bool:
