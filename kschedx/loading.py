@@ -128,9 +128,12 @@ def _size(path: str) -> int:
 
 
 def _is_stored(snapshot: Snapshot) -> bool:
-    """Return whether an API server has stored the nodes; without nodes, any other object."""
+    """Return whether an API server has stored the nodes; without nodes, any other object. Nodes alone with what their
+    kubelets report are no whole cluster either."""
     if nodes := snapshot.cluster.nodes:
-        return any(node.metadata.is_stored for node in nodes) or any(snapshot.pods.uids)
+        are_alone = snapshot.source.kinds.keys() == {"Node"}
+        is_reported = are_alone and any(node.status.node_info.kubelet_version for node in nodes)
+        return is_reported or any(node.metadata.is_stored for node in nodes) or any(snapshot.pods.uids)
     manifests = map(stored_metadata, chain(snapshot.workloads.values(), snapshot.custom_resources.values()))
     records = (kind.record for kind in KINDS.values() if kind.record is not None)
     others = (metadata_of(each) for record in records for each in snapshot.of(record))

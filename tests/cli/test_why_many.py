@@ -300,6 +300,7 @@ def test_a_workload_whose_pods_need_several_cordoned_nodes_names_those_that_help
 
 STORED = {"creationTimestamp": "2026-03-03T09:12:00Z", "uid": "u", "resourceVersion": "1"}
 NODES_ALONE: Manifest = {**node("n1"), "metadata": {"name": "n1", **STORED}}
+REPORTED: Manifest = {**node("n1"), "status": {"nodeInfo": {"kubeletVersion": "v1.36.1"}}}
 TEAM: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
 
 
@@ -307,6 +308,8 @@ TEAM: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": 
     ("objects", "arguments", "code", "text"),
     [
         ([NODES_ALONE], (), 3, "? the dump does not hold any pod, so whether one is pending is unknown"),
+        ([REPORTED], (), 3, "? the dump does not hold any pod, so whether one is pending is unknown"),
+        ([REPORTED, TEAM], (), 0, "✓ no pod is pending"),
         ([node("n1")], (), 0, "✓ no pod is pending"),
         ([node("n1"), TEAM], ("-n", "team"), 0, "✓ no pod is pending in namespace team"),
         ([node("n1"), TEAM], ("-n", "taem"), 2, 'error: no namespace "taem" (did you mean "team"?)'),
