@@ -288,9 +288,9 @@ def _lost_node(snapshot: Snapshot, pod: Pod) -> states.OnLostNode | None:
 
 
 def _unread_node(snapshot: Snapshot, pod: Pod) -> states.NotRead | None:
-    """Return the state of a pod whose node was left out of a dump."""
-    node = pod.spec.node_name
-    if not snapshot.left_out_node(pod):
+    """Return the state of a pod whose node was left out of a dump. A pod that runs in a dump without nodes is fine."""
+    node, is_fine = pod.spec.node_name, pod.status.phase == "Running" and not snapshot.cluster.nodes
+    if is_fine or not snapshot.left_out_node(pod):
         return None
     runs = "the pod runs on" if pod.status.phase == "Running" else "the pod waits for the kubelet of"
     because = f"{runs} {node}, which the dump does not hold"

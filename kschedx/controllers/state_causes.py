@@ -7,6 +7,7 @@ from typing import assert_never
 
 from kschedx.controllers import states
 from kschedx.controllers.container_states import RESTARTING_PROBE
+from kschedx.controllers.state_facts import Running
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.kueue import MULTIKUEUE
@@ -66,7 +67,7 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
         case states.CannotStart(driver=driver):
             if driver:
                 yield f"without {driver} there, its volumes are not provisioned or attached"
-        case states.ScaledToZero() | states.NoScheduler(others=0, profiles=()):
+        case states.ScaledToZero() | Running() | states.NoScheduler(others=0, profiles=()):
             return
         case states.Suspended() | states.Paused():
             yield from _suspension(lifecycle)

@@ -22,6 +22,15 @@ def share_of(number: int, wanted: int) -> str:
     return f"{number:,} of {wanted:,}" if 0 < number < wanted else ""
 
 
+class Running(StateFacts, frozen=True, kw_only=True):
+    """A pod or workload that runs, although something that is not known decides where kube-scheduler would put it."""
+
+    does: str  # `runs on n1`
+    unknown: str  # `where it would be assigned now`
+    because: str
+    command: str = ""  # makes it known
+
+
 class CommonEnd(Struct, frozen=True, omit_defaults=True):
     """How most of the failed pods of a Job ended: `container app ended with OOMKilled, exit code 137`."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, assert_never
 from msgspec import Meta, Struct, to_builtins
 from msgspec.structs import asdict
 
-from kschedx.controllers.state_facts import CommonEnd, KeptPods, StateFacts
+from kschedx.controllers.state_facts import CommonEnd, KeptPods, Running, StateFacts
 from kschedx.kube.documents import Json
 from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.wording import count, list_names
@@ -633,6 +633,7 @@ Lifecycle: TypeAlias = (
     | NotObserved
     | ObjectState
     | WithoutNode
+    | Running
     | NotRead
     | NoScheduler
     | Contradicted
@@ -733,6 +734,7 @@ STATES: tuple[StateRow, ...] = (
     _row(_NOT, "without new pods", "{s.subject} gets no new pods: {s.why}", NotObserved),
     _row(_FITS, "without a pending pod", "{s.subject} {s.does}", ObjectState),
     _row(_NOT, "without a node", "{s.subject} {s.does}", WithoutNode),
+    _row(_FITS, "running", "{s.subject} {s.does}", Running),
     _row(_OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known", NotRead),
     _row(_OPEN, "undecided", "{s.subject}: {s.known}", NoScheduler),
     _row(

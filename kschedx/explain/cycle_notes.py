@@ -191,10 +191,10 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
     bound = claim.spec.volume_name
     if bound:
         volume = storage.volumes.get(bound)
-        if volume is None:
+        if volume is None and not snapshot.source.may_lack("PersistentVolume"):
             text = f'claim {key} names volume "{bound}", which does not exist: pods that use it stay pending'
             yield note("claim-volume-missing", text)
-        elif claim.is_fully_bound and volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
+        elif volume and claim.is_fully_bound and volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
             other = volume.spec.claim_ref.key
             whose = f"claim {other}" if other != key else "an earlier claim of that name (with another uid)"
             yield note(

@@ -14,6 +14,7 @@ from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers import states
 from kschedx.controllers.deployment import NoRollout, strategy_of
 from kschedx.controllers.node_lifecycle import is_unreachable
+from kschedx.controllers.state_facts import Running
 from kschedx.controllers.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
@@ -33,6 +34,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import PodInQuestion, key_of, title
 from kschedx.inquiry.pod import WithoutDecision, explain, objection
+from kschedx.inquiry.running import running_workload
 from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
@@ -79,6 +81,10 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             if stopped is not None:
                 return self._with_cycle(stopped)
             explanation = self.explain(target, queue)
+            member, workload = explanation.lifecycle, target.workload
+            if isinstance(member, Running) and workload is not None and target.document is None:
+                whole = running_workload(self.clusters.before, workload, member)
+                return replace(explanation, lifecycle=whole or member)
             if target.stored is not None:
                 return explanation
             return self._with_refusal_fixes(target, replace(explanation, before=self.clusters.before))
@@ -207,7 +213,8 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if workload is not None and not state.pods:
             subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
         explanation = explain(subject, setup, self.autoscaling)
-        if state.pods or explanation.becomes is Outcome.SCHEDULED or own.workload is None:
+        is_fine = explanation.becomes is Outcome.SCHEDULED and explanation.outcome is not Outcome.UNDECIDED
+        if state.pods or is_fine or own.workload is None:
             return explanation
         return replace(explanation, replicas=state.replicas(own.workload))
 

@@ -196,10 +196,19 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return self.cycle.outcome
 
     @cached_property
+    def runs_on(self) -> str:
+        """The node of a pod that has one already and was evaluated as if it had none; empty for any other."""
+        return next((each.node for each in self.first_notes if isinstance(each, RunsAlready)), "")
+
+    @property
+    def _is_static(self) -> bool:
+        return any(isinstance(each, RunsAlready) and each.is_static for each in self.first_notes)
+
+    @cached_property
     def becomes(self) -> Outcome:
         """The pod's outcome. If spec.nodeName has bound it already, the known checks of the kubelet decide. A static
-        pod never needs kube-scheduler."""
-        if any(isinstance(each, RunsAlready) and each.is_static for each in self.first_notes):
+        pod never needs kube-scheduler, nor does one that runs, whatever was not read."""
+        if self.runs_on and (self.outcome is Outcome.UNDECIDED or self._is_static):
             return Outcome.SCHEDULED
         if (bound := bound_by_hand(self.cycle)) is None:
             return self.outcome

@@ -23,7 +23,7 @@ from kschedx.controllers.pod_lifecycle import (
     pod_lifecycle,
     scheduler_down,
 )
-from kschedx.controllers.state_facts import share_of
+from kschedx.controllers.state_facts import Running, share_of
 from kschedx.controllers.stateful_set import over_quota
 from kschedx.controllers.workload_lifecycle import (
     refusal_state,
@@ -69,6 +69,7 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import NOT_APPLIED, PodInQuestion, has_unknown_pods, pod_manifest, title, written_from
+from kschedx.inquiry.running import running_pod
 from kschedx.inquiry.scheduled_first import assigned_first
 from kschedx.inquiry.scheduler_pods import component_of, known_schedulers, scheduler_rows
 from kschedx.kube.conditions import reports_ready
@@ -125,6 +126,8 @@ def explain(
         if lifecycle is not None:
             return answer_with_fixes(subject, setup, lifecycle)
         snapshot = subject.snapshot
+        if (runs := running_pod(subject, error)) is not None:
+            return answer_without_cycle(subject, setup, runs)
         is_read = bool(snapshot.cluster.nodes) and not snapshot.source.namespaces
         is_read = is_read and not snapshot.has_only_event_of(subject.pod)
         if subject.is_new or is_read or not isinstance(error, NotReadError):
@@ -185,7 +188,7 @@ def answer_without_cycle(
     subject: Subject, setup: Setup, lifecycle: states.Lifecycle, remedies: Callable[[], tuple[Fix, ...]] | None = None
 ) -> Explanation:
     """Return the answer about a pod that goes through no scheduling cycle."""
-    is_open = states.row_of(lifecycle).exit_code is states.ExitCode.UNDECIDED
+    is_open = isinstance(lifecycle, Running) or states.row_of(lifecycle).exit_code is states.ExitCode.UNDECIDED
     explanation = _without_cycle(subject, setup, Outcome.UNDECIDED if is_open else Outcome.UNSCHEDULABLE)
     return replace(explanation, lifecycle=lifecycle, remedies=remedies)
 

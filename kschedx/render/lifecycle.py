@@ -15,6 +15,7 @@ from kschedx.controllers.deployment import (
 )
 from kschedx.controllers.rollouts import Rollout
 from kschedx.controllers.state_causes import causes, own_event
+from kschedx.controllers.state_facts import Running
 from kschedx.explain.cycle_notes import CANNOT_START
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import rank_nodes
@@ -71,7 +72,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
         hidden |= {"bound-by-hand"}  # whether another scheduler has assigned it is not known
     if isinstance(lifecycle, states.RolloutStalled):
         hidden |= {"progress-deadline-exceeded"}
-    if isinstance(lifecycle, states.NotRead):
+    if isinstance(lifecycle, states.NotRead | Running):
         hidden |= {"recorded-event", "unread-kind", "orphans", "other-namespaces"}  # they are about a decision
     texts = (note.text for note in explanation.notes if note.id not in hidden)
     is_queued = isinstance(lifecycle, states.Suspended) and lifecycle.queue and explanation.is_run
@@ -99,6 +100,9 @@ def _lifecycle_notes(lifecycle: states.Lifecycle, *, is_run: bool) -> tuple[str,
         return ("Kueue sets spec.suspend to false when it admits the Workload",)
     if isinstance(lifecycle, states.NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
+    if isinstance(lifecycle, Running):
+        why = f"{lifecycle.unknown} is not known: {lifecycle.because}"
+        return (why, lifecycle.command) if lifecycle.command else (why,)
     if isinstance(lifecycle, states.StillActive) and lifecycle.pod:
         return (f"about that pod: {why_command(lifecycle.pod)}",)
     if isinstance(lifecycle, states.WaitingForKubelet) and lifecycle.is_static:

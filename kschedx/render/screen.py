@@ -148,8 +148,7 @@ def _node_lines(explanation: Explanation, ranked: Ranking | None, name: str, wid
 
 def _reasons(explanation: Explanation) -> Iterator[Fact]:
     """Return a line for what decides, and for each thing that a reader may expect to decide and that does not."""
-    setup, ranked = explanation.setup, rank_nodes(explanation.cycle, 1)
-    node = next((note.node for note in explanation.first_notes if isinstance(note, RunsAlready)), "")
+    setup, ranked, node = explanation.setup, rank_nodes(explanation.cycle, 1), explanation.runs_on
     profiles = () if setup is None or setup.forced_profile is not None else setup.scheduler_names
     label = "" if causes(explanation.diagnosis) else "because"  # they follow the causes
     reason = deciding_reason(explanation.cycle, explanation.scheduler, ranked, node)
@@ -172,11 +171,13 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     ranked = rank_nodes(cycle, SHOWN + 1)
     headline, tone = _headline(explanation, ranked), outcome_tone(explanation.alone)
     running, now = next((note for note in explanation.first_notes if isinstance(note, RunsAlready)), None), ""
-    if running is not None and (running.is_static or running.not_ready):
+    is_open = explanation.runs_on and explanation.outcome is Outcome.UNDECIDED
+    if running is not None and (running.is_static or running.not_ready or is_open):
         now = f"scheduled now, it {headline.removeprefix(f'{cycle.pod.key} ')}"
         headline = f"{cycle.pod.key}{running.text.removeprefix('it')}"
         if not running.is_static:
-            headline = f"{cycle.pod.key} runs on {running.node} and is not ready: {running.not_ready}"
+            state = f" and is not ready: {running.not_ready}" if running.not_ready else ""
+            headline = f"{cycle.pod.key} runs on {running.node}{state}"
         tone = Tone.HELD if running.not_ready and tone is Tone.GOOD else tone
     deciders = tuple(_deciders(explanation)) if with_fixes else ()
     pods, phrases = explanation.cycle.snapshot.pods, []
@@ -221,7 +222,7 @@ def _running_facts(explanation: Explanation) -> Iterator[str]:
     for note in explanation.first_notes:
         if not isinstance(note, RunsAlready):
             continue
-        if not note.not_ready and not note.is_static:
+        if not (note.not_ready or note.is_static or (note.node and explanation.outcome is Outcome.UNDECIDED)):
             yield note.text
         if phrase := _running_cause(note):
             yield phrase

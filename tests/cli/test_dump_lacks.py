@@ -292,10 +292,40 @@ _NODE = node("n1", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
 GOLD = "PriorityClass gold is not in this dump: it has no priorityclasses"
 
 
+def test_what_runs_is_not_undecided_without_nodes_and_volumes(tmp_path: Path) -> None:
+    """A workload that runs is fine, whatever the dump lacks."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s", "controller": True}
+    template: Manifest = {"metadata": {"labels": {"app": "db"}}, "spec": SPEC}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]
+    metadata: Manifest = {"name": "db-0", "uid": "p", "labels": {"app": "db"}, "ownerReferences": [owner]}
+    runs = {
+        **pod(volumes=volumes, nodeName="n1", **at(template, "spec")),
+        "metadata": metadata,
+        "status": {"phase": "Running"},
+    }
+    spec: Manifest = {"replicas": 1, "selector": {"matchLabels": {"app": "db"}}, "template": template}
+    spec = {**spec, "serviceName": "db", "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {}}]}
+    stateful: dict[str, object] = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "uid": "s"},
+        "spec": spec,
+    }
+    for nodes, of_pod, of_set in (
+        ((), "runs on n1", "sts/db runs its only pod: db-0 on n1"),
+        ((STORED_NODE,), "runs on n1", "sts/db: it needs no more pods, 1 of 1 exist"),
+    ):
+        write(tmp_path, runs, stateful, *nodes, name="cluster.yaml")
+        for target, says in (("db-0", f"db-0 {of_pod}"), ("sts/db", of_set), ("--all-pending", "no pod is pending")):
+            result = kschedx("why", target, "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+            assert (result.code, says in result.out.partition("\n")[0]) == (0, True), result.out
+    assert kschedx("why", "-l", "!x", "-s", "cluster.yaml", cwd=tmp_path).out.startswith("✓ 1 pod can be scheduled")
+
+
 @pytest.mark.parametrize(
     ("command", "code", "says"),
     [
-        ("why runs", 3, f"default/runs is undecided: {GOLD}"),
+        ("why runs", 0, f"✓ default/runs runs on n1 scheduled now, it is undecided: {GOLD}"),
         ("why gold", 3, f"default/gold is undecided: {GOLD}"),
         ("why large", 3, f"default/large is undecided: {GOLD}"),
         ("why never", 1, "default/never is unschedulable: 0 of 1 node fits"),

@@ -209,7 +209,7 @@ OF_ONE_POD = frozenset({
     "OnLostNode", "ResizeHeld", "WaitingForKubelet",
 })  # fmt: skip
 """States of a pod that do not apply to more replicas."""
-ELSEWHERE = {"Error", "NotChanged", "ScaleUp", "Undecided", "UnknownPods", "WithoutNode"}
+ELSEWHERE = {"Error", "NotChanged", "Running", "ScaleUp", "Undecided", "UnknownPods", "WithoutNode"}
 """States that do not occur in a small stored cluster; each has its own test."""
 
 
