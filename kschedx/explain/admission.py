@@ -441,7 +441,7 @@ def admitted_pod(
     check_plugins(plugins)
     written = encode(manifest, "pod")
     pod = decode(written, Pod)
-    if pod.metadata.is_stored:
+    if pod.metadata.is_stored and maker is None:
         pod = default_pod(pod)
         spec = resolve_priority(pod.spec, snapshot.priority_classes)
         return AdmittedPod(pod=msgspec.structs.replace(pod, spec=spec))

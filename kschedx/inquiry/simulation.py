@@ -386,7 +386,8 @@ class Simulation(Shown):
         """Return how the kubelet of a node rejects the first of these pods, without the others; None if it does not."""
         snapshot, pod = self.simulator.after_without(rows), self.run.cluster.pods[rows[0]]
         pod = with_spec(pod, node_name=node)
-        bound = bound_by_hand(cycle_of(self.setup.scheduler_on(snapshot), pod, self.setup.profile_of(pod)))
+        profile = self.setup.profile_compared(pod.spec.scheduler_name) or self.setup.profiles[0]
+        bound = bound_by_hand(cycle_of(self.setup.scheduler_on(snapshot), pod, profile))
         if bound is None or bound.is_taken:
             return None
         return Subject(snapshot=snapshot, pod=pod, is_new=True), bound

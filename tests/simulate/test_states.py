@@ -121,6 +121,28 @@ def test_a_node_name_in_the_template_binds_every_replica(cpu: str, code: int, tm
     assert ("remove nodeName from the pod template" in result.out) == bool(code)
 
 
+def test_a_kubelet_runs_pods_whatever_their_scheduler(tmp_path: Path) -> None:
+    spec = {"containers": CONTAINERS, "nodeName": "a", "schedulerName": "mine"}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    manifest = workload("Deployment", replicas=5, selector=SELECTOR, template=template)
+    (tmp_path / "app.json").write_text(json.dumps(manifest))
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
+    result = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
+    assert (result.code, "the kubelet of a rejects them: OutOfcpu" in result.out) == (1, True), result
+
+
+@pytest.mark.parametrize(("field", "name"), [("priorityClassName", "gone"), ("runtimeClassName", "gone")])
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_the_pods_of_every_kind_are_admitted(kind: str, field: str, name: str, tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS, field: name}}
+    more = {"serviceName": "web"} if kind == "StatefulSet" else {}
+    manifest = workload(kind, replicas=2, selector=SELECTOR, template=template, **more)
+    (tmp_path / "app.json").write_text(json.dumps(manifest))
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
+    result = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
+    assert (result.code, result.out.splitlines()[0]) == (1, "✗ 2 replicas refused by the API server")
+
+
 @pytest.mark.parametrize(
     ("kind", "changes", "fix"),
     [
