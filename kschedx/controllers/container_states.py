@@ -108,6 +108,12 @@ def other_waits(pod: Pod, container: str) -> Iterator[str]:
             yield f"container {status.name} waits as well: {': '.join(filter(None, waiting[2:]))}"
 
 
+def volume_without_image(pod: Pod, reports: str) -> str:
+    """Return the image volume whose image the kubelet's messages name: its container waits for it as for its own."""
+    named = (it.name for it in pod.spec.volumes if it.image is not None and f'"{it.image.reference}"' in reports)
+    return next(named, "")
+
+
 def is_running(status: ContainerStatus) -> bool:
     return status.state is not None and status.state.waiting is None and status.state.terminated is None
 

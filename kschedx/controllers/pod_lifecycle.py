@@ -19,6 +19,7 @@ from kschedx.controllers.container_states import (
     is_running,
     other_waits,
     termination,
+    volume_without_image,
     waiting_container,
 )
 from kschedx.controllers.due_deletions import deleted_with_owner, ended_job, is_terminating
@@ -478,6 +479,7 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | No
         node=node,
         waits=waits,
         container=container,
+        volume=volume_without_image(pod, f"{message} {event}") if waits is states.Waits.IMAGE else "",
         reason=reason,
         message=message,
         conditions=(*other_waits(pod, container), *_false_conditions(pod)),

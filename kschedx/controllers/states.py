@@ -283,6 +283,7 @@ class WaitingForKubelet(StateFacts, frozen=True, kw_only=True):
     node: str
     waits: Waits
     container: str = ""
+    volume: str = ""  # the image volume whose image cannot be pulled
     reason: str = ""
     message: str = ""
     conditions: tuple[str, ...] = ()
@@ -311,7 +312,8 @@ class WaitingForKubelet(StateFacts, frozen=True, kw_only=True):
             case Waits.INIT:
                 return f"waits for init container {self.container}{reason}"
             case Waits.IMAGE:
-                return f"cannot pull the image of container {self.container}{reason}"
+                of = f"volume {self.volume}" if self.volume else f"container {self.container}"
+                return f"cannot pull the image of {of}{reason}"
             case Waits.CONFIGURATION:
                 return f"cannot start container {self.container}{reason}"
             case Waits.CRASH:

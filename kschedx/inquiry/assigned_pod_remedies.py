@@ -24,7 +24,17 @@ from kschedx.fixes.eviction import stop_workload
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.node_requirements import taint_remover
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.phrases import FAILURES, NO_DRIVER, OF_JOBS, PULLS, RECREATED, REJECTIONS, STARTS, advice_for
+from kschedx.fixes.phrases import (
+    FAILURES,
+    NO_DRIVER,
+    OF_JOBS,
+    PULLS,
+    RECREATED,
+    REJECTIONS,
+    STARTS,
+    advice_for,
+    amount_text,
+)
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.stopped_pod import StoppedPod, fix_with_outcome
@@ -33,7 +43,7 @@ from kschedx.kube.documents import Target, set_field
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kubectl import delete_pod, pod_logs, remove_finalizers
 from kschedx.kube.names import HOSTNAME
-from kschedx.kube.quantity import value
+from kschedx.kube.quantity import resource_amount, value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import identifying_parts, own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations, find_untolerated
@@ -49,7 +59,9 @@ _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?a
 _OTHER_PLATFORM = lazy_pattern(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
-_TOO_SMALL = "capacity: "
+_RESIZE_SHORTAGE = lazy_pattern(
+    r"(?P<resource>\S+), requested: (?P<requested>\d+)(?:, used: (?P<used>\d+))?, capacity: (\d+)"
+)
 """Part of the message of a resize: `Node didn't have enough capacity: cpu, requested: 8000, capacity: 4000`."""
 _KILLED = lazy_pattern(r"exit code (?:0|137|143)\b")  # how a container ends that its kubelet stops
 _FAILED_PROBE = lazy_pattern(r"(?P<kind>Liveness|Readiness|Startup) probe (?:failed|errored)")
@@ -152,19 +164,31 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         is_begun = state.reason == "failing"  # then what is allocated is what the resize requests
         has_template = self.pod.metadata.controller is not None
         recreate = "change the pod template and let the pod be recreated" if has_template else "recreate the pod"
+        short = _RESIZE_SHORTAGE.search(state.message)
+        requested, used, capacity = (0, 0, 0) if short is None else (int(it or 0) for it in short.groups()[1:])
+        resource = "" if short is None else short["resource"]
         if state.reason == "Deferred":
-            yield Fix.untried(f"free as much as the resize lacks on {state.node}; the kubelet then carries it out")
+            lacking = "as much as the resize lacks"
+            if used and requested + used > capacity:
+                lacking = amount_text(resource, requested + used - capacity)
+            yield Fix.untried(f"free {lacking} on {state.node}; the kubelet then carries out the resize")
         elif is_begun and "usage" in state.message:
             yield Fix.untried("let the pod use less memory than its new limit: the kubelet tries again")
-        elif not is_begun and (_TOO_SMALL in state.message or not state.message):
-            yield Fix.untried(f"{recreate} on a node that is large enough")
+        elif not is_begun and (short is not None or not state.message):
+            sizes = (node.status.allocatable.get(resource) for node in self.snapshot.cluster.nodes)
+            if short is None or any(resource_amount(resource, size) >= requested for size in sizes):
+                yield Fix.untried(f"{recreate} on a node that is large enough")
+            else:
+                yield Fix.untried(
+                    f"add a node with more than {amount_text(resource, requested)}, then {recreate} there"
+                )
         else:
             yield Fix.untried(f"{recreate}: this kubelet cannot resize it")
         containers = []
         for status in self.pod.status.container_statuses:
             actual = status.resources or ResourceRequirements()
             requests = actual.requests if is_begun else status.allocated_resources or actual.requests
-            limits = {"limits": dict(actual.limits)} if is_begun and actual.limits else {}
+            limits = {"limits": dict(actual.limits)} if actual.limits else {}
             if requests:
                 containers.append({"name": status.name, "resources": {"requests": dict(requests), **limits}})
         if containers:
@@ -289,6 +313,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         of_probe = "" if probe is None else _probe_advice(state.container, probe["kind"])
         containers = (*self.pod.spec.init_containers, *self.pod.spec.containers)
         image = next((container.image for container in containers if container.name == state.container), "")
+        mounted = (it.image.reference for it in self.pod.spec.volumes if it.image and it.name == state.volume)
+        image = next(mounted, image)
         row = self.snapshot.cluster.index.get(state.node)
         is_silent = row is not None and is_unreachable(self.snapshot.cluster.nodes[row])
         if state.outdated:

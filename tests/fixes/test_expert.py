@@ -219,6 +219,13 @@ def test_a_taint_that_its_node_refutes(taint: str, condition: tuple[str, str], s
     assert titles_of(tainted, FULL, target)[0] == first.format(f"{key} from n")
 
 
+def test_a_node_that_shuts_down_is_started_again() -> None:
+    leaving = node("n", taints=["node.kubernetes.io/not-ready:NoSchedule"])
+    condition = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "node is shutting down"}
+    at(leaving, "status")["conditions"] = [condition]
+    assert titles_of(leaving, pod("me"))[0] == "start n again: it is shutting down"
+
+
 @pytest.mark.parametrize(
     ("system", "wanted", "is_restored"), [("linux", "linux", True), ("", "linux", True), ("windows", "linux", False)]
 )

@@ -2541,6 +2541,14 @@ def test_a_pod_that_does_not_start_has_its_fix(tmp_path: Path, containers: list[
     assert document["fixes"][0]["title"].startswith(fix)
 
 
+def test_the_image_of_a_volume_that_cannot_be_pulled(tmp_path: Path) -> None:
+    starting = kubelet(containerStatuses=waiting("ErrImagePull", 'Failed to pull image "models:1": not found'))
+    at(starting, "spec").update({**SMALL, "volumes": [{"name": "m", "image": {"reference": "models:1"}}]})
+    out = why(tmp_path, "pod/web-0", starting).out
+    assert out.startswith("‖ default/web-0 is scheduled to n and cannot pull the image of volume m: ErrImagePull")
+    assert "correct the image models:1" in out
+
+
 CLAIM: Manifest = {"claimName": "d"}
 USING: Manifest = {"volumes": [{"name": "d", "persistentVolumeClaim": CLAIM}]}
 GONE: Manifest = {"deletionTimestamp": SINCE}
@@ -3393,24 +3401,47 @@ UNALIGNED = pod(
                     status={
                         "phase": "Running",
                         "conditions": [RESIZE],
-                        "containerStatuses": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}],
+                        "containerStatuses": [
+                            {"name": "app", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}
+                        ],
                     },
                 )
             ],
-            """resize -p '{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"1"}}}]}}'""",
+            """{"containers":[{"name":"app","resources":{"requests":{"cpu":"1"},"limits":{"cpu":"2"}}}]}}'""",
         ),
         *(
             (
                 "pod/x",
-                [pod("x", on="n", status={"phase": "Running", "conditions": [{**RESIZE, "message": message}]})],
+                [
+                    pod(
+                        "x",
+                        on="n",
+                        status={"phase": "Running", "conditions": [{**RESIZE, "reason": reason, "message": message}]},
+                    )
+                ],
                 fix,
             )
-            for message, fix in (
+            for reason, message, fix in (
                 (
+                    "Deferred",
+                    "Node didn't have enough resource: cpu, requested: 3000, used: 2600, capacity: 4000",
+                    "free 1600m CPU on n; the kubelet then carries out the resize",
+                ),
+                (
+                    "Infeasible",
+                    "Node didn't have enough capacity: cpu, requested: 80000, capacity: 4000",
+                    "add a node with more than 80 CPU, then recreate the pod there",
+                ),
+                (
+                    "Infeasible",
                     "Node didn't have enough capacity: cpu, requested: 8000, capacity: 4000",
                     "recreate the pod on a node that is large enough",
                 ),
-                ("Resize is infeasible for Guaranteed Pods", "recreate the pod: this kubelet cannot resize it"),
+                (
+                    "Infeasible",
+                    "Resize is infeasible for Guaranteed Pods",
+                    "recreate the pod: this kubelet cannot resize it",
+                ),
             )
         ),
         (
@@ -3435,6 +3466,12 @@ UNALIGNED = pod(
             ("pod/x", [pod("x", on=on, metadata=owned(kind, "n"), status={"phase": "Failed", "reason": reason})], fix)
             for reason, on, kind, fix in (
                 ("SMTAlignmentError", "n", "Node", "request whole cores, or free some on n: its CPU manager"),
+                (
+                    "VolumeAttachmentLimitExceeded",
+                    "n",
+                    "Node",
+                    "set nodeAllocatableUpdatePeriodSeconds of its CSIDriver",
+                ),
                 ("Other", "n", "Node", "find out on n why it ended: its kubelet runs this static pod"),
                 ("ResourceReservationTimeout", "", "RayCluster", "make room for all placeholders of the gang"),
                 ("Other", "", "RayCluster", "correct what its scheduler rejects (Other); then delete the pod"),

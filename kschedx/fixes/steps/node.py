@@ -185,6 +185,8 @@ class NodeFault(Struct, frozen=True, kw_only=True):
                 return f"wait for the {self.by} on {node}, which uncordons it"
             case "node.kubernetes.io/not-ready" if _NO_NETWORK.search(self.reported):
                 return f"install or repair the CNI plugin on {node}{agents}: it is NotReady"
+            case "node.kubernetes.io/not-ready" if "shutting down" in self.reported:
+                return f"start {node} again: it is shutting down"
             case "node.kubernetes.io/not-ready":
                 return f"repair {node}: it is NotReady"
             case "node.kubernetes.io/unreachable":
