@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
@@ -72,13 +72,9 @@ class MatchInterPodAffinity(Predicate):
     _key: StateKey[_State | str] = StateKey("MatchInterPodAffinity")
     """The counts, or the error about an invalid selector."""
 
-    @cached_property
-    def _existing_terms(self) -> ExistingTerms:
-        return ExistingTerms(self.context.snapshot.pods)
-
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         try:
-            rules = _Rules.of(pod, self._existing_terms, nodes)
+            rules = _Rules.of(pod, self.context.existing_terms, nodes)
             repelling = _repelling_pods(pod, nodes, _matching_keys, in_own_namespace=True)
         except InputError as wrong:
             state[self._key] = str(wrong)
@@ -252,16 +248,12 @@ class MatchInterPodAffinityByTerm(Predicate):
 
     _key: StateKey[_TermState | str] = StateKey("MatchInterPodAffinityByTerm")
 
-    @cached_property
-    def _existing_terms(self) -> ExistingTerms:
-        return ExistingTerms(self.context.snapshot.pods)
-
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         try:
             per_pod = _repelling_pods(pod, nodes, _last_key_if_any_matches, in_own_namespace=False)
             repelling = {key: _Numbers(numbers) for key, numbers in per_pod.items()}
             state[self._key] = _TermState(
-                rules=_Rules.of(pod, self._existing_terms, nodes),
+                rules=_Rules.of(pod, self.context.existing_terms, nodes),
                 existing=DomainSums.of(nodes, repelling),
             )
         except InputError as wrong:

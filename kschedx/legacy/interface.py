@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
@@ -14,6 +13,7 @@ from kschedx.framework.interface import CycleState, FilterPlugin, Handle, PreFil
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.types import Pod
 from kschedx.legacy.api_schema import Schema
+from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms
 from kschedx.snapshot.columns import Column, IntArray, TableRow, TableRows, each_row
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
@@ -45,9 +45,16 @@ class Texts(Struct, frozen=True, kw_only=True):
     network_unavailable: str = ""
 
 
-class Era(Struct, frozen=True, kw_only=True):
-    """One of the two schedulers, with its feature gates resolved."""
+class Provider(Struct, frozen=True, kw_only=True):
+    """One of the two schedulers, with its feature gates resolved: what a Policy can choose from, the defaults without a
+    Policy, and the differences that predicates and priorities read."""
 
+    predicates: Mapping[str, type[Predicate]]
+    priorities: Mapping[str, type[Priority]]
+    default_predicates: tuple[str, ...]
+    default_priorities: Mapping[str, int]  # priority to weight
+    mandatory_predicates: tuple[str, ...]
+    service_anti_affinity: type[Priority]  # the priority for a Policy's argument of that name
     order: tuple[str, ...] | None
     """The order of evaluation, without predicates that never run; None if all run in no particular order."""
     schema: Schema
@@ -77,7 +84,12 @@ class PredicateContext(Handle, Protocol):
     """What predicates and priorities read from the scheduler."""
 
     @property
-    def era(self) -> Era: ...
+    def era(self) -> Provider: ...
+
+    @property
+    def existing_terms(self) -> ExistingTerms:
+        """The affinity terms of the snapshot's pods."""
+        ...
 
     @property
     def hard_pod_affinity_weight(self) -> int:
@@ -90,8 +102,11 @@ class PredicateContext(Handle, Protocol):
         ...
 
 
-class _PredicateHooks:
-    """Hooks that run before and between a predicate's checks; most predicates need none."""
+class Predicate:
+    """A rule about nodes. `argument` comes from a Policy that defines its own predicate; most predicates have none."""
+
+    def __init__(self, context: PredicateContext, argument: object = None) -> None:
+        self.context = context
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         """Prepare for a cycle with all nodes of the cluster, once per cycle (upstream's predicate metadata)."""
@@ -102,16 +117,9 @@ class _PredicateHooks:
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
         """Reverse `add_pods`."""
 
-
-class Predicate(_PredicateHooks, ABC):
-    """A rule about nodes. `argument` comes from a Policy that defines its own predicate; most predicates have none."""
-
-    def __init__(self, context: PredicateContext, argument: object = None) -> None:
-        self.context = context
-
-    @abstractmethod
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         """Return a status for each row of `nodes`."""
+        raise NotImplementedError
 
 
 class PluginPredicate(Predicate):
@@ -188,27 +196,16 @@ def join_verdicts(parts: Sequence[Verdicts]) -> Verdicts:
 MAX_PRIORITY = 10
 
 
-class Priority(ABC):
+class Priority:
     """A score for nodes. `argument` comes from a Policy that defines its own priority; most priorities have none."""
 
     def __init__(self, context: PredicateContext, argument: object = None) -> None:
         self.context = context
 
-    @abstractmethod
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         """Return (node,) int64 for the feasible nodes."""
+        raise NotImplementedError
 
     def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
         """Return (node,) int64 from 0 to 10, after all nodes have a score."""
         return scores
-
-
-class Provider(Era, frozen=True, kw_only=True):
-    """What a Policy can choose from, and the defaults without a Policy."""
-
-    predicates: Mapping[str, type[Predicate]]
-    priorities: Mapping[str, type[Priority]]
-    default_predicates: tuple[str, ...]
-    default_priorities: Mapping[str, int]  # priority to weight
-    mandatory_predicates: tuple[str, ...]
-    service_anti_affinity: type[Priority]  # the priority for a Policy's argument of that name

@@ -27,7 +27,7 @@ from kschedx.plugins.node_ports import NodePorts
 from kschedx.plugins.node_unschedulable import NodeUnschedulable
 from kschedx.plugins.resource_allocation import amounts
 from kschedx.plugins.taint_toleration import TaintToleration, untolerated_taint
-from kschedx.snapshot.columns import IntArray, TableRow
+from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.nodes import NodeTable, PodRows, where_required
 
 
@@ -234,30 +234,6 @@ _REASON_PODS = "Insufficient pods"
 _NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-class _Shortage(Struct, frozen=True, kw_only=True):
-    """One resource on all nodes; arrays are (node,)."""
-
-    resource: str
-    request: int
-    used: IntArray
-    allocatable: IntArray
-
-    @property
-    def verdicts(self) -> Verdicts:
-        short = self.allocatable < self.request + self.used
-        reason = f"Insufficient {self.resource}"
-        return Verdicts.first_of((short, Code.UNSCHEDULABLE, reason), explain=lambda row: (self.finding(row),))
-
-    def finding(self, row: TableRow) -> InsufficientResource:
-        return InsufficientResource(
-            resource=self.resource,
-            requested=self.request,
-            used=int(self.used[row]),
-            allocatable=int(self.allocatable[row]),
-            unit="m" if self.resource == CPU else "",
-        )
-
-
 class PodFitsResources(Predicate):
     """The pod's requests against the node's free resources.
 
@@ -272,15 +248,8 @@ class PodFitsResources(Predicate):
             return (TooManyPods(pods=int(nodes.pod_count[row]), allowed=int(nodes.allowed_pods[row])),)
 
         parts = [Verdicts.first_of((crowded, Code.UNSCHEDULABLE, _REASON_PODS), explain=too_many)]
-        for resource, request in self._checked_resources(incoming_request(pod.spec)):
-            shortage = _Shortage(
-                resource=resource,
-                request=request,
-                used=amounts(nodes, nodes.requested, resource),
-                allocatable=amounts(nodes, nodes.allocatable, resource),
-            )
-            parts.append(shortage.verdicts)
-        return join_verdicts(parts)
+        checked = self._checked_resources(incoming_request(pod.spec))
+        return join_verdicts([*parts, *(_room(nodes, resource, request) for resource, request in checked)])
 
     def _checked_resources(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         scalars = request.keys() - set(_NATIVE)
@@ -291,6 +260,21 @@ class PodFitsResources(Predicate):
         for resource in sorted(scalars):
             if not (is_extended_resource(resource) and resource in self.context.ignored_resources):
                 yield resource, request[resource]
+
+
+def _room(nodes: NodeTable, resource: str, request: int) -> Verdicts:
+    used, allocatable = amounts(nodes, nodes.requested, resource), amounts(nodes, nodes.allocatable, resource)
+
+    def shortage(row: TableRow) -> tuple[Finding, ...]:
+        unit = "m" if resource == CPU else ""
+        return (
+            InsufficientResource(
+                resource=resource, requested=request, used=int(used[row]), allocatable=int(allocatable[row]), unit=unit
+            ),
+        )
+
+    short = allocatable < request + used
+    return Verdicts.first_of((short, Code.UNSCHEDULABLE, f"Insufficient {resource}"), explain=shortage)
 
 
 class PodFitsHostPorts(PluginPredicate):

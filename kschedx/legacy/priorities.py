@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import ClassVar
 
 import msgspec
@@ -24,7 +22,7 @@ from kschedx.legacy.interface import MAX_PRIORITY, PredicateContext, Priority
 from kschedx.legacy.node_predicates import tolerates_by_key
 from kschedx.plugins.image_locality import MAX_CONTAINER_THRESHOLD, MIN_THRESHOLD, normalized_image_name
 from kschedx.plugins.inter_pod_affinity.plugin import raw_scores
-from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
+from kschedx.plugins.inter_pod_affinity.terms import PodTerms
 from kschedx.plugins.resource_allocation import amounts, default_normalize, truncating_divide
 from kschedx.plugins.selector_spread import ZONE_WEIGHTING, share_left
 from kschedx.snapshot.columns import FloatArray, IntArray
@@ -72,14 +70,10 @@ class InterPodAffinityPriority(Priority):
     zero: if all nodes have the same positive sum, all get 10.
     """
 
-    @cached_property
-    def _existing_terms(self) -> ExistingTerms:
-        return ExistingTerms(self.context.snapshot.pods)
-
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         terms = PodTerms.of_incoming(pod, {})
         weight = self.context.hard_pod_affinity_weight
-        sums = raw_scores(pod, terms, self._existing_terms, {}, nodes, weight)
+        sums = raw_scores(pod, terms, self.context.existing_terms, {}, nodes, weight)
         if sums is None:
             return np.zeros(len(nodes), dtype=np.int64)
         mine = sums[nodes.rows]
@@ -222,9 +216,9 @@ class _Allocation(Priority):
         )
         return self.score(cpu, memory)
 
-    @abstractmethod
     def score(self, cpu: _Use, memory: _Use) -> IntArray:
         """Return (node,) scores."""
+        raise NotImplementedError
 
 
 class _MeanAllocation(_Allocation):
@@ -233,9 +227,9 @@ class _MeanAllocation(_Allocation):
     def score(self, cpu: _Use, memory: _Use) -> IntArray:
         return (self.score_resource(*cpu) + self.score_resource(*memory)) // 2
 
-    @abstractmethod
     def score_resource(self, requested: IntArray, capacity: IntArray) -> IntArray:
         """Return (node,) scores for one resource."""
+        raise NotImplementedError
 
 
 class LeastRequestedPriority(_MeanAllocation):

@@ -35,9 +35,10 @@ from kschedx.legacy import node_predicates as nodes
 from kschedx.legacy import priorities as p
 from kschedx.legacy import volume_predicates as volumes
 from kschedx.legacy.api_schema import Schema, stored_snapshot, stored_spec
-from kschedx.legacy.interface import MAX_PRIORITY, Era, Predicate, Priority, Provider, Texts, join_verdicts
+from kschedx.legacy.interface import MAX_PRIORITY, Predicate, Priority, Provider, Texts, join_verdicts
 from kschedx.legacy.node_predicates import unusable
 from kschedx.legacy.policy import SchedulingPolicy, load_policy
+from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms
 from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, TableRow, each_cluster_row, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable, PodRows
@@ -250,7 +251,7 @@ class _PredicateRunner(Framework):
     """The counterpart of the framework for predicates and priorities."""
 
     def __init__(
-        self, policy: SchedulingPolicy, era: Era, config: SchedulerConfig, snapshot: Snapshot, release: Release
+        self, policy: SchedulingPolicy, era: Provider, config: SchedulerConfig, snapshot: Snapshot, release: Release
     ) -> None:
         """The snapshot is as an API server of that time stored it; `config` has the policy's only profile."""
         super().__init__(config.profiles[0], config, snapshot, release)
@@ -264,6 +265,10 @@ class _PredicateRunner(Framework):
     @property
     def hard_pod_affinity_weight(self) -> int:
         return self.policy.hard_pod_affinity_weight
+
+    @cached_property
+    def existing_terms(self) -> ExistingTerms:
+        return ExistingTerms(self.snapshot.pods)
 
     @cached_property
     def ignored_resources(self) -> frozenset[str]:
@@ -538,7 +543,7 @@ def _prioritize(runner: _PredicateRunner, state: CycleState, pod: Pod, cycle: Cy
 class PredicateScheduler:
     """Predicates and priorities on the cluster as an API server of that time stored it."""
 
-    def __init__(self, policy: SchedulingPolicy, era: Era, release: Release, snapshot: Snapshot) -> None:
+    def __init__(self, policy: SchedulingPolicy, era: Provider, release: Release, snapshot: Snapshot) -> None:
         """The snapshot is the cluster as it was stored."""
         self.policy = policy
         self.era = era
@@ -582,7 +587,7 @@ class PredicateScheduler:
             self.config.profile_for(pod.spec.scheduler_name)
 
 
-def _profile(policy: SchedulingPolicy, era: Era) -> Profile:
+def _profile(policy: SchedulingPolicy, era: Provider) -> Profile:
     """Return the configuration as the document shows it."""
     points = {
         "predicates": tuple(policy.predicates),

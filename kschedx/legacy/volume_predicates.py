@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
@@ -214,13 +213,13 @@ class _VolumeCount(Predicate):
                 )
         return SUCCESS
 
-    @abstractmethod
     def volumes(self, volumes: Sequence[Volume], namespace: str) -> Iterator[tuple[str, str]]:
         """Yield the volumes that count, each with its group. Raises `_CountError`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def limit(self, node: Node, nodes: NodeTable, row: TableRow, group: str) -> int | None:
         """Return how many volumes of a group the node can attach; None for any number."""
+        raise NotImplementedError
 
 
 def _limit_finding(
