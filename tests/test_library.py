@@ -258,6 +258,16 @@ def test_a_workload_of_the_snapshot_is_named_as_on_the_command_line() -> None:
     assert kschedx.explain(snapshot, "shop/pod/web").cycle.pod.key == "shop/web"
 
 
+@pytest.mark.parametrize("target", ["pod/web", "deploy/web"])
+def test_an_object_of_a_namespace_that_is_being_deleted_may_be_gone(target: str) -> None:
+    metadata = {"name": "shop", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    going = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+    snapshot = kschedx.Snapshot.from_objects([NODE, going])
+    assert "(the namespace is being deleted: ask about ns/shop)" in refused(
+        lambda: kschedx.explain(snapshot, f"shop/{target}")
+    )
+
+
 def test_lists_of_a_kind_are_their_items() -> None:
     bare = {key: value for key, value in POD.items() if key not in ("kind", "apiVersion")}
     items: Any = [

@@ -12,9 +12,9 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.node_groups import NodeGroup, selects_nodes
+from kschedx.explain.node_groups import selects_nodes
 from kschedx.explain.root_causes import root_causes
-from kschedx.findings import Finding, InsufficientResource, UntoleratedTaint
+from kschedx.findings import Finding, InsufficientResource
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import shares_columns
 from kschedx.framework.scheduler import Scheduler, queue_order
@@ -124,12 +124,8 @@ def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
     first, those that it does not select and those of the control plane last."""
     stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
     selects = selects_nodes(diagnosis.groups)
-    commonest = sorted(diagnosis.groups, key=lambda it: (_is_of_role(it), selects and it.is_left_out, -it.count))
+    commonest = sorted(diagnosis.groups, key=lambda it: (it.is_of_role, selects and it.is_left_out, -it.count))
     return stops or tuple(finding for group in commonest for finding in group.exemplar.findings)
-
-
-def _is_of_role(group: NodeGroup) -> bool:
-    return any(isinstance(finding, UntoleratedTaint) and finding.is_of_role for finding in group.exemplar.findings)
 
 
 def cause_of(diagnosis: Diagnosis) -> Hashable:

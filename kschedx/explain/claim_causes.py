@@ -124,7 +124,8 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
             others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
             if others:
                 uses = f"a pod of namespace {namespace} uses only claims of that namespace"
-                yield RootCause(text=f"claim {list_names(others, 2)} exists, but {uses}")
+                exist = "claim {} exists" if len(others) == 1 else "claims {} exist"
+                yield RootCause(text=f"{exist.format(list_names(others, 2))}, but {uses}")
         case f.NoMatchingVolume(volumes=0, claim=facts):
             storage_class = cycle.snapshot.storage.classes.get(facts.storage_class)
             if storage_class is not None and not storage_class.can_provision:

@@ -122,15 +122,16 @@ class NodeGroup(Struct, frozen=True, kw_only=True):
         """Whether the pod does not select these nodes."""
         return any(isinstance(finding, NodeAffinityMismatch) for finding in self.exemplar.findings)
 
+    @property
+    def is_of_role(self) -> bool:
+        """Whether the taint of the control plane keeps the pod off."""
+        return any(isinstance(finding, UntoleratedTaint) and finding.is_of_role for finding in self.exemplar.findings)
+
 
 def selects_nodes(groups: Sequence[NodeGroup]) -> bool:
-    """Return whether the pod selects rejected nodes that are neither cordoned nor of the control plane: it is meant for
-    them, not for those that it does not select."""
-    return any(not (group.is_left_out or any(map(_keeps_all_pods, group.exemplar.findings))) for group in groups)
-
-
-def _keeps_all_pods(finding: Finding) -> bool:
-    return isinstance(finding, NodeUnschedulable) or (isinstance(finding, UntoleratedTaint) and finding.is_of_role)
+    """Return whether the pod selects rejected nodes that are not of the control plane: it is meant for them, not for
+    those that it does not select."""
+    return any(not (group.is_left_out or group.is_of_role) for group in groups)
 
 
 def node_groups(cycle: Cycle) -> tuple[NodeGroup, ...]:

@@ -112,7 +112,8 @@ class TriedFix(Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """Return `tolerate dedicated=gpu:NoSchedule, uncordon node-4`; for a partial fix, also what it leaves."""
         own = [step for step in self.steps if not isinstance(step, s.NextAttempt)]
-        steps = sorted(own or self.steps, key=lambda step: isinstance(step, s.AwaitController | s.AwaitTermination))
+        last = (s.RepairNode, (s.AwaitController, s.AwaitTermination))  # their titles end with a clause
+        steps = sorted(own or self.steps, key=lambda step: [isinstance(step, kinds) for kinds in reversed(last)])
         if {s.RepairNode, s.Uncordon} == {type(step) for step in steps}:  # a broken node is repaired first
             steps.sort(key=lambda step: isinstance(step, s.Uncordon))
             return self.qualified(", then ".join(step.title for step in steps))

@@ -181,7 +181,7 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
         if row is None:
             past = (it for it in snapshot.preemptions if (it.namespace, it.name) == (namespace, name))
             hint = next((f"kube-scheduler preempted it{f' for {it.by}' if it.by else ''}" for it in past), "")
-            hint = hint or _nearest_pod(snapshot, name, namespace)
+            hint = hint or _namespace_in_deletion(snapshot, namespace) or _nearest_pod(snapshot, name, namespace)
             raise InputError(f'no pod "{name}" in namespace "{namespace}"', hint=hint)
         return PodInQuestion.of_cluster(snapshot.pods[row])
     manifest = snapshot.manifest_of((kind, namespace, name))
@@ -192,11 +192,18 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
             refuse(snapshot, kind, f'{kind} "{name}" in namespace "{namespace}"')
         known = [n for k, ns, n in snapshot.workloads if k == kind and ns == namespace]
         elsewhere = [ns for k, ns, n in snapshot.workloads if k == kind and n == name]
-        hint = f"there is one in namespace {elsewhere[0]}: -n {elsewhere[0]}" if elsewhere else nearest(name, known)
-        raise InputError(
-            f'no {kind} "{name}" in namespace "{namespace}"', hint=hint or _orphan_pods_text(snapshot, name, namespace)
-        )
+        there = f"there is one in namespace {elsewhere[0]}: -n {elsewhere[0]}" if elsewhere else nearest(name, known)
+        hint = _namespace_in_deletion(snapshot, namespace) or there or _orphan_pods_text(snapshot, name, namespace)
+        raise InputError(f'no {kind} "{name}" in namespace "{namespace}"', hint=hint)
     return written_from(snapshot, manifest)
+
+
+def _namespace_in_deletion(snapshot: Snapshot, namespace: str) -> str:
+    return (
+        f"the namespace is being deleted: ask about ns/{namespace}"
+        if namespace in snapshot.terminating_namespaces
+        else ""
+    )
 
 
 def _stateful_set_of(snapshot: Snapshot, name: str, namespace: str) -> PodInQuestion | None:

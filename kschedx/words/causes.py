@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from functools import partial
+
+from msgspec import Struct
 
 from kschedx import findings
 from kschedx.explain.diagnosis import Diagnosis, FaultyNodes, OfferedNowhere
 from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon, selects_nodes
 from kschedx.explain.root_causes import root_causes
 from kschedx.findings.constraints import TermMatch
+from kschedx.framework.status import Code
 from kschedx.grouping import group_pairs
 from kschedx.kube.names import HOSTNAME
 from kschedx.wording import balance, count, list_names
@@ -36,7 +39,7 @@ def because(diagnosis: Diagnosis, most: int | None = _MOST_CAUSES) -> tuple[str,
 
 def causes_of(groups: Sequence[NodeGroup]) -> tuple[str, ...]:
     """Return the causes that reject a part of the nodes, most common first."""
-    return _first([*map(_phrase, _groups_by_cause(groups))], _MOST_CAUSES)
+    return _first([*map(_phrase, _causes(groups))], _MOST_CAUSES)
 
 
 def _first(phrases: Sequence[str], most: int | None) -> tuple[str, ...]:
@@ -50,7 +53,7 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[findings.Finding]:
     if diagnosis.stops:
         yield from (finding for stop in diagnosis.stops for finding in stop.status.findings)
         return
-    yield from (finding for groups in _groups_by_cause(diagnosis.groups) if (finding := _main(groups[0])) is not None)
+    yield from (cause.finding for cause in _causes(diagnosis.groups))
 
 
 NO_NODES = "the cluster has no nodes"
@@ -64,19 +67,19 @@ def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
     if diagnosis.stops:
         shared = dict.fromkeys(map(_shared_headline, main_findings(diagnosis)))
     else:
-        shared = dict.fromkeys(filter(None, map(_group_headline, _groups_by_cause(diagnosis.groups))))
+        shared = dict.fromkeys(map(_group_headline, _causes(diagnosis.groups)))
     return tuple(shared) or tuple(cause.text for cause in root_causes(diagnosis)[:1])
 
 
-def _group_headline(groups: Sequence[NodeGroup]) -> str:
+def _group_headline(cause: _Cause) -> str:
     """Return the headline of a cause; what is wrong with a node names it."""
-    finding, number = _main(groups[0]), sum(group.count for group in groups)
-    if isinstance(finding, findings.NodeUnschedulable) and number > 1:
-        return _phrase(groups)
-    if isinstance(finding, findings.UntoleratedTaint) and node_condition(finding, number):
-        name = groups[0].exemplar.name
-        return faulty_nodes_text(FaultyNodes(fault=finding, nodes=number, first=name))
-    return "" if finding is None else _shared_headline(finding)
+    finding = cause.finding
+    if isinstance(finding, findings.NodeUnschedulable) and cause.number > 1:
+        return _phrase(cause)
+    if isinstance(finding, findings.UntoleratedTaint) and node_condition(finding, cause.number):
+        name = cause.groups[0].exemplar.name
+        return faulty_nodes_text(FaultyNodes(fault=finding, nodes=cause.number, first=name))
+    return _shared_headline(finding)
 
 
 def _shared_headline(finding: findings.Finding) -> str:
@@ -98,31 +101,67 @@ def _group_phrases(diagnosis: Diagnosis) -> Iterator[str]:
     whole = diagnosis.cause
     if isinstance(whole, OfferedNowhere):
         yield offered_nowhere(whole)
-    for alike in _groups_by_cause(diagnosis.groups):
-        if _offered_nowhere(_main(alike[0])):
+    for cause in _causes(diagnosis.groups):
+        if _offered_nowhere(cause.finding):
             continue
-        if isinstance(whole, FaultyNodes) and any(whole.fault in group.exemplar.findings for group in alike):
+        if isinstance(whole, FaultyNodes) and any(whole.fault in group.exemplar.findings for group in cause.groups):
             yield faulty_nodes_text(whole)
         else:
-            yield _phrase(alike)
+            yield _phrase(cause)
 
 
-def _groups_by_cause(node_groups: Sequence[NodeGroup]) -> list[list[NodeGroup]]:
-    """Return groups by cause, most common first. Nodes of the control plane and cordoned nodes come last, because they
-    explain least: pods are not meant for them. The same holds for nodes that the pod does not select, if it selects
-    others."""
-    groups = group_pairs((_key(finding), group) for group in node_groups if (finding := _main(group)) is not None)
-    return sorted(groups.values(), key=partial(_rank, selects=selects_nodes(node_groups)))
+class _Cause(Struct, frozen=True):
+    """Groups of nodes with the same cause, and its rejection of each of them."""
+
+    groups: tuple[NodeGroup, ...]  # nearest first
+    rejections: tuple[findings.Finding, ...]
+    common: Collection[Hashable] = ()  # the keys of the causes that reject all nodes
+
+    @property
+    def finding(self) -> findings.Finding:
+        return self.rejections[0]
+
+    @property
+    def number(self) -> int:
+        return sum(group.count for group in self.groups)
 
 
-def _rank(groups: Sequence[NodeGroup], *, selects: bool) -> tuple[bool, bool, bool, bool, int]:
-    finding = _main(groups[0])
-    number = sum(group.count for group in groups)
+def _causes(node_groups: Sequence[NodeGroup]) -> list[_Cause]:
+    """Return the causes, those that no eviction resolves on any node first, then the most common ones. Nodes of the
+    control plane and cordoned nodes come last, because they explain least: pods are not meant for them. The same holds
+    for nodes that the pod does not select, if it selects others."""
+    unresolvable = [_unresolvable(group) for group in node_groups]
+    common = [key for key in unresolvable[0] if all(key in it for it in unresolvable)] if unresolvable else []
+    pairs = [(_key(finding), (group, finding)) for group in node_groups if (finding := _main(group)) is not None]
+    others = [
+        _Cause(tuple(group for group, _ in alike), tuple(finding for _, finding in alike), common)
+        for key, alike in group_pairs(pairs).items()
+        if key not in common
+    ]
+    return [
+        *(_Cause(tuple(node_groups), tuple(it[key] for it in unresolvable)) for key in common),
+        *sorted(others, key=partial(_rank, selects=selects_nodes(node_groups))),
+    ]
+
+
+def _unresolvable(group: NodeGroup) -> dict[Hashable, findings.Finding]:
+    """Return the findings that no eviction resolves, by cause; not the state of a node that passes."""
+    return {
+        _key(finding): finding
+        for blocker in group.exemplar.blockers
+        if blocker.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        for finding in blocker.findings
+        if (finding.never_fits if isinstance(finding, findings.InsufficientResource) else not _passes(finding))
+    }
+
+
+def _rank(cause: _Cause, *, selects: bool) -> tuple[bool, bool, bool, bool, int]:
+    finding, groups = cause.finding, cause.groups
     is_of_role = isinstance(finding, findings.UntoleratedTaint) and finding.is_of_role
     is_cordoned = any(isinstance(each, findings.NodeUnschedulable) for each in groups[0].exemplar.findings)
     is_going = is_cordoned or is_of_leaving_node(finding)
     is_left_out = selects and all(group.is_left_out for group in groups)
-    return is_going, is_of_role, is_left_out, not _offered_nowhere(finding), -number
+    return is_left_out, is_going, is_of_role, not _offered_nowhere(finding), -cause.number
 
 
 def _offered_nowhere(finding: findings.Finding | None) -> bool:
@@ -130,17 +169,26 @@ def _offered_nowhere(finding: findings.Finding | None) -> bool:
 
 
 def _main(group: NodeGroup) -> findings.Finding | None:
-    """Return the finding of the plugin at which kube-scheduler stops. A resource that the nodes do not have at all
-    comes before those that are used up."""
+    """Return the finding of the plugin at which kube-scheduler stops, or one that no eviction resolves if that one can
+    be resolved. A resource that the nodes do not have at all comes before those that are used up."""
     blockers = group.exemplar.findings
     first = next((finding for finding in blockers if not only_repeats_cordon(finding)), next(iter(blockers), None))
     if isinstance(first, findings.NodeUnschedulable):  # those who remove a node often cordon it as well
         faults = () if first.maintenance else filter(_is_of_condition, blockers)
         return next(filter(is_of_leaving_node, blockers), next(iter(faults), first))
-    if not isinstance(first, findings.InsufficientResource):
+    if first is None or _is_of_condition(first):
         return first
-    short = (finding for finding in blockers if isinstance(finding, findings.InsufficientResource))
-    return next((finding for finding in short if not finding.allocatable), first)
+    if isinstance(first, findings.InsufficientResource):
+        short = (finding for finding in blockers if isinstance(finding, findings.InsufficientResource))
+        first = next((finding for finding in short if not finding.allocatable), first)
+    unresolvable = _unresolvable(group)
+    return first if _key(first) in unresolvable else next(iter(unresolvable.values()), first)
+
+
+def _passes(finding: findings.Finding) -> bool:
+    """Whether it is about a node that is unhealthy, cordoned, or being removed."""
+    is_of_cordon = isinstance(finding, findings.NodeUnschedulable) or only_repeats_cordon(finding)
+    return is_of_cordon or _is_of_condition(finding) or is_of_leaving_node(finding)
 
 
 def _is_of_condition(finding: findings.Finding) -> bool:
@@ -176,13 +224,12 @@ def _allowed_domains(terms: Sequence[TermMatch]) -> str:
     return f" (only in {unmet[0].key.rpartition('/')[2]} {list_names([*values], 3)})" if values else ""
 
 
-def _phrase(groups: Sequence[NodeGroup]) -> str:
-    """Return the phrase about groups that one cause rejects, nearest first."""
-    number, finding = sum(group.count for group in groups), _main(groups[0])
+def _phrase(cause: _Cause) -> str:
+    number, finding = cause.number, cause.finding
     nodes = count(number, "node")
     if isinstance(finding, findings.UntoleratedTaint) and (condition := node_condition(finding, number)):
         return condition
-    if (predicate := _predicate(groups, finding, number)) is not None:
+    if (predicate := _predicate(cause)) is not None:
         singular, plural, rest = predicate
         return f"{nodes} {singular if number == 1 else plural} {rest}"
     match finding:
@@ -200,11 +247,11 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             over = "" if finding.topology_key == HOSTNAME else f" over {finding.topology_key}"
             return f"the pod's anti-affinity{over} excludes {nodes}"
         case findings.ExistingAntiAffinityConflict():
-            return f"the anti-affinity of {_repelling_pods(groups)} excludes {nodes}"
+            return f"the anti-affinity of {_repelling_pods(cause)} excludes {nodes}"
         case findings.VolumeNodeAffinityMismatch():
             return f"{placed_volume(finding)} is not accessible from {nodes}"
         case findings.NoMatchingVolume():
-            return f"no volume matches claim {finding.claim.claim} on {nodes}{_nearest_volume(groups)}"
+            return f"no volume matches claim {finding.claim.claim} on {nodes}{_nearest_volume(cause)}"
         case findings.ProvisioningTopologyMismatch():
             return (
                 f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed_domains(finding.terms)}"
@@ -216,18 +263,15 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case findings.ExtenderRefused():
             why = f': "{finding.message}"' if finding.message else ", without a reason"
             return f"the extender {finding.url} rejects {nodes}{why}"
-        case None:
-            return f"{groups[0].exemplar.blockers[0].plugin} rejects {nodes}"
         case _:
             words = describe(finding)
             return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
 
 
-def _predicate(
-    groups: Sequence[NodeGroup], finding: findings.Finding | None, number: int
-) -> tuple[str, str, str] | None:
+def _predicate(cause: _Cause) -> tuple[str, str, str] | None:
     """Return what is said of the nodes, as the verb for one, the verb for several, and the rest; None if the phrase has
     another subject."""
+    groups, finding = cause.groups, cause.finding
     match finding:
         case findings.InsufficientResource():
             return "lacks", "lack", _least_shortfall(groups, finding.resource)
@@ -240,7 +284,7 @@ def _predicate(
         case findings.UntoleratedTaint():
             value = f"={finding.value}" if finding.value else ""
             taint = f"the taint {finding.key}{value}:{finding.effect}"
-            return "has", "have", f"{taint}{_also_lacking(groups, number)}"
+            return "has", "have", f"{taint}{_also_lacking(cause)}"
         case findings.NodeAffinityMismatch():
             return "does", "do", f"not match {_affinity(finding)}"
         case findings.TopologyLabelMissing():
@@ -267,26 +311,25 @@ def _affinity(finding: findings.NodeAffinityMismatch) -> str:
     return f"{requested}{by}"
 
 
-def _repelling_pods(groups: Sequence[NodeGroup]) -> str:
+def _repelling_pods(cause: _Cause) -> str:
     """Return the running pods whose anti-affinity matches the pod."""
-    conflicts = [main for group in groups if isinstance(main := _main(group), findings.ExistingAntiAffinityConflict)]
+    conflicts = [each for each in cause.rejections if isinstance(each, findings.ExistingAntiAffinityConflict)]
     pods = dict.fromkeys(pod for conflict in conflicts for pod in conflict.pods)
     is_all = all(conflict.pod_count == len(conflict.pods) for conflict in conflicts)
-    is_all &= all(group.count == 1 for group in groups)
+    is_all &= all(group.count == 1 for group in cause.groups)
     return list_names([*pods], 2) if is_all else f"{next(iter(pods))} and others"
 
 
-def _nearest_volume(groups: Sequence[NodeGroup]) -> str:
+def _nearest_volume(cause: _Cause) -> str:
     """Return what the one volume of the class lacks on all nodes."""
-    mains = (_main(group) for group in groups)
-    nearest = {nearest_text(main) for main in mains if isinstance(main, findings.NoMatchingVolume)}
+    nearest = {nearest_text(each) for each in cause.rejections if isinstance(each, findings.NoMatchingVolume)}
     return "".join(f": {phrase}" for phrase in nearest if phrase) if len(nearest) == 1 else ""
 
 
-def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
+def _also_lacking(cause: _Cause) -> str:
     """Return which resource tainted nodes also lack, so that a toleration alone would not help. Empty for a role's
     taint, which pods should not tolerate."""
-    taint = _main(groups[0])
+    taint, groups = cause.finding, cause.groups
     if isinstance(taint, findings.UntoleratedTaint) and taint.is_of_role:
         return ""
     lacking = [
@@ -294,9 +337,13 @@ def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
         for group in groups
     ]
     first = lacking[0]
-    if first is None or any(finding is None or finding.resource != first.resource for finding in lacking):
+    if (
+        first is None
+        or _key(first) in cause.common
+        or any(finding is None or finding.resource != first.resource for finding in lacking)
+    ):
         return ""
-    return f" and {'lacks' if number == 1 else 'lack'} {_least_shortfall(groups, first.resource)}"
+    return f" and {'lacks' if cause.number == 1 else 'lack'} {_least_shortfall(groups, first.resource)}"
 
 
 def _least_shortfall(groups: Sequence[NodeGroup], resource: str) -> str:

@@ -274,3 +274,51 @@ def test_the_nodes_that_a_pod_selects_are_a_cause_before_those_that_it_does_not(
     selected = node("c", labels={"pool": "db"}, taints=taints, allocatable={"cpu": "1", "pods": "9"})
     cycle = cycle_of(*others, selected, asking("2", nodeSelector={"pool": "db"}))
     assert because(Diagnosis(cycle))[0] == first
+
+
+def test_a_cordoned_node_that_the_pod_selects_is_a_cause_before_the_nodes_that_it_does_not() -> None:
+    others = [node(name, labels={"pool": "web"}) for name in "ab"]
+    selected = node("c", labels={"pool": "db"}, unschedulable=True)
+    cycle = cycle_of(*others, selected, asking("2", nodeSelector={"pool": "db"}))
+    assert because(Diagnosis(cycle)) == ("1 node is cordoned", "2 nodes do not match pool=db")
+
+
+CACHE = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "cache"}}}
+RACK = {"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+
+
+@pytest.mark.parametrize(
+    ("new", "cause"),
+    [
+        (asking("1"), "1 node lacks 1 CPU"),
+        (asking("8"), "2 nodes lack 4 CPU or more"),
+        (asking("1", nodeSelector={"disk": "ssd"}), "2 nodes do not match disk=ssd"),
+        (asking("1", topologySpreadConstraints=[RACK]), "2 nodes have no label rack"),
+        (
+            asking("1", affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [CACHE]}}),
+            "no pod app=cache runs on 2 nodes (podAffinity)",
+        ),
+    ],
+)
+def test_a_cause_that_no_eviction_resolves_on_any_node_comes_first(new: Manifest, cause: str) -> None:
+    full, tainted = (
+        node(name, taints=taints, labels={"kubernetes.io/hostname": name}, allocatable=SMALL)
+        for name, taints in (("full", []), ("tainted", ["team=a:NoSchedule"]))
+    )
+    cycle = cycle_of(full, running("x", "full", "4"), tainted, new)
+    assert because(Diagnosis(cycle)) == (cause, "1 node has the taint team=a:NoSchedule")
+
+
+def test_room_is_not_the_cause_on_a_node_that_another_cause_excludes() -> None:
+    nodes = (node(name, labels={"rack": "r"} if name == "a" else {}, allocatable=SMALL) for name in "ab")
+    running_pods = (running(f"on-{name}", name, "4") for name in "ab")
+    cycle = cycle_of(*nodes, *running_pods, asking("1", topologySpreadConstraints=[RACK]))
+    assert because(Diagnosis(cycle)) == ("1 node lacks 1 CPU", "1 node has no label rack")
+
+
+def test_a_tainted_and_full_node_has_both_reasons() -> None:
+    tainted = node("tainted", taints=["team=a:NoSchedule"], allocatable=SMALL)
+    cycle = cycle_of(
+        node("full", allocatable={**SMALL, "cpu": "1"}), tainted, running("x", "tainted", "4"), asking("2")
+    )
+    assert because(Diagnosis(cycle)) == ("1 node lacks 1 CPU", "1 node has the taint team=a:NoSchedule and lacks 2 CPU")

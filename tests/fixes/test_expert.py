@@ -1585,6 +1585,12 @@ def test_a_broken_node_is_repaired_before_it_is_uncordoned() -> None:
     assert because(answer.diagnosis) == ("n is not ready",)
 
 
+def test_the_repair_of_a_node_is_the_last_part_of_a_title() -> None:
+    broken = node("n", labels={"disk": "hdd"}, taints=["node.kubernetes.io/unreachable:NoSchedule"])
+    titles = titles_of(broken, pod("me", nodeSelector={"disk": "ssd"}))
+    assert "stop requiring disk=ssd, repair n: it is unreachable" in titles
+
+
 def test_an_add_on_that_adds_a_resource_is_set_up_first() -> None:
     wanted = wanting(**{"vpc.amazonaws.com/PrivateIPv4Address": "1"})
     first = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), wanted]), "default/me").fixes[0]

@@ -466,10 +466,11 @@ def test_a_resize_that_is_not_complete_counts(allocated: str) -> None:
 
 def test_a_claim_of_another_namespace_does_not_count() -> None:
     other = volume_claim("data", storage_class="fast") | {"metadata": {"name": "data", "namespace": "other"}}
-    result = explained(node("a"), storage_class("fast", provisioner=DISK), other, pod("me", volumes=DATA))
-    assert "claim other/data exists, but a pod of namespace default uses only claims of that namespace" in roots(
-        Diagnosis(result.cycle)
-    )
+    more = other | {"metadata": {"name": "data", "namespace": "more"}}
+    objects = [node("a"), storage_class("fast", provisioner=DISK), other, pod("me", volumes=DATA)]
+    uses = "but a pod of namespace default uses only claims of that namespace"
+    assert f"claim other/data exists, {uses}" in roots(Diagnosis(explained(*objects).cycle))
+    assert f"claims more/data, other/data exist, {uses}" in roots(Diagnosis(explained(*objects, more).cycle))
 
 
 def test_nodes_without_a_resource_are_named_before_nodes_that_are_full() -> None:

@@ -4481,14 +4481,6 @@ def test_a_budget_that_its_controller_cannot_evaluate_is_named(tmp_path: Path) -
     assert "replace maxUnavailable 1 of PDB default/b with minAvailable 1 · the node can be drained" in result.out
 
 
-def test_a_tainted_and_full_node_has_both_reasons(tmp_path: Path) -> None:
-    tainted = node("m", taints=["team=a:NoSchedule"])
-    large = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "65"}}}]}
-    assert (
-        "has the taint team=a:NoSchedule and lacks 1 CPU" in why(tmp_path, "pod/x", tainted, pod("x", spec=large)).out
-    )
-
-
 def test_the_last_attempt_of_a_job_on_an_unreachable_node(tmp_path: Path) -> None:
     job = workload("Job", backoffLimit=0)
     there = replica("web-x", "Job", "web", on="m")
