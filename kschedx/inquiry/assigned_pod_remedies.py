@@ -311,10 +311,6 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         probe = _FAILED_PROBE.search(state.event)
         phrase = (state.message if probe else f"{state.message} {state.event}").strip()
         of_probe = "" if probe is None else _probe_advice(state.container, probe["kind"])
-        containers = (*self.pod.spec.init_containers, *self.pod.spec.containers)
-        image = next((container.image for container in containers if container.name == state.container), "")
-        mounted = (it.image.reference for it in self.pod.spec.volumes if it.image and it.name == state.volume)
-        image = next(mounted, image)
         row = self.snapshot.cluster.index.get(state.node)
         is_silent = row is not None and is_unreachable(self.snapshot.cluster.nodes[row])
         if state.outdated:
@@ -349,7 +345,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         elif state.waits is states.Waits.IMAGE:
             known = (advice for words, advice in PULLS if re.search(words, phrase, re.IGNORECASE))
             advice = next(known, "see that {image} exists, and that {node} may pull it (imagePullSecrets)")
-            yield Fix.untried(advice.format(image=image or "the image", node=state.node))
+            yield Fix.untried(advice.format(image=self._image(state), node=state.node))
         elif state.last.startswith("OOMKilled"):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif advice := advice_for(STARTS, _start_report(state, phrase)):
@@ -370,6 +366,13 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             yield Fix.untried(_crash_advice(state, of_probe), command)
         elif row is not None:
             yield from self._silent_fixes(state, self.snapshot.cluster.nodes[row])
+
+    def _image(self, state: states.WaitingForKubelet) -> str:
+        """Return the image of the volume or container that waits for it."""
+        spec = self.pod.spec
+        mounted = [it.image.reference for it in spec.volumes if it.image is not None and it.name == state.volume]
+        own = [it.image for it in (*spec.init_containers, *spec.containers) if it.name == state.container]
+        return next(filter(None, (*mounted, *own)), "the image")
 
     def _silent_fixes(self, state: states.WaitingForKubelet, node: Node) -> Iterator[Fix]:
         """Yield fixes for a pod about which the kubelet of its node reports nothing that is known."""
