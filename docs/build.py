@@ -236,7 +236,7 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
     "NotObserved": {"subject": "shop/deploy/web", "kind": "Deployment"},
     "ObjectState": {"subject": "shop/pvc/data", "does": "is pending until a pod uses it"},
     "WithoutNode": {"subject": "nodepool/general", "does": "adds no node: it is not ready"},
-    "Running": {"does": "runs on node-7", "unknown": "where it would be assigned now", "because": ""},
+    "Running": {"subject": "shop/sts/db", "does": "runs its only pod: db-0 on node-7", "because": ""},
     "NotRead": {"unknown": "the priority of high", "because": ""},
     "NoScheduler": {"scheduler": "batch-scheduler", "profiles": ()},
     "Contradicted": {"message": ""},

@@ -23,12 +23,11 @@ def share_of(number: int, wanted: int) -> str:
 
 
 class Running(StateFacts, frozen=True, kw_only=True):
-    """A pod or workload that runs, although something that is not known decides where kube-scheduler would put it."""
+    """A workload whose pods run in a cluster whose nodes were not read."""
 
-    does: str  # `runs on n1`
-    unknown: str  # `where it would be assigned now`
+    does: str  # `runs its only pod: db-0 on n1`
     because: str
-    command: str = ""  # makes it known
+    command: str = ""  # reads the nodes
 
 
 class CommonEnd(Struct, frozen=True, omit_defaults=True):

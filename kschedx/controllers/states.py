@@ -475,6 +475,7 @@ class NotRead(StateFacts, frozen=True, kw_only=True):
     command: str = ""
     message: str = ""
     reports: tuple[str, ...] = ()  # what autoscalers report about the pod
+    does: str = "is undecided"
 
 
 class NoScheduler(StateFacts, frozen=True, kw_only=True):
@@ -737,7 +738,7 @@ STATES: tuple[StateRow, ...] = (
     _row(_FITS, "without a pending pod", "{s.subject} {s.does}", ObjectState),
     _row(_NOT, "without a node", "{s.subject} {s.does}", WithoutNode),
     _row(_FITS, "running", "{s.subject} {s.does}", Running),
-    _row(_OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known", NotRead),
+    _row(_OPEN, "undecided", "{s.subject} {s.does}: {s.unknown} is not known", NotRead),
     _row(_OPEN, "undecided", "{s.subject}: {s.known}", NoScheduler),
     _row(
         _OPEN, "undecided", "{s.subject} is undecided: the cluster's own event contradicts that it fits", Contradicted

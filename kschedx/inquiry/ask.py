@@ -14,7 +14,6 @@ from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers import states
 from kschedx.controllers.deployment import NoRollout, strategy_of
 from kschedx.controllers.node_lifecycle import is_unreachable
-from kschedx.controllers.state_facts import Running
 from kschedx.controllers.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
@@ -82,7 +81,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
                 return self._with_cycle(stopped)
             explanation = self.explain(target, queue)
             member, workload = explanation.lifecycle, target.workload
-            if isinstance(member, Running) and workload is not None and target.document is None:
+            if isinstance(member, states.NotRead) and workload is not None and target.document is None:
                 whole = running_workload(self.clusters.before, workload, member)
                 return replace(explanation, lifecycle=whole or member)
             if target.stored is not None:
@@ -213,8 +212,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if workload is not None and not state.pods:
             subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
         explanation = explain(subject, setup, self.autoscaling)
-        is_fine = explanation.becomes is Outcome.SCHEDULED and explanation.outcome is not Outcome.UNDECIDED
-        if state.pods or is_fine or own.workload is None:
+        if state.pods or explanation.becomes is Outcome.SCHEDULED or own.workload is None:
             return explanation
         return replace(explanation, replicas=state.replicas(own.workload))
 

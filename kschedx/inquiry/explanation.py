@@ -200,15 +200,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """The node of a pod that has one already and was evaluated as if it had none; empty for any other."""
         return next((each.node for each in self.first_notes if isinstance(each, RunsAlready)), "")
 
-    @property
-    def _is_static(self) -> bool:
-        return any(isinstance(each, RunsAlready) and each.is_static for each in self.first_notes)
-
     @cached_property
     def becomes(self) -> Outcome:
         """The pod's outcome. If spec.nodeName has bound it already, the known checks of the kubelet decide. A static
-        pod never needs kube-scheduler, nor does one that runs, whatever was not read."""
-        if self.runs_on and (self.outcome is Outcome.UNDECIDED or self._is_static):
+        pod never needs kube-scheduler."""
+        if any(isinstance(each, RunsAlready) and each.is_static for each in self.first_notes):
             return Outcome.SCHEDULED
         if (bound := bound_by_hand(self.cycle)) is None:
             return self.outcome

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
 from kschedx.controllers.state_causes import causes, own_event, predicate
-from kschedx.controllers.state_facts import Running
-from kschedx.controllers.states import ExitCode, Lifecycle, Refused, WaitingForKubelet, WaitingForOldPods
+from kschedx.controllers.states import ExitCode, Lifecycle, NotRead, Refused, WaitingForKubelet, WaitingForOldPods
 from kschedx.controllers.workloads import has_replicas, member_rows, wanted_replicas, workload_of
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, NotReadError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, answer_keys, cause_of, decisive, groups, owner_of
@@ -144,8 +143,6 @@ class _Item(Struct, frozen=True, kw_only=True):
             return replace(undecided, message=self.open_count)
         if explanation.outcome is Outcome.SCHEDULED and (explanation.overall is not Outcome.SCHEDULED or self.waits):
             return self._gang_answer(explanation)
-        if explanation.outcome is Outcome.UNDECIDED and explanation.runs_on:
-            return replace(undecided, outcome=Outcome.SCHEDULED, nodes=(explanation.runs_on,))
         held = explanation.holding
         message = "" if explanation.outcome is Outcome.GATED else explanation.message
         if explanation.outcome is Outcome.UNDECIDED:
@@ -197,9 +194,11 @@ def _lifecycle_answer(undecided: PodAnswer, explanation: Explanation, lifecycle:
     if isinstance(lifecycle, Refused):
         message = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
         return replace(answer, message=message)
-    reads = "running" if isinstance(lifecycle, Running) else predicate(lifecycle).removeprefix("is ")
+    reads = predicate(lifecycle).removeprefix("is ")
     if reads.startswith(_OF_WORKLOAD):  # the answer is about its missing pods
         reads = f"not created{reads.removeprefix(_OF_WORKLOAD)}"
+    if isinstance(lifecycle, NotRead):
+        reads = reads.removeprefix(f"{lifecycle.does}: ")  # the node of a pod that runs
     why = next(causes(lifecycle), "")
     event = own_event(lifecycle) if explanation.overall is Outcome.UNDECIDED else ""
     return replace(

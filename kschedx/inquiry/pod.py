@@ -23,7 +23,7 @@ from kschedx.controllers.pod_lifecycle import (
     pod_lifecycle,
     scheduler_down,
 )
-from kschedx.controllers.state_facts import Running, share_of
+from kschedx.controllers.state_facts import share_of
 from kschedx.controllers.stateful_set import over_quota
 from kschedx.controllers.workload_lifecycle import (
     refusal_state,
@@ -188,7 +188,7 @@ def answer_without_cycle(
     subject: Subject, setup: Setup, lifecycle: states.Lifecycle, remedies: Callable[[], tuple[Fix, ...]] | None = None
 ) -> Explanation:
     """Return the answer about a pod that goes through no scheduling cycle."""
-    is_open = isinstance(lifecycle, Running) or states.row_of(lifecycle).exit_code is states.ExitCode.UNDECIDED
+    is_open = states.row_of(lifecycle).exit_code is states.ExitCode.UNDECIDED
     explanation = _without_cycle(subject, setup, Outcome.UNDECIDED if is_open else Outcome.UNSCHEDULABLE)
     return replace(explanation, lifecycle=lifecycle, remedies=remedies)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from kschedx.controllers.state_facts import Running
+from kschedx.controllers.states import NotRead
 from kschedx.controllers.workload_lifecycle import unready_reason
 from kschedx.controllers.workloads import member_rows, wanted_replicas, workload_of
 from kschedx.errors import NotReadError, UndecidableError
@@ -18,7 +17,7 @@ from kschedx.wording import list_names
 _MOST_PODS = 3
 
 
-def running_pod(subject: Subject, error: UndecidableError) -> Running | None:
+def running_pod(subject: Subject, error: UndecidableError) -> NotRead | None:
     """Return the state of a pod of the cluster that runs; None for any other. `error` is why no decision is known."""
     pod = subject.pod
     if subject.is_new or not isinstance(error, NotReadError) or pod.status.phase != "Running" or not pod.spec.node_name:
@@ -27,10 +26,10 @@ def running_pod(subject: Subject, error: UndecidableError) -> Running | None:
     if not reports_ready(pod.status.conditions):
         runs = f"{runs} and is not ready: {unready_reason(subject.snapshot, pod) or 'Ready=False'}"
     unknown = "where it would be assigned now"
-    return Running(subject=pod.key, does=runs, unknown=unknown, because=error.because, command=error.command)
+    return NotRead(subject=pod.key, does=runs, unknown=unknown, because=error.because, command=error.command)
 
 
-def running_workload(snapshot: Snapshot, manifest: Manifest, member: Running) -> Running | None:
+def running_workload(snapshot: Snapshot, manifest: Manifest, member: NotRead) -> Running | None:
     """Return the state of a workload of the cluster all of whose pods run and are ready; None for any other. `member`
     is the state of one of them."""
     workload, pods = workload_of(manifest), snapshot.pods
@@ -40,8 +39,7 @@ def running_workload(snapshot: Snapshot, manifest: Manifest, member: Running) ->
         return None
     on = list_names([f"{pods.names[row]} on {pods.node_names[row]}" for row in rows], _MOST_PODS)
     runs = {1: "runs its only pod", 2: "runs both of its pods"}.get(len(rows), f"runs all {len(rows):,} of its pods")
-    unknown = "where another pod would be assigned"
-    return replace(member, subject=workload.reference, does=f"{runs}: {on}", unknown=unknown)
+    return Running(subject=workload.reference, does=f"{runs}: {on}", because=member.because, command=member.command)
 
 
 def _runs_well(pod: Pod) -> bool:

@@ -101,7 +101,7 @@ def _lifecycle_notes(lifecycle: states.Lifecycle, *, is_run: bool) -> tuple[str,
     if isinstance(lifecycle, states.NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
     if isinstance(lifecycle, Running):
-        why = f"{lifecycle.unknown} is not known: {lifecycle.because}"
+        why = f"where another pod would be assigned is not known: {lifecycle.because}"
         return (why, lifecycle.command) if lifecycle.command else (why,)
     if isinstance(lifecycle, states.StillActive) and lifecycle.pod:
         return (f"about that pod: {why_command(lifecycle.pod)}",)
