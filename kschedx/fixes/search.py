@@ -164,7 +164,7 @@ class _Search:
         cordoned: the pod needs another node like it."""
         if self._is_node_removed:
             return True
-        if any(isinstance(step, s.Uncordon) for situation in verified for step in situation.proposal.steps):
+        if any(isinstance(step, s.Uncordon) for step in _steps(verified)):
             return False
         return any(
             all(map(_is_of_cordon, group.exemplar.findings))
@@ -531,6 +531,8 @@ def _needs_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
         return True  # a node that is gone for good is replaced
     if cheapest is s.Cost.POD and next(reserving_taints(start), ""):
         return True  # the pod may not be meant for any of these nodes
+    if cheapest is s.Cost.LABEL and any(isinstance(it, s.LabelNode) and it.pool for it in _steps(verified)):
+        return True  # the pod's own node pool may be at zero, or does not exist
     return never or cheapest in (s.Cost.REQUEST, s.Cost.CONSTRAINT) or cheapest > s.Cost.NEW_NODE
 
 
@@ -545,8 +547,12 @@ def _is_tied_to_volume(start: Situation) -> bool:
 
 def _is_tied_to_reserved_nodes(start: Situation, verified: Sequence[Situation]) -> bool:
     """Whether the pod's volume is accessible only from nodes whose taints the pod does not tolerate."""
-    steps = (step for situation in verified for step in situation.proposal.steps)
+    steps = _steps(verified)
     return _is_tied_to_volume(start) and all(isinstance(step, s.Tolerate | s.RemoveTaints) for step in steps)
+
+
+def _steps(situations: Iterable[Situation]) -> Iterator[s.FixStep]:
+    return (step for situation in situations for step in situation.proposal.steps)
 
 
 def _may_give_up_volume(start: Situation, verified: Sequence[Situation]) -> bool:

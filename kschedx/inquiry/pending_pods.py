@@ -213,7 +213,8 @@ class SharedFixes:
             )
             tried = self._try_shared(explanation, fix, rows)
             adds_node = any(isinstance(step, AddNode) for step in fix.steps)
-            if best is not None and adds_node and 2 * best.pods >= best.of:
+            changes_pods = best is not None and any(isinstance(step, PodStep) for step in best.fix.steps)
+            if best is not None and adds_node and not changes_pods and 2 * best.pods >= best.of:
                 break  # nodes that have room come before more nodes, as for a single pod
             if best is None or tried.pods > best.pods:
                 best = tried

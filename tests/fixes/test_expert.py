@@ -412,6 +412,9 @@ def test_huge_pages_that_no_node_reserves() -> None:
 
 def test_a_label_that_no_node_has() -> None:
     assert titles_of(node("n"), pod("me", nodeSelector={"team": "a"})) == ["label n team=a", "stop requiring team=a"]
+    pooled = node("n", labels={"cloud.google.com/gke-nodepool": "web"})
+    titles = titles_of(pooled, pod("me", nodeSelector={"team": "a"}))
+    assert titles == ["label n team=a", "stop requiring team=a", "add a node with label team=a"]
     others = node("o", labels={"team": "a"}, allocatable={"cpu": "1", "pods": "0"})
     assert titles_of(node("n"), others, pod("me", nodeSelector={"team": "a"}))[0] == "add a node with label team=a"
 

@@ -4028,6 +4028,16 @@ def test_a_correction_that_helps_some_replicas_is_first(tmp_path: Path) -> None:
     assert "fix 1     tolerate pool=web:NoSchedule instead of pool=wbe:NoSchedule · for 2 of 5" in out
 
 
+def test_more_nodes_come_before_a_change_of_pods_that_helps_only_some(tmp_path: Path) -> None:
+    labels, room = {"eks.amazonaws.com/nodegroup": "web"}, {"cpu": "1", "pods": "9"}
+    spec = {**SMALL, "nodeSelector": {"team": "a"}}
+    listed = [*(node(name, labels=labels, allocatable=room) for name in ("m", "n"))]
+    listed += [pod(f"web-{number}", spec=spec) for number in range(4)]
+    (tmp_path / "cluster.json").write_text(json.dumps(listed))
+    out = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=200).out
+    assert "fix       add 4 nodes each with label team=a and at least 1 CPU free · for all 4" in out
+
+
 @pytest.mark.parametrize(("desired", "raised"), [(3, 3), (2, 2)])
 def test_a_quota_is_raised_for_every_node_that_lacks_a_daemon(tmp_path: Path, desired: int, raised: int) -> None:
     hard = {"pods": "1"}
