@@ -3,7 +3,8 @@ or nothing creates them because a workload is paused or suspended."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -11,6 +12,7 @@ from kschedx.controllers.due_deletions import rows_awaited, rows_to_be_deleted
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.states import BeingDeleted, OfEndedJob, Paused, Suspended, headline
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
+from kschedx.controllers.workloads import Workload
 from kschedx.errors import KschedxError
 from kschedx.explain.setup import Setup, stored_subject
 from kschedx.inquiry.autoscalers import AutoscalingOptions
@@ -26,6 +28,7 @@ from kschedx.wording import count
 
 _MOST_NAMED = 3
 _MOST_OF_KUEUE = 10  # explained Workloads; with hundreds of them in a queue, each takes a tenth of a second
+_MOST_OF_GATES = 3
 _IS_HELD = lazy_pattern(rb'"(?:paused|suspend)":\s*true')
 
 
@@ -63,6 +66,29 @@ def _kueue_answer(
         written=written, before=snapshot, snapshot=snapshot, setup=setup, autoscaling=autoscaling
     )
     return decision.answer() or explain(written.admit(snapshot, setup), setup, autoscaling)
+
+
+def held_by_gates(snapshot: Snapshot, gated: Iterable[str], setup: Setup) -> Iterator[Explanation]:
+    """Yield the answer about the first pod of each set of scheduling gates, without those of Kueue's Workloads."""
+    pods, first = snapshot.pods, dict[object, int]()
+    for row in map(pods.rows.__getitem__, gated):
+        gates = pods.specs[row].scheduling_gates
+        if kueue.ADMISSION_GATE not in {gate.name for gate in gates}:
+            first.setdefault(gates, row)
+    for row in [*first.values()][:_MOST_OF_GATES]:
+        with suppress(KschedxError):
+            yield explain(stored_subject(snapshot, pods[row]), setup)
+
+
+def selecting_no_node(
+    snapshot: Snapshot, workloads: Iterable[Workload], setup: Setup
+) -> Iterator[tuple[str, Explanation]]:
+    """Yield those of the workloads without pods that are DaemonSets, with the answers about their templates."""
+    for workload in workloads:
+        manifest = snapshot.manifest_of(workload) if workload.kind == "DaemonSet" else None
+        if manifest is not None:
+            with suppress(KschedxError):
+                yield workload.reference, explain(written_from(snapshot, manifest).admit(snapshot, setup), setup)
 
 
 def being_deleted(snapshot: Snapshot, setup: Setup) -> Iterator[Explanation]:

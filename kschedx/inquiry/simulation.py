@@ -47,7 +47,13 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.autoscalers import AutoscalingOptions
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.held_workloads import being_deleted, held_by_kueue, idle_text
+from kschedx.inquiry.held_workloads import (
+    being_deleted,
+    held_by_gates,
+    held_by_kueue,
+    idle_text,
+    selecting_no_node,
+)
 from kschedx.inquiry.manifests import PodInQuestion, unknown_pods, written_from
 from kschedx.inquiry.node_usage import NodeChange, NodeUsage
 from kschedx.inquiry.pod import (
@@ -324,6 +330,18 @@ class Simulation(Shown):
     def _decision(self, written: PodInQuestion) -> WithoutDecision:
         return WithoutDecision(written=written, before=self.after, snapshot=self.after, setup=self.setup)
 
+    @cached_property
+    def gated_answers(self) -> tuple[Explanation, ...]:
+        """The answer about the first pod of each set of scheduling gates."""
+        return tuple(held_by_gates(self.after, self.gated, self.setup))
+
+    @cached_property
+    def idle_daemon_sets(self) -> Mapping[str, Explanation]:
+        """The DaemonSets that changes apply and that select no node, with the answers about their templates."""
+        without = {**self.refused, **self.simulator.manager.unread}
+        idle = (it for it in self._changed_workloads if it not in without and not self.simulator.manager.members(it))
+        return dict(selecting_no_node(self.after, idle, self.setup))
+
     def _is_stopped_by_changes(self, workload: Workload, state: Lifecycle) -> bool:
         """Whether the changes have scaled a workload to zero or suspended it, which needs no remedy."""
         before = self.before.manifest_of(workload) if isinstance(state, ScaledToZero | Suspended) else None
@@ -488,6 +506,7 @@ class Simulation(Shown):
             and not self.pending
             and not self.refused
             and not any(rollout.stalls for rollout in self.rolled_out)
+            and not self.idle_daemon_sets
             and all(drain_result.is_done for drain_result in self.drained)
         )
 

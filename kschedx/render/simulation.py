@@ -234,7 +234,12 @@ def _simulation_lists(answer: SimulationAnswer, shared: SharedFixes, tried: _Sho
     deleted = _deleted_pods(simulation.states)
     others = [state for state in simulation.states if not isinstance(state.lifecycle, BeingDeleted)]
     items = [_state_item(state, is_tried=n < tried.workloads) for n, state in enumerate(others)]
+    items += (
+        replace(_state_item(answer, is_tried=bool(tried.workloads)), title=f"{name} selects no node")
+        for name, answer in simulation.idle_daemon_sets.items()
+    )
     items += _workloads(simulation, shared, _shown_workloads(simulation), tried.workloads)
+    items += (_state_item(answer, is_tried=bool(tried.workloads)) for answer in simulation.gated_answers)
     if deleted:  # after what is pending
         items += (_deleted_item(pods, is_tried=n < tried.workloads) for n, pods in enumerate(deleted))
         items.sort(key=lambda item: item.tone is Tone.GOOD)
@@ -463,6 +468,8 @@ def _other_parts(simulation: Simulation) -> Iterator[str]:
     yield from (f"{count(number, noun)} {counted}" for (noun, counted), number in states.items())
     if refused := sum(replicas.number for replicas in simulation.refused.values()):
         yield f"{count(refused, 'replica')} refused by the API server"
+    if idle := simulation.idle_daemon_sets:
+        yield f"{count(len(idle), 'DaemonSet')} without an eligible node"
     if stalled:
         yield f"the rollout of {stalled[0]} stalls" if len(stalled) == 1 else f"{len(stalled):,} rollouts stall"
 

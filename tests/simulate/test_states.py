@@ -37,6 +37,10 @@ def job(**spec: object) -> Manifest:
 
 SELECTOR = {"matchLabels": {"app": "web"}}
 CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+NOWHERE: Manifest = {
+    "metadata": {"labels": {"app": "web"}},
+    "spec": {"containers": CONTAINERS, "nodeSelector": {"disk": "ssd"}},
+}
 USES_A_CLAIM = pod("other", on="a", spec={"volumes": CLAIM}, status={"phase": "Running"})
 
 
@@ -71,7 +75,21 @@ USES_A_CLAIM = pod("other", on="a", spec={"volumes": CLAIM}, status={"phase": "R
             3,
             '? default/alone: no scheduler with the schedulerName "default-schedulr" is known',
         ),
-        (pod("gated", spec={"containers": CONTAINERS, "schedulingGates": [{"name": "a.b/c"}]}), 1, "1 pod gated"),
+        (
+            pod("gated", spec={"containers": CONTAINERS, "schedulingGates": [{"name": "a.b/c"}]}),
+            1,
+            "‖ default/gated is gated by scheduling gate a.b/c",
+        ),
+        (
+            workload("DaemonSet", selector=SELECTOR, template=NOWHERE),
+            1,
+            "✗ no pod is pending; 1 DaemonSet without an eligible node",
+        ),
+        (
+            workload("DaemonSet", selector=SELECTOR, template=NOWHERE),
+            1,
+            "✗ default/ds/web selects no node\n  fix       stop requiring disk=ssd · fits a, b",
+        ),
         (pod("claims", spec={"containers": CONTAINERS, "volumes": CLAIM}), 3, "? the pod is undecided"),
         (
             workload("Deployment", replicas=0, selector=SELECTOR),
