@@ -202,8 +202,9 @@ class Refused(StateFacts, frozen=True, kw_only=True):
 
     @property
     def effect(self) -> str:
-        if not self.is_workload and self.message.startswith("ResourceClaim."):
-            return f"stays pending: {self.by} refuses its ResourceClaim"
+        if self.message.startswith("ResourceClaim"):
+            stays = "has pods that stay pending" if self.is_workload else "stays pending"
+            return f"{stays}: {self.by} refuses its {self.message.partition('.')[0]}"
         if not self.is_workload:
             return f"is not created: {self.by} refuses the pod"
         if self.is_itself_refused:
@@ -252,8 +253,7 @@ class WaitingForOrdinal(StateFacts, frozen=True, kw_only=True):
 
 
 class WaitingForOldPods(StateFacts, frozen=True, kw_only=True):
-    """A Deployment with strategy Recreate whose old pods are on lost nodes, so that no kubelet confirms that they are
-    gone."""
+    """A Deployment with strategy Recreate whose old pods are on lost nodes: no kubelet confirms that they are gone."""
 
     pods: tuple[str, ...]
     nodes: tuple[str, ...]

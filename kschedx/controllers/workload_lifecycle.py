@@ -122,8 +122,8 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
 
 def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.PodsLeftOut | None:
     """Return the state of a stored workload with pods, if the dump contains none of them and it is to keep some, or if
-    it contains no pending one and fewer than are ready. Pods that a kubelet keeps rejecting are counted by its status
-    for a moment, and show that its pods are in the dump."""
+    it contains no pending one and fewer than are ready. Pods that failed are counted by its status for a moment, and
+    show that its pods are in the dump."""
     status, spec = map_at(manifest, "status"), map_at(manifest, "spec")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
     is_stored = workload in snapshot.workloads
@@ -133,7 +133,8 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     rows, ready = member_rows(snapshot, workload), status.get("readyReplicas")
     are_fewer = isinstance(ready, int) and min(ready, wanted_replicas(manifest)) > len(rows)
     are_fewer &= all(snapshot.pods.node_names[row] for row in rows)
-    if (rows and not are_fewer) or kubelet_rejection(snapshot, workload) is not None:
+    has_failed = _failed_pods(snapshot, workload) or kubelet_rejection(snapshot, workload) is not None
+    if has_failed or (rows and not are_fewer):
         return None
     source = snapshot.source
     is_open = "Pod" not in source.missing and not source.is_complete("Pod", workload.namespace)
@@ -527,12 +528,12 @@ def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manife
     spec, subject = convert(manifest, Controller).spec, workload.reference
     if spec.replicas == 0:
         return scaled_to_zero(snapshot, workload, manifest)
-    if spec.pod_management_policy == "Parallel":
-        return None
     pods, start = snapshot.pods, first_ordinal(manifest)
     members = {ordinal_of(pods.names[row]): row for row in member_rows(snapshot, workload)}
     missing = next((n for n in range(start, start + wanted_replicas(manifest)) if n not in members), None)
-    if missing is None:
+    if (ended := pods.rows.get(f"{workload.namespace}/{workload.name}-{missing}")) is not None:
+        return pod_lifecycle(snapshot, pods[ended])
+    if missing is None or spec.pod_management_policy == "Parallel":
         return None
     earlier, seconds = sorted(n for n in members if start <= n < missing), unfulfilled_seconds(manifest)
     for number in earlier:

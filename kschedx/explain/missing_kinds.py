@@ -308,11 +308,14 @@ def _has_claims_of_pod(cycle: Cycle) -> bool:
 
 
 def _has_future_claims(cycle: Cycle) -> bool:
-    """Return whether a controller will create claims for the pod, which is not in the cluster yet."""
+    """Return whether a controller will create claims for the pod, which is not in the cluster yet, from templates that
+    are not known."""
     if cycle.pod.key in cycle.snapshot.pods.rows:
         return False
     generated = {status.name for status in cycle.pod.status.resource_claim_statuses}
-    return any(it.resource_claim_template_name and it.name not in generated for it in cycle.pod.spec.resource_claims)
+    future = (it.resource_claim_template_name for it in cycle.pod.spec.resource_claims if it.name not in generated)
+    namespace, known = cycle.pod.metadata.namespace, cycle.snapshot.devices.templates
+    return any(name and f"{namespace}/{name}" not in known for name in future)
 
 
 _COSCHEDULING_GROUP = "PodGroup.scheduling.x-k8s.io"

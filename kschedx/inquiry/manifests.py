@@ -39,12 +39,13 @@ from kschedx.explain.setup import Setup, Subject, admit, stored_subject
 from kschedx.kube import decoding
 from kschedx.kube.custom_resources import TemplatePodCount, custom_kind, operator_may_add
 from kschedx.kube.decoding import map_at, maps_at
+from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import Json
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import api_version_of, kind_of, refuse_unknown
 from kschedx.kube.kueue import ResourceFlavor
 from kschedx.kube.names import generated_name
-from kschedx.kube.types import Pod
+from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import (
     LOOKS_LIKE_A_PATCH,
     MAKING_PODS,
@@ -385,11 +386,16 @@ class Manifests:
     ) -> Iterator[tuple[ManifestDocument, str]]:
         for document in self._documents:
             kind, namespace, name = key_of(document.value)
-            claim = applied.devices.claims.get(f"{namespace}/{name}") if kind == "ResourceClaim" else None
-            if claim is None or claim.key in cluster.devices.claims or claim.metadata.creation_timestamp:
+            key, before, claim = f"{namespace}/{name}", "", None
+            if kind == "ResourceClaim" and key not in cluster.devices.claims:
+                claim = applied.devices.claims[key]
+            elif kind == "ResourceClaimTemplate" and key not in cluster.devices.templates:
+                metadata = ObjectMeta(name=name, namespace=namespace)
+                before, claim = "spec.", ResourceClaim(metadata=metadata, spec=applied.devices.templates[key])
+            if claim is None or claim.metadata.creation_timestamp:
                 continue
             if (text := next(device_claim_refusals(applied, claim, release), None)) is not None:
-                yield document, f'ResourceClaim.resource.k8s.io "{name}" is invalid: {text}'
+                yield document, f'{kind}.resource.k8s.io "{name}" is invalid: {before}{text}'
 
     def _without_refused_updates(self, cluster: Snapshot, applied: Snapshot) -> Snapshot:
         """Return `applied` with the cluster's objects instead of those in which the files change an immutable field."""
@@ -532,8 +538,12 @@ def _claim_names(pod: Json) -> Iterator[tuple[str, str]]:
         if isinstance(claim, dict):
             yield "PersistentVolumeClaim", str(claim.get("claimName"))
     for item in maps_at(pod, "spec", "resourceClaims"):
-        if item.get("resourceClaimName"):
-            yield "ResourceClaim", str(item["resourceClaimName"])
+        for kind, field in (
+            ("ResourceClaim", "resourceClaimName"),
+            ("ResourceClaimTemplate", "resourceClaimTemplateName"),
+        ):
+            if item.get(field):
+                yield kind, str(item[field])
 
 
 def objects_of(path: str) -> list[tuple[Json, Place]]:

@@ -308,21 +308,24 @@ def test_the_next_refusal_follows_the_fix_for_the_first(tmp_path: Path) -> None:
     [
         ("true", {}, 1, "label namespace shop resource.kubernetes.io/admin-access=true"),
         ("true", {"resource.kubernetes.io/admin-access": "true"}, 0, ""),
-        ("device.", {"resource.kubernetes.io/admin-access": "true"}, 1, "correct spec.devices.requests[0].exactly"),
+        ("device.", {"resource.kubernetes.io/admin-access": "true"}, 1, ".devices.requests[0].exactly"),
     ],
 )
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
 def test_a_refused_device_claim_of_a_file(
-    tmp_path: Path, selector: str, labels: dict[str, str], code: int, fix: str
+    tmp_path: Path, selector: str, labels: dict[str, str], code: int, fix: str, kind: str
 ) -> None:
     space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}}
     wanted = claim("gpu", request(select=[selector], adminAccess=True), namespace="shop")
-    used = changed(POD, "spec.resourceClaims", [{"name": "gpu", "resourceClaimName": "gpu"}])
+    if kind == "ResourceClaimTemplate":
+        wanted = {**wanted, "kind": kind, "spec": {"spec": wanted["spec"]}}
+    used = changed(POD, "spec.resourceClaims", [{"name": "gpu", f"r{kind[1:]}Name": "gpu"}])
     devices = [resource_slice("n", device("gpu-0")), device_class(created="2026-01-01T00:00:00Z")]
     write(tmp_path, {**NODE, "metadata": {"name": "n"}}, space, *devices, name="dump.yaml")
     write(tmp_path, wanted, used, name="web.yaml")
     result = kschedx("why", "web.yaml", "-s", "dump.yaml", "--kube-version", "1.35", cwd=tmp_path, columns=200)
     assert result.code == code
-    refused = "stays pending: the API server refuses its ResourceClaim"
+    refused = f"stays pending: the API server refuses its {kind}"
     assert (refused in result.out.splitlines()[0], fix in result.out) == (bool(fix), True)
 
 

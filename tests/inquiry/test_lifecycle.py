@@ -497,6 +497,24 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "default/job/web-1 is undecided: the dump lacks pods of it",
         3,
     ),
+    *(
+        (
+            "sts/web",
+            [
+                *(DUMPED, pod("other", on="n")),
+                {**workload("StatefulSet", podManagementPolicy=policy), "status": {"replicas": 1}},
+                pod(
+                    "web-0",
+                    on="n",
+                    metadata=owned("StatefulSet", "web"),
+                    status={"phase": "Failed", "reason": "Evicted"},
+                ),
+            ],
+            "default/web-0 has failed on n: Evicted",
+            1,
+        )
+        for policy in ("OrderedReady", "Parallel")
+    ),
     (
         "cj/web",
         [FORBIDS, workload("Job", "web-1"), FAILS_TO_PULL],
