@@ -125,10 +125,9 @@ def failed_selector(cycle: Cycle, failed: DeviceSelectorFailed) -> Iterator[Root
     """Yield what a driver publishes instead of the attribute that a selector reads, unless it is only misspelled; or
     what an expression that is wrong for all devices does."""
     driver, missing = failed.device.partition("/")[0], failed.error.partition("no such key: ")[2]
-    slices = (each for each in cycle.snapshot.devices.slices if each.spec.driver == driver)
-    known = sorted(
-        {name for each in slices for device in each.spec.devices for name in (*device.attributes, *device.capacity)}
-    )
+    devices = [it for each in cycle.snapshot.devices.slices if each.spec.driver == driver for it in each.spec.devices]
+    is_capacity = re.search(rf"capacity\[[^\]]*\]\.{re.escape(missing)}\b", failed.expression)
+    known = sorted({name for it in devices for name in (it.capacity if is_capacity else it.attributes)})
     if missing and missing not in known and not nearest_name(missing, known):
         text = f"devices of {driver} publish no {missing}: they have {list_names(known, 5, conjunction='and')}"
         other = list_names(known, 3, conjunction="or") or "another attribute"

@@ -273,7 +273,8 @@ def test_a_driver_may_crash_on_one_of_its_nodes() -> None:
 
 @pytest.mark.parametrize(("name", "is_shown"), [("generation", True), ("modle", False)])
 def test_a_selector_may_read_what_no_device_publishes(name: str, *, is_shown: bool) -> None:
-    devices = [resource_slice(at, device("gpu-0", model="a")) for at in "ab"]
+    published = {**device("gpu-0", model="a"), "capacity": {"memory": {"value": "1Gi"}}}
+    devices = [resource_slice(at, published) for at in "ab"]
     wanted = request(select=[f'device.attributes["{DRIVER}"].{name} == "a"'])
     result = explained(node("a"), node("b"), *devices, device_class(), claim("c", wanted), claiming("c"))
     text = f"devices of {DRIVER} publish no {name}: they have model"
