@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.apiserver.resource_quota import owner_create_error_text
+from kschedx.apiserver.resource_quota import New, owner_create_error_text
 from kschedx.controllers import daemon_set, deployment, stateful_set, workloads
 from kschedx.controllers.daemon_set import home_node, nodes_of_daemon_set, pods_for
 from kschedx.controllers.deployment import DaemonSetUpdate, NoRollout, StatefulSetUpdate, UpdateStrategy, strategy_of
@@ -739,12 +739,19 @@ class Manager:
 
     def delete_pod(self, row: int) -> None:
         """Delete a pod; quotas stop counting it."""
+        self.update_quotas(gone=[self._cluster.pods[row]])
+        self._cluster.delete(row)
+
+    def update_quotas(self, *, came: Iterable[New] = (), gone: Iterable[New] = ()) -> None:
+        """Let quotas count admitted objects, and stop counting deleted ones; quotas without a status get one."""
         snapshot = self._cluster.snapshot
         if quotas_of(snapshot):
             quotas = QuotaLedger(snapshot, self._setup.release)
-            quotas.give(self._cluster.pods[row])
+            for item in came:
+                quotas.take(item)
+            for item in gone:
+                quotas.give(item)
             self._cluster.put(quotas.apply_to(snapshot))
-        self._cluster.delete(row)
 
     def keep_manifest(self, workload: Workload, manifest: Manifest) -> None:
         """Store a workload's manifest without changing its pods."""

@@ -23,7 +23,7 @@ from kschedx.controllers.suspended_work import suspended_by_kueue, without_workl
 from kschedx.controllers.workload_lifecycle import creates_no_pods
 from kschedx.controllers.workloads import Workload, is_controlled, loss_reason, replica_sets_of, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place, nearest
-from kschedx.explain.admission import QuotaLedger, charged_object, quotas_of, require_served
+from kschedx.explain.admission import charged_object, quotas_of, require_served
 from kschedx.explain.setup import admit
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.custom_resources import custom_kind
@@ -185,7 +185,7 @@ class ClusterChanges:
         self.workloads: dict[Workload, Manifest | None] = {}
         """Workloads that changes applied or scaled; the value is the manifest of a custom resource."""
         self.refused: list[tuple[Manifest, NotAdmittedError]] = []  # pods and updates that the API server refuses
-        self._count_quotas()
+        self._manager.update_quotas()
 
     @property
     def snapshot(self) -> Snapshot:
@@ -455,7 +455,7 @@ class ClusterChanges:
             self._drop(self._manager.members(its))
             left = dict(self.snapshot.workloads)
             if left.pop(its, None) is not None:
-                self._discount(its)
+                self._manager.update_quotas(gone=[charged_object(*its)])
             self._simulator.put(without_workloads(replace(self.snapshot, workloads=left), its))
 
     def _forget(self, workload: Workload) -> None:
@@ -531,7 +531,7 @@ class ClusterChanges:
             nonlocal cluster
             if new:
                 self._simulator.create(cluster, [*new.values()])
-                self._count([*new.values()], came=True)
+                self._manager.update_quotas(came=new.values())
                 new.clear()
             cluster = self.snapshot
 
@@ -562,7 +562,8 @@ class ClusterChanges:
     def _drop(self, rows: Iterable[int]) -> None:
         """Delete pods permanently."""
         rows = [*rows]
-        self._count([self.snapshot.pods[row] for row in rows], came=False)
+        if rows:
+            self._manager.update_quotas(gone=map(self.snapshot.pods.__getitem__, rows))
         for row in rows:
             self._simulator.delete(row)
 
@@ -588,31 +589,6 @@ class ClusterChanges:
         self._evicted += [pods.key(row) for row in again if pods.node[row] >= 0 and not replaced[row]]
         self._simulator.evict([*again])
         self._lose([row for row in rows if row not in again])
-
-    # --- quotas
-
-    def _count_quotas(self) -> None:
-        """Update quotas without a status, before new pods and claims that may be refused."""
-        if quotas_of(self.snapshot):
-            self._simulator.put(QuotaLedger(self.snapshot, self._setup.release).apply_to(self.snapshot))
-
-    def _count(self, pods: Sequence[Pod], *, came: bool) -> None:
-        """Let quotas count admitted pods, or stop counting deleted ones."""
-        if pods and bool(quotas_of(self.snapshot)):
-            quotas = QuotaLedger(self.snapshot, self._setup.release)
-            for pod in pods:
-                if came:
-                    quotas.take(pod)
-                else:
-                    quotas.give(pod)
-            self._simulator.put(quotas.apply_to(self.snapshot))
-
-    def _discount(self, workload: Workload) -> None:
-        """Let quotas stop counting a workload."""
-        if quotas_of(self.snapshot):
-            quotas = QuotaLedger(self.snapshot, self._setup.release)
-            quotas.give(charged_object(*workload))
-            self._simulator.put(quotas.apply_to(self.snapshot))
 
     # --- manifests
 
@@ -695,7 +671,7 @@ class ClusterChanges:
             return
         before = self.snapshot.cluster
         self.snapshot = merge_objects(self.snapshot, others)
-        self._count_quotas()
+        self._manager.update_quotas()
         cluster = self.snapshot.cluster
         written = {workloads.name_of(item) for item in others if item.get("kind") == "Node"}
         nodes = [cluster.nodes[cluster.index[name]] for name in sorted(written)]
@@ -736,7 +712,7 @@ class ClusterChanges:
         other = other_objects.object_reference(target, self._namespace)
         if other is not None:
             self.snapshot = other_objects.set_object_fields(self.snapshot, other, fields)
-            self._count_quotas()
+            self._manager.update_quotas()
             metadata = {"namespace": other.namespace, "name": other.name}
             self._rescale([{"kind": other.kind.name, "metadata": metadata}])
             return

@@ -182,11 +182,6 @@ def require_workload(before: Manifest, after: Manifest) -> None:
     _require(_workload_errors(before), _workload_errors(after))
 
 
-def _require_object(before: Manifest, after: Manifest) -> None:
-    """Raise `InputError`, with the nearest field, for an error that an object without pods did not have before."""
-    _require(_object_errors(before), _object_errors(after))
-
-
 def _require(before: Iterable[InputError], after: Iterable[InputError]) -> None:
     known = {str(error) for error in before}
     for error in after:
@@ -212,6 +207,7 @@ def _workload_errors(manifest: Manifest) -> Iterator[InputError]:
 
 
 def _object_errors(manifest: Manifest) -> Iterator[InputError]:
+    """Yield the errors of an object without pods, with the nearest field."""
     yield from unknown_fields(_written_fields(manifest))
     yield from validate_claims(manifest)
 
@@ -368,7 +364,7 @@ def set_object_fields(snapshot: Snapshot, reference: NamedObject, fields: Fields
     """Return the cluster with fields of the object set in one update. Raises `InputError`."""
     before = find_object(snapshot, reference)
     written = manifest(reference.kind.api_version, reference.kind.name, before)
-    _require_object(written, with_values(written, fields))
+    _require(_object_errors(written), _object_errors(with_values(written, fields)))
     after = with_fields(before, fields)
     if name_of(after) != name_of(before):
         raise InputError("metadata.name and metadata.namespace cannot be changed")

@@ -91,7 +91,7 @@ class Simulator:
         self._value: tuple[tuple[int, int], Snapshot] | None = None
         self._run: Run | None = self.begun()
         known_names, is_forced = setup.scheduler_names, setup.forced_profile is not None
-        self._queue = Queue(
+        self.queue = Queue(
             self._run,
             self.pick,
             recreate=options.recreate,
@@ -101,7 +101,7 @@ class Simulator:
         self._by_name: tuple[Run, Pick] | None = None
         self._lots = None if options.seed is None else _pick_by_lot(options.seed)
         self.manager = Manager(self, setup, known=known, held=held)
-        self._queue.delays = self.manager.recreate
+        self.queue.delays = self.manager.recreate
         self.scenes: dict[str, Snapshot] = {}
         """The first nodes whose drain left pods without another node, to the cluster at that moment."""
         self._vacated: set[str] = set()  # nodes that changes and controllers took pods from
@@ -118,10 +118,6 @@ class Simulator:
             self._run = self.begun()
             self.queue.move_to(self._run)
         return self._run
-
-    @property
-    def queue(self) -> Queue:
-        return self._queue
 
     def pick(self, rows: ClusterRows) -> ClusterRow:
         if self.options.pick is not None:
