@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from enum import Enum
 
 import numpy as np
 from msgspec import Struct
@@ -29,16 +28,11 @@ from kschedx.snapshot.snapshot import Snapshot
 # order; here it is the order of `nodes`.
 
 
-class PodState(Enum):
-    """The state of a pod that is on a node or pending for it."""
-
-    AVAILABLE = "available"
-    UNAVAILABLE = "unavailable"
-
-
 class NodePods(Struct, frozen=True, kw_only=True):
-    old: PodState | None = None
-    new: PodState | None = None
+    """Whether the pods that are on a node or pending for it are available; None without such a pod."""
+
+    old: bool | None = None
+    new: bool | None = None
     is_terminating: bool = False  # whether another pod stays terminating, for which no pod is created until it is gone
 
     @property
@@ -66,9 +60,9 @@ def sync(update: DaemonSetUpdate | None, nodes: Mapping[str, NodePods]) -> Daemo
     if missing or replaced or update is None:  # updates wait until these pods are created and deleted
         return DaemonSetSync(create=missing, delete=replaced)
     outdated = {name: pods.old for name, pods in nodes.items() if pods.old is not None and pods.new is None}
-    broken = [name for name, state in outdated.items() if state is PodState.UNAVAILABLE]
-    candidates = [name for name, state in outdated.items() if state is PodState.AVAILABLE]
-    starting = sum(pods.new is PodState.UNAVAILABLE for pods in nodes.values() if not surge or pods.old is not None)
+    broken = [name for name, is_available in outdated.items() if not is_available]
+    candidates = [name for name, is_available in outdated.items() if is_available]
+    starting = sum(pods.new is False for pods in nodes.values() if not surge or pods.old is not None)
     starting += 0 if surge else sum(pods.is_stuck for pods in nodes.values())
     if surge:  # new pods beside old ones
         return DaemonSetSync(create=(*broken, *candidates[: max(surge - starting, 0)]))
@@ -78,9 +72,7 @@ def sync(update: DaemonSetUpdate | None, nodes: Mapping[str, NodePods]) -> Daemo
 def _is_replaced(pods: NodePods) -> bool:
     """Whether the old pod of a node with a new one is deleted: it stays only while it is ready and the new one is not
     available."""
-    return pods.old is not None and (
-        pods.new is PodState.AVAILABLE or (pods.new is not None and pods.old is PodState.UNAVAILABLE)
-    )
+    return pods.old is not None and (pods.new is True or (pods.new is not None and not pods.old))
 
 
 def pods_for(

@@ -31,21 +31,42 @@ class ReplicaSetSize(Struct, frozen=True, kw_only=True):
         return (not self.created, self.created, self.name)
 
 
-class DeploymentSpec(Struct, frozen=True, kw_only=True):
-    """The fields of a Deployment that the controller reads."""
+_QUARTER = "25%"
+
+
+class DeploymentStrategy(Struct, frozen=True, kw_only=True):
+    """The fields of a Deployment that the controller reads: its replicas, how many pods may exist above them, and how
+    many may be unavailable. Upstream: pkg/apis/apps/v1/defaults.go; MaxUnavailable and MaxSurge in
+    pkg/controller/deployment/util."""
 
     replicas: int
-    max_surge: int
-    max_unavailable: int
+    surge: int
+    unavailable: int
     is_recreate: bool = False
     is_paused: bool = False
 
+    @classmethod
+    def of(cls, manifest: Manifest, wanted: int) -> DeploymentStrategy:
+        """Return the strategy of a manifest. `Recreate` is a rollout with all pods unavailable and no surge."""
+        written, is_paused = map_at(manifest, "spec", "strategy"), map_at(manifest, "spec").get("paused") is True
+        if written.get("type") == "Recreate":
+            return cls(replicas=wanted, surge=0, unavailable=wanted, is_recreate=True, is_paused=is_paused)
+        given = map_at(written, "rollingUpdate")
+        surge = _share(given.get("maxSurge"), wanted, _QUARTER, is_up=True)
+        unavailable = min(_share(given.get("maxUnavailable"), wanted, _QUARTER, is_up=False), wanted) or int(not surge)
+        return cls(replicas=wanted, surge=surge, unavailable=unavailable, is_paused=is_paused)
+
     @property
     def min_available(self) -> int:
-        return self.replicas - min(self.max_unavailable, self.replicas)
+        return self.replicas - min(self.unavailable, self.replicas)
+
+    def __str__(self) -> str:
+        return (
+            "strategy Recreate" if self.is_recreate else f"maxSurge {self.surge:,}, maxUnavailable {self.unavailable:,}"
+        )
 
 
-def sync(deployment: DeploymentSpec, new: ReplicaSetSize | None, old: Sequence[ReplicaSetSize]) -> Sizes:
+def sync(deployment: DeploymentStrategy, new: ReplicaSetSize | None, old: Sequence[ReplicaSetSize]) -> Sizes:
     """Return what one sync of a rollout changes; empty if the rollout is complete or stalls.
 
     `new` is the ReplicaSet of the current template; a paused Deployment may have none.
@@ -58,7 +79,10 @@ def sync(deployment: DeploymentSpec, new: ReplicaSetSize | None, old: Sequence[R
 
 
 def scale(
-    deployment: DeploymentSpec, new: ReplicaSetSize | None, old: Sequence[ReplicaSetSize], before: DeploymentSpec
+    deployment: DeploymentStrategy,
+    new: ReplicaSetSize | None,
+    old: Sequence[ReplicaSetSize],
+    before: DeploymentStrategy,
 ) -> Sizes:
     """Return what the controller changes when `replicas` changes: proportional scaling of all active ReplicaSets during
     a rollout. `before` is the Deployment when its ReplicaSets were last scaled."""
@@ -74,20 +98,20 @@ def scale(
         return _changes({set_size.name: 0 for set_size in old}, old)
     if deployment.is_recreate:
         return {}
-    most = wanted + deployment.max_surge if wanted else 0
-    return _changes(_proportions(deployment, active, most, before.replicas + before.max_surge), active)
+    most = wanted + deployment.surge if wanted else 0
+    return _changes(_proportions(deployment, active, most, before.replicas + before.surge), active)
 
 
-def _scale_up_new(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequence[ReplicaSetSize]) -> Sizes:
+def _scale_up_new(deployment: DeploymentStrategy, new: ReplicaSetSize, old: Sequence[ReplicaSetSize]) -> Sizes:
     """reconcileNewReplicaSet, with NewRSNewReplicas."""
     if new.replicas >= deployment.replicas:
         return _changes({new.name: deployment.replicas}, [new])
-    room = deployment.replicas + deployment.max_surge - _total([new, *old])
+    room = deployment.replicas + deployment.surge - _total([new, *old])
     more = min(max(room, 0), deployment.replicas - new.replicas)
     return _changes({new.name: new.replicas + more}, [new])
 
 
-def _scale_down_old(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequence[ReplicaSetSize]) -> Sizes:
+def _scale_down_old(deployment: DeploymentStrategy, new: ReplicaSetSize, old: Sequence[ReplicaSetSize]) -> Sizes:
     """reconcileOldReplicaSets: scale down pods that are not available first, then as many as availability allows."""
     most = _total([new, *old]) - deployment.min_available - (new.replicas - new.available)
     if most <= 0:
@@ -107,7 +131,7 @@ def _scale_down_old(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequen
 
 
 def _proportions(
-    deployment: DeploymentSpec, active: Sequence[ReplicaSetSize], most: int, most_before: int
+    deployment: DeploymentStrategy, active: Sequence[ReplicaSetSize], most: int, most_before: int
 ) -> dict[str, int]:
     """Each ReplicaSet's share of the pods that are added or removed; the largest gets the remainder of rounding."""
     to_add = most - _total(active)
@@ -127,13 +151,13 @@ def _proportions(
     return sizes
 
 
-def _fraction(deployment: DeploymentSpec, replica_set_size: ReplicaSetSize, most_before: int) -> int:
+def _fraction(deployment: DeploymentStrategy, replica_set_size: ReplicaSetSize, most_before: int) -> int:
     """getReplicaSetFraction: return how many pods the ReplicaSet gains if it keeps its share."""
     if not deployment.replicas:
         return -replica_set_size.replicas
     if not most_before:
         return 0
-    size = replica_set_size.replicas * (deployment.replicas + deployment.max_surge) / most_before
+    size = replica_set_size.replicas * (deployment.replicas + deployment.surge) / most_before
     return int(size + 0.5) - replica_set_size.replicas
 
 
@@ -147,34 +171,7 @@ def _changes(sizes: Sizes, known: Sequence[ReplicaSetSize]) -> Sizes:
 
 
 # How a workload's pods of one template are replaced by pods of another, according to its manifest.
-# Upstream: the defaults in pkg/apis/apps/v1/defaults.go; MaxUnavailable and MaxSurge in
-# pkg/controller/deployment/util, UnavailableCount and SurgeCount in pkg/controller/daemon/util.
-
-_QUARTER = "25%"
-
-
-class DeploymentStrategy(Struct, frozen=True, kw_only=True):
-    """The strategy of a Deployment: how many pods may exist above the replicas, and how many may be unavailable."""
-
-    surge: int
-    unavailable: int
-    is_recreate: bool = False
-
-    @classmethod
-    def of(cls, manifest: Manifest, wanted: int) -> DeploymentStrategy:
-        """Return the strategy of a manifest. `Recreate` is a rollout with all pods unavailable and no surge."""
-        written = map_at(manifest, "spec", "strategy")
-        if written.get("type") == "Recreate":
-            return cls(surge=0, unavailable=wanted, is_recreate=True)
-        given = map_at(written, "rollingUpdate")
-        surge = _share(given.get("maxSurge"), wanted, _QUARTER, is_up=True)
-        unavailable = _share(given.get("maxUnavailable"), wanted, _QUARTER, is_up=False)
-        return cls(surge=surge, unavailable=min(unavailable, wanted) or int(not surge))
-
-    def __str__(self) -> str:
-        return (
-            "strategy Recreate" if self.is_recreate else f"maxSurge {self.surge:,}, maxUnavailable {self.unavailable:,}"
-        )
+# Upstream: UnavailableCount and SurgeCount in pkg/controller/daemon/util.
 
 
 class StatefulSetUpdate(Struct, frozen=True, kw_only=True):
@@ -183,7 +180,6 @@ class StatefulSetUpdate(Struct, frozen=True, kw_only=True):
 
     partition: int  # pods with a lower ordinal keep their template
     unavailable: int
-    is_ordered: bool  # whether nothing is replaced while a pod has no node (OrderedReady)
 
 
 class DaemonSetUpdate(Struct, frozen=True, kw_only=True):
@@ -218,9 +214,8 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
     rolling = map_at(update, "rollingUpdate")
     match manifest.get("kind"):
         case "Deployment":
-            if spec.get("paused") is True:
-                return NoRollout(why=NoRolloutReason.PAUSED)
-            return DeploymentStrategy.of(manifest, wanted)
+            strategy = DeploymentStrategy.of(manifest, wanted)
+            return NoRollout(why=NoRolloutReason.PAUSED) if strategy.is_paused else strategy
         case "StatefulSet" | "DaemonSet" if update.get("type") == "OnDelete":
             return NoRollout(why=NoRolloutReason.ON_DELETE)
         case "StatefulSet":
@@ -231,7 +226,6 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
             return StatefulSetUpdate(
                 partition=partition if isinstance(partition, int) else 0,
                 unavailable=max(several, 1),
-                is_ordered=spec.get("podManagementPolicy") != "Parallel",
             )
         case "DaemonSet":
             surge = _share(rolling.get("maxSurge"), wanted, "0%", is_up=True)
@@ -247,18 +241,6 @@ def _share(value: object, whole: int, default: str, *, is_up: bool) -> int:
     if share is None:
         share = scale_percent(default, whole, is_up=is_up) or 0
     return max(share, 0)
-
-
-def spec_of(manifest: Manifest, wanted: int) -> DeploymentSpec:
-    """Return the fields of a manifest that the controller reads."""
-    rolling = DeploymentStrategy.of(manifest, wanted)
-    return DeploymentSpec(
-        replicas=wanted,
-        max_surge=rolling.surge,
-        max_unavailable=rolling.unavailable,
-        is_recreate=map_at(manifest, "spec", "strategy").get("type") == "Recreate",
-        is_paused=map_at(manifest, "spec").get("paused") is True,
-    )
 
 
 def owner_of(manifest: Manifest) -> str:

@@ -12,7 +12,7 @@ from kschedx.controllers import states
 from kschedx.controllers.workloads import JOB_ENDS, stays_terminating, waits_until_gone
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import list_at
-from kschedx.kube.types import Namespace, OwnerReference, Pod, controller_of
+from kschedx.kube.types import OwnerReference, Pod, controller_of
 from kschedx.snapshot.snapshot import Snapshot
 
 _ORPHAN = "orphan"  # the finalizer of a workload that is deleted without its pods
@@ -55,13 +55,12 @@ def rows_to_be_deleted(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int
     """Return which of these rows of pending pods are deleted before they can run: alone, with their namespace or
     workload, or by the controller of an ended Job."""
     pods = snapshot.pods
-    ending = {namespace.metadata.name for namespace in snapshot.of(Namespace) if is_terminating(namespace)}
     of_job = pods.owners.where(lambda owners: any(owner.controller and owner.kind == "Job" for owner in owners))
     return frozenset(
         row
         for row in rows
         if pods.deletion_timestamps[row]
-        or pods.namespaces[row] in ending
+        or pods.namespaces[row] in snapshot.terminating_namespaces
         or any(_deleted_owner(snapshot, pods.namespaces[row], pods.owners[row]))
         or (of_job[row] and ended_job(snapshot, pods[row]) is not None)
     )
@@ -75,7 +74,3 @@ def rows_awaited(snapshot: Snapshot) -> Iterator[int]:
         is_kept = bool(pods.finalizers_of_others(row)) or stays_terminating(snapshot, pods, row)
         if is_kept and owner is not None and waits_until_gone(snapshot, pods.namespaces[row], owner):
             yield row
-
-
-def is_terminating(namespace: Namespace) -> bool:
-    return bool(namespace.metadata.deletion_timestamp) or namespace.status.phase == "Terminating"

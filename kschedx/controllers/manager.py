@@ -21,7 +21,14 @@ from msgspec.structs import replace
 from kschedx.apiserver.resource_quota import New, owner_create_error_text
 from kschedx.controllers import daemon_set, deployment, stateful_set, workloads
 from kschedx.controllers.daemon_set import home_node, nodes_of_daemon_set, pods_for
-from kschedx.controllers.deployment import DaemonSetUpdate, NoRollout, StatefulSetUpdate, UpdateStrategy, strategy_of
+from kschedx.controllers.deployment import (
+    DaemonSetUpdate,
+    DeploymentStrategy,
+    NoRollout,
+    StatefulSetUpdate,
+    UpdateStrategy,
+    strategy_of,
+)
 from kschedx.controllers.rollouts import Rollout
 from kschedx.controllers.stateful_set import AdmittedPods, RefusedReplicas, admit_pods
 from kschedx.controllers.workloads import Owners, Workload
@@ -91,7 +98,7 @@ class _ManagedWorkload(Struct, kw_only=True):
     workload: Workload
     outdated: set[int] = field(default_factory=set)  # rows of pods
     before: Manifest | None = None  # the manifest with the older template
-    scaled_from: deployment.DeploymentSpec | None = None
+    scaled_from: DeploymentStrategy | None = None
     """A Deployment before its number of replicas changed; kept until its controller has scaled it."""
     count: int | None = None  # replicas of a workload whose manifest is unknown
     template: Pod | None = None  # the pod of the template, if it was admitted before
@@ -234,7 +241,7 @@ class Manager:
             rows = self._with_awaited(workload, manifest)
             managed.outdated = {*self.counted(workload), *rows} - self._with_template(workload, manifest)
         if workload.kind == "Deployment" and known is not None:
-            managed.scaled_from = deployment.spec_of(known, workloads.wanted_replicas(known))
+            managed.scaled_from = DeploymentStrategy.of(known, workloads.wanted_replicas(known))
         if bool(rows) if is_new else managed.rollout is not None:
             self._begin(managed, strategy_of(manifest, max(wanted, 0), known), continues=not is_new)
 
@@ -257,7 +264,7 @@ class Manager:
         """Continue the rollout of a Deployment with strategy Recreate that may have waited for a terminating pod."""
         workload = self.workload_of(row)
         manifest = self._cluster.snapshot.manifest_of(workload) if workload.kind == "Deployment" else None
-        if manifest is not None and deployment.spec_of(manifest, 1).is_recreate and workload not in self._held:
+        if manifest is not None and DeploymentStrategy.of(manifest, 1).is_recreate and workload not in self._held:
             self._manage(workload, manifest)
 
     def recreate(self, row: int) -> bool:
@@ -343,7 +350,7 @@ class Manager:
         return wanted is not None and self._resize(managed, rows, wanted, self._more_of(managed, manifest, rows))
 
     def _sync_deployment(self, managed: _ManagedWorkload, manifest: Manifest) -> bool:
-        spec = deployment.spec_of(manifest, workloads.wanted_replicas(manifest))
+        spec = DeploymentStrategy.of(manifest, workloads.wanted_replicas(manifest))
         rows = self._active(managed.workload)
         if spec.is_recreate and (kept := self._unconfirmed(managed)):
             leaving = [row for row in rows if row in managed.outdated and row not in kept]
@@ -458,7 +465,7 @@ class Manager:
         self._keep(managed, stuck.values())
         strategy = strategy_of(manifest, len(runs), managed.before or manifest)
         update = strategy if isinstance(strategy, DaemonSetUpdate) else None
-        nodes: dict[str, dict[bool, int]] = {}
+        nodes: dict[str, dict[bool, int]] = {}  # the row of each node's old pod under True, of its new one under False
         for name, there in rows.items():
             kept = nodes[name] = {}
             for row in sorted(
@@ -469,7 +476,10 @@ class Manager:
                     has_moved = True
                 else:
                     kept[row in managed.outdated] = row
-        states = {name: self._states(its, is_terminating=name in stuck) for name, its in nodes.items()}
+        states: dict[str, daemon_set.NodePods] = {}
+        for name, its in nodes.items():
+            old, new = (self._cluster.is_available(its[key]) if key in its else None for key in (True, False))
+            states[name] = daemon_set.NodePods(old=old, new=new, is_terminating=name in stuck)
         step = daemon_set.sync(update, states)
         if update is not None and len(step.delete) + len(step.create) < sum(True in its for its in nodes.values()):
             self.choices[f"on which nodes {managed.workload.reference} is updated first"] = None
@@ -483,16 +493,6 @@ class Manager:
 
         created = bool(create) and self._create(managed, make, len(lacks) or len(create))
         return has_moved or bool(step.delete) or created
-
-    def _states(self, rows: Mapping[bool, int], *, is_terminating: bool) -> daemon_set.NodePods:
-        """Return the states of a node's pods; `rows` has the old pod under True and the new one under False."""
-        state = {
-            is_old: daemon_set.PodState.AVAILABLE
-            if self._cluster.is_available(row)
-            else daemon_set.PodState.UNAVAILABLE
-            for is_old, row in rows.items()
-        }
-        return daemon_set.NodePods(old=state.get(True), new=state.get(False), is_terminating=is_terminating)
 
     # --- parts of a sync
 
@@ -558,7 +558,7 @@ class Manager:
 
     def _with_awaited(self, workload: Workload, manifest: Manifest) -> list[int]:
         """Return the rows of pods that are not terminating, and of those for whose end strategy Recreate waits."""
-        if not deployment.spec_of(manifest, 1).is_recreate:
+        if not DeploymentStrategy.of(manifest, 1).is_recreate:
             return self._active(workload)
         stamps = self._cluster.pods.deletion_timestamps
         return [row for row in self.members(workload) if not stamps[row] or self._stays_terminating(row)]

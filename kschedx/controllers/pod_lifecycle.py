@@ -22,7 +22,7 @@ from kschedx.controllers.container_states import (
     volume_without_image,
     waiting_container,
 )
-from kschedx.controllers.due_deletions import deleted_with_owner, ended_job, is_terminating
+from kschedx.controllers.due_deletions import deleted_with_owner, ended_job
 from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.state_facts import CommonEnd, KeptPods
 from kschedx.controllers.workloads import (
@@ -369,18 +369,18 @@ def successor(snapshot: Snapshot, pod: Pod) -> str:
 def namespace_lifecycle(
     snapshot: Snapshot, namespace: str, subject: str, *, is_pod: bool = False
 ) -> states.NamespaceTerminating | None:
-    for known in snapshot.of(Namespace):
-        if known.metadata.name == namespace:
-            since = known.metadata.deletion_timestamp or ""
-            if not is_terminating(known):
-                return None
-            remaining = tuple(it.message for it in known.status.conditions if it.status == "True" and it.message)
-            rows = () if is_pod else snapshot.pods.in_namespace(namespace).nonzero()[0].tolist()
-            kept = kept_pods(snapshot, rows)
-            return states.NamespaceTerminating(
-                subject=subject, namespace=namespace, since=since, remaining=remaining, kept=kept, is_pod=is_pod
-            )
-    return None
+    if namespace not in snapshot.terminating_namespaces:
+        return None
+    known = next(each for each in snapshot.of(Namespace) if each.metadata.name == namespace)
+    rows = () if is_pod else snapshot.pods.in_namespace(namespace).nonzero()[0].tolist()
+    return states.NamespaceTerminating(
+        subject=subject,
+        namespace=namespace,
+        since=known.metadata.deletion_timestamp or "",
+        remaining=tuple(it.message for it in known.status.conditions if it.status == "True" and it.message),
+        kept=kept_pods(snapshot, rows),
+        is_pod=is_pod,
+    )
 
 
 def kept_pods(snapshot: Snapshot, rows: Iterable[int]) -> tuple[KeptPods, ...]:
@@ -648,6 +648,7 @@ _LAST_ACTIONS = Memo[str]()
 _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """What kubeadm runs as static pods on each node of the control plane."""
 _WITHOUT_REPLICAS = Memo[dict[str, str]]()
+_ADD_ON_ROWS = Memo[list[int]]()
 
 
 def component_down(
@@ -701,10 +702,12 @@ def add_on_down(snapshot: Snapshot, subject: str, name: str) -> states.Component
 def add_on_rows(snapshot: Snapshot, name: str) -> list[int]:
     """Return the pods of an autoscaler or Kueue, by the labels and container names of its charts and manifests. They
     are searched once for a snapshot."""
-    known: dict[str, list[int]] = vars(snapshot).setdefault("_add_on_rows", {})
-    if name not in known:
+
+    def search() -> list[int]:
         pods, meant = snapshot.pods, name.lower()
         rows = pods.labels.where(lambda labels: any(labels.get(key, "").endswith(meant) for key in _NAME_LABELS))
         rows |= pods.specs.where(lambda spec: any(container.name.endswith(meant) for container in spec.containers))
-        known[name] = (rows & ~pods.finished).nonzero()[0].tolist()
-    return known[name]
+        found: list[int] = (rows & ~pods.finished).nonzero()[0].tolist()
+        return found
+
+    return _ADD_ON_ROWS.of(snapshot.derived, search, name)

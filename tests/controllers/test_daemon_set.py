@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.controllers.daemon_set import DaemonSetSync, NodePods, PodState, sync
+from kschedx.controllers.daemon_set import DaemonSetSync, NodePods, sync
 from kschedx.controllers.deployment import DaemonSetUpdate
 
-OLD, NEW = NodePods(old=PodState.AVAILABLE), NodePods(new=PodState.AVAILABLE)
-BROKEN, WAITS = NodePods(old=PodState.UNAVAILABLE), NodePods(new=PodState.UNAVAILABLE)
-BOTH = NodePods(old=PodState.AVAILABLE, new=PodState.AVAILABLE)
-REPLACED = NodePods(old=PodState.UNAVAILABLE, new=PodState.UNAVAILABLE)
-BESIDE = NodePods(old=PodState.AVAILABLE, new=PodState.UNAVAILABLE)
+OLD, NEW = NodePods(old=True), NodePods(new=True)
+BROKEN, WAITS = NodePods(old=False), NodePods(new=False)
+BOTH = NodePods(old=True, new=True)
+REPLACED = NodePods(old=False, new=False)
+BESIDE = NodePods(old=True, new=False)
 STUCK = NodePods(is_terminating=True)
 SURGE = DaemonSetUpdate(surge=1, unavailable=0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.controllers.deployment import DeploymentSpec, ReplicaSetSize, scale, sync
+from kschedx.controllers.deployment import DeploymentStrategy, ReplicaSetSize, scale, sync
 
 
 def size(name: str, replicas: int, available: int | None = None, created: str = "") -> ReplicaSetSize:
@@ -13,8 +13,8 @@ def size(name: str, replicas: int, available: int | None = None, created: str = 
     )
 
 
-def spec(replicas: int, surge: int = 1, unavailable: int = 0, **more: bool) -> DeploymentSpec:
-    return DeploymentSpec(replicas=replicas, max_surge=surge, max_unavailable=unavailable, **more)
+def spec(replicas: int, surge: int = 1, unavailable: int = 0, **more: bool) -> DeploymentStrategy:
+    return DeploymentStrategy(replicas=replicas, surge=surge, unavailable=unavailable, **more)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def spec(replicas: int, surge: int = 1, unavailable: int = 0, **more: bool) -> D
     ],
 )
 def test_one_sync(
-    deployment: DeploymentSpec, new: ReplicaSetSize | None, old: list[ReplicaSetSize], changes: dict[str, int]
+    deployment: DeploymentStrategy, new: ReplicaSetSize | None, old: list[ReplicaSetSize], changes: dict[str, int]
 ) -> None:
     assert sync(deployment, new, old) == changes
 
@@ -78,8 +78,8 @@ def test_one_sync(
     ids=["one active ReplicaSet", "up in proportion", "down in proportion", "to zero", "the new one is saturated"],
 )
 def test_proportional_scaling(
-    after: DeploymentSpec,
-    before: DeploymentSpec,
+    after: DeploymentStrategy,
+    before: DeploymentStrategy,
     new: ReplicaSetSize,
     old: list[ReplicaSetSize],
     changes: dict[str, int],
