@@ -263,9 +263,10 @@ def _orphans(contents: DumpContents) -> Iterator[f.Orphans]:
         return
     most = sorted(pods_of.items(), key=lambda item: (-len(item[1]), item[0]))
     effect = "the requests of these pods count on no node"
+    is_stored = all(pod.uid or pod.seen for pods in pods_of.values() for pod in pods)  # a node may be deleted first
     yield f.Orphans(
         certainty=f.Certainty.CERTAIN,
-        reaction=f.Reaction.REFUSES,
+        reaction=f.Reaction.SHOWS if is_stored else f.Reaction.REFUSES,
         weakens=(f.Weakness(plugins=("NodeResourcesFit",), effect=effect),),
         nodes=tuple(
             f.UnknownNode(

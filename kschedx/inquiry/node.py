@@ -78,6 +78,7 @@ class PendingPodVerdict(Struct, frozen=True, kw_only=True):
     priority: int
     findings: tuple[Finding, ...] = ()  # empty if the pod fits
     plugins: tuple[str, ...] = ()
+    is_excluded: bool = False  # whether the pod names other nodes, so that this one is not evaluated
     undecided: str = ""  # what is unknown and could change the result
     state: StateDocument | None = None  # why kube-scheduler does not assign the pod, although the pod fits the node
     standing: str = ""  # the text of `state`, without its subject
@@ -241,7 +242,7 @@ class NodeAnswer(Shown):
         here = None if cycle.nodes is None else cycle.nodes.row_named(self.name)
         if here is None:
             left_out = diagnosis.excluded.plugins if diagnosis.excluded is not None else ()
-            return replace(verdict, plugins=left_out or ("PreFilter",))
+            return replace(verdict, plugins=left_out or ("PreFilter",), is_excluded=True)
         node_account = account(cycle, here)
         is_open = not node_account.blockers and cycle.outcome is Outcome.UNDECIDED
         verdict = replace(

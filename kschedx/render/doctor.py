@@ -78,7 +78,7 @@ def _repair_facts(finding: gaps.Finding) -> Iterator[Fact]:
             text = "use only one of the two files"
         case gaps.Copies():
             text = "omit one of each pair"
-        case gaps.Orphans():
+        case gaps.Orphans(reaction=gaps.Reaction.REFUSES):
             text = "ignore them with --ignore-orphans"
         case _:
             return

@@ -335,6 +335,7 @@ def node_view(answer: NodeAnswer) -> View:
 
 
 _EACH_ALONE = "each pod is evaluated alone"
+_UNFIT = "does not fit: "
 _KINDS = {Tone.GOOD: "fit", Tone.BAD: "do not fit", Tone.OPEN: "undecided"}
 
 
@@ -342,7 +343,7 @@ def _result_item(tone: Tone, text: str, names: Sequence[str]) -> ViewItem:
     kind = _KINDS[tone]
     if len(names) == 1:
         return ViewItem(title=f"{names[0]} {text}", tone=tone, kind=kind, values=(1,))
-    title = f"{len(names):,} pods " + ("fit" if tone is Tone.GOOD else f"{kind}: {text}")
+    title = f"{len(names):,} pods " + ("fit" if tone is Tone.GOOD else f"{kind}: {text.removeprefix(_UNFIT)}")
     return ViewItem(title=title, tone=tone, kind=kind, values=(len(names),), members=tuple(names))
 
 
@@ -351,7 +352,10 @@ def _result(verdict: PendingPodVerdict) -> tuple[Tone, str]:
         return Tone.GOOD, "fits"
     if verdict.undecided:
         return Tone.OPEN, verdict.undecided
-    return Tone.BAD, verdict.standing or " · ".join(map(headline, verdict.findings)) or ", ".join(verdict.plugins)
+    if verdict.standing:
+        return Tone.BAD, verdict.standing
+    why = SEPARATOR.join(map(headline, verdict.findings)) or ", ".join(verdict.plugins)
+    return Tone.BAD, f"{_UNFIT}{'meant for other nodes' if verdict.is_excluded else why}"
 
 
 @shortens(snapshot_nodes)

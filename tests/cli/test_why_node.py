@@ -36,7 +36,7 @@ def test_the_screen_has_allocatable_pods_and_pending_pods_that_fit(tmp_path: Pat
         "  cpu used by  3 default/runs (priority 7)",
         "",
         "✓ default/fits fits",
-        "✗ default/big untolerated taint team=a:NoSchedule · insufficient cpu, short by 1 CPU",
+        "✗ default/big does not fit: untolerated taint team=a:NoSchedule · insufficient cpu, short by 1 CPU",
         "✗ default/gated scheduling gate acme.io/wait",
         "",
         "each pod is evaluated alone",

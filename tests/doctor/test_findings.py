@@ -82,6 +82,13 @@ def _orphan(cluster: Cluster) -> None:
     add_pod(cluster, "shop/lost", "ReplicaSet web-5d7b9", "node-33")
 
 
+def _written_orphan(cluster: Cluster) -> None:
+    _orphan(cluster)
+    pod = cluster["Pod shop/lost"]
+    pod["metadata"] = {key: pod["metadata"][key] for key in ("name", "namespace", "ownerReferences")}
+    pod["status"] = {"phase": "Running"}
+
+
 def _finished_orphan(cluster: Cluster) -> None:
     add_pod(cluster, "shop/done", "ReplicaSet web-5d7b9", "node-33", phase="Succeeded")
 
@@ -182,7 +189,8 @@ CASES: dict[str, tuple[Callable[[Cluster], None], dict[str, object] | None]] = {
         _empty_node,
         {"id": "empty-nodes", "nodes": ["node-4"], "empty": 1, "total": 4, "certainty": "likely"},
     ),
-    "a pod on an unknown node": (_orphan, {"id": "orphans", "pods": 1, "total": 1, "reaction": "refuses"}),
+    "a pod on an unknown node": (_orphan, {"id": "orphans", "pods": 1, "total": 1, "reaction": "shows"}),
+    "a written pod on an unknown node": (_written_orphan, {"id": "orphans", "pods": 1, "reaction": "refuses"}),
     "a finished pod on an unknown node": (_finished_orphan, None),
     "a pod without status": (_no_status, {"id": "no-status", "pods": 1, "examples": ["shop/db-0"]}),
     "an owner of another uid": (
