@@ -104,7 +104,7 @@ def test_a_list_of_pods_has_what_the_autoscaler_reports_instead(tmp_path: Path, 
     (tmp_path / "event.json").write_text(json.dumps(event))
     out = kschedx("why", "--all-pending", "-s", GROWS, "-s", tmp_path / "event.json", columns=200).out
     is_denied = reason == "NotTriggerScaleUp"
-    assert ("cluster-autoscaler reports that it adds no node for 1 pod" in out) is is_denied
+    assert ("cluster-autoscaler reports that it adds no node for 5 pods" in out) is is_denied
     assert ("by the cluster's objects, cluster-autoscaler adds 3 nodes" in out) is is_denied
 
 

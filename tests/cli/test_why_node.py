@@ -37,7 +37,7 @@ def test_the_screen_has_allocatable_pods_and_pending_pods_that_fit(tmp_path: Pat
         "",
         "✓ default/fits fits",
         "✗ default/big does not fit: untolerated taint team=a:NoSchedule · insufficient cpu, short by 1 CPU",
-        "✗ default/gated scheduling gate acme.io/wait",
+        "✗ default/gated does not fit: scheduling gate acme.io/wait",
         "",
         "each pod is evaluated alone",
     ]
