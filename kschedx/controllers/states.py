@@ -755,7 +755,6 @@ STATES: tuple[StateRow, ...] = (
     _decision("Unschedulable", _NOT, "unschedulable"),
     _decision("Schedulable", _FITS, "can be scheduled"),
 )
-"""All states, in order of precedence."""
 
 _BY_NAME = {row.name: row for row in STATES}
 
