@@ -110,7 +110,7 @@ def claim_causes(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause
         case f.VolumeNodeAffinityMismatch():
             yield from _unreachable(cycle.snapshot, finding)
             yield from _apart(cycle, finding)
-            yield from _bound_in_one_place(cycle, finding)
+            yield from _bound_in_one_place(diagnosis, finding)
             yield from _bound_before_the_pod(diagnosis, finding)
         case f.InsufficientStorageCapacity() if finding.largest and _is_of_several_nodes(diagnosis, finding):
             size = format_quantity(finding.largest, Unit.BYTE)
@@ -244,10 +244,11 @@ def _bound_before_the_pod(diagnosis: Diagnosis, finding: f.VolumeNodeAffinityMis
         yield RootCause(text=_ZONE_BEFORE_POD.format(storage_class.name))
 
 
-def _bound_in_one_place(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+def _bound_in_one_place(diagnosis: Diagnosis, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield that the volumes of pods that avoid each other are in one place because their class does not wait for the
     pods."""
-    snapshot, pod, storage = cycle.snapshot, cycle.pod, cycle.snapshot.storage
+    snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
+    storage = snapshot.storage
     claim, volume = storage.claims.get(finding.claim), storage.volumes.get(finding.persistent_volume)
     storage_class = None if claim is None else storage.classes.get(claim.storage_class)
     rules = pod.spec.affinity and pod.spec.affinity.pod_anti_affinity
@@ -260,12 +261,13 @@ def _bound_in_one_place(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> 
         for its in storage.claims_of(snapshot.pods[row])
         if its.storage_class == storage_class.name
     ]
-    are_together = any(of_others) and all(
-        its and its.required_node_affinity == volume.required_node_affinity for its in of_others
-    )
-    if are_together and storage_class.provisions_first and rules.required_during_scheduling_ignored_during_execution:
+    together = [it is not None and it.required_node_affinity == volume.required_node_affinity for it in of_others]
+    are_all = any(together) and all(together)
+    is_in_the_way = any(together) and any(isinstance(it, f.PodAntiAffinityConflict) for it in diagnosis.findings)
+    is_required = rules.required_during_scheduling_ignored_during_execution
+    if (are_all or is_in_the_way) and storage_class.provisions_first and is_required:
         why = f"class {storage_class.name} binds claims before scheduling (Immediate)"
-        yield RootCause(text=f"{why}: the volumes of all replicas are in one place")
+        yield RootCause(text=f"{why}: the volumes of {'all' if are_all else 'several'} replicas are in one place")
 
 
 def _apart(cycle: Cycle, finding: f.VolumeNodeAffinityMismatch) -> Iterator[RootCause]:

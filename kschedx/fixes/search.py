@@ -556,8 +556,14 @@ def _steps(situations: Iterable[Situation]) -> Iterator[s.FixStep]:
 
 
 def _may_give_up_volume(start: Situation, verified: Sequence[Situation]) -> bool:
-    """Whether each fix gives up a constraint of the pod that contradicts the place of its volume."""
-    return _is_tied_to_volume(start) and all(it.proposal.cost is s.Cost.CONSTRAINT for it in verified)
+    """Whether each fix gives up a constraint of the pod that contradicts the place of its volume, or adds a node
+    although the class of the volume chose its place without the pod."""
+    storage = start.snapshot.storage
+    tied = (it.claim for it in start.findings if isinstance(it, f.VolumeNodeAffinityMismatch | f.VolumeZoneMismatch))
+    classes = (storage.classes.get(claim.storage_class) for it in tied if (claim := storage.claims.get(it)))
+    is_early = any(it is not None and it.provisions_first for it in classes)
+    given_up = (s.Cost.CONSTRAINT, s.Cost.NEW_NODE) if is_early else (s.Cost.CONSTRAINT,)
+    return _is_tied_to_volume(start) and all(it.proposal.cost in given_up for it in verified)
 
 
 def _added_node_proposals(situation: Situation) -> Iterator[Proposal]:

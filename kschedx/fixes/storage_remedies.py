@@ -351,7 +351,7 @@ def claim_remedies(finding: f.ClaimFinding | f.SelectedNodeMismatch, place: Reme
         case f.ClaimNotOwned():
             if not any(True for _ in _users(claim, snapshot)):
                 owned = _as_new_claim(claim, place, owned=True)
-                costs = tuple(filter(None, (_fate_of_data(claim, snapshot),)))
+                costs = tuple(filter(None, (fate_of_data(claim, snapshot),)))
                 yield s.RecreateClaim(claim=owned, title=f"delete and recreate claim {claim.key}", costs=costs)
         case f.ClaimBeingDeleted():
             users = tuple(_users(claim, snapshot))
@@ -364,14 +364,14 @@ def claim_remedies(finding: f.ClaimFinding | f.SelectedNodeMismatch, place: Reme
                     claim=_as_new_claim(claim, place),
                     title=title,
                     cost=s.Cost.OTHER_PODS if keys else s.Cost.AROUND,
-                    costs=tuple(filter(None, (_fate_of_data(claim, snapshot),))),
+                    costs=tuple(filter(None, (fate_of_data(claim, snapshot),))),
                     users=keys,
                 )
         case _:
             assert_never(finding)
 
 
-def _fate_of_data(claim: PersistentVolumeClaim, snapshot: Snapshot) -> str:
+def fate_of_data(claim: PersistentVolumeClaim, snapshot: Snapshot) -> str:
     """Return what becomes of the data on a claim's volume when the claim is deleted; empty if it has no volume. The
     data on the disk of a node that is gone is lost."""
     name, volume = claim.spec.volume_name, snapshot.storage.volumes.get(claim.spec.volume_name)
@@ -463,7 +463,7 @@ def _without_data(
     if other_class:
         new_claim = with_spec(new_claim, storage_class_name=other_class)
         named = f" with class {other_class}, which waits for the pod"
-    data = _fate_of_data(claim, place.snapshot)
+    data = fate_of_data(claim, place.snapshot)
     chance = f"; class {by_chance} may choose another place again (Immediate)" if by_chance else ""
     title = f"delete and recreate claim {claim.key}{named}; {data}{chance}"
     return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(new_claim,))

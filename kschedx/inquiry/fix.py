@@ -20,6 +20,7 @@ from kschedx.fixes.owners import ClaimTemplate, Owner, owner_change
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, Proposal, apply_steps
 from kschedx.fixes.steps.storage import ClassedClaim
+from kschedx.fixes.storage_remedies import fate_of_data
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.decoding import map_at, value_at
 from kschedx.kube.documents import Change, Json, Target, part_of, to_json
@@ -284,6 +285,8 @@ class Fix(Struct, frozen=True, kw_only=True):
             title = f"{join_phrases(phrases)} in {where}{f', and recreate claim {key}' if is_stored else ''}"
             others = (step.title for step in self.steps if not isinstance(step, _OF_CLAIM))
             title = ", ".join((title, *others))
+            if is_stored and (data := fate_of_data(was, snapshot)) and data not in self.costs:
+                title = f"{title}; {data}"
             recreated = [other for other in self.changes if other.target == target and not other.patch]
             first = () if template is None else template.changes(spec, target.namespace)
             own = [replace(other, by=CONTROLLER_MANAGER) if template and other.create else other for other in recreated]

@@ -563,6 +563,39 @@ def test_volumes_in_one_place_name_a_class_with_immediate_binding(
     assert (why in texts) == is_named
 
 
+def test_a_volume_beside_that_of_another_replica_is_given_up_last() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}
+    metadata = {"labels": {"app": "db"}, "ownerReferences": [owner]}
+    objects: list[Manifest] = [
+        *(storage_class(name, provisioner=DRIVER, waits=name == "later") for name in ("now", "later")),
+        *(node(name, labels={ZONE: name, HOSTNAME: name}) for name in ("a", "b", "c")),
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": "db", "namespace": "default"},
+            "spec": {
+                "replicas": 3,
+                "selector": {"matchLabels": {"app": "db"}},
+                "template": {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "db"}]}},
+                "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"storageClassName": "now"}}],
+            },
+        },
+    ]
+    for name, zone, on in (("db-0", "a", "a"), ("db-1", "b", "b"), ("db-2", "a", None)):
+        used = [{"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}}]
+        deleted = {"persistentVolumeReclaimPolicy": "Delete"}
+        objects += [
+            claim(f"data-{name}", storage_class="now", volume=name),
+            volume(name, storage_class="now", claim_ref=f"data-{name}", **deleted, node_affinity=in_term(ZONE, zone)),
+            pod(name, on=on, metadata=metadata, affinity=APART, volumes=used),
+        ]
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/db-2")
+    why = "class now binds claims before scheduling (Immediate): the volumes of several replicas are in one place"
+    assert why in roots(result.diagnosis)
+    *_, last = [fix.title for fix in result.fixes if "class later" in fix.title]
+    assert last.endswith("; the data on volume db-2 is lost")
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
