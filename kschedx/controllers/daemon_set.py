@@ -175,8 +175,8 @@ _AGENTS_DOWN = Memo[Mapping[str, Sequence[int]]]()
 
 
 def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
-    """Return the pods of DaemonSets, `namespace/name`, that are pending for the node or not ready on it. What they set
-    up there, such as a network or a storage driver, may be missing."""
+    """Return the pods of DaemonSets, `namespace/name`, that are pending for the node, not ready on it, or failed there
+    and not recreated. What they set up there, such as a network or a storage driver, may be missing."""
     rows = _AGENTS_DOWN.of(snapshot.derived, lambda: _agents_down(snapshot)).get(node, ())
     return tuple(map(snapshot.pods.key, rows))
 
@@ -184,10 +184,13 @@ def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
 def _agents_down(snapshot: Snapshot) -> dict[str, list[int]]:
     """Return the rows of these pods by node, pending ones first."""
     pods, is_of_daemon = snapshot.pods, snapshot.pods.owners.where(is_of_daemon_set)
-    waiting = ((pinned_to(pods.specs[row]), row) for row in pods.pending if is_of_daemon[row])
-    there = np.flatnonzero(is_of_daemon & (pods.node >= 0)).tolist()
-    unready = ((pods.node_names[row], row) for row in there if not is_running(pods, row))
-    return group_pairs((*waiting, *unready))
+    waiting = [(pinned_to(pods.specs[row]), row) for row in pods.pending if is_of_daemon[row]]
+    there = [(pods.node_names[row], row) for row in np.flatnonzero(is_of_daemon & (pods.node >= 0)).tolist()]
+    ended = [(pods.node_names[row], row) for row in np.flatnonzero(is_of_daemon & pods.finished).tolist()]
+    current = {(node, pods.owners.codes[row]) for node, row in (*waiting, *there)}
+    unready = (pair for pair in there if not is_running(pods, pair[1]))
+    failed = ((node, row) for node, row in ended if node and (node, pods.owners.codes[row]) not in current)
+    return group_pairs((*waiting, *unready, *failed))
 
 
 def is_running(pods: PodTable, row: int) -> bool:

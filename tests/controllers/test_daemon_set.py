@@ -1,11 +1,13 @@
-"""A table of what one sync of a DaemonSet's rolling update changes."""
+"""What one sync of a DaemonSet's rolling update changes, and its pods that are down on a node."""
 
 from __future__ import annotations
 
 import pytest
 
-from kschedx.controllers.daemon_set import DaemonSetSync, NodePods, sync
+import kschedx
+from kschedx.controllers.daemon_set import DaemonSetSync, NodePods, agents_down, sync
 from kschedx.controllers.deployment import DaemonSetUpdate
+from tests.builders import node, pod
 
 OLD, NEW = NodePods(old=True), NodePods(new=True)
 BROKEN, WAITS = NodePods(old=False), NodePods(new=False)
@@ -59,3 +61,26 @@ SURGE = DaemonSetUpdate(surge=1, unavailable=0)
 )
 def test_one_sync(update: DaemonSetUpdate | None, nodes: dict[str, NodePods], step: DaemonSetSync) -> None:
     assert sync(update, nodes) == step
+
+
+@pytest.mark.parametrize(
+    ("pods", "down"),
+    [
+        ([("a", "Running", True)], ()),
+        ([("a", "Running", False)], ("default/a",)),
+        ([("a", "Failed", False)], ("default/a",)),
+        ([("a", "Failed", False), ("b", "Running", True)], ()),
+    ],
+)
+def test_agents_of_a_node_that_are_down(pods: list[tuple[str, str, bool]], down: tuple[str, ...]) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}
+    agents = [
+        pod(
+            name,
+            on="n",
+            metadata={"ownerReferences": [owner]},
+            status={"phase": phase, "conditions": [{"type": "Ready", "status": str(ready)}]},
+        )
+        for name, phase, ready in pods
+    ]
+    assert agents_down(kschedx.Snapshot.from_objects([node("n"), *agents]), "n") == down

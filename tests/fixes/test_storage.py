@@ -583,10 +583,16 @@ def test_a_volume_beside_that_of_another_replica_is_given_up_last() -> None:
     ]
     for name, zone, on in (("db-0", "a", "a"), ("db-1", "b", "b"), ("db-2", "a", None)):
         used = [{"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}}]
-        deleted = {"persistentVolumeReclaimPolicy": "Delete"}
+        term, deleted = in_term(ZONE, zone), "Delete"
         objects += [
             claim(f"data-{name}", storage_class="now", volume=name),
-            volume(name, storage_class="now", claim_ref=f"data-{name}", **deleted, node_affinity=in_term(ZONE, zone)),
+            volume(
+                name,
+                storage_class="now",
+                claim_ref=f"data-{name}",
+                node_affinity=term,
+                persistentVolumeReclaimPolicy=deleted,
+            ),
             pod(name, on=on, metadata=metadata, affinity=APART, volumes=used),
         ]
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/db-2")
