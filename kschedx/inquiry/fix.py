@@ -390,10 +390,11 @@ def kueue_fixes(verdict: Verdict, *, is_full: bool) -> Iterator[Fix]:
 
     yield from (Fix.untried(repair, of_group=s.FixGroup.CLUSTER) for repair in verdict.repairs)
     of_queue = {RemedyKind.QUOTA, RemedyKind.PREEMPTION, RemedyKind.ORDER, RemedyKind.NAMESPACE, RemedyKind.RESUME}
-    for remedy in verdict.remedies:
+    unhelpful = [it for it in verdict.remedies if is_full and not it.victims and it.kind is RemedyKind.QUOTA]
+    for remedy in sorted(verdict.remedies, key=unhelpful.__contains__):
         changes = () if remedy.target is None else (Change(target=remedy.target, patch=remedy.patch),)
         costs = (f"preempts {list_names(remedy.victims, _MOST_PREEMPTED)}",) if remedy.victims else ()
-        costs = ("then it fits no node",) if is_full and not costs and remedy.kind is RemedyKind.QUOTA else costs
+        costs = ("then it fits no node",) if remedy in unhelpful else costs
         group = s.FixGroup.CLUSTER if remedy.kind in of_queue else s.FixGroup.WORKLOAD
         yield replace(Fix.untried(remedy.title, changes=changes, of_group=group), costs=costs)
 

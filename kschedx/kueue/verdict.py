@@ -373,7 +373,7 @@ class _Trials:
         self._workload = next(workload for workload in snapshot.of(kueue.Workload) if workload.key == verdict.workload)
 
     def remedies(self) -> Iterator[_Remedy]:
-        others = [self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._await_completion]
+        others = [self._other_queues, self._other_flavors, self._more_quota, self._await_completion, self._priorities]
         match self._verdict.wait:
             case Wait.QUEUE:
                 yield from self._resume()
