@@ -426,6 +426,26 @@ def test_messages_about_devices(text: str, reason: str) -> None:
         ("Pod sandbox changed, it will be killed and re-created.", [(None, "kubelet", "sandbox-not-created")]),
         ("JobAlreadyActive", [(None, "kube-controller-manager", "runs-missed")]),
         (
+            "ScalingLimited  True  TooManyReplicas  the desired replica count is more than the maximum replica count",
+            [(None, "kube-controller-manager", "scaling-limited")],
+        ),
+        ("ScalingDisabled", [(None, "kube-controller-manager", "scaling-inactive")]),
+        ("Node n1 has been rebooted, boot id: 1d2c", [(None, "kubelet", "node-rebooted")]),
+        ("invalid capacity 0 on image filesystem", [(None, "kubelet", "disk-capacity-unknown")]),
+        (
+            "Nameserver limits were exceeded, some nameservers have been omitted, the applied line is: 10.0.0.2",
+            [(None, "kubelet", "dns-settings-cut")],
+        ),
+        ("FrequentKubeletRestart", [(None, "node-problem-detector", "node-problem")]),
+        ("containers with unready status: [app]", [(None, "kubelet", "containers-not-ready")]),
+        ("waiting for an external controller to expand this PVC", [(None, "storage driver", "volume-not-expanded")]),
+        (
+            "persistentvolume pvc-1 is still attached to node n1",
+            [(None, "storage driver", "volume-not-deleted")],
+        ),
+        ("Container app failed liveness probe, will be restarted", [(None, "kubelet", "probe-failed")]),
+        ("Spot interruption warning was triggered", [(None, "Karpenter", "node-removed")]),
+        (
             'ReplicaSet "web-6d9f" has timed out progressing.',
             [(None, "kube-controller-manager", "rollout-deadline-exceeded")],
         ),
