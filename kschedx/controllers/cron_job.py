@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kschedx.controllers import states
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
+from kschedx.controllers.state_causes import predicate
 from kschedx.controllers.workloads import Workload, member_rows
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import CronJobController, convert, stored_metadata
@@ -40,8 +41,7 @@ def cron_job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -
             if (state := pod_lifecycle(snapshot, pod)) is not None and not isinstance(
                 state, states.Finished | states.Failed
             ):
-                said = states.headline(state).removeprefix(f"{state.subject} ")
-                return states.StillActive(subject=subject, job=job.name, pod=pod.key, state=said)
+                return states.StillActive(subject=subject, job=job.name, pod=pod.key, state=predicate(state))
         if reason == ALREADY_ACTIVE:
             return states.StillActive(subject=subject, job=job.name)
     return None

@@ -8,7 +8,7 @@ pkg/controller/deployment/util.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from enum import Enum
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -181,6 +181,10 @@ class StatefulSetUpdate(Struct, frozen=True, kw_only=True):
     partition: int  # pods with a lower ordinal keep their template
     unavailable: int
 
+    def __str__(self) -> str:
+        kept = f", partition {self.partition:,}" if self.partition else ""
+        return f"from the highest ordinal, {self.unavailable:,} at a time{kept}"
+
 
 class DaemonSetUpdate(Struct, frozen=True, kw_only=True):
     """The strategy of a DaemonSet: on how many nodes at a time a pod is missing, or there is one more."""
@@ -188,19 +192,22 @@ class DaemonSetUpdate(Struct, frozen=True, kw_only=True):
     surge: int
     unavailable: int
 
+    def __str__(self) -> str:
+        return f"maxSurge {self.surge:,}" if self.surge else f"maxUnavailable {self.unavailable:,}"
 
-class NoRolloutReason(StrEnum):
-    """The reason why pods are not replaced."""
+
+class NoRollout(Enum):
+    """A strategy that replaces no pods: they keep their template, and only pods created later have the new one."""
 
     ON_DELETE = "OnDelete"
     PAUSED = "paused"
     NO_CONTROLLER = "none"  # no controller replaces the pods of this kind
 
-
-class NoRollout(Struct, frozen=True, kw_only=True):
-    """A strategy that replaces no pods: they keep their template, and only pods created later have the new one."""
-
-    why: NoRolloutReason
+    def __str__(self) -> str:
+        if self is NoRollout.PAUSED:
+            return "its rollout is paused: its pods keep the previous template"
+        kept = "its pods keep the previous template until you delete them"
+        return f"updateStrategy OnDelete: {kept}" if self is NoRollout.ON_DELETE else kept
 
 
 UpdateStrategy: TypeAlias = "DeploymentStrategy | StatefulSetUpdate | DaemonSetUpdate | NoRollout"
@@ -215,9 +222,9 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
     match manifest.get("kind"):
         case "Deployment":
             strategy = DeploymentStrategy.of(manifest, wanted)
-            return NoRollout(why=NoRolloutReason.PAUSED) if strategy.is_paused else strategy
+            return NoRollout.PAUSED if strategy.is_paused else strategy
         case "StatefulSet" | "DaemonSet" if update.get("type") == "OnDelete":
-            return NoRollout(why=NoRolloutReason.ON_DELETE)
+            return NoRollout.ON_DELETE
         case "StatefulSet":
             partition = rolling.get("partition")
             # API servers store maxUnavailable if the gate MaxUnavailableStatefulSet is on, and drop it otherwise
@@ -232,7 +239,7 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
             unavailable = _share(rolling.get("maxUnavailable", 0 if surge else 1), wanted, "0%", is_up=True)
             return DaemonSetUpdate(surge=surge, unavailable=unavailable or int(not surge))
         case _:
-            return NoRollout(why=NoRolloutReason.NO_CONTROLLER)
+            return NoRollout.NO_CONTROLLER
 
 
 def _share(value: object, whole: int, default: str, *, is_up: bool) -> int:

@@ -24,6 +24,7 @@ from kschedx.controllers.container_states import (
 )
 from kschedx.controllers.due_deletions import deleted_with_owner, ended_job
 from kschedx.controllers.node_lifecycle import is_unreachable
+from kschedx.controllers.state_causes import predicate
 from kschedx.controllers.state_facts import CommonEnd, KeptPods
 from kschedx.controllers.workloads import (
     SCALED,
@@ -601,7 +602,8 @@ def _control_plane_down(
     led = states.ComponentDown(subject=subject, component=component, pods=(), is_workload=is_workload)
     without_leader = replace(led, renewed=renewed) if (renewed := _expired_lease(snapshot, component)) else None
     if rows := [row for row in static if pods.names[row].startswith(names)]:
-        down = component_down(snapshot, subject, component, rows, is_workload=is_workload)
+        down = component_down(snapshot, subject, component, rows)
+        down = None if down is None else replace(down, is_workload=is_workload)
         return down or (without_leader and replace(without_leader, pods=tuple(map(pods.key, rows))))
     siblings = {
         name: pods.key(row)
@@ -652,7 +654,7 @@ _ADD_ON_ROWS = Memo[list[int]]()
 
 
 def component_down(
-    snapshot: Snapshot, subject: str, component: str, rows: Sequence[int], *, is_workload: bool = False
+    snapshot: Snapshot, subject: str, component: str, rows: Sequence[int]
 ) -> states.ComponentDown | None:
     """Return the component if none of its pods, in these rows, is running, or if its workload has no replicas or no
     ready ones."""
@@ -661,7 +663,7 @@ def component_down(
         state = pod_lifecycle(snapshot, pods[row])
         if state is None and (is_ready(pods[row]) or (not pods.node_names[row] and is_mirror_pod(pods, row))):
             return None
-        phrase = phrase or ("" if state is None else states.headline(state).removeprefix(f"{state.subject} "))
+        phrase = phrase or ("" if state is None else predicate(state))
         if isinstance(state, states.WaitingForKubelet) and state.last and phrase.endswith("CrashLoopBackOff"):
             phrase = f"{phrase} after {state.last}"
     if not rows:
@@ -674,7 +676,6 @@ def component_down(
         pods=tuple(map(pods.key, rows)),
         state=phrase,
         is_pending=not any(pods.node_names[row] for row in rows),
-        is_workload=is_workload,
     )
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.resource_quota import claim_not_created, create_error_text
-from kschedx.controllers.deployment import NoRollout, NoRolloutReason, StatefulSetUpdate, strategy_of
+from kschedx.controllers.deployment import NoRollout, StatefulSetUpdate, strategy_of
 from kschedx.controllers.states import NotRead
 from kschedx.controllers.workloads import Workload, first_ordinal, wanted_replicas
 from kschedx.explain.admission import QuotaLedger, quotas_of
@@ -53,7 +53,7 @@ def spec_of(manifest: Manifest, before: Manifest | None) -> StatefulSetSpec:
         replicas=wanted,
         start=first_ordinal(manifest),
         is_ordered=map_at(manifest, "spec").get("podManagementPolicy") != "Parallel",
-        is_on_delete=isinstance(strategy, NoRollout) and strategy.why is NoRolloutReason.ON_DELETE,
+        is_on_delete=strategy is NoRollout.ON_DELETE,
         partition=0 if rolling is None else rolling.partition,
         max_unavailable=rolling.unavailable if rolling is not None and "maxUnavailable" in update else None,
     )

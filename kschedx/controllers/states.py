@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
 from msgspec import Meta, Struct, to_builtins
 from msgspec.structs import asdict
@@ -279,6 +279,20 @@ class Waits(IntEnum):
     DEVICES = 9
 
 
+_WAITS = {
+    Waits.KUBELET: "waits for its kubelet",
+    Waits.SANDBOX: "waits for its volumes or network",
+    Waits.INIT: "waits for init {}",
+    Waits.IMAGE: "cannot pull the image of {}",
+    Waits.CONFIGURATION: "cannot start {}",
+    Waits.CRASH: "restarts {}, which fails",
+    Waits.CONTAINER: "waits for {}",
+    Waits.VOLUMES: "waits for its volumes",
+    Waits.NETWORK: "waits for its network sandbox",
+    Waits.DEVICES: "waits for its devices",
+}
+
+
 class WaitingForKubelet(StateFacts, frozen=True, kw_only=True):
     node: str
     waits: Waits
@@ -297,31 +311,10 @@ class WaitingForKubelet(StateFacts, frozen=True, kw_only=True):
 
     @property
     def detail(self) -> str:
-        reason = f": {self.reason}" if self.reason else ""
-        match self.waits:
-            case Waits.KUBELET:
-                return "waits for its kubelet" + (", which does not answer" if self.is_node_lost else reason)
-            case Waits.VOLUMES:
-                return f"waits for its volumes{reason}"
-            case Waits.NETWORK:
-                return f"waits for its network sandbox{reason}"
-            case Waits.DEVICES:
-                return f"waits for its devices{reason}"
-            case Waits.SANDBOX:
-                return f"waits for its volumes or network{reason}"
-            case Waits.INIT:
-                return f"waits for init container {self.container}{reason}"
-            case Waits.IMAGE:
-                of = f"volume {self.volume}" if self.volume else f"container {self.container}"
-                return f"cannot pull the image of {of}{reason}"
-            case Waits.CONFIGURATION:
-                return f"cannot start container {self.container}{reason}"
-            case Waits.CRASH:
-                return f"restarts container {self.container}, which fails{reason}"
-            case Waits.CONTAINER:
-                return f"waits for container {self.container}{reason}"
-            case _:
-                assert_never(self.waits)
+        what = _WAITS[self.waits].format(f"volume {self.volume}" if self.volume else f"container {self.container}")
+        if self.waits is Waits.KUBELET and self.is_node_lost:
+            return f"{what}, which does not answer"
+        return f"{what}: {self.reason}" if self.reason else what
 
 
 class BoundToMissingNode(WaitingForKubelet, frozen=True, kw_only=True):

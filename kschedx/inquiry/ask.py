@@ -412,7 +412,7 @@ def _rollout_notes(manifest: Mapping[str, object], snapshot: Snapshot) -> Iterat
         yield note("progress-deadline-exceeded", text, workload=workload, message=message)
     if previous := pods_of_previous_template(snapshot, manifest):
         strategy = strategy_of(manifest, wanted_replicas(manifest), None)
-        how = strategy.why.value if isinstance(strategy, NoRollout) else strategy
+        how = strategy.value if isinstance(strategy, NoRollout) else strategy
         left = f"{count(previous, 'pod')} of the previous template {'is' if previous == 1 else 'are'} left"
         text = f"the rollout of {workload} is not complete: {left} ({how})"
         yield note("rollout-incomplete", text, workload=workload, previous=previous)

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from kschedx.controllers import states
-from kschedx.controllers.deployment import (
-    DaemonSetUpdate,
-    DeploymentStrategy,
-    NoRollout,
-    NoRolloutReason,
-    StatefulSetUpdate,
-    UpdateStrategy,
-)
+from kschedx.controllers.deployment import NoRollout, StatefulSetUpdate
 from kschedx.controllers.rollouts import Rollout
 from kschedx.controllers.state_causes import causes, own_event
 from kschedx.controllers.state_facts import Running
@@ -121,9 +112,9 @@ def rollout_text(rollout: Rollout) -> str:
     """Return the progress of the rollout, and its bounds."""
     name = rollout.workload.reference
     if isinstance(rollout.strategy, NoRollout):
-        return f"{name}: {_kept(rollout.strategy)}"
+        return f"{name}: {rollout.strategy}"
     if rollout.is_done:
-        return f"rollout of {name} completes: {count(rollout.old, 'pod')} replaced ({_strategy_text(rollout.strategy)})"
+        return f"rollout of {name} completes: {count(rollout.old, 'pod')} replaced ({rollout.strategy})"
     waits = f"{count(rollout.waiting, 'new pod')} {'stays' if rollout.waiting == 1 else 'stay'} pending"
     if rollout.refusal:
         waits = f"the API server refuses the next pod: {rollout.refusal}"
@@ -136,31 +127,4 @@ def rollout_text(rollout: Rollout) -> str:
         elif isinstance(rollout.strategy, StatefulSetUpdate):  # which replaces a pod only once it is ready
             waits = f"{waits}; delete it first"
     replaced = f"{rollout.replaced:,} of {count(rollout.old, 'pod')} replaced"
-    return f"rollout of {name} stalls: {replaced}, {waits} ({_strategy_text(rollout.strategy)})"
-
-
-def _strategy_text(strategy: UpdateStrategy) -> str:
-    match strategy:
-        case DeploymentStrategy():
-            return str(strategy)
-        case StatefulSetUpdate(partition=partition, unavailable=unavailable):
-            kept = f", partition {partition:,}" if partition else ""
-            return f"from the highest ordinal, {unavailable:,} at a time{kept}"
-        case DaemonSetUpdate(surge=surge, unavailable=unavailable):
-            return f"maxSurge {surge:,}" if surge else f"maxUnavailable {unavailable:,}"
-        case NoRollout():
-            return _kept(strategy)
-        case _:
-            assert_never(strategy)
-
-
-def _kept(strategy: NoRollout) -> str:
-    match strategy.why:
-        case NoRolloutReason.ON_DELETE:
-            return "updateStrategy OnDelete: its pods keep the previous template until you delete them"
-        case NoRolloutReason.PAUSED:
-            return "its rollout is paused: its pods keep the previous template"
-        case NoRolloutReason.NO_CONTROLLER:
-            return "its pods keep the previous template until you delete them"
-        case _:
-            assert_never(strategy.why)
+    return f"rollout of {name} stalls: {replaced}, {waits} ({rollout.strategy})"

@@ -153,6 +153,10 @@ class EventItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Eve
         return self.involved_object or self.regarding or _About()
 
     @property
+    def text(self) -> str:
+        return self.message or self.note or ""
+
+    @property
     def reporter(self) -> str:
         """kube-scheduler reports with the schedulerName of the pod's profile; autoscalers use the same reason."""
         source = self.source or _Source()
@@ -241,7 +245,7 @@ class RecordedEvents:
             _keep(self._scaling, pod, event)
         if event.reason == FAILED_SCALE_UP and pod:
             _keep(self._failed_scaling, pod, event)
-        if event.reason in OF_NODE_GROUPS and (failed := _NODE_GROUP_FAILED.match(event.message or event.note or "")):
+        if event.reason in OF_NODE_GROUPS and (failed := _NODE_GROUP_FAILED.match(event.text)):
             _keep(self._node_groups, failed["group"], replace(event, message=failed["error"]))
         if event.reason in OF_EVICTION and pod:
             _keep(self._evictions, pod, event, prefix=event.reporter)
@@ -249,13 +253,9 @@ class RecordedEvents:
             preemption = _preemption(event, namespace)
             self._preemptions[namespace, preemption.name, preemption.uid] = preemption
         if event.reason in _BY_KUBELET and pod and not _repeats(event):
-            is_aftermath = _AFTERMATH.search(event.message or event.note or "") is not None
+            is_aftermath = _AFTERMATH.search(event.text) is not None
             _keep(self._aftermath if is_aftermath else self._warnings, pod, event, prefix=event.reason or "")
-        if (
-            event.reason in (PULLING, _BACK_OFF)
-            and pod
-            and "Back-off pulling" not in (event.message or event.note or "")
-        ):
+        if event.reason in (PULLING, _BACK_OFF) and pod and "Back-off pulling" not in event.text:
             _keep(self._progress, pod, event, prefix=event.reason or "")
         if event.reason == _FAILED_CREATE or event.reason in _UNMADE.get(about.kind, ()):
             key = (about.kind, namespace, about.name or "")
@@ -387,7 +387,7 @@ def _keep(newest: _Newest[_Key], key: _Key, event: EventItem, *, prefix: str = "
     """Keep the event unless a newer one is known. Its message starts with the prefix."""
     age = _age(event)
     if key not in newest or newest[key][0] <= age:
-        message, uid = event.message or event.note or "", event.about.uid or ""
+        message, uid = event.text, event.about.uid or ""
         message = f"{prefix}: {message}" if prefix else message
         newest[key] = (
             age,
@@ -424,7 +424,7 @@ _ALIKE = ("ReplicaSet", "ReplicationController", "Job")
 
 def _preemption(event: EventItem, namespace: str) -> RecordedPreemption:
     """Return what a kube-scheduler event reports. Before Kubernetes 1.27, its message names the preemptor."""
-    about, preemptor, words = event.about, event.related, (event.message or event.note or "").split()
+    about, preemptor, words = event.about, event.related, event.text.split()
     by = f"{preemptor.namespace}/{preemptor.name}" if preemptor is not None and preemptor.name else ""
     by = by or next((word for word in words if "/" in word), "")
     return RecordedPreemption(
@@ -433,7 +433,7 @@ def _preemption(event: EventItem, namespace: str) -> RecordedPreemption:
 
 
 def _repeats(event: EventItem) -> bool:
-    return event.reason == "Failed" and (event.message or event.note or "").startswith(_REPEATS_STATUS)
+    return event.reason == "Failed" and event.text.startswith(_REPEATS_STATUS)
 
 
 def _age(event: EventItem) -> _Age:
@@ -442,4 +442,4 @@ def _age(event: EventItem) -> _Age:
         time = nanoseconds(event.last_seen)
     except InputError:
         time = -1
-    return time, event.times, event.reason or "", event.message or event.note or "", event.about.uid or ""
+    return time, event.times, event.reason or "", event.text, event.about.uid or ""
