@@ -114,6 +114,15 @@ def volume_without_image(pod: Pod, reports: str) -> str:
     return next(named, "")
 
 
+def unhealthy_devices(pod: Pod) -> Iterator[str]:
+    """Yield the devices of the pod that their kubelet reports as unhealthy."""
+    for status in pod.status.container_statuses:
+        for allocated in status.allocated_resources_status:
+            for device in allocated.resources:
+                if device.health == "Unhealthy":
+                    yield f"device {device.resource_id} ({allocated.name}) is unhealthy"
+
+
 def is_running(status: ContainerStatus) -> bool:
     return status.state is not None and status.state.waiting is None and status.state.terminated is None
 

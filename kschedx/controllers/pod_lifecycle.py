@@ -19,6 +19,7 @@ from kschedx.controllers.container_states import (
     is_running,
     other_waits,
     termination,
+    unhealthy_devices,
     volume_without_image,
     waiting_container,
 )
@@ -473,6 +474,8 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | No
         return None
     if waits is states.Waits.INIT and container == _WAITS_FOR_RAY and (head := awaited_head(snapshot, pod)):
         message = message or f"the head of its Ray cluster, {head}, is not ready"
+    if waits is states.Waits.CRASH:
+        message = next(unhealthy_devices(pod), message)
     is_gone = is_lost and node not in snapshot.cluster.index and pod.status.start_time is None
     state = states.BoundToMissingNode if is_gone else states.WaitingForKubelet
     return state(

@@ -299,22 +299,22 @@ def _not_available(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) 
         case "DaemonSet":
             is_short = bool(status.get("numberUnavailable"))
         case _:
-            conditions = convert(manifest, Controller).status.conditions
-            is_short = condition_of(conditions, "Available", "False") is not None
+            said = condition_of(convert(manifest, Controller).status.conditions, "Available")
+            none = bool(status.get("unavailableReplicas")) and not status.get("availableReplicas")
+            is_short = none if said is None else said.status == "False"
     if not is_short:
         return None
     unready = [pod for row in rows if not is_ready(pod := snapshot.pods[row])]
     if not unready:
         return None
     nodes = dict.fromkeys(pod.spec.node_name for pod in unready)
-    has_no_minimum = manifest.get("kind") in ("StatefulSet", "DaemonSet")
     return states.NotAvailable(
         subject=workload_of(manifest).reference,
         wanted=len(rows),
         pods=tuple(_unready_text(snapshot, pod) for pod in unready),
         first=unready[0].metadata.name,
         nodes=tuple(nodes) if all(is_node_lost(snapshot, name) for name in nodes) else (),
-        degree="fully " if has_no_minimum and len(unready) < len(rows) else "",
+        degree="fully " if manifest.get("kind") in ("StatefulSet", "DaemonSet") and len(unready) < len(rows) else "",
     )
 
 

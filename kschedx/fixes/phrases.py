@@ -157,6 +157,8 @@ STARTS = (
      "restore the volume in the storage system, or delete and recreate its claim, without the data"),
     (r"NodePrepareResources|[Pp]repare dynamic resources",
      "repair the node plugin of the device driver on {node}{agents}"),
+    (r"PodCertificateRequest", "let its signer issue the PodCertificateRequest, or correct signerName in the pod"),
+    (r"[Cc]luster[Tt]rust[Bb]undle", "create the ClusterTrustBundle, or make it optional in the pod's volume"),
     (r"hostPath type check failed", "create on {node} what the hostPath names, or set its type to one that creates it"),
     (r"runAsNonRoot", "set runAsUser to a user other than 0, or use an image that does not run as root"),
     (r"couldn't find key \S+ in|non-existent config key",
@@ -195,7 +197,7 @@ _CURES = (
     (r"^AppArmor", "load the AppArmor profile on {node}, or name another one in the pod"),
     (r"^SysctlForbidden", "allow the sysctl on {node} (kubelet's allowedUnsafeSysctls), or remove it from the pod"),
     (r"^PodOSNotSupported", "run the pod on nodes of its spec.os: select kubernetes.io/os"),
-    (r"^(?:InitContainerRestartPolicyForbidden|PodLevelResourcesNotSupported)",
+    (r"^(?:InitContainerRestartPolicyForbidden|PodLevelResourcesNotSupported|PodFeatureUnsupported)",
      "upgrade the kubelet of {node}, which is too old for the pod, or select newer nodes"),
 )  # fmt: skip
 """Patterns of a kubelet's reasons for failing a pod, and what lets the next one run."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from kschedx.controllers import states
-from kschedx.controllers.container_states import failed_container
+from kschedx.controllers.container_states import failed_container, unhealthy_devices
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.node_lifecycle import is_unreachable
 from kschedx.controllers.pod_lifecycle import OF_NODE_AFFINITY, awaited_head, holders_elsewhere, is_node_lost, is_ready
@@ -316,6 +316,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         if state.outdated:
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
             yield self._deletion_fix(title)
+        if any(unhealthy_devices(self.pod)):
+            yield self._deletion_fix("delete the pod, so that its next one gets a healthy device")
         if isinstance(state, states.BoundToMissingNode):
             meant = nearest_name(state.node, self.snapshot.cluster.names)
             hint = f" (did you mean {meant}?)" if meant else ""

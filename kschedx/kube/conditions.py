@@ -1,11 +1,11 @@
-"""Conditions in the status of objects."""
+"""Conditions in the status of objects, and the health of a pod's devices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -26,6 +26,16 @@ class ObjectStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class TimedCondition(Condition, frozen=True, kw_only=True, rename="camel"):
     last_transition_time: str | None = None
+
+
+class _DeviceHealth(Struct, frozen=True, kw_only=True):
+    resource_id: str = field(default="", name="resourceID")
+    health: str = ""  # `Healthy`, `Unhealthy`, or `Unknown`
+
+
+class ResourceStatus(Struct, frozen=True, kw_only=True):
+    name: str = ""  # of the resource
+    resources: tuple[_DeviceHealth, ...] = ()
 
 
 UNSCHEDULABLE = "Unschedulable"  # the reason of a pod's condition PodScheduled after kube-scheduler found no node

@@ -9,7 +9,7 @@ from contextlib import suppress
 from msgspec import Struct, field
 
 from kschedx.errors import InputError
-from kschedx.kube.conditions import UNSCHEDULABLE, Condition, TimedCondition, condition_of
+from kschedx.kube.conditions import UNSCHEDULABLE, Condition, ResourceStatus, TimedCondition, condition_of
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.security_contexts import SecurityContext
@@ -433,6 +433,7 @@ class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     state: ContainerState | None = None
     last_state: ContainerState | None = None
     allocated_resources: ResourceList = {}
+    allocated_resources_status: tuple[ResourceStatus, ...] = ()
     resources: ResourceRequirements | None = None
 
 

@@ -501,16 +501,16 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         (
             "sts/web",
             [
-                *(DUMPED, pod("other", on="n")),
+                *(DUMPED, pod("other", on="d")),
                 {**workload("StatefulSet", podManagementPolicy=policy), "status": {"replicas": 1}},
                 pod(
                     "web-0",
-                    on="n",
+                    on="d",
                     metadata=owned("StatefulSet", "web"),
                     status={"phase": "Failed", "reason": "Evicted"},
                 ),
             ],
-            "default/web-0 has failed on n: Evicted",
+            "default/web-0 has failed on d: Evicted",
             1,
         )
         for policy in ("OrderedReady", "Parallel")
@@ -2137,6 +2137,8 @@ STARTS: list[tuple[list[Manifest], str]] = [
             "run the pod on a node whose container runtime and kernel support user namespaces",
         ),
         ("FailedMount", "mount failed: access denied by server", "let n access the volume"),
+        ("FailedMount", 'MountVolume.SetUp failed: PodCertificateRequest "a" was denied', "let its signer issue the"),
+        ("FailedMount", 'MountVolume.SetUp failed: clustertrustbundle "a" not found', "create the ClusterTrustBundle"),
         ("FailedCreatePodSandBox", 'plugin type="multus": VF pci addr is required', "request the resource that the"),
         ("BranchAllocationFailed", "failed to allocate branch ENI to pod", "delete the pod, and see that the VPC"),
         ("FailedMount", 'object "default"/"c" not registered', "delete the pod and create it again if this lasts"),
@@ -2565,6 +2567,16 @@ def test_the_image_of_a_volume_that_cannot_be_pulled(tmp_path: Path) -> None:
     out = why(tmp_path, "pod/web-0", starting).out
     assert out.startswith("‖ default/web-0 is scheduled to n and cannot pull the image of volume m: ErrImagePull")
     assert "correct the image models:1" in out
+
+
+def test_a_device_that_its_kubelet_reports_as_unhealthy(tmp_path: Path) -> None:
+    health = [{"name": "nvidia.com/gpu", "resources": [{"resourceID": "gpu-7", "health": "Unhealthy"}]}]
+    crashing = {**waiting("CrashLoopBackOff", "back-off 5m0s")[0], "allocatedResourcesStatus": health}
+    starting = kubelet(containerStatuses=[crashing])
+    at(starting, "spec").update(SMALL)
+    out = why(tmp_path, "pod/web-0", starting).out
+    assert "device gpu-7 (nvidia.com/gpu) is unhealthy" in out
+    assert "fix 1     delete the pod, so that its next one gets a healthy device" in out
 
 
 CLAIM: Manifest = {"claimName": "d"}
@@ -4239,7 +4251,9 @@ UNAVAILABLE: Manifest = {"type": "Available", "status": "False", "reason": "Mini
     ("kind", "status", "is_told"),
     [
         ("Deployment", {"conditions": [UNAVAILABLE]}, True),
-        ("Deployment", {"conditions": [{**UNAVAILABLE, "status": "True"}]}, False),
+        ("Deployment", {"conditions": [{**UNAVAILABLE, "status": "True"}], "unavailableReplicas": 1}, False),
+        ("Deployment", {"unavailableReplicas": 2}, True),
+        ("Deployment", {"unavailableReplicas": 1, "availableReplicas": 1}, False),
         ("StatefulSet", {"availableReplicas": 1}, True),
         ("StatefulSet", {"availableReplicas": 2}, False),
         ("DaemonSet", {"numberUnavailable": 1}, True),
