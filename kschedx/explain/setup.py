@@ -17,6 +17,7 @@ from kschedx.explain.admission import QuotaLedger, admission_notes, admitted_pod
 from kschedx.explain.cycle_notes import FIELDS_OF_GATES, device_claim_refusals
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import CLAIMS_MADE, Note, note
+from kschedx.explain.scheduler_profiles import FoundProfiles, found_profiles
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
 from kschedx.framework.scheduler import Scheduler
@@ -193,6 +194,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     forced_profile: str | None = None  # the profile for every pod, whatever its `spec.schedulerName`
     admission_plugins: tuple[str, ...] = ()  # the API server's enabled plugins besides the default ones
     notes: tuple[Note, ...] = ()  # how the version was determined
+    found: FoundProfiles | None = None  # the profiles of other schedulers in the cluster's ConfigMaps
     is_after_queue: bool = False  # whether pods that come earlier in the queue have their nodes before the answer
 
     @classmethod
@@ -227,12 +229,14 @@ class Setup(Struct, frozen=True, kw_only=True):
         version = release_to_emulate(snapshot, kube_version)
         release = resolve(version, _feature_gates(snapshot, version, feature_gates or {}))
         version_note = _release_note(snapshot, kube_version)
-        scheduler = scheduler_of(config, release, snapshot, ask)
+        found = found_profiles(snapshot, release) if config is None else None
+        scheduler = scheduler_of(config if found is None else found.config, release, snapshot, ask)
         return cls(
             scheduler=scheduler.without_unknown_plugins() if without_unknown_plugins else scheduler,
             snapshot=snapshot,
             forced_profile=profile,
             admission_plugins=tuple(admission_plugins),
+            found=found,
             notes=() if version_note is None else (version_note,),
         )
 
@@ -267,6 +271,16 @@ class Setup(Struct, frozen=True, kw_only=True):
     @property
     def scheduler_names(self) -> frozenset[str]:
         return frozenset(profile.scheduler_name for profile in self.profiles)
+
+    def is_found(self, pod: Pod) -> bool:
+        """Return whether the pod's profile is that of another scheduler, from a ConfigMap of the cluster."""
+        is_own = self.found is not None and pod.spec.scheduler_name in self.found.config_maps
+        return is_own and self.forced_profile is None
+
+    def notes_about(self, pod: Pod) -> tuple[Note, ...]:
+        """Return the notes, and where the pod's profile was found."""
+        name = pod.spec.scheduler_name if self.is_found(pod) else ""
+        return (*self.notes, *(() if self.found is None else self.found.notes_about(name)))
 
     def profile_of(self, pod: Pod) -> Profile:
         """Return the profile that schedules a pod. Raises `ConfigError` if there is none."""

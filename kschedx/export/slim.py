@@ -284,7 +284,7 @@ class Slim:
         elif kind.key == "Namespace":
             if self._is_in_namespaces(name):
                 self._put(kind.key, raw)
-        elif (not kind.is_namespaced or self._is_in_namespaces(namespace)) and kind.is_read(namespace, name):
+        elif (not kind.is_namespaced or self._is_in_namespaces(namespace)) and kind.is_read(namespace, name, raw):
             self._put(kind.key, raw)
 
     def _is_in_namespaces(self, namespace: str) -> bool:

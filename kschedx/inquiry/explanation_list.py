@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
+from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.state_causes import causes, own_event, predicate
 from kschedx.controllers.states import ExitCode, Lifecycle, NotRead, Refused, WaitingForKubelet, WaitingForOldPods
 from kschedx.controllers.workloads import has_replicas, member_rows, wanted_replicas, workload_of
@@ -32,6 +32,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.held_workloads import idle_text
 from kschedx.inquiry.manifests import PodInQuestion, title
 from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_without_pods
+from kschedx.inquiry.scheduler_pods import down_scheduler
 from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, GroupOutcomes, ManifestQuestions, QueueOutcome, ReplicaGroup
 from kschedx.kube.decoding import map_at
@@ -421,8 +422,13 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 explain=lambda: explain(stored_subject(snapshot, snapshot.pods[row]), setup, autoscalers),
                 group_key=kinds.get(row),
             )
-            state = pod_lifecycle(snapshot, pod) or scheduler_down(snapshot, pod) or lacking_group(snapshot, pod, setup)
-            if state or snapshot.terminating_victims(pod) or depends_on_unread(snapshot, pod):
+            state = pod_lifecycle(snapshot, pod) or down_scheduler(snapshot, pod, setup)
+            if (
+                state
+                or lacking_group(snapshot, pod, setup)
+                or snapshot.terminating_victims(pod)
+                or depends_on_unread(snapshot, pod)
+            ):
                 return replace(alone, group_key=None)
             if outcome is None or not outcome.is_queued(pod.key):
                 return alone

@@ -18,7 +18,6 @@ from kschedx.controllers import states
 from kschedx.controllers.kubelet_rejections import failed_before, job_deadline, next_rejected, rejected_pods
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
-    component_down,
     controller_manager_down,
     pod_lifecycle,
     scheduler_down,
@@ -71,12 +70,11 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import NOT_APPLIED, PodInQuestion, has_unknown_pods, pod_manifest, title, written_from
 from kschedx.inquiry.running import running_pod
 from kschedx.inquiry.scheduled_first import assigned_first
-from kschedx.inquiry.scheduler_pods import component_of, known_schedulers, scheduler_rows
+from kschedx.inquiry.scheduler_pods import known_schedulers, other_scheduler_down, scheduler_rows
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import Controller, convert, stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
 from kschedx.kube.documents import Json
-from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.other_schedulers import OF_PROVIDERS, POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Pod
@@ -106,7 +104,8 @@ def explain(
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
     if lifecycle is not None and (is_of_other or unknown is not None):
         return answer_with_fixes(subject, setup, lifecycle)
-    if (is_of_other or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
+    is_second = is_of_other or unknown is not None or setup.is_found(subject.pod)
+    if is_second and (down := other_scheduler_down(subject.snapshot, subject.pod)):
         return answer_with_fixes(subject, setup, down)
     if is_of_other:
         name = subject.pod.spec.scheduler_name
@@ -393,7 +392,7 @@ def _explain(
     return Explanation(
         cycle,
         scheduler,
-        (*setup.notes, *notes),
+        (*setup.notes_about(pod), *notes),
         autoscalers=autoscalers,
         fix_search=None if any(isinstance(it, RunsAlready) and it.is_deleted for it in notes) else find_fixes,
         setup=setup,
@@ -421,16 +420,6 @@ def with_first_profile(subject: Subject, setup: Setup, unknown: states.NoSchedul
 
 
 # Signs that another component decides, or that the decision is not carried out.
-
-
-def _other_scheduler_down(snapshot: Snapshot, pod: Pod) -> states.ComponentDown | None:
-    """Return the pod's scheduler if it is down and has reported nothing about the pod; None for kube-scheduler."""
-    name = pod.spec.scheduler_name
-    if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:
-        return None
-    rows = scheduler_rows(snapshot, name)
-    is_of_its_name = any(kind in SCALED and workload == name for kind, _, workload in snapshot.workloads)
-    return component_down(snapshot, pod.key, name if is_of_its_name else component_of(name), rows)
 
 
 def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoScheduler | None:

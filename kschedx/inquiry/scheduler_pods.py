@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from kschedx.controllers.workloads import owners_in
+from kschedx.controllers.pod_lifecycle import component_down, scheduler_down
+from kschedx.controllers.states import ComponentDown
+from kschedx.controllers.workloads import SCALED, owners_in
+from kschedx.explain.setup import Setup
+from kschedx.kube.names import DEFAULT_SCHEDULER
+from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -46,3 +51,18 @@ def scheduler_rows(snapshot: Snapshot, scheduler: str) -> list[int]:
         return [row for row in named(*(f"{its}-" for its in short)) if owners.of(pods, row).name in short]
 
     return _SCHEDULER_ROWS.of(snapshot.derived, search, scheduler)
+
+
+def other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
+    """Return the pod's scheduler if it is down and has reported nothing about the pod; None for kube-scheduler."""
+    name = pod.spec.scheduler_name
+    if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:
+        return None
+    rows = scheduler_rows(snapshot, name)
+    is_of_its_name = any(kind in SCALED and workload == name for kind, _, workload in snapshot.workloads)
+    return component_down(snapshot, pod.key, name if is_of_its_name else component_of(name), rows)
+
+
+def down_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> ComponentDown | None:
+    """Return the scheduler of a profile if it is down and has reported nothing about the pod."""
+    return other_scheduler_down(snapshot, pod) if setup.is_found(pod) else scheduler_down(snapshot, pod)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import force_setattr
 
 from kschedx.errors import InputError, Place, closest, nearest
@@ -52,6 +52,7 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()  # `namespace/name` of the only objects to read, each with its own request
     selector: str = ""  # the field selector of its list
     also: tuple[str, ...] = ()  # names, in any namespace, that are also read from files but never requested
+    mark: bytes = b""  # a text of objects of any name that are also read from files but never requested
     is_on_demand: bool = False  # whether only some commands list it, because scheduling does not need it
     is_subject: bool = False  # whether `kschedx why` explains such an object, although it creates no pods
 
@@ -85,8 +86,9 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
         """The apiVersion for new manifests."""
         return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
 
-    def is_read(self, namespace: str, name: str) -> bool:
-        return not self.only or f"{namespace}/{name}" in self.only or name in self.also
+    def is_read(self, namespace: str, name: str, raw: Raw | None = None) -> bool:
+        is_named = not self.only or f"{namespace}/{name}" in self.only or name in self.also
+        return is_named or (raw is not None and bool(self.mark) and self.mark in bytes(raw))
 
 
 _TOPOLOGY_GROUP = "topology.node.k8s.io"
@@ -281,6 +283,7 @@ _ROWS = (
             *(key.rpartition("/")[2] for key in (types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES)),
             kueue.MANAGER_CONFIG.rpartition("/")[2],
         ),
+        mark=types.SCHEDULER_CONFIGURATION.encode(),
     ),
     _plugin(name="PodGroup", record=other_schedulers.Gang, read_by=("Coscheduling",), leaves="the pod's group"),
     _plugin(

@@ -640,6 +640,9 @@ AUTOSCALER_STATUS = "kube-system/cluster-autoscaler-status"
 AUTOSCALER_PRIORITIES = "kube-system/cluster-autoscaler-priority-expander"
 
 
+SCHEDULER_CONFIGURATION = "KubeSchedulerConfiguration"
+
+
 class ConfigMap(KubernetesObject, frozen=True, kw_only=True):
     data: dict[str, str] = {}
 

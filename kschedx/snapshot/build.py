@@ -356,7 +356,7 @@ class SnapshotBuilder:
         name = (metadata.name if metadata else None) or ""
         namespace = (metadata.namespace if metadata else None) or ("default" if kind.is_namespaced else "")
         key, is_template = (kind.key, namespace, name), bool(kind.template) and kind.kept is not None
-        is_read = kind.record is not None and kind.is_read(namespace, name)
+        is_read = kind.record is not None and kind.is_read(namespace, name, raw)
         typed = _typed(decode(raw, kind.record), namespace) if is_read and kind.record is not None else None
 
         def is_equal() -> bool:

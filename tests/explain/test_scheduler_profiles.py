@@ -1,0 +1,84 @@
+"""Profiles of further kube-schedulers, which ConfigMaps of the cluster hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, node, pod
+from tests.cli.manifests import write
+from tests.command import kschedx
+
+PACKED = """
+- schedulerName: packer
+  pluginConfig:
+  - {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}}
+"""
+SORTED = """
+- schedulerName: packer
+  plugins:
+    queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: "*"}]}
+    permit: {enabled: [{name: Coscheduling}]}
+    score: {disabled: [{name: "*"}], enabled: [{name: NodeResourcesFit}]}
+"""
+EXTENDED = f"{PACKED}extenders: [{{urlPrefix: 'http://localhost:1'}}]"
+ROOMY = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+
+
+def cpu(amount: str) -> list[Manifest]:
+    return [{"name": "main", "image": "app", "resources": {"requests": {"cpu": amount}}}]
+
+
+CLUSTER = [
+    node("n1", allocatable=ROOMY),
+    node("n2", allocatable=ROOMY),
+    pod("a", on="n1", containers=cpu("2")),
+    pod("x", containers=cpu("1"), schedulerName="packer"),
+    pod("y", containers=cpu("1")),
+]
+
+
+def config_map(profiles: str, name: str = "packing", key: str = "scheduler.yaml") -> Manifest:
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:"
+    metadata = {"name": name, "namespace": "kube-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: head + profiles}}
+
+
+@pytest.mark.parametrize(
+    ("config_maps", "answer"),
+    [
+        ([], "? default/x: no scheduler"),
+        ([config_map(PACKED)], "✓ default/x would be assigned to n1"),
+        ([config_map(SORTED)], "✓ default/x would be assigned to n2"),
+        ([config_map(PACKED), config_map(PACKED, "older")], "? default/x: no scheduler"),
+        ([config_map(EXTENDED)], "? default/x: no scheduler"),
+        ([config_map(PACKED.replace("MostAllocated", "Most"))], "? default/x: no scheduler"),
+        ([config_map("\n- [", key="broken")], "? default/x: no scheduler"),
+    ],
+    ids=["none", "packed", "with a queue of its own", "two", "with an extender", "invalid", "no YAML"],
+)
+def test_a_config_map_shows_the_profile_of_another_scheduler(
+    config_maps: list[Manifest], answer: str, tmp_path: Path
+) -> None:
+    write(tmp_path, *CLUSTER, *config_maps, name="cluster.yaml")
+    result = kschedx("why", "x", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
+    assert result.out.startswith(answer)
+    is_found = answer.startswith("✓")
+    assert ("profile packer is that of ConfigMap kube-system/packing; --config FILE" in result.out) is is_found
+    assert "ConfigMap" not in kschedx("why", "y", "-s", "cluster.yaml", cwd=tmp_path).out
+    simulated = kschedx("simulate", "-s", "cluster.yaml", cwd=tmp_path).out
+    assert ("✓ default/po/x" in simulated) is is_found
+    assert kschedx("snapshot", "-s", "cluster.yaml", "-o", "small.json", cwd=tmp_path).code == 0
+    assert kschedx("why", "x", "-s", "small.json", cwd=tmp_path).out.startswith(answer)
+
+
+def test_a_scheduler_that_does_not_run_comes_before_its_profile(tmp_path: Path) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "packer", "uid": "s", "controller": True}
+    waits = {"name": "main", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "ready": False}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [waits]}
+    down = pod("packer-0", on="n2", metadata={"ownerReferences": [owner]}, status=status)
+    write(tmp_path, *CLUSTER, config_map(PACKED), down, name="cluster.yaml")
+    for command in ("why x", "why --all-pending", "simulate"):
+        result = kschedx(*command.split(), "-s", "cluster.yaml", cwd=tmp_path, columns=200)
+        assert (result.code, "packer-scheduler does not run" in result.out) == (1, True), result.out
