@@ -370,6 +370,7 @@ NOTES = (
     "profile_changes",
     "ranking",
     "root_causes",
+    "scheduler_profiles",
     "score_reasons",
     "setup",
 )

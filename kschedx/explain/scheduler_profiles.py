@@ -17,6 +17,8 @@ from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
 
 _Json = Mapping[str, object]
+_OPENSHIFT = "openshift-kube-scheduler/config"
+"""The ConfigMap with the configuration of OpenShift's kube-scheduler."""
 
 
 class FoundProfiles(Struct, frozen=True, kw_only=True):
@@ -34,8 +36,8 @@ class FoundProfiles(Struct, frozen=True, kw_only=True):
 
 def found_profiles(snapshot: Snapshot, release: Release) -> FoundProfiles | None:
     """Return the profiles that exactly one configuration of the ConfigMaps gives to their schedulerName; None without
-    any. The default profile is that of the cluster's own kube-scheduler, which no ConfigMap proves. A scheduler with
-    extenders is left out, because they would see the pods of all profiles."""
+    any. Only OpenShift's ConfigMap is that of the cluster's own kube-scheduler. A scheduler with extenders is left out,
+    because they would see the pods of all profiles."""
     configs = [(config_map, config) for config_map in snapshot.of(ConfigMap) for config in _configurations(config_map)]
     found: dict[str, list[tuple[ConfigMap, _Json, _Json]]] = {}
     for config_map, config in configs:
@@ -45,22 +47,35 @@ def found_profiles(snapshot: Snapshot, release: Release) -> FoundProfiles | None
             )
     single = {
         name: several[0]
-        for name, several in found.items()
-        if len(several) == 1 and name != DEFAULT_SCHEDULER and not list_at(several[0][1], "extenders")
+        for name, every in found.items()
+        for several in ([it for it in every if it[0].key == _OPENSHIFT] if name == DEFAULT_SCHEDULER else every,)
+        if len(several) == 1 and not list_at(several[0][1], "extenders")
     }
-    if not single or not release.has_framework:
+    if not single:
         return None
     version = next(iter(single.values()))[1].get("apiVersion")
     single = {name: each for name, each in single.items() if each[1].get("apiVersion") == version}
     profiles = [profile for _, _, profile in single.values()]
     # one process has one queue: that of the other scheduler sorts pods without a group like the default one
     sorts = next((own for profile in profiles if (own := map_at(profile, "plugins", "queueSort"))), None)
-    default: _Json = {"schedulerName": DEFAULT_SCHEDULER, **({"plugins": {"queueSort": sorts}} if sorts else {})}
-    config = {"apiVersion": version, "kind": SCHEDULER_CONFIGURATION, "profiles": [default, *profiles]}
+    if DEFAULT_SCHEDULER not in single:
+        plugins = {"plugins": {"queueSort": sorts}} if sorts else {}
+        profiles = [{"schedulerName": DEFAULT_SCHEDULER, **plugins}, *profiles]
+    config = {"apiVersion": version, "kind": SCHEDULER_CONFIGURATION, "profiles": profiles}
     with suppress(ConfigError):
         scheduler_of(config, release)
         return FoundProfiles(config=config, config_maps={name: each[0].key for name, each in single.items()})
     return None
+
+
+def unread_configuration(snapshot: Snapshot) -> Note | None:
+    """Return a note about the configuration of the cluster's own kube-scheduler, a file on its node."""
+    file, is_known = snapshot.source.scheduler_config, any(it.key == _OPENSHIFT for it in snapshot.of(ConfigMap))
+    if not file or is_known:
+        return None
+    runs = f"kube-scheduler runs with --config={file}"
+    text = f"{runs}, which was not read: the default profile is assumed (--config FILE)"
+    return note("unread-configuration", text, file=file)
 
 
 def _configurations(config_map: ConfigMap) -> Iterator[_Json]:

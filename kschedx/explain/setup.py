@@ -17,13 +17,14 @@ from kschedx.explain.admission import QuotaLedger, admission_notes, admitted_pod
 from kschedx.explain.cycle_notes import FIELDS_OF_GATES, device_claim_refusals
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import CLAIMS_MADE, Note, note
-from kschedx.explain.scheduler_profiles import FoundProfiles, found_profiles
+from kschedx.explain.scheduler_profiles import FoundProfiles, found_profiles, unread_configuration
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.decoding import decode, map_at, maps_at, value_at
 from kschedx.kube.devices import Device, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
 from kschedx.kube.documents import with_spec
+from kschedx.kube.names import DEFAULT_SCHEDULER
 from kschedx.kube.storage import (
     PersistentVolumeClaim,
     PersistentVolumeClaimStatus,
@@ -228,7 +229,7 @@ class Setup(Struct, frozen=True, kw_only=True):
         """Use the given version, else the cluster's. Raises `ConfigError`. `ask` calls the extenders."""
         version = release_to_emulate(snapshot, kube_version)
         release = resolve(version, _feature_gates(snapshot, version, feature_gates or {}))
-        version_note = _release_note(snapshot, kube_version)
+        notes = (_release_note(snapshot, kube_version), unread_configuration(snapshot) if config is None else None)
         found = found_profiles(snapshot, release) if config is None else None
         scheduler = scheduler_of(config if found is None else found.config, release, snapshot, ask)
         return cls(
@@ -237,7 +238,7 @@ class Setup(Struct, frozen=True, kw_only=True):
             forced_profile=profile,
             admission_plugins=tuple(admission_plugins),
             found=found,
-            notes=() if version_note is None else (version_note,),
+            notes=tuple(it for it in notes if it is not None),
         )
 
     def with_config(self, config: Mapping[str, object], snapshot: Snapshot) -> Setup:
@@ -274,13 +275,14 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     def is_found(self, pod: Pod) -> bool:
         """Return whether the pod's profile is that of another scheduler, from a ConfigMap of the cluster."""
-        is_own = self.found is not None and pod.spec.scheduler_name in self.found.config_maps
+        name = pod.spec.scheduler_name
+        is_own = self.found is not None and name in self.found.config_maps and name != DEFAULT_SCHEDULER
         return is_own and self.forced_profile is None
 
     def notes_about(self, pod: Pod) -> tuple[Note, ...]:
         """Return the notes, and where the pod's profile was found."""
-        name = pod.spec.scheduler_name if self.is_found(pod) else ""
-        return (*self.notes, *(() if self.found is None else self.found.notes_about(name)))
+        is_own = self.found is not None and self.forced_profile is None
+        return (*self.notes, *(self.found.notes_about(pod.spec.scheduler_name) if self.found and is_own else ()))
 
     def profile_of(self, pod: Pod) -> Profile:
         """Return the profile that schedules a pod. Raises `ConfigError` if there is none."""

@@ -24,6 +24,7 @@ _MISSING = f"{_DOMAIN}missing"
 _NAMESPACES = f"{_DOMAIN}namespaces"
 _FORMATS = f"{_DOMAIN}formats"
 _LACKS = f"{_DOMAIN}lacks"
+_SCHEDULER_CONFIG = f"{_DOMAIN}scheduler-config"
 _ANONYMIZED = f"{_DOMAIN}anonymized"
 
 
@@ -38,6 +39,7 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
     namespaces: tuple[str, ...] = ()  # empty for all
     formats: tuple[str, ...] = ()  # the formats of other tools' dumps that it was made from
     lacks: Mapping[str, str] = {}  # kinds of which such a dump lacks objects, with the missing ones
+    scheduler_config: str = ""  # the file that the cluster's kube-scheduler gets with --config; empty if unknown
     anonymized: bool = False
 
     def annotations(self) -> dict[str, str]:
@@ -52,6 +54,7 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
             _NAMESPACES: ",".join(self.namespaces),
             _FORMATS: ",".join(self.formats),
             _LACKS: msgspec.json.encode(self.lacks).decode() if self.lacks else "",
+            _SCHEDULER_CONFIG: self.scheduler_config,
             _ANONYMIZED: "true" if self.anonymized else "",
         }
         return {key: text for key, text in texts.items() if text}
@@ -78,6 +81,7 @@ def parse_annotations(annotations: Mapping[str, str]) -> SnapshotHeader | None:
         namespaces=_split_list(annotations.get(_NAMESPACES, "")),
         formats=_split_list(annotations.get(_FORMATS, "")),
         lacks=_texts(annotations.get(_LACKS, "")),
+        scheduler_config=annotations.get(_SCHEDULER_CONFIG, ""),
         anonymized=annotations.get(_ANONYMIZED) == "true",
     )
 
@@ -113,6 +117,7 @@ def merge_headers(headers: Sequence[SnapshotHeader]) -> SnapshotHeader:
         namespaces=tuple(sorted({name for header in headers for name in header.namespaces})) if partial else (),
         formats=tuple(dict.fromkeys(name for header in headers for name in header.formats)),
         lacks={kind: what for header in headers for kind, what in header.lacks.items() if kind not in complete},
+        scheduler_config=next((header.scheduler_config for header in headers if header.scheduler_config), ""),
         anonymized=any(header.anonymized for header in headers),
     )
 

@@ -128,6 +128,8 @@ class SnapshotBuilder:
         self._custom: dict[tuple[str, str, str], bytes] = {}
         self._pod_places: list[tuple[int, _ObjectOrigin, Sequence[int]]] = []
         """First row, origin, and positions in the batch of the pods that were added together."""
+        self._schedulers: list[int] = []  # positions in the batch of the pods that run kube-scheduler
+        self._config_file = ""  # the file that it gets with --config
         self._events = events.RecordedEvents()
         self._seen: dict[tuple[str, str, str], tuple[_ObjectOrigin, int]] = {}
         """The origin and position of every other object."""
@@ -150,6 +152,7 @@ class SnapshotBuilder:
         if items is not None:
             try:
                 self._add_items(page.decode(items), page.origin)
+                self._read_flags(page)
                 if self._texts is not None and page.kind in manifests.MANIFEST_KINDS:
                     self._keep(page.with_kinds())
                 return
@@ -188,7 +191,18 @@ class SnapshotBuilder:
             except _PodsRefusedError as error:
                 raws = batch.decode(_RAWS)
                 self._add_each(raws, error.indexes, origin)
+        self._read_flags(batch)
         self._keep(batch)
+
+    def _read_flags(self, batch: ObjectBatch | ObjectPage) -> None:
+        """Read which configuration the kube-scheduler of the batch gets; pods are kept without their commands."""
+        if self._schedulers and not self._config_file:
+            from kschedx.sources.configurations import config_flag
+
+            raws = batch.decode(_RAWS)
+            for container in (it for at in self._schedulers for it in decode(raws[at], _SchedulerPod).spec.containers):
+                self._config_file = self._config_file or config_flag([*container.command, *container.args])
+        self._schedulers = []
 
     def _add_each(self, raws: Sequence[Raw], indexes: Iterable[int], origin: _ObjectOrigin) -> None:
         """Add objects one by one, to find the error of each."""
@@ -314,6 +328,8 @@ class SnapshotBuilder:
             raise error.at(place).at(origin.place(indexes[item])) from None
 
         first = len(self._pods)
+        names = (item.metadata.name or "" for item in items)
+        self._schedulers += [at for at, name in zip(indexes, names, strict=True) if name.startswith(_SCHEDULERS)]
         self._pod_places.append((first, origin, indexes))
         if again := self._pods.add(items, fail):
             kept = [index for item, index in enumerate(indexes) if item not in again]
@@ -440,6 +456,7 @@ class SnapshotBuilder:
                 text=source,
                 kinds=dict(sorted(self.kinds.items())),
                 is_slim=bool(self.headers),
+                scheduler_config=self._config_file,
                 populated=frozenset(namespace for _, namespace, _ in self._workloads),
             ).with_header(merge_headers(self.headers)),
             cluster=ClusterNodes(nodes, self._images.of([ClusterRow(row) for row in order])),
@@ -458,6 +475,23 @@ class SnapshotBuilder:
             karpenter_events=self._events.of_karpenter(pods),
         )
         return msgspec.structs.replace(contents, **fields_from_objects(objects))
+
+
+_SCHEDULERS = ("kube-scheduler-", "openshift-kube-scheduler-")
+"""How the names of kube-scheduler's static pods begin."""
+
+
+class _Command(Struct):
+    command: list[str] = []
+    args: list[str] = []
+
+
+class _SchedulerSpec(Struct):
+    containers: list[_Command] = []
+
+
+class _SchedulerPod(Struct):
+    spec: _SchedulerSpec = msgspec.field(default_factory=_SchedulerSpec)
 
 
 def _typed(typed: Struct, namespace: str) -> Struct:

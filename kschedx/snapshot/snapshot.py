@@ -95,6 +95,7 @@ class Source(Struct, frozen=True, kw_only=True):
     taken: str = ""  # when the cluster was read, as RFC 3339, if known
     complete: frozenset[str] = frozenset()  # kinds of which every object is known to be in the snapshot
     namespaces: tuple[str, ...] = ()  # empty for all
+    scheduler_config: str = ""  # the file that the cluster's kube-scheduler gets with --config; empty if unknown
     anonymized: bool = False
     is_slim: bool = False  # whether kschedx wrote it, with only the fields that scheduling reads
     left_out: tuple[str, ...] = ()  # files without Kubernetes objects
@@ -137,6 +138,7 @@ class Source(Struct, frozen=True, kw_only=True):
             namespaces=self.namespaces,
             formats=self.formats,
             lacks=self.lacks,
+            scheduler_config=self.scheduler_config,
             anonymized=self.anonymized,
         )
 
@@ -152,6 +154,7 @@ class Source(Struct, frozen=True, kw_only=True):
             namespaces=header.namespaces,
             formats=header.formats,
             lacks=header.lacks,
+            scheduler_config=header.scheduler_config or self.scheduler_config,
             anonymized=header.anonymized,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 from msgspec import Struct
@@ -175,7 +176,7 @@ def _config_files(value: object) -> Iterator[str]:
     if not isinstance(value, dict):
         return
     words = [*list_at(value, "command"), *list_at(value, "args")]
-    if any("kube-scheduler" in str(word) for word in words) and (file := _config_flag(words)):
+    if any("kube-scheduler" in str(word) for word in words) and (file := config_flag(words)):
         yield file
     extra = map_at(value, "scheduler").get("extraArgs")
     named = {str(map_at(item).get("name")): map_at(item).get("value") for item in list_at(extra)}
@@ -210,7 +211,7 @@ def _mounted_config_maps(documents: Iterable[_Json]) -> Iterator[tuple[str, str]
         for spec in _pod_specs(document):
             volumes = {str(map_at(volume).get("name")): map_at(volume) for volume in list_at(spec, "volumes")}
             for container in map(map_at, list_at(spec, "containers")):
-                path = _config_flag([*list_at(container, "command"), *list_at(container, "args")])
+                path = config_flag([*list_at(container, "command"), *list_at(container, "args")])
                 for mount in map(map_at, list_at(container, "volumeMounts")):
                     volume = volumes.get(str(mount.get("name")), {})
                     source = map_at(volume.get("configMap") or volume.get("secret"))
@@ -227,10 +228,10 @@ def _pod_specs(document: _Json) -> Iterator[_Json]:
         yield map_at(spec, "template", "spec")
 
 
-def _config_flag(arguments: Sequence[object]) -> str:
+def config_flag(arguments: Sequence[object]) -> str:
     """Return the value of `--config=value` or `--config value`, also within the single argument of a shell."""
     words = [word.strip("\"'") for argument in arguments for word in str(argument).split()]
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in pairwise([*words, ""]):
         if word == "--config":
             return after
         if word.startswith("--config="):

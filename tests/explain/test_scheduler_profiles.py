@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.cli.manifests import write
 from tests.command import kschedx
 
@@ -71,6 +71,33 @@ def test_a_config_map_shows_the_profile_of_another_scheduler(
     assert ("✓ default/po/x" in simulated) is is_found
     assert kschedx("snapshot", "-s", "cluster.yaml", "-o", "small.json", cwd=tmp_path).code == 0
     assert kschedx("why", "x", "-s", "small.json", cwd=tmp_path).out.startswith(answer)
+
+
+def test_the_profile_of_openshift_is_the_default_one(tmp_path: Path) -> None:
+    own = config_map(PACKED.replace("packer", "default-scheduler"), "config")
+    write(tmp_path, *CLUSTER, own, config_map(PACKED), name="cluster.yaml")
+    assert "would be assigned to n2" in kschedx("why", "y", "-s", "cluster.yaml", cwd=tmp_path).out
+    own = {**own, "metadata": {"name": "config", "namespace": "openshift-kube-scheduler"}}
+    write(tmp_path, *CLUSTER, own, config_map(PACKED), name="cluster.yaml")
+    result = kschedx("why", "y", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
+    assert result.out.startswith("✓ default/y would be assigned to n1")
+    assert "profile default-scheduler is that of ConfigMap openshift-kube-scheduler/config" in result.out
+
+
+@pytest.mark.parametrize("flags", [["--config=/etc/s.yaml"], ["--config", "/etc/s.yaml"], ["--leader-elect=true"]])
+def test_a_note_names_the_file_of_kube_scheduler_that_was_not_read(flags: list[str], tmp_path: Path) -> None:
+    runs = [{"name": "main", "command": ["kube-scheduler", *flags]}]
+    write(
+        tmp_path, *CLUSTER, pod("kube-scheduler-n1", namespace="kube-system", on="n1", containers=runs), name="c.yaml"
+    )
+    assert kschedx("snapshot", "-s", "c.yaml", "-o", "small.json", cwd=tmp_path).code == 0
+    for file in ("c.yaml", "small.json"):
+        result = kschedx("why", "y", "-s", file, cwd=tmp_path, columns=200)
+        is_noted = "kube-scheduler runs with --config=/etc/s.yaml, which was not read" in result.out
+        assert is_noted is ("--config" in flags[0])
+    (tmp_path / "config.yaml").write_text(at(config_map(PACKED), "data")["scheduler.yaml"])
+    given = kschedx("why", "x", "-s", "c.yaml", "--config", "config.yaml", cwd=tmp_path)
+    assert (given.code, "not read" in given.out) == (0, False)
 
 
 def test_a_scheduler_that_does_not_run_comes_before_its_profile(tmp_path: Path) -> None:

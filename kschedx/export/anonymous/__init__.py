@@ -483,6 +483,7 @@ class Anonymous:
             source=_SOURCE,
             server_version=version(header.server_version, self._replacer) or "",
             namespaces=tuple(map(self.name, header.namespaces)),
+            scheduler_config="a file" if header.scheduler_config else "",
             anonymized=True,
         )
 
