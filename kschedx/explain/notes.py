@@ -67,6 +67,7 @@ class RunsAlready(Note, frozen=True, kw_only=True):
     recreated_by: str = ""  # the controller, such as `ReplicaSet web-1`, if deleting the pod moves it to the best node
     assigned: str = ""  # when the last of a workload's replicas was assigned; empty for a note about one pod
     eviction: str = ""  # which NoExecute taint of its node evicts it, and when
+    restarts: str = ""  # which of its containers restarts often, and why
     is_deleted: bool = False  # whether its DaemonSet's controller deletes it, because it does not select the node
     is_static: bool = False  # whether the kubelet of `node` runs it as a static pod
     uneven: TopologySpreadSkew | None = None
@@ -75,7 +76,8 @@ class RunsAlready(Note, frozen=True, kw_only=True):
     @property
     def document(self) -> dict[str, object]:
         names = ("node", "not_ready", "behind", "joined_later", "ready_later")
-        return super().document | {camel(name): _plain(getattr(self, name)) for name in names}
+        restarts = {"restarts": self.restarts} if self.restarts else {}
+        return super().document | {camel(name): _plain(getattr(self, name)) for name in names} | restarts
 
 
 def unknown_plugins(left_out: Sequence[Unevaluated], *, stands: bool) -> Note:

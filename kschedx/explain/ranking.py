@@ -409,6 +409,17 @@ def namer_of(snapshot: Snapshot, pod: Pod, node: str) -> str:
     return f"{owner.kind} {owner.name}" if names else ""
 
 
+def _restarts(pod: Pod) -> str:
+    """Return which container of a pod has restarted most, and how it last ended; empty if none has often."""
+    often = (it for it in (*pod.status.container_statuses, *pod.status.init_container_statuses) if it.restart_count)
+    status = max(often, key=lambda each: each.restart_count, default=None)
+    ended = None if status is None or status.last_state is None else status.last_state.terminated
+    if status is None or ended is None:
+        return ""
+    why = ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}")))
+    return f"container {status.name} has restarted {status.restart_count:,} times; it last ended with {why}"
+
+
 def running_verdict(cycle: Cycle, node: str, not_ready: str, assigned: str) -> RunsAlready:
     """`node` is the pod's node, `assigned` the time since when; `not_ready` is why the pod is not ready, according to
     its kubelet."""
@@ -429,7 +440,9 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str, assigned: str) -> R
     eviction = "" if is_static else _eviction(cycle, cluster.nodes[row], again)
     at = None if cycle.nodes is None else cycle.nodes.row_of(row)
     if row in (*cycle.choice, *cycle.best) or at is None or cycle.filter is None:
-        return RunsAlready(text=text, node=node, not_ready=not_ready, is_static=is_static, eviction=eviction)
+        return RunsAlready(
+            text=text, node=node, not_ready=not_ready, restarts=_restarts(pod), is_static=is_static, eviction=eviction
+        )
     findings = account(cycle, at).findings
     behind = None
     if cycle.scores is not None and (scored_at := cycle.scores.nodes.row_of(row)) is not None:
@@ -439,6 +452,7 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str, assigned: str) -> R
     moves = bool(cycle.choice) and is_recreated and not namer
     return RunsAlready(
         text=text,
+        restarts=_restarts(pod),
         node=node,
         not_ready=not_ready,
         rejected_by=findings[:1],

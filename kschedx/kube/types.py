@@ -427,11 +427,12 @@ class ContainerState(Struct, frozen=True, kw_only=True):
 
 
 class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The state is read only for pods with a waiting container."""
+    """The state is read only for pods with a waiting container, or one that restarted often."""
 
     name: str = ""
     state: ContainerState | None = None
     last_state: ContainerState | None = None
+    restart_count: int = 0  # only of a container that restarted often
     allocated_resources: ResourceList = {}
     allocated_resources_status: tuple[ResourceStatus, ...] = ()
     resources: ResourceRequirements | None = None

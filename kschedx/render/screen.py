@@ -224,6 +224,8 @@ def _running_facts(explanation: Explanation) -> Iterator[str]:
             continue
         if not (note.not_ready or note.is_static or (note.node and explanation.outcome is Outcome.UNDECIDED)):
             yield note.text
+        if note.restarts:
+            yield note.restarts
         if phrase := _running_cause(note):
             yield phrase
         broken = note.rejected_by if note.uneven is None else (note.uneven,)

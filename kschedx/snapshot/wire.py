@@ -440,6 +440,7 @@ def _unready(text: bytes) -> tuple[dict[str, str], ...]:
     return ({name: text for name, text in fields.items() if text},)
 
 
+_MANY_RESTARTS = 5
 _WAITING, _ENDED = b'"waiting"', b'"terminated"'
 _OF_CONTAINERS = (_WAITING, _ENDED, b'"resources"')
 """Fields of container statuses; if none has them, only those of failed pods are read."""
@@ -448,6 +449,11 @@ _OF_CONTAINERS = (_WAITING, _ENDED, b'"resources"')
 def _has_state(statuses: Sequence[Any], state: bytes) -> bool:
     """Return whether a container waits, or has ended in a running pod; the pod's statuses and conditions say why."""
     return any(isinstance(status.state, Raw) and state in bytes(status.state) for status in statuses)
+
+
+def _restarts_often(status: Any) -> bool:
+    has_ended = isinstance(status.last_state, Raw) and _ENDED in bytes(status.last_state)
+    return has_ended and isinstance(status.restart_count, int) and status.restart_count >= _MANY_RESTARTS
 
 
 def _container_statuses(text: bytes, name: str) -> list[Any]:
@@ -510,9 +516,10 @@ def slim_status(status: SlimPodStatus, telling: Sequence[bytes] = _TELLING) -> b
         elif unready:
             part["conditions"] = unready
     for name, statuses in (("containerStatuses", containers), ("initContainerStatuses", init_containers)):
-        kept = [s for s in statuses if is_told or isinstance(s.resources, Raw)]
-        for item in kept if not is_told else ():
-            item.last_state = UNSET
+        kept = [s for s in statuses if is_told or isinstance(s.resources, Raw) or _restarts_often(s)]
+        for item in (s for s in kept if not _restarts_often(s)):
+            item.restart_count = UNSET
+            item.last_state = item.last_state if is_told else UNSET
         if kept:
             part[name] = kept
     if status.phase == "Failed":

@@ -1926,6 +1926,20 @@ def test_why_a_running_pod_is_not_ready(tmp_path: Path, reason: str, says: str) 
     assert result.out.splitlines()[0] == f"‖ default/x runs on n and is not ready: {says}"
 
 
+@pytest.mark.parametrize(("count", "is_told"), [(4, False), (47, True)])
+def test_a_running_pod_that_restarted_often_says_why(tmp_path: Path, count: int, *, is_told: bool) -> None:
+    """A snapshot keeps it."""
+    ended = {"exitCode": 137, "reason": "OOMKilled"}
+    containers = [{"name": "app", "restartCount": count, "state": {"running": {}}, "lastState": {"terminated": ended}}]
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": containers}
+    result = why(tmp_path, "pod/x", pod("x", on="n", status={"phase": "Running", **ready}))
+    kschedx("snapshot", "-s", "cluster.json", "-o", "saved.json", cwd=tmp_path)
+    saved = kschedx("why", "pod/x", "-s", "saved.json", cwd=tmp_path)
+    for out in (result.out, saved.out):
+        told = "  container app has restarted 47 times; it last ended with OOMKilled, exit code 137"
+        assert (told in out.splitlines()) is is_told, out
+
+
 def test_a_quota_with_scopes_names_them(tmp_path: Path) -> None:
     quota: Manifest = {
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "short", "namespace": "default"},
