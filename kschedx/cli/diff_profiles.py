@@ -94,17 +94,19 @@ def _setups(
 ) -> tuple[Setup, Setup]:
     """Return both setups, with the requested versions, else those of the profiles, else the cluster's."""
     from kschedx.cli.files import error_places
-    from kschedx.explain.setup import Setup, release_to_emulate
+    from kschedx.explain.setup import Setup, inferred_gates, release_to_emulate
     from kschedx.releases import resolve
 
     own = None if cluster is None else release_to_emulate(cluster, None)
 
     def setup(item: _ProfileSide) -> Setup:
+        version = item.version or own
+        gates = question.gates if cluster is None else inferred_gates(cluster, version, question.gates)
         with error_places(item.name):
             return Setup.of(
                 item.name,
                 item.config,
-                resolve(item.version or own, question.gates),
+                resolve(version, gates),
                 question.ask,
                 without_unknown_plugins=question.without_unknown_plugins,
             )

@@ -98,7 +98,7 @@ _BY_FIELD: Mapping[str, Callable[[Device | ExactDeviceRequest | DeviceSubRequest
 """Feature gates by fields of devices and requests, which an API server drops while the gate is off."""
 
 
-def _feature_gates(snapshot: Snapshot, version: str | None, given: Mapping[str, bool]) -> Mapping[str, bool]:
+def inferred_gates(snapshot: Snapshot, version: str | None, given: Mapping[str, bool]) -> Mapping[str, bool]:
     """The given feature gates, and those that must be on, because kube-scheduler reports about PodGroups, drivers
     publish devices, DeviceTaintRules exist, or devices, claims, and, in the cluster's own version, pods have fields of
     the gates."""
@@ -228,7 +228,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     ) -> Setup:
         """Use the given version, else the cluster's. Raises `ConfigError`. `ask` calls the extenders."""
         version = release_to_emulate(snapshot, kube_version)
-        release = resolve(version, _feature_gates(snapshot, version, feature_gates or {}))
+        release = resolve(version, inferred_gates(snapshot, version, feature_gates or {}))
         notes = (_release_note(snapshot, kube_version), unread_configuration(snapshot) if config is None else None)
         found = found_profiles(snapshot, release) if config is None else None
         scheduler = scheduler_of(config if found is None else found.config, release, snapshot, ask)

@@ -10,8 +10,10 @@ import pytest
 from rich.cells import cell_len
 
 from kschedx.explain.difference import Effect
+from tests.builders import node
 from tests.command import CommandResult, kschedx
 from tests.conftest import Golden
+from tests.device_builders import claim, claiming, device, device_class, resource_slice
 
 FOLDER = Path(__file__).parent
 MOST_LINES = 40
@@ -115,6 +117,17 @@ def test_a_screen_fits(name: str) -> None:
 def test_the_exit_code_shows_whether_pods_differ(name: str) -> None:
     pods = json.loads(run(name, "-o", "json").out)["pods"]
     assert run(name).code == (1 if pods["different"] else 0)
+
+
+@pytest.mark.parametrize(("version", "code"), [("1.33", 3), ("1.34", 0)])
+def test_pods_with_devices_are_undecided_where_a_simulation_leaves_them(
+    version: str, code: int, tmp_path: Path
+) -> None:
+    cluster = [node("a"), resource_slice("a", device("d0")), device_class(), claim("gpu"), claiming("gpu")]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": cluster}))
+    where = ("-s", tmp_path / "cluster.json", "--kube-version", version)
+    assert kschedx("simulate", *where).code == code
+    assert kschedx("diff-profiles", "default", "default", "--all-pending", *where).code == code
 
 
 @each_of_pods
