@@ -30,7 +30,7 @@ Examples:
   kschedx drain node-1 node-2 --together  # cordon all of them first
   kschedx drain --each                    # which nodes can be drained today
   kschedx drain --each $(kubectl get nodes -l pool=spot -o name)
-  kschedx simulate --drain node-7 --autoscale  # with the nodes that an autoscaler adds
+  kschedx simulate --drain node-7 --autoscale  # with new nodes
 
 kschedx decides as kubectl does. DaemonSet pods are ignored (--ignore-daemonsets), and static pods stay. A pod without
 a controller needs --force; a pod with an emptyDir needs --delete-emptydir-data. PodDisruptionBudgets limit how many
