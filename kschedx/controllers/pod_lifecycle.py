@@ -155,6 +155,8 @@ def _eviction(snapshot: Snapshot, pod: Pod) -> str:
             taints = () if row is None else snapshot.cluster.nodes[row].spec.taints
             taint = find_untolerated(taints, pod.spec.tolerations, effects=(NO_EXECUTE,), comparison=False)
             return f"evicted because it does not tolerate {taint or 'a NoExecute taint'} of {node}"
+        case "DeletionByDeviceTaintManager":
+            return "evicted because one of its claims does not tolerate a NoExecute taint of a device"
         case "EvictionByEvictionAPI":
             event = snapshot.evictions.get(pod.key)
             by = "which kubectl drain and autoscalers use" if event is None else f"by {event.message}"

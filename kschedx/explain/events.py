@@ -128,7 +128,7 @@ _COLUMNS = lazy_pattern(
     rf"(?:{_AGE} {_SOURCE} |[a-z]+/\S+ )?(?=\S)"
 )
 """The columns before the message of `kubectl describe` and `kubectl get events`, now and up to Kubernetes 1.13."""
-_REASON = lazy_pattern(r"(?P<reason>(?:[A-Z][a-z]+){1,9}|Error): (?=\S)")
+_REASON = lazy_pattern(r"(?P<reason>[A-Z][A-Za-z]{2,60}): (?=\S)")
 _STATUS_ROWS = (
     lazy_pattern(r"(?:\S+ )?\S+ \d+/\d+ (?P<reason>[A-Z]\S+) \d+ .*"),
     lazy_pattern(r"\S+ (?P<reason>[A-Z]\S+) \S+ \w+ v\d\S*(?: .*)?"),

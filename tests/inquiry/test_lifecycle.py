@@ -3085,6 +3085,7 @@ def test_an_earlier_ordinal_on_a_lost_node_has_both_fixes(tmp_path: Path) -> Non
 EVICTIONS = [
     ("PreemptionByScheduler", "kube-scheduler preempts it on m for default/urgent (priority 9)"),
     ("DeletionByTaintManager", "evicted because it does not tolerate example.com/drain:NoExecute of m"),
+    ("DeletionByDeviceTaintManager", "evicted because one of its claims does not tolerate a NoExecute taint"),
     ("EvictionByEvictionAPI", "evicted through the Eviction API"),
     ("DeletionByPodGC", "DeletionByPodGC: by a controller"),
 ]

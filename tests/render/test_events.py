@@ -384,6 +384,15 @@ def test_messages_about_devices(text: str, reason: str) -> None:
             [(None, "kube-controller-manager", "evicted-for-taint")],
         ),
         (
+            "DeviceTaintManagerEviction: Marking for deletion",
+            [(None, "kube-controller-manager", "evicted-for-taint")],
+        ),
+        (
+            'FailedResourceClaimCreation: PodResourceClaim gpu: resourceclaims "web-gpu" is forbidden',
+            [(None, "kube-controller-manager", "device-claim-not-created")],
+        ),
+        ("ImageGCFailed: failed to get imageFs info", [(None, "kubelet", "node-pressure")]),
+        (
             "Normal  TaintManagerEviction  9s  taint-eviction-controller  Cancelling deletion of Pod default/web",
             [(None, "kube-controller-manager", "eviction-cancelled")],
         ),

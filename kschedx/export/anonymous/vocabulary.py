@@ -125,7 +125,7 @@ NamespaceContentRemaining NamespaceFinalizersRemaining SomeResourcesRemain SomeF
 Filesystem Block ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod Immediate WaitForFirstConsumer
 Container CREATE UPDATE DELETE CONNECT eviction Accepted Provisioned BookingExpired CapacityRevoked
 ExtendWebSocketsToKubelet InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScalingInitContainers
-RestartAllContainersOnContainerExits UserNamespacesHostNetworkSupport
+RestartAllContainersOnContainerExits UserNamespacesHostNetworkSupport DeletionByDeviceTaintManager
 """
 """Values of enumerations: operators, effects, phases, conditions, and features that kube-scheduler knows."""
 
