@@ -410,14 +410,23 @@ def _is_of_the_kind(taint: Taint) -> bool:
     return not taint_remover(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_BE_REMOVED)
 
 
+def machine_repair(machine: Machine) -> str:
+    """Return the title of the repair of a machine without a node. Its controller does not retry in phase Failed."""
+    is_over = machine.status.phase == "Failed" and machine.metadata.controller is not None
+    does = (
+        f"delete machine {machine.name}, which is then created again" if is_over else f"repair machine {machine.name}"
+    )
+    return f"{does}: {machine.failure}"
+
+
 def _machine_failure(snapshot: Snapshot, scalable: Scalable) -> str:
-    """Why a machine of the MachineSet or MachineDeployment has no node, `worker-a-x7: error launching instance`."""
+    """What repairs the first machine of the MachineSet or MachineDeployment that has failed; empty without one."""
     namespace, name = scalable.metadata.namespace, scalable.metadata.name
     is_of_openshift = isinstance(scalable, OpenShiftMachineSet)
     machines: Iterable[OpenShiftMachine | Machine]
     machines = snapshot.of(OpenShiftMachine) if is_of_openshift else snapshot.of(Machine)
     failures = (
-        f"{machine.metadata.name}: {machine.failure}"
+        machine_repair(machine)
         for machine in machines
         if machine.failure and machine.metadata.namespace == namespace and name in machine.scalables
     )

@@ -7,6 +7,7 @@ from functools import partial
 
 from kschedx.controllers import states
 from kschedx.explain.advice import FixGroup
+from kschedx.fixes.new_node import machine_repair
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer
@@ -110,7 +111,7 @@ class _MachineAnswer:
         if machine.status.node:
             yield autoscaler_fix(f"delete machine {machine.name}, whose node no longer exists, for another", command)
         elif machine.failure:
-            yield autoscaler_fix(f"repair machine {machine.name}: {machine.failure}", command)
+            yield autoscaler_fix(machine_repair(machine), command)
         else:
             yield autoscaler_fix(f"wait until {machine.name} has a node, or see what its conditions lack", command)
 

@@ -46,6 +46,13 @@ BEGUN = machine(condition("InfrastructureReady", "False", "NotReady", WAITS), ph
 LEAVES = machine(condition("Deleting", "True", "DrainingNode", "Drain not completed yet:\n* Pod x"), phase="Deleting")
 
 
+OF_SET = machine(api=OPENSHIFT, errorMessage=QUOTA, phase="Failed")
+OF_SET["metadata"] = {
+    **at(OF_SET, "metadata"),
+    "ownerReferences": [{"apiVersion": OPENSHIFT, "kind": "MachineSet", "name": "md", "uid": "u", "controller": True}],
+}
+
+
 @pytest.mark.parametrize(
     ("target", "objects", "code", "does", "cause", "fix"),
     [
@@ -61,6 +68,14 @@ LEAVES = machine(condition("Deleting", "True", "DrainingNode", "Drain not comple
             "has no node (phase Failed)",
             QUOTA,
             f"repair machine md-b: {QUOTA}",
+        ),
+        (
+            "machine/md-b",
+            [OF_SET],
+            1,
+            "has no node (phase Failed)",
+            QUOTA,
+            f"delete machine md-b, which is then created again: {QUOTA}",
         ),
         (
             "machinedeployment/md",

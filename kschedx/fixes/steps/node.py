@@ -386,7 +386,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
     scalable: str = ""  # what creates nodes like that one: `MachineSet openshift-machine-api/worker-a`
     replicas: int = 0  # its replicas
     missing: int = 0  # its machines without a ready node, which come before further ones
-    failure: str = ""  # the name of a failed machine among them, and its error
+    failure: str = ""  # the title of the repair of a failed machine among them
     limit: tuple[str, int] | None = None  # the annotation with its maximum for an autoscaler, and that
     number: int = 1  # how many of them, if pods of a higher priority take the room of the first
 
@@ -414,7 +414,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             return f"scale {self.scalable} from {self.replicas} to {self.replicas + number}{free}"
         if self.missing >= number:
             if self.failure:
-                return f"repair machine {self.failure}"
+                return self.failure
             waits = "the node" if number == 1 else f"{number:,} nodes"
             return f"repair or wait for {waits} that {self.scalable} lacks: {self._ready}"
         if self.model and (hosts := hosts_of_slice(self.node)) > 1:
@@ -466,7 +466,9 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             namespace, _, name = key.partition("/")
             template = f"kubectl scale {{}} {{}} -n {{}} --replicas={self.replicas + self.number}"
             return (shell_command(template, kind.lower(), name, namespace),)
-        return ("kubectl get machines -A", "kubectl get csr") if self.missing >= self.number else ()
+        if self.missing < self.number:
+            return ()
+        return ("kubectl get machines -A",) if self.failure else ("kubectl get machines -A", "kubectl get csr")
 
     def _location(self, *, is_zone_known: bool) -> Iterator[str]:
         """Yield the location: `in zone eu-1c`, `in a new zone`."""
