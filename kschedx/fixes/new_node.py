@@ -17,6 +17,7 @@ from kschedx.explain.root_causes import lacks_cluster_autoscaler
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import ABOUT_TO_BE_REMOVED, labels_for, required_terms, taint_remover
+from kschedx.fixes.phrases import machine_repair
 from kschedx.fixes.trial import Situation
 from kschedx.kube.autoscalers import (
     MACHINE,
@@ -408,15 +409,6 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
 def _is_of_the_kind(taint: Taint) -> bool:
     """Whether a new node like this one has the taint as well: it does not describe the node's present state."""
     return not taint_remover(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_BE_REMOVED)
-
-
-def machine_repair(machine: Machine) -> str:
-    """Return the title of the repair of a machine without a node. Its controller does not retry in phase Failed."""
-    is_over = machine.status.phase == "Failed" and machine.metadata.controller is not None
-    does = (
-        f"delete machine {machine.name}, which is then created again" if is_over else f"repair machine {machine.name}"
-    )
-    return f"{does}: {machine.failure}"
 
 
 def _machine_failure(snapshot: Snapshot, scalable: Scalable) -> str:

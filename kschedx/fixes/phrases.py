@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from kschedx.explain.advice import Advice, FixGroup
 from kschedx.findings import RequirementMatch
-from kschedx.kube.autoscalers import DO_NOT_DISRUPT
+from kschedx.kube.autoscalers import DO_NOT_DISRUPT, Machine
 from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.patterns import lazy_pattern
@@ -266,3 +266,12 @@ REFUSALS = (
 def advice_for(known: Iterable[tuple[str, str]], failure: str) -> str:
     """Return the advice of the first pattern that a kubelet's reason and message match; empty if none does."""
     return next((advice for pattern, advice in known if re.search(pattern, failure)), "")
+
+
+def machine_repair(machine: Machine) -> str:
+    """Return the title of the repair of a machine without a node. Its controller does not retry in phase Failed."""
+    is_over = machine.status.phase == "Failed" and machine.metadata.controller is not None
+    does = (
+        f"delete machine {machine.name}, which is then created again" if is_over else f"repair machine {machine.name}"
+    )
+    return f"{does}: {machine.failure}"

@@ -7,8 +7,8 @@ from functools import partial
 
 from kschedx.controllers import states
 from kschedx.explain.advice import FixGroup
-from kschedx.fixes.new_node import machine_repair
 from kschedx.fixes.node_remedies import node_repairs
+from kschedx.fixes.phrases import machine_repair
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer
 from kschedx.inquiry.node_scaling import autoscaler_fix

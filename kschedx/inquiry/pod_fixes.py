@@ -170,6 +170,11 @@ class PodFixes:
         if group is not None and not group.is_heeded and group.pods < group.min_count:
             more = f"create {count(group.min_count - group.pods, 'more pod')} of group {group.name}"
             yield Fix.untried(f"{more}, or lower its minMember from {group.min_count:,} to {group.pods:,}")
+        cluster, requests = self.cycle.snapshot.cluster, container_requests(self.cycle.pod.spec)
+        for name in (it for it in requests if it.endswith("/gpu") and cluster.nodes):  # others may be known to it alone
+            if not any(resource_amount(name, node.status.allocatable.get(name)) for node in cluster.nodes):
+                plugin = f"repair its device plugin: no node has {name} in its allocatable"
+                yield Fix.untried(f"add a node with {name}, or {plugin}", of_group=FixGroup.CAPACITY)
 
     def _kai_fixes(self) -> Iterator[Fix]:
         """Yield what lets KAI schedule a workload beyond the quota or limit of its queue."""
@@ -358,33 +363,37 @@ class PodFixes:
             yield replace(fix, costs=owner.cost_of_scaling)
 
     def _old_pod_first(self, owner: Owner | None) -> Iterator[Fix]:
-        """Yield `maxSurge: 0` of an Argo Rollout whose new pod fits once one of the old pods is gone. It is not tried
-        further: no trial knows the steps of a canary."""
+        """Yield `maxSurge: 0` of an Argo Rollout, or a Deployment with another scheduler, whose new pod fits once an
+        old one is gone. It is not tried further: no trial knows the steps of a canary, or what other schedulers do."""
         own, snapshot = self.cycle.pod, self.cycle.snapshot
-        new = own.metadata.controller
-        if owner is None or owner.kind != "Rollout" or new is None:
+        new, is_of_other = own.metadata.controller, self.answer.holding.scheduler is not None
+        if owner is None or new is None or owner.kind != ("Deployment" if is_of_other else "Rollout"):
             return
-        namespace = own.metadata.namespace
+        namespace, profile = own.metadata.namespace, self.cycle.profile
         raw = snapshot.custom_resources.get(("Rollout.argoproj.io", namespace, owner.name), b"{}")
-        strategy = map_at(msgspec.json.decode(raw), "spec", "strategy")
-        if "canary" not in strategy or map_at(strategy, "canary").get("maxSurge") in (0, "0", "0%"):
+        manifest, field, kind = msgspec.json.decode(raw), "canary", "rollouts.argoproj.io"
+        if is_of_other:
+            manifest, field, kind = owner.manifest, "rollingUpdate", "deployment"
+            profile = self.scheduler.config.profiles[0]
+        strategy = map_at(manifest, "spec", "strategy")
+        if field not in strategy or map_at(strategy, field).get("maxSurge") in (0, "0", "0%"):
             return
         old = [
             row
             for (kind, space, name), replica_set in snapshot.workloads.items()
             if (kind, space) == ("ReplicaSet", namespace) and name != new.name
             if any(
-                (it.kind, it.name) == ("Rollout", owner.name) for it in stored_metadata(replica_set).owner_references
+                (it.kind, it.name) == (owner.kind, owner.name) for it in stored_metadata(replica_set).owner_references
             )
             for row in member_rows(snapshot, Workload(kind, space, name))
             if snapshot.pods.node[row] >= 0
         ]
         for row in old[:_MOST_OLD]:
             scheduler = self.scheduler.on(snapshot.without_pods([row]))
-            if Explanation(scheduler.schedule(own, self.cycle.profile), scheduler).alone is Outcome.SCHEDULED:
-                title = f"set maxSurge: 0, maxUnavailable: 1 on Rollout {owner.name}"
-                patch = {"spec": {"strategy": {"canary": {"maxSurge": 0, "maxUnavailable": 1}}}}
-                command = merge_patch("rollouts.argoproj.io", namespace, owner.name, patch)
+            if Explanation(scheduler.schedule(own, profile), scheduler).alone is Outcome.SCHEDULED:
+                title = f"set maxSurge: 0, maxUnavailable: 1 on {owner.kind} {owner.name}"
+                patch = {"spec": {"strategy": {field: {"maxSurge": 0, "maxUnavailable": 1}}}}
+                command = merge_patch(kind, namespace, owner.name, patch)
                 old_pod = f"an old pod such as {snapshot.pods.key(row)} goes first"
                 yield Fix.untried(f"{title}: {old_pod}", command, of_group=FixGroup.WORKLOAD)
                 return

@@ -4765,6 +4765,36 @@ def test_an_old_pod_of_a_canary_goes_first(tmp_path: Path, strategy: Manifest, c
     assert (title in " ".join(result.out.split())) is is_shown
 
 
+@pytest.mark.parametrize(("surge", "is_shown"), [("25%", True), (0, False)])
+def test_an_old_pod_of_another_scheduler_goes_first(tmp_path: Path, surge: object, *, is_shown: bool) -> None:
+    def revision(number: str) -> Manifest:
+        template = {"metadata": {"labels": {"app": "web", "pod-template-hash": number}}, "spec": spec}
+        metadata = owned("Deployment", "web")
+        return workload("ReplicaSet", f"web-{number}", metadata=metadata, replicas=1, template=template)
+
+    spec: Manifest = {"schedulerName": "volcano", **LARGE}
+    strategy = {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    deployment = workload("Deployment", strategy=strategy, replicas=1, template=template)
+    pods = [
+        pod("web-0-a", on="n", metadata=owned("ReplicaSet", "web-0"), spec=spec),
+        pod("web-1-a", metadata=owned("ReplicaSet", "web-1"), spec=spec),
+    ]
+    result = why(tmp_path, "pod/web-1-a", deployment, revision("0"), revision("1"), *pods)
+    title = "set maxSurge: 0, maxUnavailable: 1 on Deployment web: an old pod such as default/web-0-a goes first"
+    assert (title in " ".join(result.out.split())) is is_shown
+
+
+@pytest.mark.parametrize(("gpus", "is_shown"), [({}, True), ({"nvidia.com/gpu": "1"}, False)])
+def test_a_pod_of_another_scheduler_lacks_gpus(tmp_path: Path, gpus: dict[str, str], *, is_shown: bool) -> None:
+    container: Manifest = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    spec = {"schedulerName": "volcano", "containers": [container]}
+    machine = node("m", allocatable={"cpu": "4", "pods": "9"} | gpus)
+    result = why(tmp_path, "pod/x", machine, pod("x", spec=spec))
+    title = "add a node with nvidia.com/gpu, or repair its device plugin: no node has nvidia.com/gpu in its allocatable"
+    assert (title in " ".join(result.out.split())) is is_shown
+
+
 @pytest.mark.parametrize(
     ("scheduler", "is_down"), [("jhub-user-scheduler", True), ("own-kube-scheduler", False), ("my-scheduler", False)]
 )
