@@ -724,6 +724,7 @@ class ClusterChanges:
             require_pod(before, pod)
             if pod.spec != before.spec:  # a new pod; labels, annotations, and the status change in place
                 pod = with_spec(pod, node_name="")
+                self._undone = f"{pod.key} is deleted and created again"
             self._drop([row])
             self._simulator.create(self.snapshot, [pod])
             return

@@ -221,6 +221,12 @@ def test_bad_input_is_one_line(arguments: tuple[str, ...], expected: str, cluste
     assert expected in result.err
 
 
+@pytest.mark.parametrize(("field", "is_recreated"), [("spec.priority=5", True), ("metadata.labels.a=b", False)])
+def test_a_changed_spec_of_a_pod_makes_another_pod(field: str, cluster: Path, *, is_recreated: bool) -> None:
+    out = run_why(cluster, "simulate", "--set", f"pod/web-0:{field}").out
+    assert ("shop/web-0 is deleted and created again" in out) == is_recreated
+
+
 def test_the_explained_pod_is_not_reported_as_evicted(cluster: Path) -> None:
     assert "nodes that are not there" not in run_why(cluster, "why", "pod/web-0").out
 
