@@ -117,7 +117,9 @@ def _failure(state: states.Failed) -> Iterator[str]:
 def _claim_report(state: states.NotBound) -> Iterator[str]:
     """Yield what the driver reports about a claim without a volume, or kube-controller-manager, which waits for the
     driver."""
-    by = REPORTERS_OF_CLAIMS.get(state.report.partition(":")[0], state.provisioner or "the storage driver")
+    is_of_class = "storageclass.storage.k8s.io" in state.report  # which a driver is asked for only if it exists
+    by = "kube-controller-manager" if is_of_class else state.provisioner or "the storage driver"
+    by = REPORTERS_OF_CLAIMS.get(state.report.partition(":")[0], by)
     yield from filter(None, (state.because,))
     if state.report:
         yield f"{by} reports: {state.report}"

@@ -679,25 +679,25 @@ def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[_NoDe
         return
     of_driver = f" of driver {driver}" if driver else ""
     text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}"
-    is_absent = not _may_be_installed(snapshot, driver)
+    is_seen = _is_seen(snapshot, driver)
     title = f"install or repair DRA driver {driver}, which publishes no devices"
     yield _NoDevicesPublished(
         text=f"{text}{_other_drivers_text(snapshot)}",
         driver=driver,
-        advice=(Advice(title=title, by_default=FixGroup.CLUSTER),) if is_absent else (),
-        leaves_no_node=is_absent,
+        advice=() if is_seen else (Advice(title=title, by_default=FixGroup.CLUSTER),),
+        leaves_no_node=not is_seen and not snapshot.may_run(driver),
     )
 
 
-_MAY_BE_INSTALLED = Memo[bool]()
+_SEEN = Memo[bool]()
 
 
-def _may_be_installed(snapshot: Snapshot, driver: str) -> bool:
-    """Return whether a DRA driver may be installed: something is named after its vendor or any DRA driver, a node has
-    labels of its vendor, or too little is known."""
+def _is_seen(snapshot: Snapshot, driver: str) -> bool:
+    """Return whether a DRA driver is probably installed: something is named after its vendor or any DRA driver, or a
+    node has labels of its vendor."""
 
     def search() -> bool:
         vendor, nodes = driver.split(".")[-2] if "." in driver else "", snapshot.cluster.nodes
-        return snapshot.may_run(vendor, "/dra-", "-dra-") or any(hardware_label(driver, node) for node in nodes)
+        return snapshot.is_named(vendor, "/dra-", "-dra-") or any(hardware_label(driver, node) for node in nodes)
 
-    return _MAY_BE_INSTALLED.of(snapshot.derived, search, driver)
+    return _SEEN.of(snapshot.derived, search, driver)

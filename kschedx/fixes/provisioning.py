@@ -77,6 +77,8 @@ _PROVISIONING = (
      "delete and recreate claim {claim} without its selector, which {driver} does not support"),
     (_OF_DATA_SOURCE, "make the data source of claim {claim} ready"),
     (r'volumeattributesclass\S* "(?P<name>[^"]+)" not found', "create VolumeAttributesClass {name} of {driver}"),
+    (r'storageclass\S* "(?P<name>[^"]+)" not found',
+     "create StorageClass {name}, or delete and recreate claim {claim} with a class that exists"),
     (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
     (r"(?:satisfy|satisfies|match|matches) .{0,30}topolog",
      "restrict class {storage_class} to places where {driver} has storage (allowedTopologies)"),

@@ -50,7 +50,7 @@ from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.tolerations import toleration_text
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.typos import nearest_name
-from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, MAKING_PODS, contains
+from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, MAKING_PODS, claims_for, contains
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.api_versions import has_other_fields, served_version
 from kschedx.releases.dates import minor
@@ -151,9 +151,13 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
 
     def _message_fixes(self, message: str) -> Iterator[Fix | None]:
         """Yield the fixes of the first rule whose pattern the message has."""
+        pod = self
+        if _CLAIM.search(message) and self.maker is not None:  # so its controller has not created the claim yet
+            claims = claims_for(self.maker, self.pod.metadata.name)
+            pod = replace(self, dependents=(*self.dependents, *claims))
         for pattern, fixes in _FIXES:
             if match := pattern.search(message):
-                yield from fixes(self, match)
+                yield from fixes(pod, match)
                 return
 
     def _admin_access_fixes(self, _match: re.Match[str]) -> Iterator[Fix | None]:

@@ -429,10 +429,13 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         return () if is_whole else spaces
 
     def may_run(self, *words: str) -> bool:
-        """Return whether a pod, a workload, or a namespace has one of the words in its name, `/namespace/name`, or the
-        snapshot may lack pods."""
+        """Return whether something is named after one of the words, or the snapshot may lack pods."""
         is_whole = len(self.pods) > 0 and not self.only_namespaces
-        return not is_whole or any(word in self._names for word in words)
+        return not is_whole or self.is_named(*words)
+
+    def is_named(self, *words: str) -> bool:
+        """Return whether a pod, a workload, or a namespace has one of the words in its name, `/namespace/name`."""
+        return any(word in self._names for word in words)
 
     @cached_property
     def _names(self) -> str:

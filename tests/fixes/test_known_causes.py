@@ -1345,13 +1345,16 @@ def test_a_class_without_a_provisioner_and_without_volumes_is_a_cause(*, has_vol
     assert (cause in roots(Diagnosis(result.cycle))) is not has_volume
 
 
-@pytest.mark.parametrize("names", [["tpu-dra-plugin"], []])
-def test_a_dra_driver_that_may_be_installed_gets_a_node(names: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("names", "first"),
+    [(["tpu-dra-plugin"], []), ([], [f"install or repair DRA driver {DRIVER}, which publishes no devices"])],
+)
+def test_a_dra_driver_that_may_be_installed_gets_a_node(names: list[str], first: list[str]) -> None:
     """Its pods may have another name than its vendor's, or be in a namespace that was not read."""
     wanted = [device_class("gpu", f'device.driver == "{DRIVER}"'), claim("mine", request()), claiming("mine")]
     objects = [node("a"), *wanted, *map(in_system, names)]
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
-    assert [fix.title for fix in result.fixes] == [f"add a node with 1 device of {DRIVER}"]
+    assert [fix.title for fix in result.fixes] == [*first, f"add a node with 1 device of {DRIVER}"]
 
 
 MEMBER: Manifest = {OF_JOB_SET: "js"}

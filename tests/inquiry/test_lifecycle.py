@@ -1179,6 +1179,11 @@ def test_pods_of_a_cluster_without_nodes_share_no_cause_of_one_of_them(tmp_path:
     result = kschedx("why", "--all-pending", "-s", "pods.json", cwd=tmp_path)
     assert "\n✗ 2 pods: the cluster has no nodes\n" in result.out
     assert "because   the last event of claim default/data" in result.out.partition("default/x\n")[2]
+    stored = changed(objects[3], "metadata.uid", "c")
+    (tmp_path / "claim.json").write_text(json.dumps({"kind": "List", "items": [stored, missing]}))
+    text = kschedx("why", "pvc/data", "-s", "claim.json", cwd=tmp_path, columns=200).out
+    assert "because   kube-controller-manager reports: ProvisioningFailed: " in text
+    assert "fix       create StorageClass gp3, or delete and recreate claim default/data with a class that" in text
 
 
 def test_a_dump_without_nodes_has_the_condition_of_the_pod(tmp_path: Path) -> None:
@@ -1369,6 +1374,7 @@ def test_a_claim_template_that_a_limit_range_refuses(tmp_path: Path) -> None:
     size = "set storage of volumeClaimTemplate data of StatefulSet web to 50Gi"
     assert any(line.startswith(f"fix 1 {size}") for line in lines)
     assert any(line.startswith("2 lower min.storage of LimitRange sizes from 50Gi to 10Gi") for line in lines)
+    assert "create claim" not in result.out  # which the StatefulSet's controller does
     command = ("why", "sts/web", "-s", "cluster.json", "--fix", "1", "-o", "patch")
     assert "storage: 50Gi" in kschedx(*command, cwd=tmp_path).out
 
