@@ -367,9 +367,10 @@ def _lowered_share(situation: Situation) -> float:
 
 def _gives_up_needlessly(situation: Situation, other: Situation) -> bool:
     """Whether requests are lowered further than `other` lowers them, without any additional feasible node, or further
-    requirements are dropped."""
-    match situation.proposal.steps, other.proposal.steps:
-        case [s.LowerRequests() as less], [s.LowerRequests() as more] if less.amounts != more.amounts:
+    requirements are dropped, and all other steps are the same."""
+    steps = [it for it in situation.proposal.steps if it not in other.proposal.steps]
+    match steps, [it for it in other.proposal.steps if it not in situation.proposal.steps]:
+        case [s.LowerRequests() as less], [s.LowerRequests() as more]:
             return less.covers(more) and {*situation.feasible} <= {*other.feasible}
         case [s.DropRequirements() as many], [s.DropRequirements() as few]:
             is_same_term = (many.source, many.term) == (few.source, few.term)

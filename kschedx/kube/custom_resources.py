@@ -447,6 +447,18 @@ def _cloud_native_pg(manifest: _Fields) -> Iterator[_BuiltPods]:
     yield _BuiltPods(part="instance", path="spec", count=count, spec=spec, labels=labels)
 
 
+def _zalando(manifest: _Fields) -> Iterator[_BuiltPods]:
+    fields = _fields_at(manifest, "spec")
+    placing = {
+        **fields,
+        "priorityClassName": fields.get("podPriorityClassName"),
+        "affinity": {key: value for key, value in fields.items() if key == "nodeAffinity"},
+    }
+    spec = _pod_spec(placing, _requests(_fields_at(fields, "resources")))
+    labels = {"cluster-name": str(_value_at(manifest, "metadata.name") or "")}
+    yield _BuiltPods(part="", path="spec", count=_number(fields, "numberOfInstances", 1), spec=spec, labels=labels)
+
+
 def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[_Fields], Iterator[_BuiltPods]]:
     """Components with `count` and `podTemplate`. The container `main` has this memory by default."""
 
@@ -700,6 +712,7 @@ KINDS: Mapping[tuple[str, str], _CustomKind] = {  # the kind with another one's 
     ("kubevirt.io", "VirtualMachineInstance"): _CustomKind(build=_kubevirt("spec")),
     ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): _CustomKind(build=_kubevirt("spec.template.spec")),
     ("postgresql.cnpg.io", "Cluster"): _CustomKind(build=_cloud_native_pg),
+    ("acid.zalan.do", "postgresql"): _CustomKind(build=_zalando, label="cluster-name"),
     ("elasticsearch.k8s.elastic.co", "Elasticsearch"): _CustomKind(
         build=_elastic("elasticsearch", "2Gi", "elasticsearch.k8s.elastic.co/cluster-name", "spec.nodeSets")
     ),

@@ -410,6 +410,18 @@ def test_huge_pages_that_no_node_reserves() -> None:
     assert titles[0] == "reserve 1Gi of the memory of n as hugepages-2Mi, then restart its kubelet"
 
 
+def test_requests_are_lowered_no_further_than_any_node_needs() -> None:
+    room = {"memory": "4Gi", "pods": "9"}
+    machines = [node(name, allocatable={"cpu": "4", **room}) for name in ("a", "b")]
+    machines.append(node("c", allocatable={"cpu": "3500m", **room}, taints=[CONTROL_PLANE]))
+    container = {"name": "main", "resources": {"requests": {"cpu": "5"}}}
+    assert titles_of(*machines, pod("me", containers=[container], nodeSelector={"t": "a"})) == [
+        "lower requests.cpu of container main from 5 to 4, label a t=a",
+        "lower requests.cpu of container main from 5 to 4, stop requiring t=a",
+        "add a node with label t=a and at least 5 CPU free",
+    ]
+
+
 def test_a_label_that_no_node_has() -> None:
     assert titles_of(node("n"), pod("me", nodeSelector={"team": "a"})) == ["label n team=a", "stop requiring team=a"]
     pooled = node("n", labels={"cloud.google.com/gke-nodepool": "web"})
