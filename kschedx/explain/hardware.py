@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import ge
 
@@ -617,6 +617,13 @@ def _uses(spec: PodSpec, resource: str) -> bool:
 def _user_text(pods: PodTable, row: int) -> str:
     owner = next((owner for owner in pods.owners[row] if owner.controller), None)
     return f"{owner.kind} {pods.namespaces[row]}/{owner.name}" if owner is not None else f"pod {pods.key(row)}"
+
+
+def missing_features(features: Sequence[str]) -> RootCause:
+    """Return when a kubelet declares features that a pod needs."""
+    named = list_names(features, 3, conjunction="and")
+    text = f"a kubelet declares {named} if its version has it and its feature gate is on"
+    return root_cause(text, f"turn on feature gate {named} in kubelets, or upgrade them", group=FixGroup.CLUSTER)
 
 
 def taint_rules(snapshot: Snapshot, shortage: DeviceShortage) -> Iterator[RootCause]:

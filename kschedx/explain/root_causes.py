@@ -25,6 +25,7 @@ from kschedx.explain.hardware import (
     incomplete_pool,
     is_of_hami,
     missing_driver,
+    missing_features,
     other_vendor_causes,
     partitioned_resources,
     plugins_down,
@@ -237,8 +238,7 @@ _VIRTUAL_NODES = ((COMPUTE_TYPE, "fargate", _EKS_FARGATE), ("type", "virtual-kub
 
 
 def virtual_node(node: Node) -> tuple[str, str, str] | None:
-    """Return the label, key and value, and the provider of a node that the provider creates for certain pods, and on
-    which it never runs pods of DaemonSets."""
+    """Return the label, key and value, and the provider of a node on which it never runs pods of DaemonSets."""
     return next((each for each in _VIRTUAL_NODES if node.metadata.labels.get(each[0]) == each[1]), None)
 
 
@@ -493,8 +493,7 @@ def _runtime_class_selector(cycle: Cycle, finding: f.NodeAffinityMismatch) -> It
 
 
 def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, RecordedEvent | None]]:
-    """Yield the claims of a pod without a volume, each with its event, unless that belongs to an earlier claim with the
-    same name."""
+    """Yield the pod's claims without a volume, each with its event, unless an earlier claim of that name has it."""
     for claim in snapshot.storage.claims_of(pod):
         if not claim.spec.volume_name:
             yield claim, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
@@ -541,6 +540,8 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
             if finding.nearest_differs[:1] == ("key",):
                 yield RootCause(text=f"the pod tolerates {finding.nearest_text}, a former name of taint {finding.key}")
             yield from not_passed_on(cycle.snapshot, cycle.pod, finding)
+        case f.MissingNodeFeatures(missing=missing):
+            yield missing_features(missing)
         case f.InsufficientDevices(shortages=shortages):
             for shortage in shortages:
                 if shortage.stage in ("none", "other-class"):

@@ -493,6 +493,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             yield f"label {join_names(named, _SHOWN_LABELS)}"
         if new := [key for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN]:
             yield f"{'a new value' if len(new) == 1 else 'new values'} of label {join_names(new, _SHOWN_LABELS)}"
+        if features := self.node.status.declared_features:
+            yield f"declared feature{'s' if len(features) > 1 else ''} {join_phrases(features)}"
         free = [*self._free()]
         yield from free
         if self.more_pods_than:
