@@ -125,10 +125,9 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     it contains no pending one and fewer than are ready. Pods that failed are counted by its status for a moment, and
     show that its pods are in the dump."""
     status, spec = map_at(manifest, "status"), map_at(manifest, "spec")
-    counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
-    is_stored = workload in snapshot.workloads
+    counts = [number for key in _COUNTS if isinstance(number := status.get(key), int)]
     keeps_pods = spec.get("managedBy") in (None, _JOB_CONTROLLER) and parallel_replicas(manifest) > 0
-    if not (any(counts) and is_stored and keeps_pods):
+    if not (any(counts) and workload in snapshot.workloads and keeps_pods):
         return None
     rows, ready = member_rows(snapshot, workload), status.get("readyReplicas")
     are_fewer = isinstance(ready, int) and min(ready, wanted_replicas(manifest)) > len(rows)
@@ -141,6 +140,7 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     return states.PodsLeftOut(subject=workload.reference, pods=max(counts), held=len(rows)) if is_open else None
 
 
+_COUNTS = ("replicas", "active", "currentNumberScheduled")  # fields of a status that count existing pods
 _ROLLOUT = ("Rollout", "argoproj.io")  # whose controller writes a status at once
 
 

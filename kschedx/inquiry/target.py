@@ -194,6 +194,8 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
         elsewhere = [ns for k, ns, n in snapshot.workloads if k == kind and n == name]
         there = f"there is one in namespace {elsewhere[0]}: -n {elsewhere[0]}" if elsewhere else nearest(name, known)
         hint = _namespace_in_deletion(snapshot, namespace) or there or _orphan_pods_text(snapshot, name, namespace)
+        if not hint and kind in KINDS and snapshot.source.may_lack(kind):
+            hint = f"the dump holds none: {add_to_dump(kind)}"
         raise InputError(f'no {kind} "{name}" in namespace "{namespace}"', hint=hint)
     return written_from(snapshot, manifest)
 

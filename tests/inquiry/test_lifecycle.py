@@ -817,6 +817,12 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         3,
     ),
     (
+        "ds/web",
+        [DUMPED, {**workload("DaemonSet"), "status": {"currentNumberScheduled": 2}}],
+        "default/ds/web is undecided: the dump lacks pods of it",
+        3,
+    ),
+    (
         "deploy/web",
         [DUMPED, pod("other", on="d"), {**workload("Deployment", replicas=0), "status": {"replicas": 3}}],
         "default/deploy/web is scaled to zero: spec.replicas is 0",
@@ -3985,6 +3991,12 @@ def test_the_pod_of_a_cron_job_that_cannot_start_is_its_answer(tmp_path: Path) -
     job = job_of_cron_job("web-1", SINCE, "None")
     out = why(tmp_path, "cj/web", workload("CronJob"), job, FAILS_TO_PULL).out
     assert out.startswith("‖ default/web-1-x is scheduled to n and cannot pull the image of container app")
+
+
+def test_a_dump_without_workloads_of_the_kind_lacks_them(tmp_path: Path) -> None:
+    result = why(tmp_path, "deploy/web", DUMPED, pod("other", on="d"))
+    assert result.code == 2
+    assert "(the dump holds none: kubectl get deployments -A -o yaml > missing-deploy.yaml, and add -s" in result.err
 
 
 @pytest.mark.parametrize(
