@@ -84,9 +84,8 @@ def _orphan(cluster: Cluster) -> None:
 
 def _written_orphan(cluster: Cluster) -> None:
     _orphan(cluster)
-    pod = cluster["Pod shop/lost"]
-    pod["metadata"] = {key: pod["metadata"][key] for key in ("name", "namespace", "ownerReferences")}
-    pod["status"] = {"phase": "Running"}
+    for field, value in (("metadata.uid", ""), ("metadata.creationTimestamp", ""), ("status", {"phase": "Running"})):
+        cluster.change("Pod shop/lost", field, value)
 
 
 def _finished_orphan(cluster: Cluster) -> None:
