@@ -66,3 +66,16 @@ def other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
 def down_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> ComponentDown | None:
     """Return the scheduler of a profile if it is down and has reported nothing about the pod."""
     return other_scheduler_down(snapshot, pod) if setup.is_found(pod) else scheduler_down(snapshot, pod)
+
+
+def down_schedulers(snapshot: Snapshot, setup: Setup) -> Iterator[tuple[Pod, ComponentDown]]:
+    """Yield the first pending pod of each scheduler of a profile that is down, with the scheduler."""
+    seen: set[str] = set()
+    for pod in (snapshot.pods[row] for row in snapshot.pods.pending):
+        if pod.status.conditions or pod.spec.scheduler_name in seen:
+            continue
+        seen.add(pod.spec.scheduler_name)
+        if (down := down_scheduler(snapshot, pod, setup)) is not None:
+            yield pod, down
+        if setup.found is None:
+            return

@@ -66,11 +66,11 @@ from kschedx.inquiry.pod import (
     not_bound_state,
 )
 from kschedx.inquiry.pod_keys import PodKeys, PodTexts
-from kschedx.inquiry.scheduler_pods import down_scheduler
+from kschedx.inquiry.scheduler_pods import down_schedulers
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Document, Json, document, part_of, with_spec
-from kschedx.kube.types import Pod, PodSpec
+from kschedx.kube.types import PodSpec
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, DisplacedPods
@@ -427,16 +427,8 @@ class Simulation(Shown):
         the first pod for which the cluster contradicts the simulation: its events, or the kubelet that rejected its
         predecessors. Contradictions that changes explain are left out."""
         before = self.before
-        waiting = (before.pods[row] for row in before.pods.pending)
-        untried: dict[str, Pod] = {}  # by schedulerName
-        for pod in waiting:
-            if not pod.status.conditions:
-                untried.setdefault(pod.spec.scheduler_name, pod)
-                if self.setup.found is None:
-                    break
-        for pod in untried.values():
-            if (down := down_scheduler(before, pod, self.setup)) is not None:
-                yield answer_with_fixes(stored_subject(before, pod), self.setup, down)
+        for pod, down in down_schedulers(before, self.setup):
+            yield answer_with_fixes(stored_subject(before, pod), self.setup, down)
         for key in [key for key in self.disputed if key not in self.unable_to_start][:1]:
             yield explain(stored_subject(before, before.pods[before.pods.rows[key]]), self.setup)
         for key, state in [*self.unable_to_start.items()][:1]:
