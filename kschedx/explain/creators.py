@@ -1,5 +1,5 @@
 """What creates a pod, as far as it explains a rejection: a custom resource with more than its operator passes on to the
-pod, or a CronJob with many active Jobs."""
+pod, a CronJob with many active Jobs, or a controller whose pods the API server refuses."""
 
 from __future__ import annotations
 
@@ -27,6 +27,20 @@ _CONFIGURED_IN: Mapping[str, str] = {
 """Custom resources that another controller creates for a time, to the place that decides about their pods."""
 
 _MANY_JOBS = 3  # the number of active Jobs from which those of a CronJob pile up
+
+
+class MembersNotCreated(RootCause, frozen=True, kw_only=True):
+    """Why the controller of a gang's pods creates no more of them."""
+
+    message: str  # what the API server refuses them with
+
+
+def members_not_created(snapshot: Snapshot, pod: Pod) -> Iterator[MembersNotCreated]:
+    owner = pod.metadata.controller
+    event = None if owner is None else snapshot.failed_creates.get((owner.kind, pod.metadata.namespace, owner.name))
+    if owner is not None and event is not None and event.uid in ("", owner.uid):
+        why = event.message.removeprefix("Error creating: ")
+        yield MembersNotCreated(text=f"{owner.kind} {owner.name} cannot create the others: {why}", message=why)
 
 
 def configured_in(snapshot: Snapshot, namespace: str, owner: OwnerReference, labels: Mapping[str, str]) -> str:

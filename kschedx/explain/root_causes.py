@@ -13,7 +13,7 @@ from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
 from kschedx.explain.agent_labels import lacks_feature_labels, lost_labels, unlabeled_hardware
 from kschedx.explain.claim_causes import claim_causes, shared_by_replicas
-from kschedx.explain.creators import not_passed_on, piled_up_jobs
+from kschedx.explain.creators import members_not_created, not_passed_on, piled_up_jobs
 from kschedx.explain.device_classes import device_claim_refusal, failed_selector, unmapped_classes, unused_claims
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.elastic_quotas import elastic_quota
@@ -77,12 +77,6 @@ class _ResizePending(RootCause, frozen=True, kw_only=True):
 
     pod: str
     node: str
-
-
-class MembersNotCreated(RootCause, frozen=True, kw_only=True):
-    """Why the controller of a gang's pods creates no more of them."""
-
-    message: str  # what the API server refuses them with
 
 
 class SelectorOfNamespace(RootCause, frozen=True, kw_only=True):
@@ -562,13 +556,7 @@ def _of(diagnosis: Diagnosis, finding: f.Finding) -> Iterator[RootCause]:
         case f.ElasticQuotaExceeded():
             yield from elastic_quota(cycle.snapshot, finding)
         case f.GangTooSmall() | f.PodGroupIncomplete():
-            owner = cycle.pod.metadata.controller
-            controller = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)
-            event = cycle.snapshot.failed_creates.get(controller) if controller else None
-            if owner is not None and event is not None and event.uid in ("", owner.uid):
-                why = event.message.removeprefix("Error creating: ")
-                text = f"{owner.kind} {owner.name} cannot create the others: {why}"
-                yield MembersNotCreated(text=text, message=why)
+            yield from members_not_created(cycle.snapshot, cycle.pod)
         case f.TopologySpreadSkew():
             yield from others_counted(cycle, finding)
         case f.TopologyLabelMissing(topology_key=key) if key != HOSTNAME:

@@ -18,11 +18,11 @@ from kschedx.controllers.workloads import SCALED, Workload, member_rows, ordinal
 from kschedx.errors import UndecidableError
 from kschedx.explain.advice import FixGroup
 from kschedx.explain.claim_causes import SharedClaim
+from kschedx.explain.creators import MembersNotCreated
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.pod_selectors import MatchingPodCordoned, misses_pod
 from kschedx.explain.root_causes import (
     DriverNotRegistered,
-    MembersNotCreated,
     SelectorOfNamespace,
     balanced_service,
     newer_template,

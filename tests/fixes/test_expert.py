@@ -219,14 +219,6 @@ def test_a_taint_that_its_node_refutes(taint: str, condition: tuple[str, str], s
     assert titles_of(tainted, FULL, target)[0] == first.format(f"{key} from n")
 
 
-def test_a_feature_that_no_node_declares() -> None:
-    me = pod("me", spec={"containers": [{"name": "c"}], "hostUsers": False, "hostNetwork": True})
-    assert titles_of(node("n"), me) == [
-        "turn on feature gate UserNamespacesHostNetworkSupport in kubelets, or upgrade them",
-        "add a node with declared feature UserNamespacesHostNetworkSupport and room for one pod",
-    ]
-
-
 def test_a_node_that_shuts_down_is_started_again() -> None:
     leaving = node("n", taints=["node.kubernetes.io/not-ready:NoSchedule"])
     condition = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "node is shutting down"}

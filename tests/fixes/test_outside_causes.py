@@ -261,6 +261,14 @@ def test_a_resource_may_be_published_as_devices_only(resource: str, version: str
     assert result.fixes[0].title.startswith(title)
 
 
+def test_a_feature_that_no_node_declares() -> None:
+    me = pod("me", spec={"containers": [{"name": "c"}], "hostUsers": False, "hostNetwork": True})
+    assert titles(node("n"), me) == [
+        "turn on feature gate UserNamespacesHostNetworkSupport in kubelets, or upgrade them",
+        "add a node with declared feature UserNamespacesHostNetworkSupport and room for one pod",
+    ]
+
+
 def test_a_driver_may_crash_on_one_of_its_nodes() -> None:
     owner = {"ownerReferences": [{"kind": "DaemonSet", "name": "example-plugin", "controller": True}]}
     unready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
