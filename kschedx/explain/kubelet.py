@@ -11,7 +11,7 @@ from kschedx.explain.node_groups import account
 from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.storage import is_csi_name, own_claims
+from kschedx.kube.storage import PersistentVolumeClaim, is_csi_name, own_claims
 from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated
 from kschedx.kube.types import Node, Pod, PodSpec
 from kschedx.patterns import lazy_pattern
@@ -164,23 +164,29 @@ def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> _StartObstacle | 
     return None
 
 
-def attached_elsewhere(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the pod's claims for one node at a time that a running pod on another node uses, with that reason.
+def claims_for_one_node(snapshot: Snapshot, pod: Pod) -> Iterator[PersistentVolumeClaim]:
+    """Yield the claims of a pod whose volumes are attached to one node at a time.
 
     kube-scheduler does not compare ReadWriteOnce volumes. Only volumes that are attached count: those in one place, and
     those with a VolumeAttachment.
     """
-    storage, pods = snapshot.storage, snapshot.pods
+    storage = snapshot.storage
     for claim in storage.claims_of(pod):
-        key, volume = claim.key, storage.volumes.get(claim.spec.volume_name)
-        if volume is None or volume.spec.csi is None:
-            continue
-        modes = claim.spec.access_modes
-        if not modes or any(not mode.startswith("ReadWriteOnce") for mode in modes):
+        modes, volume = claim.spec.access_modes, storage.volumes.get(claim.spec.volume_name)
+        if volume is None or volume.spec.csi is None or not modes:
             continue
         attached = (item.spec.source.persistent_volume_name for item in storage.attachments)
-        if volume.required_node_affinity is None and volume.name not in attached:
-            continue
+        if all(mode.startswith("ReadWriteOnce") for mode in modes) and (
+            volume.required_node_affinity is not None or volume.name in attached
+        ):
+            yield claim
+
+
+def attached_elsewhere(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the pod's claims for one node at a time that a running pod on another node uses, with that reason."""
+    pods = snapshot.pods
+    for claim in claims_for_one_node(snapshot, pod):
+        key, modes = claim.key, claim.spec.access_modes
         there = pods.in_namespace(pod.metadata.namespace)
         there &= pods.phases.where(lambda phase: phase == "Running")
         there &= pods.node_names.where(lambda other: other not in ("", name))

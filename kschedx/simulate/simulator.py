@@ -14,6 +14,7 @@ from kschedx.controllers.due_deletions import rows_to_be_deleted
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.workloads import Workload, is_recreated, ordinal_of
 from kschedx.explain.claim_causes import wrong_attributes_class
+from kschedx.explain.kubelet import claims_for_one_node
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
@@ -200,7 +201,18 @@ class Simulator:
             return False
         if row not in self.queue.queued and row not in self.queue.created:
             return is_healthy(pods, row, ())
-        return is_healthy(pods, row, (row,)) and not self.lacks_volume(row)
+        return is_healthy(pods, row, (row,)) and not self.lacks_volume(row) and not self._awaits_detachment(row)
+
+    def _awaits_detachment(self, row: int) -> bool:
+        """Whether a pod on another node uses a volume of the pod that is attached to one node at a time."""
+        pods, node = self.pods, self.pods.node
+        if not any(volume.persistent_volume_claim for volume in pods.specs[row].volumes):
+            return False
+        return any(
+            node[other] not in (-1, node[row]) and other not in self.deleted and not pods.finished[other]
+            for claim in claims_for_one_node(self._current, pods[row])
+            for other in pods.rows_with_claim(claim.key)
+        )
 
     def lacks_volume(self, row: int) -> bool:
         """Whether a pod's claim names a VolumeAttributesClass with which no volume is provisioned, so that the pod is

@@ -20,6 +20,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
 from tests.cli.manifests import changed
 from tests.simulate.clusters import deployment, nodes
+from tests.storage_builders import claim, in_term, volume
 
 CPU = "spec.template.spec.containers[main].resources.requests.cpu"
 
@@ -420,3 +421,29 @@ def test_a_continuing_rollout_is_reported_once(changes: list[Manifest], texts: s
     spare = node("node-9", allocatable={"cpu": "4", "memory": "16Gi", "pods": "20"}, unschedulable=True)
     [rolled] = simulated([*half_rolled_out(), spare], *changes).rolled_out
     assert texts in rollout_text(rolled)
+
+
+@pytest.mark.parametrize(
+    ("modes", "strategy", "ends"),
+    [
+        (["ReadWriteOnce"], {}, False),
+        (["ReadWriteOnce"], {"type": "Recreate"}, True),
+        (["ReadWriteMany"], {}, True),
+    ],
+)
+def test_a_volume_for_one_node_keeps_a_new_pod_on_another_from_starting(
+    modes: list[str], strategy: Manifest, *, ends: bool
+) -> None:
+    """The old pod fills its node, and uses the volume until it is gone."""
+    pool = in_term("topology.kubernetes.io/zone", "a")
+    own = claim("data", volume="disk", modes=modes)
+    at(own, "metadata")["namespace"] = "shop"
+    disk = volume("disk", modes=modes, claim_ref="data", node_affinity=pool, csi=True)
+    at(disk, "spec")["claimRef"] = {"namespace": "shop", "name": "data", "uid": "uid-data"}
+    made = web(1, {"strategy": strategy} if strategy else {})
+    for item in (*(at(at(at(maker, "spec"), "template"), "spec") for maker in made[:2]), at(made[2], "spec")):
+        item["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    made[2]["status"] = {"phase": "Running"}
+    simulation = simulated([*nodes(("1", "1")), own, disk, *made], {"restart": "deploy/web"})
+    assert [rollout.is_done for rollout in simulation.rolled_out] == [ends]
+    assert [*simulation.unable_to_start] == ([] if ends else ["shop/web-new1"])
