@@ -166,7 +166,7 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
         recreate = "change the pod template and let the pod be recreated" if has_template else "recreate the pod"
         short = _RESIZE_SHORTAGE.search(state.message)
         requested, used, capacity = (0, 0, 0) if short is None else (int(it or 0) for it in short.groups()[1:])
-        resource = "" if short is None else short["resource"]
+        resource, on_new_node = "" if short is None else short["resource"], ""
         if state.reason == "Deferred":
             lacking = "as much as the resize lacks"
             if used and requested + used > capacity:
@@ -179,9 +179,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             if short is None or any(resource_amount(resource, size) >= requested for size in sizes):
                 yield Fix.untried(f"{recreate} on a node that is large enough")
             else:
-                yield Fix.untried(
-                    f"add a node with more than {amount_text(resource, requested)}, then {recreate} there"
-                )
+                yield Fix.untried(f"request at most {amount_text(resource, capacity)}, the size of {state.node}")
+                on_new_node = f"add a node with more than {amount_text(resource, requested)}, then {recreate} there"
         else:
             yield Fix.untried(f"{recreate}: this kubelet cannot resize it")
         containers = []
@@ -197,6 +196,8 @@ class AssignedPodRemedies(StoppedPod, frozen=True, kw_only=True):
             command = shell_command(template, self.pod.metadata.name, self._namespace, body)
             what = "request what it has" if is_begun else "request what is allocated"
             yield Fix.untried(f"withdraw the resize: {what}", command)
+        if on_new_node:
+            yield Fix.untried(on_new_node)
 
     def _failure_fixes(self, state: states.Failed) -> Iterator[Fix]:
         """Yield fixes for a pod or Job that has failed permanently."""
