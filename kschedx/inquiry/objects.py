@@ -35,8 +35,9 @@ from kschedx.kube.kinds import KINDS
 from kschedx.kube.kubectl import add_to_dump, merge_patch
 from kschedx.kube.resources import ResourceQuota, nano_units
 from kschedx.kube.selectors import Operator, Selector, compile_selector, selector_from_set
+from kschedx.kube.services import Service
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, VolumeAttachment, is_bound_to
-from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget, Service
+from kschedx.kube.types import ObjectMeta, Pod, PodDisruptionBudget
 from kschedx.kube.typos import nearest_name
 from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.snapshot import Snapshot
@@ -177,7 +178,13 @@ def _explain_budget(asked: ObjectQuestion) -> ObjectAnswer | None:
     """Return how many evictions a budget allows, with what lets the drain of a node with one of its pods end."""
     if (state := _budget_state(asked.snapshot, asked.reference)) is None:
         return None
-    fixes = partial(_budget_fixes, asked.subject, asked.setup, state.node) if state.node else tuple
+    if state.node:
+        return ObjectAnswer(state=state, fixes=partial(_budget_fixes, asked.subject, asked.setup, state.node))
+    budget = _budget(asked.snapshot, asked.reference.namespace, asked.reference.name)
+    if not state.facts or budget.spec.selector is None:
+        return ObjectAnswer(state=state)
+    selector = compile_selector(budget.spec.selector)
+    fixes = partial(_selector_fixes, asked.snapshot, asked.reference, selector, "spec.selector.matchLabels")
     return ObjectAnswer(state=state, fixes=fixes)
 
 
@@ -204,6 +211,33 @@ def _budget_state(snapshot: Snapshot, reference: NamedObject) -> states.ObjectSt
     if budget.lag:
         does = f"allows no eviction until kube-controller-manager updates its status ({budget.lag})"
     return states.ObjectState(subject=subject, does=does, facts=(fact,))
+
+
+def _meant_labels(snapshot: Snapshot, namespace: str, selector: Selector) -> dict[str, str]:
+    """Return the labels that a selector probably means, if no pod of the namespace has all of its own ones."""
+    pods, meant = snapshot.pods, dict[str, str]()
+    rows = (pods.in_namespace(namespace) & ~pods.finished).nonzero()[0].tolist()
+    labels = {int(pods.labels.codes[row]): pods.labels[row] for row in rows}.values()
+    for need in (it for it in selector.requirements if it.operator is Operator.EQUALS):
+        values = sorted({own[need.key] for own in labels if need.key in own})
+        if near := "" if need.values[0] in values else nearest_name(need.values[0], values):
+            meant[need.key] = near
+    wanted = {**{it.key: it.values[0] for it in selector.requirements if it.operator is Operator.EQUALS}, **meant}
+    return meant if any(wanted.items() <= own.items() for own in labels) else {}
+
+
+def _selector_fixes(snapshot: Snapshot, reference: NamedObject, selector: Selector, path: str) -> Iterator[Fix]:
+    """Yield the correction of a selector that matches no pod; `path` is the field with its labels."""
+    from kschedx.inquiry.fix import Fix  # needed only for such a selector
+
+    if meant := _meant_labels(snapshot, reference.namespace, selector):
+        patch: dict[str, object] = dict(meant)
+        for name in reversed(path.split(".")):
+            patch = {name: patch}
+        short, texts = reference.kind.short_names[0], [f"{key}={value}" for key, value in meant.items()]
+        command = merge_patch(short, reference.namespace, reference.name, patch)
+        title = f"select {', '.join(texts)} in {reference.kind.name} {reference.name}"
+        yield Fix.untried(title, command, of_group=FixGroup.CLUSTER)
 
 
 def _unmatched_labels(snapshot: Snapshot, namespace: str, selector: Selector) -> Iterator[str]:
@@ -336,6 +370,8 @@ def _explain_service(asked: ObjectQuestion) -> ObjectAnswer | None:
         row = -1 if chosen.stored is None else pods.rows[chosen.stored.key]
         if row not in rows or row in pods.pending or not reports_ready(pods.statuses[row].conditions):
             return None
+        if service.awaits_address and service.metadata.is_stored:
+            return _without_address(snapshot, service, f"selects {count(len(rows), 'pod')}")
         on = (f"{pods.key(it)} on {pods.node_names[it]}" for it in rows[:3])
         does = f"selects {count(len(rows), 'pod')}: none is pending or reported as not ready"
         return ObjectAnswer(state=states.ObjectState(subject=subject, does=does, facts=tuple(on)))
@@ -346,9 +382,54 @@ def _explain_service(asked: ObjectQuestion) -> ObjectAnswer | None:
         because, command = "the dump holds no pods", add_to_dump("Pod")
         state = states.NotRead(subject=subject, unknown="which pods it selects", because=because, command=command)
         return ObjectAnswer(state=state)
-    unmatched = _unmatched_labels(snapshot, namespace, selector_from_set(selected))
-    facts = (*unmatched,) or (f"no pod is in namespace {namespace}",)
-    return ObjectAnswer(state=states.ObjectState(subject=subject, does="selects no pods", facts=facts))
+    selector = selector_from_set(selected)
+    facts = (*_unmatched_labels(snapshot, namespace, selector),) or (f"no pod is in namespace {namespace}",)
+    state_of_service = states.ObjectState(subject=subject, does="selects no pods", facts=facts)
+    fixes = partial(_selector_fixes, snapshot, asked.reference, selector, "spec.selector")
+    return ObjectAnswer(state=state_of_service, fixes=fixes)
+
+
+_LOAD_BALANCERS = (
+    "metallb",
+    "load-balancer",
+    "loadbalancer",
+    "cloud-controller",
+    "kube-vip",
+    "svclb",
+    "cilium",
+    "purelb",
+)
+"""Parts of the names of what gives load balancers their addresses."""
+
+
+def _without_address(snapshot: Snapshot, service: Service, selects: str) -> ObjectAnswer:
+    """Return the state of a Service whose load balancer has no address."""
+    namespace, name = service.metadata.namespace, service.name
+    event = snapshot.failed_create("Service", service.metadata)
+    is_cloud = any(node.spec.provider_id for node in snapshot.cluster.nodes)
+    is_absent = not (event or is_cloud or snapshot.may_run(*_LOAD_BALANCERS))
+    fact = "no controller has given its load balancer an address"
+    if event is not None:
+        fact = f"its controller reports: {event.message}"
+    elif is_absent:
+        fact = "nothing in this cluster gives a load balancer an address"
+
+    def fixes() -> Iterator[Fix]:
+        from kschedx.inquiry.fix import Fix  # needed only for such a Service
+
+        advice = "find out whether a load balancer controller runs, and why it gives no address"
+        if event is not None:
+            advice = "correct what its load balancer controller reports"
+        elif is_absent:
+            advice = "install a load balancer controller, such as MetalLB or that of the cloud"
+        yield Fix.untried(advice, of_group=FixGroup.CLUSTER)
+        patch = merge_patch("svc", namespace, name, {"spec": {"type": "NodePort"}})
+        yield Fix.untried("reach it through a port of the nodes", patch, of_group=FixGroup.CLUSTER)
+
+    does = f"{selects}, and has no external address: type LoadBalancer is pending"
+    return ObjectAnswer(
+        state=states.ObjectState(subject=f"{namespace}/svc/{name}", does=does, facts=(fact,)), fixes=fixes
+    )
 
 
 def _explain_claim(asked: ObjectQuestion) -> ObjectAnswer | None:

@@ -41,7 +41,8 @@ from kschedx.kube.kinds import KINDS, ResourceKind, kind_of, name_of
 from kschedx.kube.kubectl import add_to_dump
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, KaiPodGroup, VolcanoPodGroup
 from kschedx.kube.selectors import selector_from_set
-from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate, Service
+from kschedx.kube.services import Service
+from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.object_changes import NamedObject, find_object, object_reference

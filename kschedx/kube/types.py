@@ -607,10 +607,6 @@ class _LabelsSelectorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: Labels | None = None
 
 
-class Service(KubernetesObject, frozen=True, kw_only=True):
-    spec: _LabelsSelectorSpec = _LabelsSelectorSpec()
-
-
 class PodTemplateSpec(KubernetesObject, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
 

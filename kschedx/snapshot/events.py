@@ -83,7 +83,10 @@ _REPEATS_STATUS = "Error: "  # the start of a kubelet event that only repeats th
 _NOT_ENQUEUED = "Unschedulable"  # from Volcano: why it does not enqueue a PodGroup, or schedule its pods
 _NO_CAPACITY = "InsufficientCapacityError"
 """From Karpenter: the cloud launches no node for a NodeClaim, which Karpenter then deletes."""
+SYNC_LOAD_BALANCER = "SyncLoadBalancerFailed"
+"""From the service controller: why a Service has no load balancer."""
 _UNMADE = {
+    "Service": frozenset({SYNC_LOAD_BALANCER}),
     "PersistentVolumeClaim": _OF_CLAIMS,
     "CronJob": OF_CRON_JOBS,
     "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED, FAILED_BINDING}),

@@ -28,6 +28,7 @@ from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.kube.selectors import NodeSelector, NodeSelectorTerm, SelectorRequirement, selector_from_set
+from kschedx.kube.services import Service
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import (
     PersistentVolumeClaim,
@@ -56,7 +57,6 @@ from kschedx.kube.types import (
     ReplicaSet,
     ReplicationController,
     RuntimeClass,
-    Service,
     StatefulSet,
 )
 from kschedx.snapshot.columns import ClusterRow, Derived, distinct

@@ -3487,7 +3487,7 @@ UNALIGNED = pod(
                 (
                     "Infeasible",
                     "Node didn't have enough capacity: cpu, requested: 80000, capacity: 4000",
-                    "request at most 4 CPU, the size of n · not tried 2 add a node with more than 80 CPU, then recreate",
+                    "request at most 4 CPU, the size of n · not tried 2 add a node with more than 80 CPU, then",
                 ),
                 (
                     "Infeasible",

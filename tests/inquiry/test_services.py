@@ -95,6 +95,58 @@ def test_a_service_whose_pods_are_all_ready_is_answered_by_their_number() -> Non
     assert (answer.code, answer.causes) == (0, ["default/a on n1", "default/c on n1"])
 
 
+@pytest.mark.parametrize(
+    ("labels", "fixes"),
+    [
+        ({"app": "wbe"}, ["select app=web in {kind} web"]),
+        ({"app": "wbe", "tier": "frnt"}, ["select app=web, tier=front in {kind} web"]),
+        ({"app": "wbe", "tier": "db"}, []),
+        ({"app": "payments"}, []),
+    ],
+    ids=["one label", "two labels", "a pod has one of them", "another name"],
+)
+def test_a_misspelled_selector_is_corrected(labels: dict[str, str], fixes: list[str]) -> None:
+    pods = [pod("a", "n1", app="web", tier="front"), pod("b", "n1", app="sql", tier="db")]
+    budget: Manifest = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": service()["metadata"]}
+    budget = {**budget, "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}}
+    for target, item in (("svc/web", service(**labels)), ("pdb/web", budget)):
+        assert answer_of(target, NODE, item, *pods).fixes == [fix.format(kind=item["kind"]) for fix in fixes]
+
+
+SYSTEM = pod("kube-proxy", "n1", namespace="kube-system")
+CLOUD = {**NODE, "spec": {"providerID": "aws:///a/i-1"}}
+FAILED = {
+    "apiVersion": "v1",
+    "kind": "Event",
+    "metadata": {"name": "e", "namespace": "default"},
+    "involvedObject": {"kind": "Service", "name": "web", "namespace": "default", "uid": "s"},
+    "reason": "SyncLoadBalancerFailed",
+    "message": "no subnet",
+}
+
+
+@pytest.mark.parametrize(
+    ("objects", "cause", "fix"),
+    [
+        ([NODE, SYSTEM], "nothing in this cluster gives", "install a load balancer controller"),
+        ([NODE], "no controller has given", "find out whether a load balancer controller runs"),
+        ([CLOUD, SYSTEM], "no controller has given", "find out whether a load balancer controller runs"),
+        ([NODE, SYSTEM, FAILED], "its controller reports: SyncLoadBalancerFailed: no subnet", "correct what its load"),
+    ],
+    ids=["bare metal", "few pods", "a cloud", "an event"],
+)
+def test_a_load_balancer_without_an_address_is_named(objects: list[Manifest], cause: str, fix: str) -> None:
+    spec = {"selector": {"app": "web"}, "type": "LoadBalancer"}
+    waits = {**service(), "metadata": {"name": "web", "namespace": "default", "uid": "s"}, "spec": spec}
+    answer = answer_of("svc/web", *objects, waits, RUNNING)
+    assert answer.headline.endswith("selects 1 pod, and has no external address: type LoadBalancer is pending")
+    assert (answer.code, len(answer.fixes)) == (0, 2)
+    assert answer.causes[0].startswith(cause)
+    assert answer.fixes[0].startswith(fix)
+    given = {**waits, "status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}}
+    assert "external" not in answer_of("svc/web", *objects, given, RUNNING).headline
+
+
 def test_a_service_that_knative_creates_is_answered_by_the_pods_of_knative(tmp_path: Path) -> None:
     spec = {"template": at(DEPLOYMENT, "spec.template")}
     custom = {**service(), "apiVersion": "serving.knative.dev/v1", "spec": spec}
