@@ -28,6 +28,7 @@ from kschedx.fixes.eviction import delete_all
 from kschedx.fixes.node_requirements import (
     ABOUT_TO_BE_REMOVED,
     KEPT,
+    OF_ROLES,
     STANDARD_KEYS,
     are_all_of_control_plane,
     contradiction,
@@ -243,16 +244,8 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             cost = s.Cost.CONSTRAINT
             yield s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant, cost=cost)
         elif unmatched and not kept and not any(_is_of_agent(requirement, place) for requirement in unmatched):
-            is_offered = all(
-                _is_offered(requirement, cluster) or _repeats_request(requirement, place) for requirement in unmatched
-            ) and not any(_is_listed_pool(requirement, place.snapshot) for requirement in unmatched)
-            cost = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
-            is_emptied = finding.source == "nodeAffinity" and len(unmatched) == len(term.requirements)
-            of_others = (r for other in finding.terms if other is not term for r in other.requirements)
-            others = tuple(replace(r, actual=None) for r in of_others) if is_emptied else ()
-            yield s.DropRequirements(
-                source=finding.source, term=term.index, requirements=unmatched, cost=cost, others=others
-            )
+            yield (given_up := _given_up(finding, term, unmatched, place))
+            misspelled |= isinstance(given_up, s.SelectInstead)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
     if labels and len(labels) == len(unmatched) and not misspelled:
         yield s.LabelNode(
@@ -263,6 +256,24 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             is_first=not place.nodes.cluster.label_keys & labels.keys(),
             is_overwritten=bool(place.node.metadata.labels.keys() & labels.keys()),
         )
+
+
+def _given_up(
+    finding: NodeAffinityMismatch, term: TermMatch, unmatched: tuple[RequirementMatch, ...], place: RemedyCandidate
+) -> s.FixStep:
+    """Return the pod without the requirements, or with the value of the nodes that are meant for it."""
+    cluster = place.nodes.cluster
+    is_offered = all(
+        _is_offered(requirement, cluster) or _repeats_request(requirement, place) for requirement in unmatched
+    ) and not any(_is_listed_pool(requirement, place.snapshot) for requirement in unmatched)
+    cost = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
+    if len(unmatched) == 1 and (value := _tolerated_value(unmatched[0], place)):
+        meant = replace(unmatched[0], values=(value,))
+        return s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant, cost=cost)
+    is_emptied = finding.source == "nodeAffinity" and len(unmatched) == len(term.requirements)
+    of_others = (r for other in finding.terms if other is not term for r in other.requirements)
+    others = tuple(replace(r, actual=None) for r in of_others) if is_emptied else ()
+    return s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, cost=cost, others=others)
 
 
 _MOST_CORRECTIONS = 16  # of many requirements with several meanings each
@@ -320,6 +331,23 @@ def _only_pool(requirement: RequirementMatch, snapshot: Snapshot) -> str:
         return ""
     pools = set(filter(None, snapshot.cluster.label(requirement.key).values))
     return min(pools) if len(pools) == 1 else ""
+
+
+def _tolerated_value(requirement: RequirementMatch, place: RemedyCandidate) -> str:
+    """Return the only value of the label on nodes that are reserved by a taint which the pod tolerates by its key: they
+    are meant for the pod. Empty if there are several, or if some node has the required value."""
+    cluster, keys = place.snapshot.cluster, {toleration.key for toleration in place.pod.spec.tolerations}
+    wanted = {*requirement.values}
+    if requirement.operator not in ("In", "=") or not wanted.isdisjoint(cluster.label_values(requirement.key)):
+        return ""
+    values = {
+        node.metadata.labels.get(requirement.key, "")
+        for node in cluster.nodes
+        for taint in node.spec.taints
+        if taint.key in keys and taint.effect in DO_NOT_SCHEDULE and not taint.key.startswith(OF_ROLES)
+        if not is_removed_by_itself(taint, node, place.snapshot)
+    }
+    return min(values) if len(values) == 1 else ""
 
 
 def _replacing_pool(requirement: RequirementMatch, snapshot: Snapshot) -> str:

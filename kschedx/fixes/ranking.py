@@ -367,7 +367,7 @@ def _lowered_share(situation: Situation) -> float:
 
 def _gives_up_needlessly(situation: Situation, other: Situation) -> bool:
     """Whether requests are lowered further than `other` lowers them, without any additional feasible node, or further
-    requirements are dropped, and all other steps are the same."""
+    requirements are dropped, or one that `other` changes, and all other steps are the same."""
     steps = [it for it in situation.proposal.steps if it not in other.proposal.steps]
     match steps, [it for it in other.proposal.steps if it not in situation.proposal.steps]:
         case [s.LowerRequests() as less], [s.LowerRequests() as more]:
@@ -377,6 +377,9 @@ def _gives_up_needlessly(situation: Situation, other: Situation) -> bool:
             return is_same_term and {*map(requirement_text, few.requirements)} < {
                 *map(requirement_text, many.requirements)
             }
+        case [s.DropRequirements() as many], [s.SelectInstead() as one] if one.cost is not s.Cost.TYPO:
+            is_same_term = (many.source, many.term) == (one.source, one.term)
+            return is_same_term and requirement_text(one.wrong) in map(requirement_text, many.requirements)
     return False
 
 

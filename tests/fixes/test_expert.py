@@ -410,6 +410,20 @@ def test_huge_pages_that_no_node_reserves() -> None:
     assert titles[0] == "reserve 1Gi of the memory of n as hugepages-2Mi, then restart its kubelet"
 
 
+@pytest.mark.parametrize(
+    ("key", "first"),
+    [
+        ("dedicated", "select pool=b2 instead of pool=b"),
+        ("other", "stop requiring kind=x and pool=b"),
+    ],
+)
+def test_a_pod_that_tolerates_a_pool_selects_it(key: str, first: str) -> None:
+    reserved = node("b", labels={"pool": "b2", "kind": "x"}, taints=["dedicated=b:NoSchedule"])
+    tolerations = [{"key": key, "operator": "Exists"}]
+    me = pod("me", nodeSelector={"pool": "b", "kind": "x"}, tolerations=tolerations)
+    assert titles_of(node("n"), reserved, me)[0] == first
+
+
 def test_requests_are_lowered_no_further_than_any_node_needs() -> None:
     room = {"memory": "4Gi", "pods": "9"}
     machines = [node(name, allocatable={"cpu": "4", **room}) for name in ("a", "b")]
