@@ -91,18 +91,19 @@ class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
-    """Return the distinct causes for an unschedulable pod; for another, failed provisioning, and what a constraint
-    counts that leaves it one node."""
+    """Return the distinct causes for an unschedulable pod; for another, failed provisioning, what a constraint counts
+    that leaves it one node, and what keeps it from the queue."""
     snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
     reported = provisioning_reports(snapshot, pod) if snapshot.failed_creates else ()
     failed = tuple(
         RootCause(text=f"the last event of claim {claim.key}: {create.message}") for claim, create in reported if create
     )
+    findings = [finding for stop in diagnosis.stops for finding in stop.status.findings]
     if diagnosis.feasible:
         skews = (it for it in diagnosis.findings if isinstance(it, f.TopologySpreadSkew) and diagnosis.feasible == 1)
         counted = (cause for skew in skews for cause in others_counted(diagnosis.cycle, skew))
-        return tuple(dict.fromkeys((*failed, *counted)))
-    findings = [finding for stop in diagnosis.stops for finding in stop.status.findings]
+        held = (cause for finding in findings for cause in _of(diagnosis, finding))
+        return tuple(dict.fromkeys((*failed, *counted, *held)))
     findings += diagnosis.findings
     found_causes = [cause for finding in findings for cause in _of(diagnosis, finding)]
     cycle = diagnosis.cycle

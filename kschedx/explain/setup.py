@@ -100,13 +100,19 @@ _BY_FIELD: Mapping[str, Callable[[Device | ExactDeviceRequest | DeviceSubRequest
 
 def inferred_gates(snapshot: Snapshot, version: str | None, given: Mapping[str, bool]) -> Mapping[str, bool]:
     """The given feature gates, and those that must be on, because kube-scheduler reports about PodGroups, drivers
-    publish devices, DeviceTaintRules exist, or devices, claims, and, in the cluster's own version, pods have fields of
-    the gates."""
+    publish devices, DeviceTaintRules exist, or PodGroups, devices, claims, and, in the cluster's own version, pods
+    have fields of the gates."""
     release = resolve(version)
     is_own_version = snapshot.source.is_stored and version == release_to_emulate(snapshot, None)
     conditions = (condition for group in snapshot.pod_groups.values() for condition in group.status.conditions)
+    groups = [group.spec for group in snapshot.pod_groups.values() if group.metadata.creation_timestamp]
     names: tuple[str, ...] = ()
-    if any(condition.type in GROUP_CONDITIONS for condition in conditions) or (
+    if any(it.scheduling_constraints for it in groups):
+        names += ("TopologyAwareWorkloadScheduling",)
+    if any(it.disruption_mode or it.priority is not None for it in groups):
+        names += ("WorkloadAwarePreemption",)
+    is_of_groups = names or any(condition.type in GROUP_CONDITIONS for condition in conditions)
+    if is_of_groups or (
         is_own_version and _is_in_stored_pod(snapshot.pods, lambda spec: spec.scheduling_group or spec.workload_ref)
     ):
         names += ("GenericWorkload", "GangScheduling")

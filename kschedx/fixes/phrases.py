@@ -157,6 +157,8 @@ STARTS = (
      "restore the volume in the storage system, or delete and recreate its claim, without the data"),
     (r"NodePrepareResources|[Pp]repare dynamic resources",
      "repair the node plugin of the device driver on {node}{agents}"),
+    (r"conflicting SELinux labels",
+     "give all pods of the volume the same seLinuxOptions, or set seLinuxChangePolicy: Recursive in them"),
     (r"PodCertificateRequest", "let its signer issue the PodCertificateRequest, or correct signerName in the pod"),
     (r"[Cc]luster[Tt]rust[Bb]undle", "create the ClusterTrustBundle, or make it optional in the pod's volume"),
     (r"hostPath type check failed", "create on {node} what the hostPath names, or set its type to one that creates it"),

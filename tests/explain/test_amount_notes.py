@@ -88,15 +88,26 @@ def test_a_field_of_a_stored_pod_proves_its_feature_gate(
         ({"schedulingGroup": {"podGroupName": "a"}}, [], ("GenericWorkload", "GangScheduling")),
         ({"workloadRef": {"name": "a", "podGroup": "b"}}, [], ("GenericWorkload", "GangScheduling")),
         ({"tolerations": [{"key": "a", "operator": "Gt", "value": "1"}]}, [], ("TaintTolerationComparisonOperators",)),
-        ({}, ["DeviceTaintRule"], ("DRADeviceTaintRules",)),
+        ({}, [("DeviceTaintRule", "resource.k8s.io/v1beta2", {})], ("DRADeviceTaintRules",)),
+        (
+            {},
+            [("PodGroup", "scheduling.k8s.io/v1alpha2", {"schedulingConstraints": {"topology": [{"key": "rack"}]}})],
+            ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling"),
+        ),
+        (
+            {},
+            [("PodGroup", "scheduling.k8s.io/v1alpha2", {"disruptionMode": "PodGroup"})],
+            ("GenericWorkload", "GangScheduling", "WorkloadAwarePreemption"),
+        ),
     ],
 )
 def test_stored_objects_prove_alpha_gates(
-    spec: Manifest, more: list[str], gates: tuple[str, ...], tmp_path: Path
+    spec: Manifest, more: list[tuple[str, str, Manifest]], gates: tuple[str, ...], tmp_path: Path
 ) -> None:
     stored = {"uid": "u", "creationTimestamp": "2026-01-02T00:00:00Z"}
-    rules = [{"apiVersion": "resource.k8s.io/v1beta2", "kind": it, "metadata": {"name": "a", **stored}} for it in more]
-    items = [node("a"), pod("web", metadata=stored, spec={"containers": [{"name": "main"}], **spec}), *rules]
+    of_default = {"name": "a", "namespace": "default", **stored}
+    others = [{"apiVersion": api, "kind": kind, "metadata": of_default, "spec": body} for kind, api, body in more]
+    items = [node("a"), pod("web", metadata=stored, spec={"containers": [{"name": "main"}], **spec}), *others]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
     answer = kschedx.explain(kschedx.load(str(tmp_path / "cluster.json")), "default/web")
     assert answer.setup is not None

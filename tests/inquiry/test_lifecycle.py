@@ -2163,6 +2163,7 @@ STARTS: list[tuple[list[Manifest], str]] = [
             "run the pod on a node whose container runtime and kernel support user namespaces",
         ),
         ("FailedMount", "mount failed: access denied by server", "let n access the volume"),
+        ("FailedMount", "conflicting SELinux labels of volume v", "give all pods of the volume the same"),
         ("FailedMount", 'MountVolume.SetUp failed: PodCertificateRequest "a" was denied', "let its signer issue the"),
         ("FailedMount", 'MountVolume.SetUp failed: clustertrustbundle "a" not found', "create the ClusterTrustBundle"),
         ("FailedCreatePodSandBox", 'plugin type="multus": VF pci addr is required', "request the resource that the"),
@@ -3035,6 +3036,20 @@ def test_a_gang_lacks_a_pod_that_is_refused(tmp_path: Path) -> None:
     result = kschedx("why", "pod/x", "-s", "cluster.json", "--config", "config.yaml", cwd=tmp_path, columns=400)
     assert "Job g cannot create the others: exceeded quota" in result.out
     assert "no fix    pod group default/g needs 1 more pod" in result.out
+
+
+def test_a_gang_out_of_the_queue_lacks_a_pod_that_is_refused(tmp_path: Path) -> None:
+    group: Manifest = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    member = pod("x", metadata={**owned("Job", "g"), "uid": "x"}, schedulingGroup={"podGroupName": "g"})
+    gates = ("--feature-gate", "GenericWorkload=true", "--feature-gate", "GangScheduling=true")
+    why(tmp_path, "pod/x", group, member, reports("Job", "g", "FailedCreate", "Error creating: exceeded quota"))
+    result = kschedx("why", "pod/x", "-s", "cluster.json", *gates, cwd=tmp_path, columns=400)
+    assert "Job g cannot create the others: exceeded quota" in result.out
 
 
 def test_a_finalizer_is_named(tmp_path: Path) -> None:
