@@ -349,11 +349,17 @@ def _without_completed(manifest: Manifest, wanted: int, completions: int | None)
     succeeded."""
     status = convert(map_at(manifest, "status"), ControllerStatus) if manifest.get("kind") == "Job" else None
     succeeded = 0 if status is None else status.succeeded
-    if status is not None and any(it.type in JOB_ENDS and it.status == "True" for it in status.conditions):
+    if status is not None and has_ended(manifest):
         return 0
     if status is not None and succeeded and completions is None:
         return min(wanted, status.active)
     return wanted if completions is None else max(min(wanted, completions - succeeded), 0)
+
+
+def has_ended(job: Manifest) -> bool:
+    """Return whether a Job has finished or failed."""
+    conditions = convert(map_at(job, "status"), ControllerStatus).conditions
+    return any(it.type in JOB_ENDS and it.status == "True" for it in conditions)
 
 
 def parallel_replicas(manifest: Manifest) -> int:

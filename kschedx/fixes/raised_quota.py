@@ -16,7 +16,7 @@ from kschedx.controllers.deployment import DeploymentStrategy
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_node_lost, quota_kinds
 from kschedx.controllers.states import Refused
 from kschedx.controllers.workload_lifecycle import state_of
-from kschedx.controllers.workloads import member_rows, wanted_replicas, workload_of
+from kschedx.controllers.workloads import Workload, has_ended, member_rows, wanted_replicas, workload_of
 from kschedx.explain.admission import QuotaLedger, quotas_of
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import Manifest, map_at
@@ -90,12 +90,17 @@ def raised_quota(snapshot: Snapshot, namespace: str, match: re.Match[str], pods:
 
 
 class RolloutQuota(Struct, frozen=True, kw_only=True):
-    """A rollout of a Deployment, whose new pods replace the old ones in a quota's usage."""
+    """A rollout of a Deployment or StatefulSet, whose new pods replace the old ones in a quota's usage."""
 
     snapshot: Snapshot
     release: Release
     maker: Manifest
     pod: Pod  # a new one
+
+    @property
+    def is_surging(self) -> bool:
+        """Whether new pods may exist beside the old ones: a StatefulSet's pods keep their names."""
+        return self.maker.get("kind") == "Deployment"
 
     @property
     def is_whole(self) -> bool:
@@ -110,9 +115,10 @@ class RolloutQuota(Struct, frozen=True, kw_only=True):
     def raised(self, now: RaisedQuota, match: re.Match[str]) -> RaisedQuota:
         """Return `now`, which admits the missing pods, or a larger quota if the last new pods need it: they are larger
         than the old ones that they replace, or no old pod may go before a new one is ready."""
-        keeps_all = not DeploymentStrategy.of(self.maker, wanted_replicas(self.maker)).unavailable
+        keeps_all = self.is_surging and not DeploymentStrategy.of(self.maker, wanted_replicas(self.maker)).unavailable
         then = self._at_end(match, int(keeps_all))
-        return then if then is not None and _exceeds(then.hard, now.hard) else now
+        is_less = then is None or not _exceeds(then.hard, now.hard)
+        return now if then is None or (is_less and (self.is_surging or not self.is_whole)) else then
 
     def suffices(self, match: re.Match[str]) -> bool:
         """Whether the quota, as far as it is known, admits all new pods once the old ones are gone."""
@@ -126,7 +132,7 @@ class RolloutQuota(Struct, frozen=True, kw_only=True):
             return None
         pods, rows, new = self.snapshot.pods, self._rows, self.pod.metadata.controller
         of_rows = ((row, controller_of(pods.owners[row])) for row in rows)
-        old = [row for row, its in of_rows if new is None or its is None or its.name != new.name]
+        old = [row for row, its in of_rows if not self.is_surging or new is None or its is None or its.name != new.name]
         ledger = QuotaLedger(self.snapshot, self.release)
         for row in old[surge:]:
             ledger.give(pods[row])
@@ -214,6 +220,15 @@ def finished_pods(snapshot: Snapshot, namespace: str, match: re.Match[str]) -> C
     """Return the number of pods by phase that have finished and that a quota of pod objects (count/pods) counts."""
     rows = snapshot.pods.in_namespace(namespace) & snapshot.pods.finished if "count/pods" in match["limited"] else ()
     return Counter(snapshot.pods.phases[row] for row in np.flatnonzero(rows).tolist())
+
+
+def finished_jobs(snapshot: Snapshot, namespace: str, match: re.Match[str]) -> list[str]:
+    """Return the names of the Jobs that have finished and that a quota of count/jobs.batch counts."""
+    if "count/jobs.batch" not in match["limited"]:
+        return []
+    jobs = (Workload(*key) for key in snapshot.workloads if key[:2] == ("Job", namespace))
+    manifests = ((job.name, snapshot.manifest_of(job)) for job in jobs)
+    return sorted(name for name, manifest in manifests if manifest is not None and has_ended(manifest))
 
 
 def wait_for_leaving(

@@ -33,6 +33,7 @@ from kschedx.fixes.raised_quota import (
     also_refused,
     amounts_within,
     below_defaults,
+    finished_jobs,
     finished_pods,
     format_like,
     raised_quota,
@@ -58,6 +59,7 @@ from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
+_MOST_DELETED = 10
 _USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
 """Requests for a container without any, if a quota or a LimitRange requires them."""
 
@@ -462,6 +464,11 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
             )
             what = count(finished.total(), "finished pod")
             yield Fix.untried(f"delete {what} of the namespace, which count/pods counts as well", *commands)
+        if ended := finished_jobs(self.snapshot, self._namespace, match):
+            gone = ended[:_MOST_DELETED]
+            command = shell_command(f"kubectl delete job {'{} ' * len(gone)}-n {{}}", *gone, self._namespace)
+            what = count(len(gone), "finished Job")
+            yield Fix.untried(f"delete {what} of the namespace, which count/jobs.batch counts as well", command)
         leaving = wait_for_leaving(self.snapshot, self.setup.release, self._namespace, match, self.count)
         yield from map(Fix.untried, leaving)
         fixes = [without, self._raised_quotas(match)]
@@ -469,7 +476,12 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
         yield self._below_defaults(match)
         patch, phrases = self._resources(amounts_within([it[1:] for it in self._containers()], match, self.count))
         yield self._patch_fix(f"lower {', '.join(phrases)}", patch) if patch else None
-        if (rollout := self._rollout) is not None and rollout.is_whole and rollout.suffices(match):
+        if (
+            (rollout := self._rollout) is not None
+            and rollout.is_surging
+            and rollout.is_whole
+            and rollout.suffices(match)
+        ):
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
             command = shell_command("kubectl patch deployment/{} -n {} -p {}", *data)
@@ -508,7 +520,7 @@ class Refusal(StoppedPod, frozen=True, kw_only=True):
 
     @property
     def _rollout(self) -> RolloutQuota | None:
-        if self.maker is None or self.maker.get("kind") != "Deployment":
+        if self.maker is None or self.maker.get("kind") not in ("Deployment", "StatefulSet"):
             return None
         return RolloutQuota(snapshot=self.snapshot, release=self.setup.release, maker=self.maker, pod=self.pod)
 

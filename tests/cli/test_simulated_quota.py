@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, at
+from tests.builders import Manifest, at, pod
 from tests.command import CommandResult, kschedx
 from tests.simulate.clusters import deployment, nodes
 
@@ -184,3 +184,21 @@ def test_commands_agree_about_a_refused_replica(tmp_path: Path) -> None:
         result = kschedx(*answer, "-s", "cluster.json", cwd=tmp_path, columns=200)
         assert (result.code, "exceeded quota: q, requested: pods=1" in result.out) == (1, True), result.out
         assert "raise pods from 2 to 3 in ResourceQuota q" in result.out
+
+
+def test_the_pods_of_a_stateful_set_replace_each_other_in_a_quota(tmp_path: Path) -> None:
+    """The rollout ends with the quota that the fix sets."""
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "db", "controller": True}
+    containers = [{"name": "main", "image": "db:1", "resources": {"requests": {"cpu": "1"}}}]
+    metadata = {"ownerReferences": [owner], "labels": {"app": "db"}, "namespace": "shop"}
+    pods = [pod(f"db-{n}", on=f"node-{n + 1}", metadata=metadata, containers=containers) for n in range(3)]
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": containers}}
+    spec = {"replicas": 3, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": template}
+    db = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop", "uid": "db"}}
+    limit = {"spec": {"hard": {"requests.cpu": "3"}}, "status": {}}
+    objects = {"kind": "List", "items": [*nodes(), {**db, "spec": spec}, *pods, {**quota(1), **limit}]}
+    (tmp_path / "cluster.json").write_text(json.dumps(objects))
+    larger = "--set=sts/db:spec.template.spec.containers[main].resources.requests.cpu=1200m"
+    where = ("-n", "shop", "-s", tmp_path / "cluster.json")
+    assert "fix       raise requests.cpu from 3 to 3600m in ResourceQuota q" in kschedx("simulate", larger, *where).out
+    assert kschedx("simulate", '--set=quota/q:spec.hard={"requests.cpu":"3600m"}', larger, *where).code == 0

@@ -4252,6 +4252,18 @@ def test_finished_pods_use_up_a_quota_of_objects(tmp_path: Path, resource: str, 
     assert out.count("$ kubectl delete pods -n default --field-selector status.phase=") == number
 
 
+@pytest.mark.parametrize(("resource", "is_told"), [("count/jobs.batch", True), ("count/pods", False)])
+def test_finished_jobs_use_up_a_quota_of_objects(tmp_path: Path, resource: str, *, is_told: bool) -> None:
+    message = f'jobs.batch "new" is forbidden: exceeded quota: q, requested: {resource}=1, used: {resource}=3'
+    event = reports("CronJob", "web", "FailedCreate", f"Error creating job: {message}, limited: {resource}=3")
+    jobs = [{**workload("Job"), "metadata": {"name": name, "namespace": "default"}} for name in ("a", "b", "runs")]
+    for job, kind in zip(jobs, ("Complete", "Failed"), strict=False):
+        job["status"] = {"conditions": [{"type": kind, "status": "True"}]}
+    out = why(tmp_path, "cronjob/web", workload("CronJob"), *jobs, event).out
+    assert ("delete 2 finished Jobs of the namespace, which count/jobs.batch counts as well" in out) is is_told
+    assert ("$ kubectl delete job a b -n default" in out) is is_told
+
+
 def test_several_replicas_on_unreachable_nodes_are_counted(tmp_path: Path) -> None:
     lost = node("lost", taints=["node.kubernetes.io/unreachable:NoExecute"])
     pods = [replica(f"web-1-{name}", "ReplicaSet", "web-1", on=on) for name, on in (("a", "lost"), ("b", "lost"))]
