@@ -476,7 +476,8 @@ def autoscale(
     the autoscaler's command line, flag without dashes to value or list; `config` is its scheduler configuration; `now`
     is the time of the loop. Raises `errors.InputError` for input that cannot be used.
     """
-    from kschedx.autoscaler.run import run_loop, setup_of
+    from kschedx.autoscaler.loop import Loop
+    from kschedx.autoscaler.run import Autoscaling, setup_of
     from kschedx.kube.decoding import flags as checked_flags
     from kschedx.kube.decoding import mapping, text
 
@@ -489,7 +490,7 @@ def autoscale(
         kube_version=None if kube_version is None else text(kube_version, "kube_version"),
         now=None if now is None else text(now, "now"),
     )
-    return run_loop(setup)
+    return Autoscaling(answer=Loop(setup).result, pods=setup.pods)
 
 
 def deschedule(

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, field
+from msgspec.structs import fields, replace
 
 from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.kube.autoscalers import FLAGS, PROGRAM, Written, flags_of_containers
@@ -61,19 +61,19 @@ class _ResourceLimit(Struct, frozen=True, kw_only=True):
         return f"{self.resource}:{self.minimum}:{self.maximum}"
 
 
-class Flags(Struct, frozen=True, kw_only=True):
+class Flags(Struct, frozen=True, kw_only=True, rename="kebab"):
     """The flags that are read, with their defaults."""
 
     cloud_provider: str = ""
-    expanders: tuple[str, ...] = ("least-waste",)
+    expanders: tuple[str, ...] = field(name="expander", default=("least-waste",))
     balance_similar_node_groups: bool = False
-    balancing_labels: tuple[str, ...] = ()
-    balancing_ignore_labels: tuple[str, ...] = ()
+    balancing_labels: tuple[str, ...] = field(name="balancing-label", default=())
+    balancing_ignore_labels: tuple[str, ...] = field(name="balancing-ignore-label", default=())
     memory_difference_ratio: float = 0.015
     max_free_difference_ratio: float = 0.05
     max_allocatable_difference_ratio: float = 0.05
     max_nodes_total: int = 0
-    max_nodes_per_scale_up: int = 1000
+    max_nodes_per_scale_up: int = field(name="max-nodes-per-scaleup", default=1000)
     limits: tuple[_ResourceLimit, ...] = ()
     ok_total_unready_count: int = 3
     max_total_unready_percentage: float = 45.0
@@ -81,25 +81,23 @@ class Flags(Struct, frozen=True, kw_only=True):
     expendable_pods_priority_cutoff: int = -10
     new_pod_scale_up_delay: Duration = Duration(0)
     startup_taints: tuple[str, ...] = ()
-    startup_taint_prefixes: tuple[str, ...] = ()
-    status_taints: tuple[str, ...] = ()
-    force_daemon_sets: bool = False
+    startup_taint_prefixes: tuple[str, ...] = field(name="startup-taint-prefix", default=())
+    status_taints: tuple[str, ...] = field(name="status-taint", default=())
+    force_daemon_sets: bool = field(name="force-ds", default=False)
     scale_from_unschedulable: bool = False
     scale_up_from_zero: bool = True
-    fast_path: bool = False
-    check_skipped_groups: bool = False
-    bypassed_schedulers: tuple[str, ...] = ()
-    allowed_schedulers: tuple[str, ...] = ()
-    provisioning_requests: bool = False  # whether pods that consume a ProvisioningRequest are left to it
+    fast_path: bool = field(name="fastpath-binpacking-enabled", default=False)
+    check_skipped_groups: bool = field(name="scaleup-simulation-for-skipped-node-groups-enabled", default=False)
+    bypassed_schedulers: tuple[str, ...] = field(name="bypassed-scheduler-names", default=())
+    allowed_schedulers: tuple[str, ...] = field(name="allowed-scheduler-names", default=())
+    provisioning_requests: bool = field(name="enable-provisioning-requests", default=False)
+    """Whether pods that consume a ProvisioningRequest are left to it."""
 
     @classmethod
     def read(cls, written: Mapping[str, FlagValue], behaviour: AutoscalerBehaviour) -> Flags:
         """Parse flags by their names without dashes; a repeated flag has a list. Flags without effect on scale-up are
         ignored. Raises `ConfigError` for an invalid value."""
-        read: dict[str, object] = {}
-        for name, (field, parse) in _FLAGS.items():
-            if name in written:
-                read[field] = _parsed_flag(name, written[name], parse)
+        read = _fields_of(cls, written)
         is_known = {
             "fast_path": behaviour.fast_path,
             "check_skipped_groups": behaviour.skipped_groups_can_be_checked,
@@ -109,7 +107,7 @@ class Flags(Struct, frozen=True, kw_only=True):
             "bypassed_schedulers": behaviour.schedulers_can_be_bypassed,
             "allowed_schedulers": behaviour.schedulers_can_be_allowed,
         }
-        read = {field: value for field, value in read.items() if is_known.get(field, True)}
+        read = {name: value for name, value in read.items() if is_known.get(name, True)}
         named = ("startup-taint", "ignore-taint") if behaviour.startup_taints_are_named else ("ignore-taint",)
         read["startup_taints"] = tuple(key for name in named for key in _texts(written.get(name, ())))
         return replace(cls(expanders=(behaviour.default_expander,)), **read, limits=_limits_of(written))
@@ -135,42 +133,32 @@ def _last(parse: Callable[[str], _T]) -> Callable[[tuple[str, ...]], _T]:
     return lambda texts: parse(texts[-1])
 
 
-def _every(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return texts
-
-
 def _commas(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part for text in texts for part in text.split(",") if part)
 
 
-_FLAGS: Mapping[str, tuple[str, Callable[[tuple[str, ...]], object]]] = {
-    "cloud-provider": ("cloud_provider", _last(str)),
-    "expander": ("expanders", _last(lambda text: tuple(text.split(",")))),
-    "balance-similar-node-groups": ("balance_similar_node_groups", _last(parse_bool)),
-    "balancing-label": ("balancing_labels", _every),
-    "balancing-ignore-label": ("balancing_ignore_labels", _every),
-    "memory-difference-ratio": ("memory_difference_ratio", _last(float)),
-    "max-free-difference-ratio": ("max_free_difference_ratio", _last(float)),
-    "max-allocatable-difference-ratio": ("max_allocatable_difference_ratio", _last(float)),
-    "max-nodes-total": ("max_nodes_total", _last(int)),
-    "max-nodes-per-scaleup": ("max_nodes_per_scale_up", _last(int)),
-    "ok-total-unready-count": ("ok_total_unready_count", _last(int)),
-    "max-total-unready-percentage": ("max_total_unready_percentage", _last(float)),
-    "max-node-startup-time": ("max_node_startup_time", _last(Duration.parse)),
-    "expendable-pods-priority-cutoff": ("expendable_pods_priority_cutoff", _last(int)),
-    "new-pod-scale-up-delay": ("new_pod_scale_up_delay", _last(Duration.parse)),
-    "startup-taint-prefix": ("startup_taint_prefixes", _every),
-    "status-taint": ("status_taints", _every),
-    "force-ds": ("force_daemon_sets", _last(parse_bool)),
-    "scale-from-unschedulable": ("scale_from_unschedulable", _last(parse_bool)),
-    "scale-up-from-zero": ("scale_up_from_zero", _last(parse_bool)),
-    "fastpath-binpacking-enabled": ("fast_path", _last(parse_bool)),
-    "scaleup-simulation-for-skipped-node-groups-enabled": ("check_skipped_groups", _last(parse_bool)),
-    "bypassed-scheduler-names": ("bypassed_schedulers", _commas),
-    "allowed-scheduler-names": ("allowed_schedulers", _commas),
-    "enable-provisioning-requests": ("provisioning_requests", _last(parse_bool)),
+_PARSERS: Mapping[object, Callable[[tuple[str, ...]], object]] = {
+    str: _last(str),
+    int: _last(int),
+    float: _last(float),
+    bool: _last(parse_bool),
+    Duration: _last(Duration.parse),
+    tuple[str, ...]: lambda texts: texts,
+    "expander": _last(lambda text: tuple(text.split(","))),
+    "bypassed-scheduler-names": _commas,
+    "allowed-scheduler-names": _commas,
 }
-"""Flag to its field and parser."""
+"""Parsers by a flag's name, or the type of its field."""
+
+
+def _fields_of(flags: type[Struct], written: Mapping[str, FlagValue]) -> dict[str, object]:
+    """Parse the flags that a class has as fields."""
+    parsers = ((it, _PARSERS.get(it.encode_name) or _PARSERS.get(it.type)) for it in fields(flags))
+    return {
+        it.name: _parsed_flag(it.encode_name, written[it.encode_name], parse)
+        for it, parse in parsers
+        if parse is not None and it.encode_name in written
+    }
 
 
 def check_known(names: Sequence[str]) -> None:
@@ -205,53 +193,29 @@ def _limits_of(written: Mapping[str, FlagValue]) -> tuple[_ResourceLimit, ...]:
 
 # cluster-autoscaler's flags about scale-down. Upstream: config/flags/flags.go, config/const.go.
 
-_MINUTE = 60
-
 
 class ScaleDownFlags(Struct, frozen=True, kw_only=True):
-    is_enabled: bool = True
-    unready_nodes_too: bool = True
-    unneeded_time: Duration = Duration.seconds(10 * _MINUTE)
-    unready_time: Duration = Duration.seconds(20 * _MINUTE)
-    threshold: float = 0.5  # the requested fraction of allocatable above which a node stays
-    gpu_threshold: float = 0.5
-    ignores_daemon_sets: bool = False  # whether pods of DaemonSets count neither as requested nor as allocatable
-    ignores_mirror_pods: bool = False
-    skips_local_storage: bool = True
-    skips_system_pods: bool = True
-    skips_custom_controllers: bool = True
-    counts_devices: bool = False  # `--enable-dynamic-resource-allocation`, in versions that have it
-    min_replica_count: int = 0
-    system_pod_timeout: Duration = Duration.seconds(60 * _MINUTE)
+    is_enabled: bool = field(name="scale-down-enabled", default=True)
+    unready_nodes_too: bool = field(name="scale-down-unready-enabled", default=True)
+    unneeded_time: Duration = field(name="scale-down-unneeded-time", default=Duration.seconds(600))
+    unready_time: Duration = field(name="scale-down-unready-time", default=Duration.seconds(1200))
+    threshold: float = field(name="scale-down-utilization-threshold", default=0.5)
+    """The requested fraction of allocatable above which a node stays."""
+    gpu_threshold: float = field(name="scale-down-gpu-utilization-threshold", default=0.5)
+    ignores_daemon_sets: bool = field(name="ignore-daemonsets-utilization", default=False)
+    """Whether pods of DaemonSets count neither as requested nor as allocatable."""
+    ignores_mirror_pods: bool = field(name="ignore-mirror-pods-utilization", default=False)
+    skips_local_storage: bool = field(name="skip-nodes-with-local-storage", default=True)
+    skips_system_pods: bool = field(name="skip-nodes-with-system-pods", default=True)
+    skips_custom_controllers: bool = field(name="skip-nodes-with-custom-controller-pods", default=True)
+    counts_devices: bool = field(name="enable-dynamic-resource-allocation", default=False)  # in versions that have it
+    min_replica_count: int = field(name="min-replica-count", default=0)
+    system_pod_timeout: Duration = field(name="blocking-system-pod-distruption-timeout", default=Duration.seconds(3600))
     minimums: Mapping[str, int] = {}
     """Resource to the minimum for the whole cluster: cores, bytes of memory, GPUs by type."""
 
     @classmethod
     def read(cls, written: Mapping[str, Sequence[str]]) -> ScaleDownFlags:
         """Parse flags by their names without dashes. Raises `ConfigError` for an invalid value."""
-        read: dict[str, object] = {
-            field: _parsed_flag(name, written[name], _last(parse))
-            for name, (field, parse) in _SCALE_DOWN_FLAGS.items()
-            if name in written
-        }
         minimums = {limit.resource: limit.minimum for limit in _limits_of(written) if limit.minimum > 0}
-        return replace(cls(), **read, minimums=minimums)
-
-
-_SCALE_DOWN_FLAGS: Mapping[str, tuple[str, Callable[[str], object]]] = {
-    "scale-down-enabled": ("is_enabled", parse_bool),
-    "scale-down-unready-enabled": ("unready_nodes_too", parse_bool),
-    "scale-down-unneeded-time": ("unneeded_time", Duration.parse),
-    "scale-down-unready-time": ("unready_time", Duration.parse),
-    "scale-down-utilization-threshold": ("threshold", float),
-    "scale-down-gpu-utilization-threshold": ("gpu_threshold", float),
-    "ignore-daemonsets-utilization": ("ignores_daemon_sets", parse_bool),
-    "ignore-mirror-pods-utilization": ("ignores_mirror_pods", parse_bool),
-    "skip-nodes-with-local-storage": ("skips_local_storage", parse_bool),
-    "skip-nodes-with-system-pods": ("skips_system_pods", parse_bool),
-    "skip-nodes-with-custom-controller-pods": ("skips_custom_controllers", parse_bool),
-    "enable-dynamic-resource-allocation": ("counts_devices", parse_bool),
-    "min-replica-count": ("min_replica_count", int),
-    "blocking-system-pod-distruption-timeout": ("system_pod_timeout", Duration.parse),
-}
-"""Flag to its field and the parser of its last value."""
+        return replace(cls(), **_fields_of(cls, written), minimums=minimums)

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
 from kschedx.autoscaler.flags import Flags, FlagValue
-from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.pods import PodEquivalence, PodOutcome
 from kschedx.autoscaler.sandbox import TemplateVerdict
 from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopResult, LoopState, PodResult
@@ -25,19 +24,14 @@ from kschedx.snapshot.snapshot import Snapshot
 # The loop as a document, the value of the key `autoscaler`.
 
 
-class _LoopEntry(Struct, frozen=True, kw_only=True):
-    """Pending pods that differ only in their names. The loop may choose among them at random."""
-
-    name: str  # `namespace/name` of the first pod
-    pods: tuple[PodResult, ...]
-
-
-def _entries_of(answer: LoopResult, pods: PodTable) -> tuple[_LoopEntry, ...]:
+def _entries_of(answer: LoopResult, pods: PodTable) -> dict[str, list[PodResult]]:
+    """Return the pending pods that differ only in their names, by the first one. The loop may choose among them at
+    random."""
     equivalence = PodEquivalence(pods)
     together: dict[Hashable, list[PodResult]] = {}
     for pod in answer.pods:
         together.setdefault(_identity(pods, equivalence, pod.row), []).append(pod)
-    return tuple(_LoopEntry(name=pods.key(some[0].row), pods=tuple(some)) for some in together.values())
+    return {pods.key(some[0].row): some for some in together.values()}
 
 
 def _identity(pods: PodTable, equivalence: PodEquivalence, row: int) -> Hashable:
@@ -55,37 +49,6 @@ def _identity(pods: PodTable, equivalence: PodEquivalence, row: int) -> Hashable
         int(pods.statuses.codes[row]),
         int(pods.phases.codes[row]),
     )
-
-
-def loop_document(answer: LoopResult, pods: PodTable) -> Json:
-    entries = _entries_of(answer, pods)
-    name_of = {pod.row: entry.name for entry in entries for pod in entry.pods}
-
-    def counted(rows: Iterable[int]) -> dict[str, int]:
-        return dict(Counter(name_of[row] for row in rows))
-
-    document: Json = {
-        "result": answer.result.value,
-        "groups": {group.group.name: _group(group) for group in answer.groups},
-        "pods": {entry.name: _entry(entry, pods) for entry in entries},
-        "options": [
-            {
-                "group": option.group,
-                "nodes": option.nodes,
-                "pods": counted(option.pods),
-                "similar": list(option.similar),
-            }
-            for option in answer.options
-        ],
-        "candidates": [choice.option.group for choice in answer.choices],
-        "choices": {choice.option.group: _choice(choice, counted) for choice in answer.choices},
-        "clusterEvents": list(answer.events),
-    }
-    if answer.error:
-        document["error"] = answer.error
-    if answer.unknown_expanders:
-        document["unknownExpanders"] = list(answer.unknown_expanders)
-    return document
 
 
 def _group(group_result: GroupResult) -> Json:
@@ -127,10 +90,10 @@ def _pod_name(pod: Pod) -> str:
     return f"Pod {pod.key}"
 
 
-def _entry(entry: _LoopEntry, pods: PodTable) -> Json:
+def _entry(members: Iterable[PodResult], pods: PodTable) -> Json:
     rows: list[Json] = []
     counts: list[int] = []
-    for pod in entry.pods:
+    for pod in members:
         row = _outcome(pod)
         if row in rows:
             counts[rows.index(row)] += 1
@@ -138,7 +101,7 @@ def _entry(entry: _LoopEntry, pods: PodTable) -> Json:
             rows.append(row)
             counts.append(1)
     return {
-        "members": [pods.key(pod.row) for pod in entry.pods],
+        "members": [pods.key(pod.row) for pod in members],
         "outcomes": [{"count": count, **row} for count, row in zip(counts, rows, strict=True)],
     }
 
@@ -200,17 +163,40 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
                 "plugin": "" if verdict is None else verdict.plugin,
                 "reasons": "" if verdict is None else "; ".join(verdict.reasons),
             }
-            for entry in _entries_of(self.answer, self.pods)
-            for pod in entry.pods
+            for members in _entries_of(self.answer, self.pods).values()
+            for pod in members
             for group, verdict in (pod.verdicts or untried).items()
         ]
 
     def to_dict(self) -> Json:
-        return loop_document(self.answer, self.pods)
+        answer, entries = self.answer, _entries_of(self.answer, self.pods)
+        name_of = {pod.row: name for name, members in entries.items() for pod in members}
 
+        def counted(rows: Iterable[int]) -> dict[str, int]:
+            return dict(Counter(name_of[row] for row in rows))
 
-def run_loop(setup: LoopState) -> Autoscaling:
-    return Autoscaling(answer=Loop(setup).result, pods=setup.pods)
+        document: Json = {
+            "result": answer.result.value,
+            "groups": {group.group.name: _group(group) for group in answer.groups},
+            "pods": {name: _entry(members, self.pods) for name, members in entries.items()},
+            "options": [
+                {
+                    "group": option.group,
+                    "nodes": option.nodes,
+                    "pods": counted(option.pods),
+                    "similar": list(option.similar),
+                }
+                for option in answer.options
+            ],
+            "candidates": [choice.option.group for choice in answer.choices],
+            "choices": {choice.option.group: _choice(choice, counted) for choice in answer.choices},
+            "clusterEvents": list(answer.events),
+        }
+        if answer.error:
+            document["error"] = answer.error
+        if answer.unknown_expanders:
+            document["unknownExpanders"] = list(answer.unknown_expanders)
+        return document
 
 
 def setup_of(

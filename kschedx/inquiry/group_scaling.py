@@ -31,7 +31,6 @@ from kschedx.inquiry.node_scaling import (
     LEAST_SHARE,
     NodeRemedy,
     NodeTrial,
-    RemedyStep,
     ScalingTrial,
     StepKind,
     autoscaler_fix,
@@ -167,7 +166,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
             is_upcoming=pod.is_on_upcoming if is_there else None,
             unknown_status=tuple(autoscaler.status.unknown),
             scheduler_config_file=autoscaler.config_not_here,
-            fixes=tuple(GroupRemedyDocument(remedy.step.title, remedy.place, remedy.nodes) for remedy in self.remedies),
+            fixes=tuple(GroupRemedyDocument(remedy.title, remedy.place, remedy.nodes) for remedy in self.remedies),
         )
 
     @cached_property
@@ -239,11 +238,11 @@ class _GroupTrial(ScalingTrial, frozen=True, kw_only=True):
 
     @classmethod
     def of_pod(cls, autoscaler: Autoscaler, change: PodStep, pod: Pod) -> _GroupTrial:
-        return cls(step=RemedyStep(change.title, StepKind.OF_POD), pod=change.edit(pod), autoscaler=autoscaler)
+        return cls(title=change.title, kind=StepKind.OF_POD, pod=change.edit(pod), autoscaler=autoscaler)
 
     def run(self) -> NodeRemedy | None:
         """The title of a raised limit also states the size that the group reaches."""
-        then, step = self.autoscaler.explain(self.pod), self.step
+        then, title = self.autoscaler.explain(self.pod), self.title
         if then is None:
             return None
         if then.choice is None and then.is_waiting and not self.limited:
@@ -251,11 +250,11 @@ class _GroupTrial(ScalingTrial, frozen=True, kw_only=True):
         elif then.choice is not None and then.choice.resizes:
             first = then.choice.resizes[0]
             group, nodes = first.group, first.after - first.before
-            step = replace(step, title=f"{step.title} to {first.after}") if self.limited else step
+            title = f"{title} to {first.after}" if self.limited else title
         else:
             return None
-        helps = _helped_pods(self.autoscaler, then) | {self.pod.key}
-        return NodeRemedy(step=step, place=group, nodes=nodes, pod=self.pod, node=then.node_of(group), helps=helps)
+        node, helps = then.node_of(group), _helped_pods(self.autoscaler, then) | {self.pod.key}
+        return NodeRemedy(title=title, kind=self.kind, place=group, nodes=nodes, pod=self.pod, node=node, helps=helps)
 
 
 def _helped_pods(autoscaler: Autoscaler, scaling: PodScaling) -> frozenset[str]:
@@ -272,7 +271,7 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[S
     if scaling.result is LoopOutcome.AT_MAX_NODES_TOTAL:
         title = f"raise --max-nodes-total of cluster-autoscaler above {autoscaler.flags.max_nodes_total}"
         unlimited = replace(autoscaler, changed_flags=replace(autoscaler.flags, max_nodes_total=0))
-        yield _GroupTrial(step=RemedyStep(title, StepKind.ROOM), pod=pod, autoscaler=unlimited)
+        yield _GroupTrial(title=title, kind=StepKind.ROOM, pod=pod, autoscaler=unlimited)
     for group in scaling.groups:
         if not group.skipped and group.template is not None and len(group.rejections) == 1:
             yield from _rejection_trials(autoscaler, group, pod)
@@ -282,16 +281,16 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[S
             raised = " and ".join(f"{limit_flag(limit.resource)} above {limit.written_maximum}" for limit in limits)
             others = tuple(limit for limit in autoscaler.flags.limits if limit not in limits)
             unlimited = replace(autoscaler, changed_flags=replace(autoscaler.flags, limits=others))
-            step = RemedyStep(f"raise {raised} for cluster-autoscaler", StepKind.ROOM)
-            yield _GroupTrial(step=step, pod=pod, autoscaler=unlimited)
+            title = f"raise {raised} for cluster-autoscaler"
+            yield _GroupTrial(title=title, kind=StepKind.ROOM, pod=pod, autoscaler=unlimited)
         elif group.fits and group.skipped == (AT_MAXIMUM,):
             groups = tuple(
                 replace(it, max_size=it.target + _PLENTY) if it.name == group.name else it
                 for it in autoscaler.status.groups
             )
-            status = replace(autoscaler.status, groups=groups)
-            step = RemedyStep(f"raise {_maximum(autoscaler, group.name)} from {group.max_size}", StepKind.ROOM)
-            yield _GroupTrial(step=step, pod=pod, autoscaler=replace(autoscaler, status=status), limited=group.name)
+            larger = replace(autoscaler, status=replace(autoscaler.status, groups=groups))
+            title = f"raise {_maximum(autoscaler, group.name)} from {group.max_size}"
+            yield _GroupTrial(title=title, kind=StepKind.ROOM, pod=pod, autoscaler=larger, limited=group.name)
 
 
 def _maximum(autoscaler: Autoscaler, group: str) -> str:
@@ -318,8 +317,8 @@ def _higher_priority_trials(autoscaler: Autoscaler, pod: Pod) -> Iterator[Scalin
             continue
         instead = f" instead of {own}" if own else ""
         title = f"use PriorityClass {name}{instead}" if name else f"remove priorityClassName {own}"
-        step = RemedyStep(f"{title}: priority {spec.priority}", StepKind.ROOM)
-        yield _GroupTrial(step=step, pod=replace(pod, spec=spec), autoscaler=autoscaler)
+        title = f"{title}: priority {spec.priority}"
+        yield _GroupTrial(title=title, kind=StepKind.ROOM, pod=replace(pod, spec=spec), autoscaler=autoscaler)
         return
 
 
@@ -349,12 +348,12 @@ def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> 
             name, snapshot = template.source.removeprefix("node/"), autoscaler.snapshot
             row = snapshot.cluster.index[name]
             opened = snapshot.with_nodes({row: set_cordon(snapshot.cluster.nodes[row], unschedulable=False)})
-            step = RemedyStep(f"uncordon {name}, the template of new nodes")
-            yield _GroupTrial(step=step, pod=pod, autoscaler=replace(autoscaler, snapshot=opened))
+            title = f"uncordon {name}, the template of new nodes"
+            yield _GroupTrial(title=title, pod=pod, autoscaler=replace(autoscaler, snapshot=opened))
             if autoscaler.behaviour.cordoned_templates_can_be_opened:
                 flags = replace(autoscaler.flags, scale_from_unschedulable=True)
-                flag = RemedyStep("start cluster-autoscaler with --scale-from-unschedulable")
-                yield _GroupTrial(step=flag, pod=pod, autoscaler=replace(autoscaler, changed_flags=flags))
+                title = "start cluster-autoscaler with --scale-from-unschedulable"
+                yield _GroupTrial(title=title, pod=pod, autoscaler=replace(autoscaler, changed_flags=flags))
 
 
 def _untolerated_taints(taints: tuple[Taint, ...], pod: Pod) -> Iterator[Taint]:
@@ -416,8 +415,8 @@ def _new_group(
         status=replace(autoscaler.status, groups=(*groups, new)),
         templates={name: CloudTemplate(node=changed, pods=_pods_of_every_node(autoscaler, template))},
     )
-    step = RemedyStep(f"add a node group like {verdict.title} {but_for}", StepKind.NEW_GROUP)
-    return _GroupTrial(step=step, pod=pod, autoscaler=changed_autoscaler)
+    title = f"add a node group like {verdict.title} {but_for}"
+    return _GroupTrial(title=title, kind=StepKind.NEW_GROUP, pod=pod, autoscaler=changed_autoscaler)
 
 
 def _pods_of_every_node(autoscaler: Autoscaler, template: Template) -> tuple[Pod, ...]:

@@ -333,9 +333,9 @@ class _PoolAnswer:
             if decision is None:
                 continue
             for remedy in PoolScaling(autoscaler=karpenter, decision=decision, pod=pod).remedies:
-                if remedy.place == self._pool.name and remedy.step.title not in done:
-                    done.add(remedy.step.title)
-                    title = f"{key}: {remedy.step.title}" if remedy.is_of_pod else remedy.step.title
+                if remedy.place == self._pool.name and remedy.title not in done:
+                    done.add(remedy.title)
+                    title = f"{key}: {remedy.title}" if remedy.is_of_pod else remedy.title
                     fix = autoscaler_fix(title, group=FixGroup.WORKLOAD if remedy.is_of_pod else FixGroup.CAPACITY)
                     yield fix if remedy.changed is None else with_pool(fix, karpenter, remedy.changed)
         if is_of_limits and not done:

@@ -67,15 +67,11 @@ class StepKind(Enum):
     OTHER = auto()
 
 
-class RemedyStep(Struct, frozen=True):
-    title: str  # `raise the maximum of node group workers from 3 to 4`
-    kind: StepKind = StepKind.OTHER
-
-
 class NodeRemedy(Struct, frozen=True, kw_only=True):
     """A change and the autoscaler's reaction to it."""
 
-    step: RemedyStep
+    title: str  # `raise the maximum of node group workers from 3 to 4`
+    kind: StepKind
     place: str  # the node group or NodePool that gets nodes
     pod: Pod
     node: Node | None
@@ -89,19 +85,20 @@ class NodeRemedy(Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_pod(self) -> bool:
-        return self.step.kind in (StepKind.OF_POD, StepKind.CORRECTION)
+        return self.kind in (StepKind.OF_POD, StepKind.CORRECTION)
 
     @property
     def makes_room(self) -> bool:
         """Whether it comes before other changes of the pod: a larger or reshaped group or NodePool, or a correction of
         the pod."""
-        return self.step.kind in (StepKind.ROOM, StepKind.RESHAPED, StepKind.CORRECTION)
+        return self.kind in (StepKind.ROOM, StepKind.RESHAPED, StepKind.CORRECTION)
 
 
 class ScalingTrial(Struct, frozen=True, kw_only=True):
     """A change of the pod, or of what the autoscaler reads."""
 
-    step: RemedyStep
+    title: str
+    kind: StepKind = StepKind.OTHER
     pod: Pod
     limited: str = ""  # the node group or NodePool whose limit it raises
 
@@ -116,7 +113,7 @@ _MOST_REMEDIES = 3
 
 def find_remedies(trials: Iterable[ScalingTrial], most: int = _MOST_REMEDIES) -> tuple[NodeRemedy, ...]:
     """Return the first `most` remedies, one for each raised limit; likely ones come last."""
-    sure: dict[RemedyStep, NodeRemedy] = {}
+    sure: dict[str, NodeRemedy] = {}
     likely: list[NodeRemedy] = []
     raised: set[str] = set()
     for trial in islice(trials, _MOST_TRIALS):
@@ -124,7 +121,7 @@ def find_remedies(trials: Iterable[ScalingTrial], most: int = _MOST_REMEDIES) ->
         if remedy is not None and remedy.is_likely:
             likely.append(remedy)
         elif remedy is not None:
-            sure.setdefault(remedy.step, remedy)
+            sure.setdefault(remedy.title, remedy)
             raised |= {trial.limited} - {""}
         if len(sure) == most:
             break
@@ -176,8 +173,8 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
     def remedy_fix(self, remedy: NodeRemedy, place: str) -> Fix:
         """Return the fix by a remedy; `place` is `to workers` or `of general`."""
         then = f", then {self.autoscaler} adds a node {place}" if remedy.is_of_pod else ""
-        group = FixGroup.WORKLOAD if remedy.step.kind is StepKind.CORRECTION else FixGroup.CAPACITY
-        return self.fix(f"{remedy.step.title}{then}", remedy.node, remedy.pod, group=group, helps=remedy.helps)
+        group = FixGroup.WORKLOAD if remedy.kind is StepKind.CORRECTION else FixGroup.CAPACITY
+        return self.fix(f"{remedy.title}{then}", remedy.node, remedy.pod, group=group, helps=remedy.helps)
 
 
 def other_ways(group: str, error: str) -> str:

@@ -24,7 +24,6 @@ from kschedx.inquiry.node_scaling import (
     OTHER_TYPES,
     NodeRemedy,
     NodeTrial,
-    RemedyStep,
     ScalingTrial,
     StepKind,
     autoscaler_fix,
@@ -138,8 +137,8 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
     def _undeclared_taints(self, name: str) -> tuple[Taint, ...]:
         """Return the taints that an agent sets and removes on new nodes of a NodePool, and that it does not declare:
         Karpenter counts such nodes as unusable and adds others."""
-        pool = next(pool for pool in self.autoscaler.pools if pool.name == name)
-        declared = (*pool.spec.template.spec.taints, *pool.spec.template.spec.startup_taints)
+        spec = self.autoscaler.by_name[name].spec.template.spec
+        declared = (*spec.taints, *spec.startup_taints)
         keys = {taint.key for taint in declared}
         nodes = self.autoscaler.snapshot.cluster.nodes
         taints = (taint for node in nodes if node.metadata.labels.get(NODE_POOL) == name for taint in node.spec.taints)
@@ -149,7 +148,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def _registration_fault(self) -> TimedCondition | None:
         """The condition of the NodePool that gets a node for the pod, if its last nodes did not register."""
-        pool = next((pool for pool in self.autoscaler.pools if pool.name == self.decision.pool), None)
+        pool = self.autoscaler.by_name.get(self.decision.pool)
         return None if pool is None else condition_of(pool.status.conditions, "NodeRegistrationHealthy", "False")
 
     @property
@@ -165,7 +164,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             skipped_pools={pool.pool.name: pool.why for pool in karpenter.skipped},
             types_are_known=karpenter.types_are_known,
             adds=LaunchDocument(provisioning.pool, types) if provisioning.pool else None,
-            fixes=tuple(PoolRemedyDocument(remedy.step.title, remedy.place, remedy.types) for remedy in self.remedies),
+            fixes=tuple(PoolRemedyDocument(remedy.title, remedy.place, remedy.types) for remedy in self.remedies),
         )
 
     @cached_property
@@ -186,7 +185,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         karpenter, provisioning = self.autoscaler, self.decision
         yield from self._repaired_pools()
         yield from self._claims_under_way(trial)
-        raised = {remedy.place for remedy in self.remedies if remedy.step.kind is StepKind.ROOM}
+        raised = {remedy.place for remedy in self.remedies if remedy.kind is StepKind.ROOM}
         reported = [
             fix
             for pool, message in self.reports.items()
@@ -222,7 +221,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             if with_changes_of_pod or remedy.makes_room:
                 fix = trial.remedy_fix(remedy, f"of {remedy.place}")
                 fix = fix if remedy.changed is None else with_pool(fix, karpenter, remedy.changed)
-                yield replace(fix, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
+                yield replace(fix, reshapes_pool=remedy.kind is StepKind.RESHAPED)
         if not provisioning.pool:
             yield from reported
 
@@ -298,7 +297,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         conflicts = (conflict for it in rejections if isinstance(it, Incompatible) for conflict in it.conflicts)
         named = (it.incoming for it in conflicts if isinstance(it, NothingInCommon) and it.key == NODE_POOL)
         wanted = {name for requirement in named if requirement.operator == "In" for name in requirement.values}
-        if wanted and wanted.isdisjoint(pool.name for pool in self.autoscaler.pools):
+        if wanted and wanted.isdisjoint(self.autoscaler.by_name):
             yield autoscaler_fix(f"create NodePool {list_names(sorted(wanted), 2, conjunction='or')}")
 
     def _unreserved(self) -> Iterator[Fix]:
@@ -426,7 +425,7 @@ def _without_requirements(pool: NodePool, keys: Collection[str]) -> NodeClaimTem
 
 def limits_text(karpenter: Karpenter, name: str) -> str:
     """Return `cpu 4 of 35 in use` for the limits of a NodePool, according to its status; without one, `cpu 35`."""
-    pool = next((pool for pool in karpenter.pools if pool.name == name), None)
+    pool = karpenter.by_name.get(name)
     limits = {} if pool is None else pool.spec.limits
     used = {} if pool is None else pool.status.resources
     parts = {resource: f"{used[resource]} of " if resource in used else "" for resource in sorted(limits)}
@@ -436,7 +435,7 @@ def limits_text(karpenter: Karpenter, name: str) -> str:
 
 def with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
     """Return the fix with the change of the NodePool, and whether its nodes drift."""
-    before = next(pool for pool in karpenter.pools if pool.name == changed.name)
+    before = karpenter.by_name[changed.name]
     change = Change(target=Target(_NODE_POOL_API, "NodePool", changed.name), patch=tuple(pool_patch(before, changed)))
     costs = fix.costs
     was, now = before.spec.template, changed.spec.template
@@ -457,7 +456,11 @@ class _PoolTrial(ScalingTrial, frozen=True, kw_only=True):
 
     @classmethod
     def of_pod(cls, scaling: PoolScaling, change: PodStep, kind: StepKind = StepKind.OF_POD) -> _PoolTrial:
-        return cls(step=RemedyStep(change.title, kind), pod=change.edit(scaling.pod), scaling=scaling)
+        return cls(title=change.title, kind=kind, pod=change.edit(scaling.pod), scaling=scaling)
+
+    @classmethod
+    def of_pool(cls, scaling: PoolScaling, pool: NodePool, title: str, kind: StepKind) -> _PoolTrial:
+        return cls(title=title, kind=kind, pod=scaling.pod, scaling=scaling, pool=pool)
 
     def run(self) -> NodeRemedy | None:
         """A remedy is likely if a NodePool then lacks at most an instance type, and not all of them are known."""
@@ -469,7 +472,8 @@ class _PoolTrial(ScalingTrial, frozen=True, kw_only=True):
             if then.pool and self.pool is not None and self.pod.key in karpenter.snapshot.pods.rows:
                 helps |= {key for new in changed.own.new if new.template.name == place for key in new.pods}
             remedy = NodeRemedy(
-                step=self.step,
+                title=self.title,
+                kind=self.kind,
                 place=place,
                 types=tuple(instance_type.name for instance_type in then.types),
                 pod=self.pod,
@@ -534,9 +538,9 @@ def _startup_trial(scaling: PoolScaling, pool: NodePool) -> _PoolTrial:
     kept = tuple(taint for taint in spec.taints if taint not in removed)
     changed = replace(spec, taints=kept, startup_taints=(*spec.startup_taints, *removed))
     moved = list_names(map(str, removed), 2)
-    step = RemedyStep(f"NodePool {pool.name}: move {moved} from taints to startupTaints", StepKind.ROOM)
+    title = f"NodePool {pool.name}: move {moved} from taints to startupTaints"
     pool = with_spec(pool, template=replace(pool.spec.template, spec=changed))
-    return _PoolTrial(step=step, pod=scaling.pod, scaling=scaling, pool=pool, is_evident=True)
+    return replace(_PoolTrial.of_pool(scaling, pool, title, StepKind.ROOM), is_evident=True)
 
 
 def _is_of_role(taint: Taint) -> bool:
@@ -614,9 +618,8 @@ def _with_limits(scaling: PoolScaling, pool: NodePool, limits: Mapping[str, tupl
     raised = " and ".join(f"from {before} to {after} {name}" for name, (before, after) in limits.items())
     title = f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool {pool.name} {raised}"
     after = {**pool.spec.limits, **{name: after for name, (_, after) in limits.items()}}
-    changed = with_spec(pool, limits=after)
-    step = RemedyStep(title, StepKind.ROOM)
-    return _LimitTrial(step=step, pod=scaling.pod, scaling=scaling, pool=changed, limited=pool.name)
+    pool = with_spec(pool, limits=after)
+    return _LimitTrial(title=title, kind=StepKind.ROOM, pod=scaling.pod, scaling=scaling, pool=pool, limited=pool.name)
 
 
 def _smaller(scaling: PoolScaling, verdict: PoolVerdict, rejection: NoInstanceType) -> Iterator[_PoolTrial]:
@@ -658,22 +661,21 @@ def _label_trials(scaling: PoolScaling, verdict: PoolVerdict, rejection: Incompa
             if wanted is not None:
                 label, place = f"{conflict.key}={wanted}", "spec.template.metadata.labels"
                 is_misplaced = verdict.pool.metadata.labels.get(conflict.key) == wanted
-                step = RemedyStep(f"add the label {label} to NodePool {verdict.name}", StepKind.RESHAPED)
+                title, kind = f"add the label {label} to NodePool {verdict.name}", StepKind.RESHAPED
                 if is_misplaced:  # nodes get the labels of the template alone
                     title = f"NodePool {verdict.name}: move the label {label} from metadata.labels to {place}"
-                    step = RemedyStep(title, StepKind.ROOM)
+                    kind = StepKind.ROOM
                 template = verdict.pool.spec.template
                 labels = {**template.metadata.labels, conflict.key: wanted}
                 changed = replace(template, metadata=replace(template.metadata, labels=labels))
                 pool = with_spec(verdict.pool, template=changed)
-                yield _PoolTrial(step=step, pod=scaling.pod, scaling=scaling, pool=pool, is_evident=is_misplaced)
+                yield replace(_PoolTrial.of_pool(scaling, pool, title, kind), is_evident=is_misplaced)
         elif isinstance(conflict, NothingInCommon):
             values = _addable(verdict.pool, conflict)
             if values:
                 title = f"allow {conflict.key} {', '.join(values)} in NodePool {verdict.name}"
-                step = RemedyStep(title, StepKind.RESHAPED)
                 pool = _with_values(verdict.pool, conflict.key, values)
-                yield _PoolTrial(step=step, pod=scaling.pod, scaling=scaling, pool=pool)
+                yield _PoolTrial.of_pool(scaling, pool, title, StepKind.RESHAPED)
 
 
 def _without_offering(verdict: PoolVerdict) -> Iterator[Fix]:

@@ -81,18 +81,18 @@ from kschedx.snapshot.snapshot import Snapshot
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _PRICE = lazy_pattern(r"[0-9]+(\.[0-9]+)?")
 _ADJUSTMENT = lazy_pattern(r"[+-][0-9]*\.?[0-9]+%?")
-_REASONS: Mapping[type[Struct], str] = {
-    NotTolerated: "untolerated-taint",
-    PortTaken: "host-port-taken",
-    Incompatible: "incompatible-requirements",
-    Unsatisfiable: "unsatisfiable-topology",
-    NoInstanceType: "no-instance-type",
-    LimitReached: "limit-reached",
-    NodeLimitReached: "node-limit-reached",
-    CheapestAreTooFew: "cheapest-are-too-few",
-    NoDevices: "no-devices",
+_REASONS: Mapping[type[Struct], tuple[str, int]] = {
+    NotTolerated: ("untolerated-taint", 3),
+    PortTaken: ("host-port-taken", 2),
+    Incompatible: ("incompatible-requirements", 3),
+    Unsatisfiable: ("unsatisfiable-topology", 2),
+    NoInstanceType: ("no-instance-type", 1),
+    LimitReached: ("limit-reached", 0),
+    NodeLimitReached: ("node-limit-reached", 0),
+    CheapestAreTooFew: ("cheapest-are-too-few", 1),
+    NoDevices: ("no-devices", 1),
 }
-"""Ids for documents."""
+"""Ids for documents, and how far a pool is from accepting the pod: the earlier Karpenter gives up, the further."""
 
 
 def _check_pool(pool: NodePool) -> None:
@@ -171,7 +171,11 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     @property
     def reason(self) -> str:
         """The id of the rejection."""
-        return _REASONS[type(self.rejection)]
+        return _REASONS[type(self.rejection)][0]
+
+    @property
+    def distance(self) -> int:
+        return _REASONS[type(self.rejection)][1]
 
     @property
     def text_is_known(self) -> bool:
@@ -185,15 +189,6 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
                 return self.types_are_known
             case _:
                 return True
-
-    @property
-    def distance(self) -> int:
-        """How far it is from accepting the pod: the earlier Karpenter gives up, the further."""
-        return {
-            "limit-reached": 0, "node-limit-reached": 0, "no-instance-type": 1, "cheapest-are-too-few": 1,
-            "no-devices": 1,
-            "unsatisfiable-topology": 2, "host-port-taken": 2, "incompatible-requirements": 3, "untolerated-taint": 3,
-        }.get(self.reason, 4)  # fmt: skip
 
     def minimum(self, key: str) -> int:
         """Return the pool's `minValues` for a key."""
@@ -260,6 +255,10 @@ class Karpenter:
     @cached_property
     def pools(self) -> tuple[NodePool, ...]:
         return self.snapshot.of(NodePool)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, NodePool]:
+        return {pool.name: pool for pool in self.pools}
 
     @property
     def group(self) -> str:
@@ -478,7 +477,7 @@ class Karpenter:
             case _:
                 is_sure = True
         return PoolVerdict(
-            pool=next(pool for pool in self.pools if pool.name == name),
+            pool=self.by_name[name],
             certainty=LaunchCertainty.REJECTS if is_sure else LaunchCertainty.UNKNOWN,
             rejection=rejection,
             known=types,

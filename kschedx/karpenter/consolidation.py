@@ -80,20 +80,6 @@ _REASON = {
 _TOGETHER = (Method.EMPTINESS, Method.MULTI_NODE)  # the methods of which a command takes several nodes
 
 
-class _Score(Struct, frozen=True, kw_only=True):
-    """The score of a move under the policy Balanced."""
-
-    pool: str
-    savings: float  # the saved fraction of the pool's cost
-    disruption: float  # the fraction of the cost of disrupting the whole pool
-
-    @property
-    def value(self) -> float:
-        if self.disruption > 0:
-            return self.savings / self.disruption
-        return math.inf if self.savings > 0 else 0.0
-
-
 class CommandDocument(Document, frozen=True):
     """Prices are per hour, as texts because numbers in documents are integers; None if unknown."""
 
@@ -117,7 +103,9 @@ class Command(Struct, frozen=True, kw_only=True):
     types: tuple[str, ...] = ()  # possible instance types of the replacement, cheapest first
     price: float | None = None  # the price of the nodes per hour; None if unknown
     new_price: float | None = None
-    scores: tuple[_Score, ...] = ()
+    scores: Mapping[str, float] = {}
+    """By the pools with the policy Balanced: the saved fraction of the pool's cost, divided by the fraction of the cost
+    of disrupting the whole pool."""
 
     @property
     def savings(self) -> float | None:
@@ -134,7 +122,7 @@ class Command(Struct, frozen=True, kw_only=True):
             price=_money(self.price),
             new_price=_money(self.new_price),
             savings=_money(self.savings),
-            scores={score.pool: f"{score.value:.2f}" for score in self.scores},
+            scores={pool: f"{score:.2f}" for pool, score in self.scores.items()},
         )
 
 
@@ -206,7 +194,7 @@ class Consolidator:
         self._only = None if only is None else frozenset(only)
         self._snapshot = karpenter.snapshot
         self._now = karpenter.snapshot.moment()
-        self._pools = {pool.name: pool for pool in karpenter.pools}
+        self._pools = karpenter.by_name
         both = (node for node in karpenter.cluster.staying if node.claim is not None and node.node is not None)
         self._states = {node.name: node for node in both if node.is_registered}
         self._prices = {name: self._price(node) for name, node in self._states.items()}
@@ -372,8 +360,8 @@ class Consolidator:
             if isinstance(command, str):
                 self._kept[candidate.name] = command
             elif not self._is_approved(command):
-                score = min(command.scores, key=lambda score: score.value)
-                self._kept[candidate.name] = f"score {score.value:.2f} is below {BALANCED_THRESHOLD:.2f} (Balanced)"
+                score = min(command.scores.values())
+                self._kept[candidate.name] = f"score {score:.2f} is below {BALANCED_THRESHOLD:.2f} (Balanced)"
             else:
                 commands.append(command)
         return commands
@@ -479,7 +467,7 @@ class Consolidator:
     def _score(self, command: Command, nodes: Sequence[_Candidate]) -> Command | str:
         """Return the command with its scores, or why they are not known."""
         pools = {node.pool.name for node in nodes if node.pool.spec.disruption.consolidation_policy == BALANCED}
-        scores = []
+        scores = dict[str, float]()
         for name in sorted(pools):
             its = [node for node in nodes if node.pool.name == name]
             mates = [state for state in self._states.values() if state.pool == name]
@@ -488,18 +476,13 @@ class Consolidator:
                 return PRICES_UNKNOWN
             total = sum(self._costs[state.name] for state in mates)
             saved = 1.0 if command.savings is None or not command.price else command.savings / command.price
-            scores.append(
-                _Score(
-                    pool=name,
-                    savings=saved * sum(fractions[candidate.name] for candidate in its),
-                    disruption=sum(self._costs[candidate.name] for candidate in its) / total,
-                )
-            )
-        return replace(command, scores=tuple(scores))
+            disruption = sum(self._costs[candidate.name] for candidate in its) / total
+            scores[name] = saved * sum(fractions[candidate.name] for candidate in its) / disruption
+        return replace(command, scores=scores)
 
     @staticmethod
     def _is_approved(command: Command) -> bool:
-        return all(score.value >= BALANCED_THRESHOLD for score in command.scores)
+        return all(score >= BALANCED_THRESHOLD for score in command.scores.values())
 
 
 def _launch_price(instance_type: InstanceType, claim: NewNodeClaim, requirements: Requirements) -> float | None:

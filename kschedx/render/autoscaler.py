@@ -190,7 +190,7 @@ def _sizes(step: Resize) -> str:
 
 
 def trial_result(remedy: NodeRemedy) -> str:
-    where = "it" if remedy.step.kind is StepKind.NEW_GROUP else group_title(remedy.place)
+    where = "it" if remedy.kind is StepKind.NEW_GROUP else group_title(remedy.place)
     return f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
 
 

@@ -38,7 +38,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
 
         name, words = "autoscaler", group_words(scaling, snapshot.autoscaler_events.get(key))
     titles = tuple(fix.title for fix in explanation.fixes)
-    remedies = (it for it in scaling.remedies if not any(title.startswith(it.step.title) for title in titles))
+    remedies = (it for it in scaling.remedies if not any(title.startswith(it.title) for title in titles))
     down = explanation.autoscaler_down
     recorded = words.recorded
     if recorded and words.event:
@@ -51,7 +51,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
         event=words.event,
         recorded=recorded,
         reports=words.reports,
-        fixes=tuple(FixView(title=remedy.step.title, seen=trial_result(remedy)) for remedy in remedies),
+        fixes=tuple(FixView(title=remedy.title, seen=trial_result(remedy)) for remedy in remedies),
         basis=words.basis,
     )
 

@@ -296,7 +296,7 @@ def _command_text(command: Command) -> str:
 
 
 def _scores(command: Command) -> str:
-    return "".join(f", score {score.value:.2f} in {score.pool} (Balanced)" for score in command.scores)
+    return "".join(f", score {score:.2f} in {pool} (Balanced)" for pool, score in command.scores.items())
 
 
 def _karpenter_basis(consolidation: Consolidation | None) -> str:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kschedx.autoscaler.loop import Loop, best_for_fast_path
-from kschedx.autoscaler.run import loop_document
+from kschedx.autoscaler.run import Autoscaling
 from kschedx.snapshot.snapshot import Snapshot
 from tests.autoscaler.loops import Json, cases, state_of
 from tests.autoscaler.single_group import autoscale, device_cluster, group, node, outcome, pod, status
@@ -21,7 +21,8 @@ def test_counting_and_placing_have_equal_documents(case: Json) -> None:
     setup = state_of(case)
     pods = setup.framework.snapshot.pods
     by_count, by_placement = (
-        loop_document(Loop(replace(setup, counts=uses_counts)).result, pods) for uses_counts in (True, False)
+        Autoscaling(answer=Loop(replace(setup, counts=uses_counts)).result, pods=pods).to_dict()
+        for uses_counts in (True, False)
     )
     assert by_count == by_placement
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.run import loop_document
+from kschedx.autoscaler.run import Autoscaling
 from kschedx.autoscaler.state import LoopMemory
 from kschedx.kube.types import PodSpec, Toleration
 from tests.autoscaler.loops import Json, cases, state_of
@@ -35,7 +35,9 @@ def test_a_trial_with_another_spec_equals_its_own_loop(case: Json) -> None:
             then = replace(state.snapshot, pods=state.pods.with_spec(row, spec), _tables={})
             framework = state.framework.on(then)
             shared, own = (
-                loop_document(Loop(replace(state, framework=framework, memory=memory)).result, then.pods)
+                Autoscaling(
+                    answer=Loop(replace(state, framework=framework, memory=memory)).result, pods=then.pods
+                ).to_dict()
                 for memory in (state.memory, LoopMemory())
             )
             assert shared == own

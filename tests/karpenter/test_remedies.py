@@ -22,7 +22,7 @@ def steps(pool: Json, pod: Json, *zones: str) -> list[str]:
     target = provisioner.snapshot.pods[provisioner.snapshot.pods.rows["default/web"]]
     result = provisioner.explain(target)
     assert result is not None
-    return [remedy.step.title for remedy in PoolScaling(autoscaler=provisioner, decision=result, pod=target).remedies]
+    return [remedy.title for remedy in PoolScaling(autoscaler=provisioner, decision=result, pod=target).remedies]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_limit_may_exclude_only_the_types_that_fit() -> None:
     assert result is not None
     assert result.pools[0].reason == "limit-reached"
     [remedy] = PoolScaling(autoscaler=made, decision=result, pod=waiting).remedies
-    assert remedy.step.title == "raise the limit of NodePool general from 16 to 20 cpu"
+    assert remedy.title == "raise the limit of NodePool general from 16 to 20 cpu"
 
 
 def test_a_pool_gets_the_label_or_value_of_the_node_selector() -> None:
@@ -457,7 +457,7 @@ def test_a_limit_is_raised_for_every_identical_pod() -> None:
     decision = provisioner.explain(target)
     assert decision is not None
     [remedy] = PoolScaling(autoscaler=provisioner, decision=decision, pod=target).remedies
-    assert remedy.step.title == "raise the limit of NodePool general from 4 to 16 cpu"
+    assert remedy.title == "raise the limit of NodePool general from 4 to 16 cpu"
     assert remedy.helps >= {"default/web", "default/old-0", "default/old-1"}
 
 
