@@ -107,12 +107,9 @@ class Environment:
         own = (_INCLUDES,) if self._features.includes else ()
         for function in (
             *standard.STANDARD_FUNCTIONS,
-            *standard.TIME_FUNCTIONS,
             *lists.LIST_FUNCTIONS,
-            *lists.OPTIONAL_FUNCTIONS,
             *kubernetes.KUBERNETES_FUNCTIONS,
             *addresses.ADDRESS_FUNCTIONS,
-            *kubernetes.FORMAT_FUNCTIONS,
             *texts.TEXT_FUNCTIONS,
             *_authorizer_functions(),
             *own,

@@ -639,14 +639,14 @@ class _Parser:
 
     def _struct(self, name: str) -> Expr:
         position = self._take("{").position
-        fields = []
+        values = []
         self._skip_lone_comma("}")
         while self._kind != "}":
-            is_optional = self._skip("?")
-            field = self._take("ident")
-            colon = self._take(":").position
-            fields.append((colon, field.text, self._expression(), is_optional))
+            self._skip("?")
+            self._take("ident")
+            self._take(":")
+            values.append(self._expression())
             if not self._skip(","):
                 break
         self._take("}")
-        return StructNode(position, name, fields)
+        return StructNode(position, name, values)

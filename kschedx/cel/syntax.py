@@ -72,11 +72,10 @@ class MapNode(_Node):
 
 class StructNode(_Node):
     type_name: str
-    fields: list[tuple[int, str, Expr, bool]]
+    values: list[Expr]  # of its fields
 
     def children(self) -> Iterator[Expr]:
-        for _, _, value, _ in self.fields:
-            yield value
+        yield from self.values
 
 
 class Comprehension(_Node, kw_only=True):

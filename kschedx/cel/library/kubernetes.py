@@ -8,7 +8,7 @@ from datetime import date
 from urllib.parse import quote, unquote, unquote_plus
 
 from kschedx.cel import regex
-from kschedx.cel.functions import Run, overload, several, single
+from kschedx.cel.functions import Function, Run, overload, several, single
 from kschedx.cel.library.standard import timestamp_from_text
 from kschedx.cel.values import (
     NONE,
@@ -175,13 +175,6 @@ def _validate(_: Budget, wanted_format: CelFormat, text: str) -> Value:
     return Optional(phrases) if phrases else NONE
 
 
-FORMAT_FUNCTIONS = (
-    single("validate", "format-validate", "format.(string) -> optional(list(string))", _validate),
-    single("format.named", "format-named", "(string) -> optional(format)", _named_format),
-    *(single(f"format.{name}", f"format.{name}", "() -> format", _constant(of)) for name, of in _FORMATS.items()),
-)
-
-
 # Upstream: apiserver/pkg/cel/library.
 
 _NANO = 10**9
@@ -218,13 +211,6 @@ def _sum(sign: int) -> Run:
         summands = [summand for summand in (quantity, added) if summand.nano] or [quantity]
         is_whole = all(summand.is_whole for summand in summands)
         return CelQuantity(quantity.nano + sign * added.nano, is_whole=is_whole, is_sum=True)
-
-    return run
-
-
-def _quantity_function(does: Callable[[int, int], Value]) -> Run:
-    def run(_: Budget, quantity: CelQuantity, other: CelQuantity | int) -> Value:
-        return does(quantity.nano, other.nano if isinstance(other, CelQuantity) else other * _NANO)
 
     return run
 
@@ -321,11 +307,20 @@ def _version_part(index: int) -> Run:
     return run
 
 
-def _version_function(does: Callable[[int], Value]) -> Run:
-    def run(_: Budget, semver: Semver, other: Semver) -> Value:
+def _comparison(name: str, word: str, result: str, does: Callable[[int], Value]) -> Function:
+    """Declare a comparison of two quantities or versions, which depends on the sign of their difference."""
+
+    def of_quantities(_: Budget, quantity: CelQuantity, other: CelQuantity) -> Value:
+        return does(_sign(quantity.nano - other.nano))
+
+    def of_versions(_: Budget, semver: Semver, other: Semver) -> Value:
         return does((semver.order > other.order) - (semver.order < other.order))
 
-    return run
+    return several(
+        name,
+        overload(f"quantity_{word}", f"quantity.(quantity) -> {result}", of_quantities),
+        overload(f"semver_{word}", f"semver.(semver) -> {result}", of_versions),
+    )
 
 
 # --- URLs
@@ -393,31 +388,9 @@ KUBERNETES_FUNCTIONS = (
         lambda _, text: isinstance(quantity_from_text(text), CelQuantity),
     ),
     single("sign", "quantity_sign", "(quantity) -> int", lambda _, item: _sign(item.nano)),
-    several(
-        "isGreaterThan",
-        overload(
-            "quantity_is_greater_than",
-            "quantity.(quantity) -> bool",
-            _quantity_function(lambda left, other: left > other),
-        ),
-        overload("semver_is_greater_than", "semver.(semver) -> bool", _version_function(lambda order: order > 0)),
-    ),
-    several(
-        "isLessThan",
-        overload(
-            "quantity_is_less_than", "quantity.(quantity) -> bool", _quantity_function(lambda left, other: left < other)
-        ),
-        overload("semver_is_less_than", "semver.(semver) -> bool", _version_function(lambda order: order < 0)),
-    ),
-    several(
-        "compareTo",
-        overload(
-            "quantity_compare_to",
-            "quantity.(quantity) -> int",
-            _quantity_function(lambda left, other: _sign(left - other)),
-        ),
-        overload("semver_compare_to", "semver.(semver) -> int", _version_function(lambda order: order)),
-    ),
+    _comparison("isGreaterThan", "is_greater_than", "bool", lambda order: order > 0),
+    _comparison("isLessThan", "is_less_than", "bool", lambda order: order < 0),
+    _comparison("compareTo", "compare_to", "int", lambda order: order),
     single("asApproximateFloat", "quantity_get_float", "quantity.() -> double", lambda _, item: item.nano / _NANO),
     single("asInteger", "quantity_get_int", "quantity.() -> int", _as_integer),
     single("isInteger", "quantity_is_integer", "quantity.() -> bool", _is_integer),
@@ -444,4 +417,7 @@ KUBERNETES_FUNCTIONS = (
     single("major", "semver_major", "semver.() -> int", _version_part(0)),
     single("minor", "semver_minor", "semver.() -> int", _version_part(1)),
     single("patch", "semver_patch", "semver.() -> int", _version_part(2)),
+    single("validate", "format-validate", "format.(string) -> optional(list(string))", _validate),
+    single("format.named", "format-named", "(string) -> optional(format)", _named_format),
+    *(single(f"format.{name}", f"format.{name}", "() -> format", _constant(of)) for name, of in _FORMATS.items()),
 )

@@ -210,6 +210,58 @@ def _end(*, is_last: bool) -> _ListOperation:
     return run
 
 
+# The libraries of optional values and two-variable comprehensions, and indexing of lists and maps. Upstream: cel-go's
+# cel/library.go and ext/comprehensions.go.
+
+
+def _is_zero(value: Value) -> bool:
+    """Return whether optional.ofNonZeroValue leaves the value out."""
+    if value is NULL:
+        return True
+    if isinstance(value, bool | int | float | str | bytes):
+        return not value
+    if is_list(value) or isinstance(value, MapValue):
+        return not len(value)
+    if isinstance(value, Optional):
+        return value.value is None
+    return False
+
+
+def _optional_of_non_zero(_: Budget, value: Value) -> Value:
+    return NONE if _is_zero(value) else Optional(value)
+
+
+def _value(_: Budget, optional: Optional) -> Value:
+    return Fault("optional.none() dereference") if optional.value is None else optional.value
+
+
+def _unwrap(budget: Budget, items: ListValue) -> Value:
+    unwrapped: list[Value] = []
+    for item in _copy_list(budget, items):
+        if not isinstance(item, Optional):
+            return Fault(f"value {printed_key(item)} is not optional")
+        if item.value is not None:
+            unwrapped.append(item.value)
+    return unwrapped
+
+
+def _insert(_: Budget, into: MapValue, key: Value, value: Value) -> Value:
+    own = map_key(key)
+    if own in into.entries:
+        return Fault(f"insert failed: key {printed_key(key)} already exists")
+    into.entries[own] = value
+    return into
+
+
+def _insert_all(budget: Budget, into: MapValue, other: MapValue) -> Value:
+    for key in other.own_keys():
+        budget.spend(1)
+        inserted = _insert(budget, into, key, other.find(key))
+        if isinstance(inserted, Fault):
+            return inserted
+    return into
+
+
 # --- the table
 
 LIST_FUNCTIONS = (
@@ -267,62 +319,6 @@ LIST_FUNCTIONS = (
     single("lists.range", "lists_range", "(int) -> list(int)", _range),
     single("reverse", "list_reverse", "list(T).() -> list(T)", _reverse),
     single("distinct", "list_distinct", "list(T).() -> list(T)", _distinct),
-)
-
-
-# The libraries of optional values and two-variable comprehensions, and indexing of lists and maps. Upstream: cel-go's
-# cel/library.go and ext/comprehensions.go.
-
-
-def _is_zero(value: Value) -> bool:
-    """Return whether optional.ofNonZeroValue leaves the value out."""
-    if value is NULL:
-        return True
-    if isinstance(value, bool | int | float | str | bytes):
-        return not value
-    if is_list(value) or isinstance(value, MapValue):
-        return not len(value)
-    if isinstance(value, Optional):
-        return value.value is None
-    return False
-
-
-def _optional_of_non_zero(_: Budget, value: Value) -> Value:
-    return NONE if _is_zero(value) else Optional(value)
-
-
-def _value(_: Budget, optional: Optional) -> Value:
-    return Fault("optional.none() dereference") if optional.value is None else optional.value
-
-
-def _unwrap(budget: Budget, items: ListValue) -> Value:
-    unwrapped: list[Value] = []
-    for item in _copy_list(budget, items):
-        if not isinstance(item, Optional):
-            return Fault(f"value {printed_key(item)} is not optional")
-        if item.value is not None:
-            unwrapped.append(item.value)
-    return unwrapped
-
-
-def _insert(_: Budget, into: MapValue, key: Value, value: Value) -> Value:
-    own = map_key(key)
-    if own in into.entries:
-        return Fault(f"insert failed: key {printed_key(key)} already exists")
-    into.entries[own] = value
-    return into
-
-
-def _insert_all(budget: Budget, into: MapValue, other: MapValue) -> Value:
-    for key in other.own_keys():
-        budget.spend(1)
-        inserted = _insert(budget, into, key, other.find(key))
-        if isinstance(inserted, Fault):
-            return inserted
-    return into
-
-
-OPTIONAL_FUNCTIONS = (
     single("optional.of", "optional_of", "(V) -> optional(V)", lambda _, item: Optional(item)),
     single("optional.ofNonZeroValue", "optional_ofNonZeroValue", "(V) -> optional(V)", _optional_of_non_zero),
     single("optional.none", "optional_none", "() -> optional(V)", lambda _: NONE),

@@ -236,20 +236,6 @@ def _getter(name: str, word: str, read: Callable[[datetime], int], *, unit: int 
     return Function(name=name, overloads=tuple(overloads))
 
 
-TIME_FUNCTIONS = (
-    _getter("getFullYear", "year", lambda moment: moment.year),
-    _getter("getMonth", "month", lambda moment: moment.month - 1),
-    _getter("getDayOfYear", "day_of_year", lambda moment: moment.timetuple().tm_yday - 1),
-    _getter("getDayOfMonth", "day_of_month", lambda moment: moment.day - 1),
-    _getter("getDate", "day_of_month_1_based", lambda moment: moment.day),
-    _getter("getDayOfWeek", "day_of_week", lambda moment: moment.isoweekday() % 7),
-    _getter("getHours", "hours", lambda moment: moment.hour, unit=3600 * 10**9),
-    _getter("getMinutes", "minutes", lambda moment: moment.minute, unit=60 * 10**9),
-    _getter("getSeconds", "seconds", lambda moment: moment.second, unit=10**9, tz="_tz"),
-    _getter("getMilliseconds", "milliseconds", lambda moment: moment.microsecond // 1000, unit=10**6),
-)
-
-
 # Type conversions. Upstream: ConvertToType in cel-go's common/types.
 
 _INTEGER = lazy_pattern(r"[+-]?[0-9]+", re.ASCII)
@@ -550,4 +536,14 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
         run=_matches,
         takes=(str,),
     ),
+    _getter("getFullYear", "year", lambda moment: moment.year),
+    _getter("getMonth", "month", lambda moment: moment.month - 1),
+    _getter("getDayOfYear", "day_of_year", lambda moment: moment.timetuple().tm_yday - 1),
+    _getter("getDayOfMonth", "day_of_month", lambda moment: moment.day - 1),
+    _getter("getDate", "day_of_month_1_based", lambda moment: moment.day),
+    _getter("getDayOfWeek", "day_of_week", lambda moment: moment.isoweekday() % 7),
+    _getter("getHours", "hours", lambda moment: moment.hour, unit=3600 * 10**9),
+    _getter("getMinutes", "minutes", lambda moment: moment.minute, unit=60 * 10**9),
+    _getter("getSeconds", "seconds", lambda moment: moment.second, unit=10**9, tz="_tz"),
+    _getter("getMilliseconds", "milliseconds", lambda moment: moment.microsecond // 1000, unit=10**6),
 )

@@ -35,8 +35,8 @@ from kschedx.progress import Phase, count_items
 # Replacements in an anonymized cluster: the first pass collects the words, the second one replaces them.
 
 
-class _NameCollector:
-    """An implementation of `Names` that records what it is called with."""
+class _NameCollector(Names):
+    """Records what it is called with."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -71,9 +71,6 @@ class _NameCollector:
     def keep(self, text: str) -> None:
         self.kept.update(WORD.findall(text))
 
-    def is_kept(self, text: str) -> bool:
-        return False
-
     def begin(self, owner: str) -> None:
         self._owner = owner
 
@@ -91,9 +88,6 @@ class _NameCollector:
     def message(self, text: str) -> str:
         self.messages.add(text)
         return text
-
-    def statement(self, text: str) -> str:
-        return self.message(text)
 
 
 # Replacements for words, which keep the order of names.
@@ -172,8 +166,8 @@ def _count_names(names: Mapping[str, int]) -> Iterator[str]:
     return count_items(names, Phase.ANONYMIZING, len(names), "names")
 
 
-class _Replacer:
-    """An implementation of `Names` that replaces what was collected. Raises KeyError for any other name."""
+class _Replacer(Names):
+    """Replaces what was collected. Raises KeyError for any other name."""
 
     def __init__(self, seen: _NameCollector) -> None:
         self._values: dict[tuple[str, str], str] = {}
@@ -243,21 +237,6 @@ class _Replacer:
 
     def value(self, key: str, text: str) -> str:
         return self._values[key, text]
-
-    def note_compared(self, key: str) -> None:
-        pass
-
-    def ordinal(self, number: int) -> None:
-        pass
-
-    def keep(self, text: str) -> None:
-        pass
-
-    def begin(self, owner: str) -> None:
-        pass
-
-    def note_text_operation(self, why: str) -> None:
-        pass
 
     def is_kept(self, text: str) -> bool:
         return self._kept.issuperset(WORD.findall(text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol, TypeGuard
+from typing import TypeGuard
 
 import msgspec
 
@@ -27,51 +27,49 @@ PORT_NAME = 15  # the maximum length of a port's name in bytes
 ANY_LENGTH = 2**31
 
 
-class Names(Protocol):
-    """Collects or replaces names."""
+class Names:
+    """Collects or replaces names; this class does neither."""
 
     def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
         """Replace a text of at most `limit` bytes that is compared with other names, as a whole or as a part."""
-        ...
+        return text
 
     def value(self, key: str, text: str) -> str:
         """Replace the value of a label or taint with this key."""
-        ...
+        return text
 
     def note_compared(self, key: str) -> None:
         """Note that values of labels or taints with this key are compared as numbers."""
-        ...
 
     def ordinal(self, number: int) -> None:
         """Note that a name with this number at its end will be formed from another name."""
-        ...
 
     def keep(self, text: str) -> None:
         """Keep every word of the text, wherever it occurs."""
-        ...
 
-    def is_kept(self, text: str) -> bool: ...
+    def is_kept(self, text: str) -> bool:
+        return False
 
     def begin(self, owner: str) -> None:
         """Begin an object: the following calls belong to it."""
-        ...
 
     def note_text_operation(self, why: str) -> None:
         """Note the operation by which the object's selector depends on a text's content."""
-        ...
 
-    def uid(self, text: str) -> str: ...
+    def uid(self, text: str) -> str:
+        return text
 
-    def ip(self, text: str) -> str: ...
+    def ip(self, text: str) -> str:
+        return text
 
     def message(self, text: str) -> str:
         """Replace the names in a message of kube-scheduler."""
-        ...
+        return text
 
     def statement(self, text: str) -> str | None:
         """Replace the names in a message of another program. Returns None if it has other words that are not public:
         nobody could read what remains."""
-        ...
+        return self.message(text)
 
 
 Replacement = Callable[[object, Names], object]  # returns a field's value with its names replaced, or None to omit it
@@ -518,10 +516,6 @@ _IN_TREE = frozenset(plugin.name for plugin in PLUGINS)
 _Change = Callable[[str, Names], str]
 
 
-def _resource(written: str, names: Names) -> str:
-    return resource(written, names)
-
-
 _BY_KEY: Mapping[str, _Change] = {
     "topologyKey": label_key,
     "key": label_key,
@@ -532,7 +526,7 @@ _BY_KEY: Mapping[str, _Change] = {
 _IN_LIST: Mapping[str, _Change] = {
     "labels": label_key,
     "matchLabelKeys": label_key,
-    "ignoredResources": _resource,
+    "ignoredResources": resource,
     "ignoredResourceGroups": lambda written, names: names.name(written),
 }
 """The change of each list, by its key."""
@@ -570,7 +564,7 @@ def _changed_configuration(key: str, value: object, names: Names) -> object:
 def _named_resource(value: object, names: Names) -> object:
     if not is_map(value) or not isinstance(value.get("name"), str):
         return value
-    return {**value, "name": _resource(str(value["name"]), names)}
+    return {**value, "name": resource(str(value["name"]), names)}
 
 
 def _requirement(value: Mapping[str, object], names: Names) -> Json:
