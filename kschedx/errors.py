@@ -58,9 +58,10 @@ class InputError(KschedxError):
     others: tuple[InputError, ...] = ()  # in the same input, one line each
     parts: tuple[InputError, ...] = ()  # the errors that a message in brackets combines
 
-    def __init__(self, message: str, *, place: Place | None = None, hint: str = "") -> None:
+    def __init__(self, message: str, *, place: Place | None = None, source: str = "", hint: str = "") -> None:
+        """`source` is short for a place of which only that is known."""
         self.message = message
-        self.place = place or Place()
+        self.place = place or Place(source=source)
         self.hint = hint
         super().__init__(message)
 

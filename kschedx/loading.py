@@ -241,7 +241,7 @@ def refuse_without_nodes(snapshot: Snapshot) -> None:
 def _without_nodes(snapshot: Snapshot) -> InputError:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(snapshot.source.kinds.items())) or "nothing"
     hint = f"it holds {kinds}; the output of `kubectl get nodes -o json` is missing"
-    return InputError("a cluster without nodes", place=Place(source=snapshot.source.text), hint=hint)
+    return InputError("a cluster without nodes", source=snapshot.source.text, hint=hint)
 
 
 def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot, orphans: Sequence[int]) -> None:

@@ -125,7 +125,7 @@ class Baseline:
             sarif = msgspec.json.decode(read_content(path), type=_Sarif)
         except msgspec.MsgspecError:
             hint = "write one with -o sarif"
-            raise InputError("--baseline: this is not a SARIF file", place=Place(source=path), hint=hint) from None
+            raise InputError("--baseline: this is not a SARIF file", source=path, hint=hint) from None
         known = {
             result.partial_fingerprints[FINGERPRINT]
             for run in sarif.runs

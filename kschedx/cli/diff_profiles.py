@@ -277,7 +277,7 @@ def _pods(
         pod, *others = manifests.pods(reached.snapshot, snapshot)
         if others:
             text = f"holds {len(others) + 1} pods and workloads, and two configurations are compared on one"
-            raise InputError(text, place=Place(source=target))
+            raise InputError(text, source=target)
     subjects = [pod.admit(snapshot, setup) for setup in (before, after)]
     first, second = (subject.pod for subject in subjects)
     snapshot = subjects[-1].snapshot

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kschedx.cli.streams import print_note_if_file
-from kschedx.errors import ConfigError, InputError, Place, nearest
+from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.sources import yaml as yaml_text
 from kschedx.sources.compression import STDOUT, compression_of, read_content, write
 from kschedx.sources.configurations import find_configuration, placed_error, read_configuration, zero_weights
@@ -25,7 +25,7 @@ def single_document(path: str) -> object:
     """Return the content of a YAML or JSON file. Raises `InputError`."""
     documents = [document.value for document in yaml_text.load_all(read_content(path), source=path)]
     if len(documents) != 1:
-        raise InputError(f"one document is expected, not {len(documents)}", place=Place(source=path))
+        raise InputError(f"one document is expected, not {len(documents)}", source=path)
     return documents[0]
 
 

@@ -149,12 +149,12 @@ def _path_members(path: str, kubeconfig: str | None) -> Iterator[_Member]:
 
     place = Path(path)
     if not place.exists():
-        raise InputError("no such file or folder", place=Place(source=path))
+        raise InputError("no such file or folder", source=path)
     if place.suffix == _LIST:
         try:
             text = read_content(path).decode()
         except UnicodeDecodeError:
-            raise InputError("not valid UTF-8", place=Place(source=path)) from None
+            raise InputError("not valid UTF-8", source=path) from None
         for line in text.splitlines():
             name = line.strip()
             if name.startswith(_CONTEXT):
@@ -167,10 +167,10 @@ def _path_members(path: str, kubeconfig: str | None) -> Iterator[_Member]:
 
 def _folder_members(folder: str) -> Iterator[_Member]:
     if not Path(folder).is_dir():
-        raise InputError("no such folder", place=Place(source=folder))
+        raise InputError("no such folder", source=folder)
     inside = sorted(path for path in Path(folder).iterdir() if not path.name.startswith("."))
     if not inside:
-        raise InputError("the folder is empty", place=Place(source=folder))
+        raise InputError("the folder is empty", source=folder)
     yield from (_snapshot_member(str(path)) for path in inside)
 
 
@@ -325,7 +325,7 @@ def _named_in_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot be written: {system_reason(error)}", place=Place(source=path)) from None
+        raise InputError(f"cannot be written: {system_reason(error)}", source=path) from None
 
 
 @contextmanager

@@ -417,7 +417,7 @@ def policy_in(text: bytes, source: str) -> WrittenPolicy:
         return policies[0]
     hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
     number = f"{len(policies)} policies" if policies else "no DeschedulerPolicy"
-    raise InputError(f"holds {number}", place=Place(source=source), hint=hint)
+    raise InputError(f"holds {number}", source=source, hint=hint)
 
 
 def measures_usage(written: Mapping[str, object]) -> bool:

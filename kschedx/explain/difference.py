@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError
 from kschedx.framework.cycle import Cycle, Outcome, Scores
 from kschedx.grouping import group_pairs
 from kschedx.kube.documents import API_VERSION, Document, document
@@ -231,11 +231,11 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
         """Read a document of `to_dict`. Raises `InputError`."""
         if document.get("apiVersion") != API_VERSION or document.get("kind") != _KIND:
             type_text = f"{document.get('apiVersion')}, {document.get('kind')}"
-            raise InputError(f"expected {API_VERSION}, {_KIND}, found {type_text}", place=Place(source=source))
+            raise InputError(f"expected {API_VERSION}, {_KIND}, found {type_text}", source=source)
         try:
             return _story(msgspec.convert(document, StoryDocument))
         except (KeyError, msgspec.ValidationError) as error:
-            raise InputError(f"not a {_KIND} that kschedx wrote: {error}", place=Place(source=source)) from None
+            raise InputError(f"not a {_KIND} that kschedx wrote: {error}", source=source) from None
 
     def for_nodes(self, nodes: tuple[str, ...]) -> Story:
         """Return the same story for other nodes; new ones were not evaluated."""

@@ -170,7 +170,7 @@ def load_replay(path: str) -> _Replay:
     recordings = [manifest for manifest in manifests if isinstance(manifest, Mapping) and manifest.get("kind") == _KIND]
     if not recordings:
         hint = "kschedx why --extenders record=FILE writes one"
-        raise InputError(f"holds no {_KIND}", place=Place(source=path), hint=hint)
+        raise InputError(f"holds no {_KIND}", source=path, hint=hint)
     return _Replay(map(_recording_of, recordings), path)
 
 

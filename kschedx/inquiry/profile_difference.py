@@ -234,7 +234,7 @@ def merge_parts(parts: Sequence[DifferencePart]) -> dict[str, Any]:
     try:
         return _together(ordered)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError("not a complete part as --shard writes it", place=Place(source=ordered[0].source)) from None
+        raise InputError("not a complete part as --shard writes it", source=ordered[0].source) from None
 
 
 def _together(ordered: Sequence[DifferencePart]) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def _together(ordered: Sequence[DifferencePart]) -> dict[str, Any]:
         case "ProfileDifference":
             return {**first, "pods": _pods([part["pods"] for part in documents])}
         case kind:
-            raise InputError(f"a {kind} has no parts", place=Place(source=ordered[0].source))
+            raise InputError(f"a {kind} has no parts", source=ordered[0].source)
 
 
 def _check(ordered: Sequence[DifferencePart]) -> None:
@@ -256,7 +256,7 @@ def _check(ordered: Sequence[DifferencePart]) -> None:
     of = first.shard.of
     for part in ordered:
         if part.shard.of != of or _question(part) != _question(first):
-            raise InputError(f"is a part of another answer than {first.source}", place=Place(source=part.source))
+            raise InputError(f"is a part of another answer than {first.source}", source=part.source)
     indices = [part.shard.index for part in ordered]
     missing = sorted(set(range(1, of + 1)) - set(indices))
     if missing:
@@ -264,9 +264,7 @@ def _check(ordered: Sequence[DifferencePart]) -> None:
         raise InputError(f"parts are missing: {names}")
     for shard, other in pairwise(ordered):
         if shard.shard.index == other.shard.index:
-            raise InputError(
-                f"the same part as {shard.source}: {shard.shard.index}/{of}", place=Place(source=other.source)
-            )
+            raise InputError(f"the same part as {shard.source}: {shard.shard.index}/{of}", source=other.source)
 
 
 def _question(part: DifferencePart) -> _PartDocument:

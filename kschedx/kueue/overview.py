@@ -71,9 +71,6 @@ class Overview(Admissions, frozen=True, kw_only=True):
     def waiting(self) -> int:
         return sum(len(queue.waiting) for queue in self.queues) + len(self.unqueued)
 
-    def to_dict(self) -> dict[str, object]:
-        return Admissions(**{name: getattr(self, name) for name in Admissions.__struct_fields__}).to_dict()
-
 
 _VERSION = "0.19.2"  # the version whose decisions were recorded and compared
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 import msgspec
 from msgspec import Struct, field
 
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError
 from kschedx.kube.kueue import MANAGER_CONFIG, Workload
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import exact_amounts
@@ -212,7 +212,7 @@ def configuration_in(document: object, source: str) -> Mapping[str, object]:
     """Return the Configuration in a file, or in the ConfigMap in it. Raises `InputError`."""
     configurations = list(_configurations(document, source))
     if len(configurations) != 1:
-        raise InputError("expected one Kueue Configuration", place=Place(source=source))
+        raise InputError("expected one Kueue Configuration", source=source)
     return configurations[0]
 
 

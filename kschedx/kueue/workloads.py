@@ -88,8 +88,7 @@ class ScanProgress(Struct, frozen=True, kw_only=True):
         return self.tried[pod_set].get(resource, -1) + 1 if pod_set < len(self.tried) else 0
 
 
-@dataclass(slots=True, kw_only=True)
-class TimedStatus:
+class TimedStatus(Struct, frozen=True):
     status: str
     reason: str
     message: str
@@ -167,7 +166,10 @@ class Job:
             submitted=workload,
             settings=settings,
             priority=priority,
-            conditions={condition.type: _timed_status(condition) for condition in workload.status.conditions},
+            conditions={
+                it.type: TimedStatus(it.status, it.reason, it.message, timestamp(it.last_transition_time))
+                for it in workload.status.conditions
+            },
             checks=workload.status.admission_checks,
             admission=workload.status.admission,
             is_active=workload.spec.active is not False,
@@ -178,7 +180,7 @@ class Job:
     def copy_state(self) -> Job:
         """Copy the current state; cached counts are kept."""
         other = copy(self)
-        other.conditions = {kind: copy(stamped) for kind, stamped in self.conditions.items()}
+        other.conditions = dict(self.conditions)
         return other
 
     @property
@@ -206,8 +208,7 @@ class Job:
         known = self.conditions.get(kind)
         written = "True" if status else "False"
         since = known.since if known is not None and known.status == written else now
-        new = TimedStatus(status=written, reason=reason, message=message, since=since)
-        self.conditions[kind] = new
+        new = self.conditions[kind] = TimedStatus(written, reason, message, since)
         return known != new
 
     @property
@@ -509,15 +510,6 @@ class Job:
 
 _SERVING = frozenset({"Deployment", "StatefulSet", "LeaderWorkerSet", "RayCluster", "RayService"})
 _WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
-
-
-def _timed_status(condition: TimedCondition) -> TimedStatus:
-    return TimedStatus(
-        status=condition.status,
-        reason=condition.reason,
-        message=condition.message,
-        since=timestamp(condition.last_transition_time),
-    )
 
 
 # --- admission checks

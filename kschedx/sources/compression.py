@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
-from kschedx.errors import InputError, Place, system_reason
+from kschedx.errors import InputError, system_reason
 
 # Bytes that are read once, from first to last.
 
@@ -87,7 +87,7 @@ class SizeBudget:
         self._unpacked += size
         if self._unpacked > _FREE and self._unpacked > _RATIO * self.packed:
             message = f"unpacks to more than {_RATIO} times its size"
-            raise InputError(message, place=Place(source=self._source), hint="unpack it yourself if that is right")
+            raise InputError(message, source=self._source, hint="unpack it yourself if that is right")
 
 
 def format_of(head: bytes) -> str:
@@ -111,21 +111,19 @@ class _UnpackedFile(Stream):
         try:
             block = self._stream.read(size)
         except EOFError:
-            raise self._error(f"damaged {self._compression} data: it is cut short") from None
+            raise InputError(f"damaged {self._compression} data: it is cut short", source=self._source) from None
         except (OSError, ValueError, zlib.error) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise self._error(f"damaged {self._compression} data") from None
+            raise InputError(f"damaged {self._compression} data", source=self._source) from None
         except _TooMuchMemoryError:
-            raise self._error(
+            raise InputError(
                 f"{self._compression} data that needs too much memory to unpack",
+                source=self._source,
                 hint="compress it again with a smaller window",
             ) from None
         self._budget.spend(len(block))
         return block
-
-    def _error(self, message: str, hint: str = "") -> InputError:
-        return InputError(message, place=Place(source=self._source), hint=hint)
 
 
 class _TooMuchMemoryError(Exception):
@@ -265,7 +263,7 @@ def read_content(path: str) -> bytes:
     try:
         return read_file(path)
     except OSError as error:
-        raise InputError(system_reason(error), place=Place(source=path)) from None
+        raise InputError(system_reason(error), source=path) from None
 
 
 def compression_of(path: str) -> str:
@@ -289,7 +287,7 @@ def write(path: str, parts: Iterable[bytes], *, mode: int = 0o666) -> None:
         if isinstance(error, RuntimeError) and "loop" not in str(error).lower():
             raise  # only the error of links in a circle is handled here
         reason = (getattr(error, "strerror", None) or str(error)).partition(" from ")[0].lower()
-        raise InputError(f"cannot be written: {reason}", place=Place(source=path)) from None
+        raise InputError(f"cannot be written: {reason}", source=path) from None
 
 
 @contextlib.contextmanager

@@ -69,13 +69,11 @@ def find_configuration(path: str) -> _WrittenConfiguration:
         kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
         elsewhere = next((file for document, _ in documents for file in _config_files(document)), "")
         hint = f"kube-scheduler is started with --config={elsewhere} there: pass that file" if elsewhere else ""
-        raise ConfigError(f"expected one {_KIND}, found {kinds}", place=Place(source=path), hint=hint)
+        raise ConfigError(f"expected one {_KIND}, found {kinds}", source=path, hint=hint)
     if len(configurations) > 1:
         where = "; ".join(str(configuration.place) for configuration in configurations)
         hint = "put the intended one in its own file"
-        raise ConfigError(
-            f"expected one {_KIND}, found {len(configurations)}: {where}", place=Place(source=path), hint=hint
-        )
+        raise ConfigError(f"expected one {_KIND}, found {len(configurations)}: {where}", source=path, hint=hint)
     return configurations[0]
 
 

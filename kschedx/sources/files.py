@@ -57,7 +57,7 @@ def standard_input() -> BinaryIO:
     """Return standard input. Raises `InputError` if it is closed. If it is a terminal, progress output stops while the
     user types."""
     if sys.stdin is None or sys.stdin.closed:
-        raise InputError("standard input is closed", place=Place(source=STDIN))
+        raise InputError("standard input is closed", source=STDIN)
     if sys.stdin.buffer.isatty():
         report_progress(Phase.NOTHING)
     return sys.stdin.buffer
@@ -67,7 +67,7 @@ def no_such_file(source: str) -> InputError:
     """Return the error with the nearest name beside the first part of the path that does not exist."""
     path = Path(source)
     missing = next((part for part in (path, *path.parents) if part.parent.exists()), path)
-    return InputError("no such file or folder", place=Place(source=source), hint=nearest_beside(missing))
+    return InputError("no such file or folder", source=source, hint=nearest_beside(missing))
 
 
 def _file(path: Path, see: See, refuse: Refuse | None, budget: SizeBudget) -> Iterator[Batch]:
@@ -85,7 +85,7 @@ def _file(path: Path, see: See, refuse: Refuse | None, budget: SizeBudget) -> It
 
 def _holds_nothing(source: str) -> InputError:
     """Return the error of an input without objects."""
-    return InputError("holds no objects", place=Place(source=source), hint=ALLOWED)
+    return InputError("holds no objects", source=source, hint=ALLOWED)
 
 
 def _require_batches(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
@@ -140,7 +140,7 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse | None, budget: Size
     plan = plan_of(tree.names(), source)
     if not plan.wanted:
         allowed = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
-        raise InputError(f"{tree.what} without manifests", place=Place(source=source), hint=f"allowed are {allowed}")
+        raise InputError(f"{tree.what} without manifests", source=source, hint=f"allowed are {allowed}")
     empty: list[str] = []
     left_out: list[tuple[str, InputError]] = []
     twins = _twins(source, plan.wanted) if isinstance(tree, Folder) else {}
@@ -227,7 +227,7 @@ def _unpack(file: Readable, source: str, budget: SizeBudget) -> tuple[bytes, Rea
     content = compressed.unpack(JoinedStream(head, file), compression, source, budget)
     head = _head(content)
     if compressed.format_of(head):
-        raise InputError("looks like data compressed twice", place=Place(source=source), hint=foreign.ALLOWED)
+        raise InputError("looks like data compressed twice", source=source, hint=foreign.ALLOWED)
     return head, content
 
 
@@ -271,7 +271,7 @@ class _Again(_CountedStream):
                 size += len(block)
                 if size > _MOST_KEPT:
                     message = f"an archive of more than {_MOST_KEPT >> 20} MiB through a pipe"
-                    raise InputError(message, place=Place(source=source), hint="save it to a file first")
+                    raise InputError(message, source=source, hint="save it to a file first")
             self._whole = io.BytesIO(b"".join(kept))
             self._kept = None
         self._whole.seek(0)

@@ -185,7 +185,7 @@ def _documents(path: str, see: See) -> list[ManifestDocument]:
     entries = {entry.name for entry in Path(path).iterdir()} if Path(path).is_dir() else set()
     for names, what, command in _GENERATED:
         if not entries.isdisjoint(names):
-            raise InputError(f"is {what}", place=Place(source=path), hint=shell_command(command, Path(path)))
+            raise InputError(f"is {what}", source=path, hint=shell_command(command, Path(path)))
     text = files.standard_input().read() if path == files.STDIN else None
     documents = []
     for batch in files.read(path, see) if text is None else files.read_stream(io.BytesIO(text), path):
@@ -200,7 +200,7 @@ def _documents(path: str, see: See) -> list[ManifestDocument]:
         ]
         if len(documents) > _MOST_MANIFESTS:
             message = f"more than {_MOST_MANIFESTS:,} objects, too many for manifests"
-            raise InputError(message, place=Place(source=path), hint="pass a dump of a cluster with -s")
+            raise InputError(message, source=path, hint="pass a dump of a cluster with -s")
     return documents
 
 

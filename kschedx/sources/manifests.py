@@ -171,7 +171,7 @@ def _from_utf16(text: UnpackedFile) -> UnpackedFile:
     try:
         whole = _read_all(text).decode("utf-16").encode()
     except UnicodeError:
-        raise InputError("not valid UTF-16", place=Place(source=text.source)) from None
+        raise InputError("not valid UTF-16", source=text.source) from None
     return UnpackedFile(head=whole, rest=io.BytesIO(), source=text.source, kind=text.kind)
 
 
@@ -187,9 +187,7 @@ def _all_of(file: Readable, source: str) -> bytes:
         size += len(block)
         if size > _MAX_TEXT:
             message = f"a text of more than {_MAX_TEXT >> 20} MB that cannot be read in pieces"
-            raise InputError(
-                message, place=Place(source=source), hint="lists in JSON may be longer: kubectl get -o json"
-            )
+            raise InputError(message, source=source, hint="lists in JSON may be longer: kubectl get -o json")
     return b"".join(blocks)
 
 
@@ -244,4 +242,4 @@ def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:
 
 def _foreign(looks: str, source: str) -> InputError:
     hint = "`kschedx reason - < FILE` explains the events in it" if looks in (DESCRIBED, _EVENTS) else ALLOWED
-    return InputError(f"looks like {looks}", place=Place(source=source), hint=hint)
+    return InputError(f"looks like {looks}", source=source, hint=hint)

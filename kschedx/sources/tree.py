@@ -68,7 +68,7 @@ def is_output(name: str) -> bool:
 
 def unreadable(source: str, error: OSError) -> InputError:
     """Return the operating system's error as an InputError."""
-    return InputError(f"cannot be read: {system_reason(error)}", place=Place(source=source))
+    return InputError(f"cannot be read: {system_reason(error)}", source=source)
 
 
 def nearest_beside(missing: Path) -> str:
@@ -142,7 +142,7 @@ class _MemberNames:
         """Add a member. `kind` is its type, empty for a file. Raises InputError for a name outside of the archive."""
         self._count += 1
         if self._count > _MAX_MEMBERS:
-            raise InputError(f"holds more than {_MAX_MEMBERS:,} files", place=Place(source=self._source))
+            raise InputError(f"holds more than {_MAX_MEMBERS:,} files", source=self._source)
         name = _tidy(written)
         if written.startswith(("/", "\\")) or ".." in name.split("/") or "\0" in written:
             place = Place(source=f"{self._source}: {written}")
@@ -158,7 +158,7 @@ class _MemberNames:
         for name in wanted:
             if problem := self._manifests[name]:
                 hint = "pack it with --dereference" if problem == _LINK else ""
-                raise InputError(problem, place=Place(source=f"{self._source}: {name}"), hint=hint)
+                raise InputError(problem, source=f"{self._source}: {name}", hint=hint)
 
 
 def _tidy(name: str) -> str:
@@ -217,10 +217,10 @@ class Tar:
             if info is None:
                 break
             if info.issparse():
-                raise self._error("an archive with sparse files", hint="pack it without --sparse")
+                raise InputError("an archive with sparse files", source=self._source, hint="pack it without --sparse")
             yield info, archive
         if not forward.ends_with_zeros:
-            raise self._error("damaged or cut short: a tar archive ends with empty blocks")
+            raise InputError("damaged or cut short: a tar archive ends with empty blocks", source=self._source)
         while forward.read(_LONGEST_TAR_READ):  # so that a checksum at the end is checked
             pass
 
@@ -232,10 +232,7 @@ class Tar:
         try:
             yield
         except (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError):
-            raise self._error("a tar archive that is damaged or cut short") from None
-
-    def _error(self, message: str, hint: str = "") -> InputError:
-        return InputError(message, place=Place(source=self._source), hint=hint)
+            raise InputError("a tar archive that is damaged or cut short", source=self._source) from None
 
 
 def _tar_kind(info: tarfile.TarInfo) -> str:
@@ -344,7 +341,7 @@ class Zip:
         for name in wanted:
             member, source = self._members[name], f"{self._source}: {name}"
             if member.flag_bits & 1:
-                raise InputError("is encrypted", place=Place(source=source), hint="unpack the archive first")
+                raise InputError("is encrypted", source=source, hint="unpack the archive first")
             with _zip_errors(source):
                 content = self._archive.open(member)
             yield _TreeMember(name=name, source=source, file=_ZipContent(content, source, self._budget))
@@ -366,11 +363,11 @@ def _zip_errors(source: str) -> Iterator[None]:
     try:
         yield
     except NotImplementedError:
-        raise InputError("compressed with an unknown method", place=Place(source=source)) from None
+        raise InputError("compressed with an unknown method", source=source) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise InputError("a damaged zip archive", place=Place(source=source)) from None
+        raise InputError("a damaged zip archive", source=source) from None
 
 
 class _ZipContent(Stream):

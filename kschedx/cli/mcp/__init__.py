@@ -7,7 +7,7 @@ from pathlib import Path
 from kschedx.cli.connection import known_contexts
 from kschedx.cli.options import Command, value, values
 from kschedx.cli.output import ExitCode, needs
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError
 from kschedx.progress import silence
 
 COMMAND = Command(
@@ -38,7 +38,7 @@ def mcp(
 ) -> int:
     for path in snapshot:
         if not Path(path).exists():
-            raise InputError("no such file or folder", place=Place(source=path))
+            raise InputError("no such file or folder", source=path)
     with needs("mcp"):
         from kschedx.cli.mcp.server import serve
     from kschedx.cli.mcp.server import KnownClusters

@@ -171,7 +171,9 @@ class WithoutLogs(Stream):
             self._at_line_start = text[end - 1 : end] == b"\n"
         self._text = text[end:]
         if self._ended and self._log is not None:
-            raise self._error(f"ends within the log of {_shown(self._log)}", "the dump was cut short")
+            raise InputError(
+                f"ends within the log of {_shown(self._log)}", source=self._source, hint="the dump was cut short"
+            )
 
     def _begins_line(self, at: int) -> bool:
         return self._text[at - 1 : at] == b"\n" if at else self._at_line_start
@@ -182,7 +184,7 @@ class WithoutLogs(Stream):
 
     def _two_ends(self, log: bytes) -> InputError:
         message = f"the log of {_shown(log)} ends in two places, and one of them was written by a pod"
-        return self._error(message, "dump it with --output-directory")
+        return InputError(message, source=self._source, hint="dump it with --output-directory")
 
     def _piece(self, start: int, end: int) -> bytes:
         """Return a piece of the text without the content of logs."""
@@ -193,9 +195,6 @@ class WithoutLogs(Stream):
                 self._namespaces += self._text.count(events, start, end + len(events) - 1)
             return piece
         return piece.translate(None, _NO_LINE_END)
-
-    def _error(self, message: str, hint: str) -> InputError:
-        return InputError(message, place=Place(source=self._source), hint=hint)
 
 
 def _marks(text: bytes, end: int) -> Iterator[re.Match[bytes]]:
@@ -626,7 +625,7 @@ class _Export(Struct, frozen=True, kw_only=True):
                 try:
                     items = flatten(as_list(kind, listed)).items
                 except InputError as error:
-                    raise InputError(error.message, place=Place(source=f"{self.source}: {key}")) from None
+                    raise InputError(error.message, source=f"{self.source}: {key}") from None
                 yield Batch(items=items, origin=_Origin(source=self.source, key=key))
 
     def dump(self) -> Dump:

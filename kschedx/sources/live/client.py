@@ -196,15 +196,15 @@ class ApiServer:
             case exceptions.SSLError(args=[ssl.SSLCertVerificationError(), *_]):
                 message = f"no trusted connection: {_inner(error)}"
                 hint = "set certificate-authority, or skip the check with --insecure-skip-tls-verify"
-                raise InputError(message, place=Place(source=self.url), hint=hint) from None
+                raise InputError(message, source=self.url, hint=hint) from None
             case exceptions.SSLError(args=[ssl.SSLEOFError() | ssl.SSLZeroReturnError(), *_]):
                 raise _DroppedError(f"the connection broke: {_inner(error)}", place=place) from None
             case exceptions.SSLError():
-                raise InputError(f"no encrypted connection: {_inner(error)}", place=Place(source=self.url)) from None
+                raise InputError(f"no encrypted connection: {_inner(error)}", source=self.url) from None
             case exceptions.NewConnectionError() | exceptions.NameResolutionError():
-                raise InputError(f"cannot be reached: {_inner(error)}", place=Place(source=self.url)) from None
+                raise InputError(f"cannot be reached: {_inner(error)}", source=self.url) from None
             case exceptions.ProxyError(original_error=cause):
-                raise InputError(f"its proxy cannot be used: {_inner(cause)}", place=Place(source=self.url)) from None
+                raise InputError(f"its proxy cannot be used: {_inner(cause)}", source=self.url) from None
             case exceptions.TimeoutError():
                 raise self.late(place) from None
             case exceptions.DecodeError():

@@ -188,7 +188,7 @@ def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
     if explicit:
         files = [Path(explicit)]
         if not files[0].exists():
-            raise InputError("no such file", place=Place(source=explicit), hint=nearest_beside(files[0]))
+            raise InputError("no such file", source=explicit, hint=nearest_beside(files[0]))
     else:
         files = [path for path in _files(environment) if path.exists()]
     documents = [(path, _read(path)) for path in files]
@@ -235,16 +235,16 @@ def _read(path: Path) -> _Document:
     except OSError as error:
         raise unreadable(source, error) from None
     if len(text) > _LARGEST:
-        raise InputError("too large for a kubeconfig", place=Place(source=source))
+        raise InputError("too large for a kubeconfig", source=source)
     values = [document.value for document in yaml_text.load_all(text, source=source)]
     if not values:
         return _Document()
     if len(values) > 1 or not isinstance(values[0], dict):
-        raise InputError("not a kubeconfig: expected one mapping", place=Place(source=source))
+        raise InputError("not a kubeconfig: expected one mapping", source=source)
     with Place(source=source):
         document = decode(msgspec.json.encode(values[0]), _Document)
     if document.kind not in ("", "Config"):
-        raise InputError(f"not a kubeconfig: its kind is {document.kind}, expected Config", place=Place(source=source))
+        raise InputError(f"not a kubeconfig: its kind is {document.kind}, expected Config", source=source)
     return document
 
 
@@ -254,7 +254,7 @@ def _elements(listed: Sequence[msgspec.Raw], what: str, path: Path) -> Iterator[
         with Place(source=str(path), field=f"{what}s[{index}]"):
             element = decode(raw, _Element)
         if element.name in seen:
-            raise InputError(f'{what} "{element.name}" is defined twice', place=Place(source=str(path)))
+            raise InputError(f'{what} "{element.name}" is defined twice', source=str(path))
         seen.add(element.name)
         yield element
 

@@ -191,7 +191,7 @@ def _list_pages(server: ApiServer, resource: ResourceKind, namespace: str, only:
             break
         token = following
         body = _get_sized(server, path, {**_query_of(resource, namespace, only), "continue": token})
-    raise InputError("a list that does not end", place=Place(source=server.url + path))
+    raise InputError("a list that does not end", source=server.url + path)
 
 
 def _first(server: ApiServer, resource: ResourceKind, namespace: str, only: str) -> tuple[str, bytes]:
@@ -216,7 +216,7 @@ def _get_sized(server: ApiServer, path: str, query: dict[str, str]) -> bytes:
 def _page(body: bytes, resource: ResourceKind, origin: _PageOrigin) -> tuple[ListPage, str]:
     """Return the page, and the token for the next one. Raises `InputError` for an invalid list of the kind."""
     if not body.isascii() and invalid_utf8_at(body) is not None:  # a decoder skips the keys that it does not know
-        raise InputError("not valid UTF-8", place=Place(source=origin.source))
+        raise InputError("not valid UTF-8", source=origin.source)
     place = Place(source=origin.server + origin.path)
     quick = _cut(body)
     envelope, items = quick if quick is not None else _decode_page(body, place)
