@@ -132,6 +132,10 @@ def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], Load
 
         return why_several(question, wanted, clusters, setup, pods, queue)
     beside = manifests.notes() if manifests is not None and pods[0].stored is not None else ()
+    if reference is not None and reference.kind.name == "HorizontalPodAutoscaler":
+        from kschedx.inquiry.fit import room_to_maximum
+
+        beside = (*beside, *room_to_maximum(snapshot, setup, pods[0]))
     setup = replace(setup, notes=(*setup.notes, *notes_about(pods[0], snapshot), *beside))
     if (member := waiting_member_of(pods[0], clusters.applied)) is not None and not wanted.tries:
         pods = queue = [member]

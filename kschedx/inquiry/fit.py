@@ -8,16 +8,19 @@ import numpy as np
 from msgspec import Struct, field
 
 from kschedx.controllers import states, workloads
+from kschedx.controllers.pod_autoscaling import autoscaler_of
 from kschedx.controllers.stateful_set import admit_pods
-from kschedx.errors import InputError, Place
+from kschedx.errors import ConfigError, InputError, Place, UndecidableError
 from kschedx.explain.admission import QuotaLedger, quotas_of
-from kschedx.explain.missing_kinds import require_for_decision
+from kschedx.explain.missing_kinds import depends_on_unread, require_for_decision
+from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocument
 from kschedx.framework.runtime import request_options
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.manifests import PodInQuestion
 from kschedx.inquiry.node_usage import NodeUsage
 from kschedx.inquiry.pod import find_fixes
 from kschedx.kube.documents import Document, Json, document
@@ -33,6 +36,7 @@ from kschedx.snapshot.columns import ClusterRow, each_cluster_row
 from kschedx.snapshot.daemon_sets import daemon_pods, overhead, with_less_allocatable
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 _MOST_COPIES = 5_000  # the maximum number of pods that are tried by default; if all fit, the answer is "or more"
 
@@ -161,6 +165,32 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
             if self.lifecycle is not None and self.is_held
             else {"name": self.state.name},
         )
+
+
+def room_to_maximum(snapshot: Snapshot, setup: Setup, target: PodInQuestion) -> tuple[Note, ...]:
+    """Return how many of the pods fit that the HorizontalPodAutoscaler of a workload may add; empty if it may add none,
+    or if that is not known."""
+    if target.workload is None:
+        return ()
+    workload = workloads.workload_of(target.workload)
+    hpa, rows = autoscaler_of(snapshot, workload), workloads.member_rows(snapshot, workload)
+    most = 0 if hpa is None else hpa.spec.max_replicas or 0
+    if hpa is None or (more := most - sum(bool(snapshot.pods.node_names[row]) for row in rows)) <= 0:
+        return ()
+    try:
+        subject = target.admit(snapshot, setup)
+        if depends_on_unread(subject.snapshot, subject.pod):
+            return ()
+        room = fit(subject.snapshot, setup, subject.pod, manifest=target.workload, wanted=more)
+    except (ConfigError, InputError, UndecidableError):
+        return ()
+    if room.could_reject:
+        return ()
+    number = "all of them fit" if room.is_enough else f"{room.count:,} of them fit{'s' if room.count == 1 else ''}"
+    refused = f", and the API server refuses the next: {room.refusal}" if room.refusal else ""
+    may = f"HorizontalPodAutoscaler {hpa.metadata.name} may add {count(more, 'pod')} (maxReplicas {most:,})"
+    text = f"{may}: {number}{refused}"
+    return (note("room-to-maximum", text, autoscaler=hpa.metadata.name, pods=more, fits=room.count),)
 
 
 def fit(

@@ -76,7 +76,7 @@ _MOST_LABELS = 4  # lines about labels that no node has
 _MORE = "more: --node NAME, --nodes all, -o wide"
 _BELOW_HEADLINE = frozenset(
     {"other-replicas", "progress-deadline-exceeded", "rollout-incomplete", "scheduled-first", "shared-claim"}
-    | {"template-kept", LACKS_NODES, REJECTED_THERE, UNTRIED}
+    | {"room-to-maximum", "template-kept", LACKS_NODES, REJECTED_THERE, UNTRIED}
 )
 """Ids of notes that say what the headline is a part of."""
 _SAID = _BELOW_HEADLINE | {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.builders import Manifest
+from tests.builders import Manifest, at, node, pod
+from tests.command import kschedx
 from tests.inquiry.objects import answer_of
 
 CUSTOM = ("example.com/v1", "MyApp")
@@ -117,3 +119,34 @@ def test_an_autoscaler_without_a_known_target_is_answered_by_its_conditions(
     answer = answer_of(target, *objects)
     assert (answer.code, answer.headline.partition(" ")[2].startswith(does)) == (code, True)
     assert any(text.startswith(cause) for text in answer.causes) if cause else not answer.causes
+
+
+@pytest.mark.parametrize(
+    ("most", "says"),
+    [
+        (3, "may add 2 pods (maxReplicas 3): all of them fit"),
+        (9, "may add 8 pods (maxReplicas 9): 3 of them fit"),
+        (1, ""),
+    ],
+)
+def test_an_autoscaler_shows_how_much_of_its_maximum_fits(most: int, says: str, tmp_path: Path) -> None:
+    containers = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}]
+    labels, selector = {"app": "web"}, {"matchLabels": {"app": "web"}}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "r", "controller": True}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    spec = {"replicas": 1, "selector": selector, "template": template}
+    of_deployment = {**owner, "kind": "Deployment", "name": "web", "uid": "d"}
+    metadata = {"name": "web-1", "uid": "r", "labels": labels, "ownerReferences": [of_deployment]}
+    hpa = autoscaler(APPS)
+    objects = [
+        node("n", allocatable={"cpu": "4", "memory": "8Gi", "pods": "20"}),
+        pod("web-1-a", on="n", labels=labels, metadata={"ownerReferences": [owner]}, containers=containers),
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "uid": "d"}, "spec": spec},
+        {**hpa, "spec": {**at(hpa, "spec"), "maxReplicas": most}},
+    ]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    result = kschedx("why", "hpa/web", "-s", "cluster.json", cwd=tmp_path, columns=200)
+    assert result.code == 0
+    assert ("HorizontalPodAutoscaler web may add" in result.out) is bool(says)
+    assert says in result.out
