@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.manifests import Manifests, PodInQuestion
+    from kschedx.simulate.object_changes import NamedObject
     from kschedx.snapshot.snapshot import Snapshot
 
 COMMAND = Command(
@@ -132,14 +133,22 @@ def _answer(question: Question, wanted: WhyArguments, reading: Callable[[], Load
 
         return why_several(question, wanted, clusters, setup, pods, queue)
     beside = manifests.notes() if manifests is not None and pods[0].stored is not None else ()
-    if reference is not None and reference.kind.name == "HorizontalPodAutoscaler":
-        from kschedx.inquiry.fit import room_to_maximum
-
-        beside = (*beside, *room_to_maximum(snapshot, setup, pods[0]))
+    beside = (*beside, *_room_to_maximum(snapshot, setup, reference, pods[0]))
     setup = replace(setup, notes=(*setup.notes, *notes_about(pods[0], snapshot), *beside))
     if (member := waiting_member_of(pods[0], clusters.applied)) is not None and not wanted.tries:
         pods = queue = [member]
     return explain_target(question, wanted, clusters, setup, pods[0], queue)
+
+
+def _room_to_maximum(
+    snapshot: Snapshot, setup: Setup, reference: NamedObject | None, target: PodInQuestion
+) -> tuple[Note, ...]:
+    """Return how much of its maximum fits, for a question about a HorizontalPodAutoscaler."""
+    if reference is None or reference.kind.name != "HorizontalPodAutoscaler":
+        return ()
+    from kschedx.inquiry.fit import room_to_maximum
+
+    return room_to_maximum(snapshot, setup, target)
 
 
 def _explain_namespace(question: Question, wanted: WhyArguments, reached: LoadedCluster, setup: Setup) -> Answer | int:
