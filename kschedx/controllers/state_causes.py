@@ -120,7 +120,8 @@ def _claim_report(state: states.NotBound) -> Iterator[str]:
     is_of_class = "storageclass.storage.k8s.io" in state.report  # which a driver is asked for only if it exists
     by = "kube-controller-manager" if is_of_class else state.provisioner or "the storage driver"
     by = REPORTERS_OF_CLAIMS.get(state.report.partition(":")[0], by)
-    yield from filter(None, (state.because,))
+    if state.claim and state.because:
+        yield state.because
     if state.report:
         yield f"{by} reports: {state.report}"
 

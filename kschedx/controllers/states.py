@@ -511,7 +511,7 @@ class NotBound(StateFacts, frozen=True, kw_only=True):
     claim: str = ""  # the claim that waits for its volume, such as `shop/data`
     provisioner: str = ""
     report: str = ""  # the driver's message about the claim
-    because: str = ""  # why the driver provisions no volume, from the objects of the cluster
+    because: str = ""  # why the driver provisions no volume or makes no device ready, from the cluster's objects
     group: str = ""  # the PodGroup that the pod names and that does not exist, such as `shop/train`
     extender: str = ""
     """The extender whose request failed, and how: `http://gpu.kube-system.svc/filter answers with HTTP status 500`."""
@@ -523,7 +523,7 @@ class NotBound(StateFacts, frozen=True, kw_only=True):
         if self.group:
             return f"PodGroup {self.group} does not exist, and Coscheduling permits no pod without its group"
         waits = f"claim {self.claim} waits for its volume"
-        return waits if self.claim else "kube-scheduler selects a node and fails there"
+        return waits if self.claim else self.because or "kube-scheduler selects a node and fails there"
 
 
 class CannotStart(StateFacts, frozen=True, kw_only=True):

@@ -229,6 +229,8 @@ class LifecycleRemedies(StoppedPod, frozen=True, kw_only=True):
             case states.NotBound(message=message, extender=extender) if extender:
                 failed = extender_failure(message)
                 yield None if failed is None else Fix.untried(failed.advice)
+            case states.NotBound(claim="", provisioner=driver) if driver:
+                yield Fix.untried(f"if this lasts, repair DRA driver {driver}, which makes the devices ready")
             case states.NotBound(claim=key, provisioner=driver) if key:
                 driver, claim = driver or "the storage driver", self.snapshot.storage.claims[key]
                 if (volume := volume_of_other_class(self.snapshot, claim)) is not None:

@@ -56,16 +56,16 @@ from kschedx.explain.admission import (
     security_warning,
     without_pods,
 )
-from kschedx.explain.claim_causes import wrong_attributes_class
 from kschedx.explain.cycle_notes import amount_notes, ignored_fields
-from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
+from kschedx.explain.events import extender_failure, parse, recorded_event
 from kschedx.explain.missing_kinds import cycle_of, require_nodes, unread_by
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, RunsAlready, drained_nodes, note
 from kschedx.explain.ranking import namer_of, replicas_verdict, running_verdict
-from kschedx.explain.root_causes import autoscaler_reports, provisioning_reports
+from kschedx.explain.root_causes import autoscaler_reports
 from kschedx.explain.setup import Setup, Subject, stored_subject, unassign, with_reported_class
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
+from kschedx.inquiry.binding import not_bound_state
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import NOT_APPLIED, PodInQuestion, has_unknown_pods, pod_manifest, title, written_from
 from kschedx.inquiry.running import running_pod
@@ -592,7 +592,7 @@ def start_failure(snapshot: Snapshot, pod: Pod, node: str) -> str:
     if (rejected := next_rejected(snapshot, pod, (node,))) is not None:
         return rejected.message or rejected.reason
     if (unbound := not_bound_state(snapshot, pod, recorded_event(snapshot, pod))) is not None:
-        return f"{unbound.why}: {unbound.message or unbound.report}"
+        return ": ".join(filter(None, (unbound.why, unbound.message or unbound.report)))
     return ""
 
 
@@ -625,27 +625,6 @@ def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
         return ""
     known = {(gang.metadata.namespace, gang.metadata.name) for gang in snapshot.of(Gang)}
     return "" if (namespace, name) in known else f"{namespace}/{name}"
-
-
-def not_bound_state(snapshot: Snapshot, pod: Pod, event: RecordedEvent | None) -> states.NotBound | None:
-    """Return the state of a pod whose claim cannot be provisioned or, according to its event, that cannot be bound to
-    the chosen node."""
-    message = event.message if event is not None and AFTER_THE_CHOICE.match(event.message) else ""
-    for claim, report in provisioning_reports(snapshot, pod):
-        storage_class = snapshot.storage.classes.get(claim.storage_class)
-        provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
-        wrong_class = wrong_attributes_class(snapshot, claim)
-        if not message and not (report and provisioner) and wrong_class is None:
-            continue
-        return states.NotBound(
-            subject=pod.key,
-            message=message,
-            claim=claim.key,
-            provisioner=provisioner,
-            report="" if report is None else report.message,
-            because="" if wrong_class is None else wrong_class.text,
-        )
-    return states.NotBound(subject=pod.key, message=message) if message else None
 
 
 # Workloads whose pods are not created.

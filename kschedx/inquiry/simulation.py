@@ -46,6 +46,7 @@ from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.grouping import group_pairs
 from kschedx.inquiry.autoscalers import AutoscalingOptions
+from kschedx.inquiry.binding import not_bound_state
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.held_workloads import (
     being_deleted,
@@ -63,7 +64,6 @@ from kschedx.inquiry.pod import (
     explain,
     find_fixes,
     left_without_pods,
-    not_bound_state,
 )
 from kschedx.inquiry.pod_keys import PodKeys, PodTexts
 from kschedx.inquiry.scheduler_pods import down_schedulers

@@ -6,6 +6,7 @@ object of any of them to v1, as the API server does. Upstream: staging/src/k8s.i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum, unique
 from typing import Protocol, cast
 
@@ -290,6 +291,16 @@ class ResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
     devices: tuple[_AllocatedDeviceStatus, ...] = ()
+
+    @property
+    def awaited_conditions(self) -> Iterator[tuple[str, str]]:
+        """Yield the binding conditions of allocated devices that are not true yet, each after the driver."""
+        for result in self.allocation.devices.results if self.allocation is not None else ():
+            id_ = (result.driver, result.pool, result.device)
+            known = next((it for it in self.devices if (it.driver, it.pool, it.device) == id_), None)
+            for condition in result.binding_conditions:
+                if known is None or not known.is_true(condition):
+                    yield result.driver, condition
 
 
 class ResourceClaim(KubernetesObject, frozen=True, kw_only=True):

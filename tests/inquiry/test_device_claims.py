@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import node
+from tests.builders import Manifest, node
 from tests.command import kschedx
 from tests.device_builders import allocated, claim, claiming, device, device_class, request, resource_slice
 
@@ -39,3 +39,30 @@ def test_a_queue_is_left_to_the_command_about_kueue(tmp_path: Path) -> None:
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("a"), queue]}))
     result = kschedx("why", "clusterqueue/team", "-s", path)
     assert (result.code, "`kschedx kueue` shows it" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("user", "since", "is_true", "code"),
+    [
+        ("me", "2026-01-02T00:00:00Z", False, 1),
+        ("me", None, False, 1),
+        ("me", "2026-01-02T00:00:00Z", True, 0),
+        ("somebody", "2026-01-02T00:00:00Z", False, 0),
+    ],
+    ids=["awaited", "without a time", "ready", "of another pod"],
+)
+def test_a_pod_waits_for_the_conditions_of_its_devices(
+    tmp_path: Path, user: str, since: str | None, code: int, *, is_true: bool
+) -> None:
+    conditions: list[Manifest] = [{"type": "attached", "status": "True"}] if is_true else []
+    gpu = allocated(
+        "gpu", "a", "d", reserved_for=[user], since=since, conditions=conditions, bindingConditions=["attached"]
+    )
+    here = {**node("a"), "metadata": {"name": "a", "creationTimestamp": "2026-01-02T00:05:00Z"}}
+    objects = [here, resource_slice("a", device("d")), device_class("gpu"), gpu, claiming("gpu")]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    results = [kschedx(*command, "-s", path, columns=200) for command in (("why", "pod/me"), ("simulate",))]
+    assert [result.code for result in results] == [code, code]
+    says = "default/me is not bound: driver gpu.example.com has not reported attached for its devices yet"
+    assert [says in result.out for result in results] == [code == 1] * 2

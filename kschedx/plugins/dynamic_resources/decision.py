@@ -646,9 +646,9 @@ class DeviceDecision:
 
     @cached_property
     def _now(self) -> int:
-        """The time of the snapshot, if it is known."""
+        """The time of the snapshot, as far as it is known."""
         try:
-            return nanoseconds(self._handle.snapshot.source.taken)
+            return nanoseconds(self._handle.snapshot.taken.removesuffix(" or later"))
         except InputError:
             return time.time_ns()
 
