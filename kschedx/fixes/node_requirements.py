@@ -416,8 +416,9 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
     """Whether the taint reserves the node for pods other than one that requests `requested`. A taint named like a
     resource that the node offers reserves it for pods that request the resource. One named like a label reserves it for
     pods that select the label."""
-    if taint.key.startswith(OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
-        return False  # an agent may be meant for every node
+    is_agent = is_of_daemon_set(pod.metadata.owner_references)  # which may be meant for every node
+    if taint.key.startswith(OF_ROLES) and is_agent:
+        return False
     tolerated, own = {each.key for each in pod.spec.tolerations}, {each.key for each in node.spec.taints}
     if taint.key.startswith(OF_ROLES) and not {*OF_CONTROL_PLANE}.isdisjoint(tolerated & own):
         return False  # the pod is meant for the control plane
@@ -434,7 +435,7 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
     if any(toleration.key == taint.key for toleration in pod.spec.tolerations):
         return False  # of another value or effect: the pod is meant for such nodes
     offered = node.status.allocatable.get(taint.key, "0") != "0"
-    return offered and not requested.get(taint.key) and not _selects_pool(pod, node)
+    return offered and not is_agent and not requested.get(taint.key) and not _selects_pool(pod, node)
 
 
 def _selects_pool(pod: Pod, node: Node) -> bool:

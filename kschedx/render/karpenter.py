@@ -167,7 +167,7 @@ def _skipped_pool_text(skipped_pool: SkippedPool, karpenter: Karpenter) -> str:
 
 
 def _places(of_pools: PoolScaling) -> Iterator[PlaceWords]:
-    """Yield NodePools. Those that a change makes help are the nearest; the skipped ones come last."""
+    """Yield NodePools. Those at their limit, or that a change makes help, are nearest; the skipped ones come last."""
     karpenter, provisioning = of_pools.autoscaler, of_pools.decision
     if (
         provisioning.looked.outcome not in (PodEligibility.CONSIDERED, PodEligibility.NO_POOLS)
@@ -180,7 +180,7 @@ def _places(of_pools: PoolScaling) -> Iterator[PlaceWords]:
         yield PlaceWords(
             name=pool.name,
             text=f"{'?' if pool.certainty is LaunchCertainty.UNKNOWN else '✗'} {pool_headline(pool)}",
-            order=(pool.name not in helped, pool.distance),
+            order=(bool(pool.distance) and pool.name not in helped, pool.distance),
             facts=partial(pool_facts, pool),
             is_brief=not isinstance(pool.rejection, NoInstanceType),
         )

@@ -246,6 +246,14 @@ def test_a_daemon_set_that_fits_on_all_its_nodes(tmp_path: Path) -> None:
     assert 'nodeSelector does not match\n  x\n  selector  disk=ssd ✗ the node has "h"\n' in result.out
 
 
+def test_an_agent_may_tolerate_the_taint_of_gpus(tmp_path: Path) -> None:
+    everywhere = changed(AGENT, "spec.template.spec.nodeSelector", {})
+    gpu = changed(machine("gpu"), "spec.taints", [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
+    gpu = changed(gpu, "status.allocatable", {"cpu": "4", "memory": "8Gi", "pods": "9", "nvidia.com/gpu": "8"})
+    out = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), gpu, everywhere)).out
+    assert "fix       tolerate nvidia.com/gpu:NoSchedule" in out
+
+
 @pytest.mark.parametrize("options", [(), ("--alone",)])
 def test_a_manifest_among_others_has_a_pod_per_node(options: tuple[str, ...], tmp_path: Path) -> None:
     both = write(tmp_path, AGENT, small_pod("web", "1", namespace="infra"), name="both.yaml")

@@ -11,6 +11,7 @@ from kschedx.inquiry.pool_scaling import PoolScaling
 from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED
 from tests.builders import autoscaler_status, reported
 from tests.cli.manifests import changed, write
+from tests.command import kschedx as command
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, overlay, pod, pool
 
 TYPE = "node.kubernetes.io/instance-type"
@@ -45,6 +46,16 @@ def test_all_limits_are_raised_by_what_the_smallest_type_needs(limits: dict[str,
     [step] = steps(pool(limits=limits), pod())
     raised = " and ".join(f"from {limits[name]} to {after[name]} {name}" for name in limits)
     assert step == f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool general {raised}"
+
+
+def test_a_reached_limit_is_named_before_a_taint(tmp_path: Path) -> None:
+    reserved = pool("batch")
+    reserved["spec"]["template"]["spec"]["taints"] = [{"key": "batch", "effect": "NoSchedule"}]
+    unknown = {"key": TYPE, "operator": "In", "values": ["c9.large"]}
+    full = pool("general", unknown, limits={"cpu": "4"})
+    cluster = write(tmp_path, reserved, full, node(), node_class("eu-1a"), pod())
+    out = command("why", "web", "-s", cluster, columns=200).out
+    assert "Karpenter adds no node: general: limit reached" in out
 
 
 def test_a_limit_may_exclude_only_the_types_that_fit() -> None:
