@@ -38,7 +38,7 @@ from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup, Subject, admit, stored_subject
 from kschedx.kube import decoding
 from kschedx.kube.custom_resources import TemplatePodCount, custom_kind, operator_may_add
-from kschedx.kube.decoding import map_at, maps_at
+from kschedx.kube.decoding import is_stored, map_at, maps_at
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import Json
 from kschedx.kube.escaping import shell_command
@@ -612,7 +612,7 @@ def written_from(snapshot: Snapshot, workload: Json) -> PodInQuestion:
     if is_foreign(workload):
         return unknown_pods(workload)
     applied = workload_as_applied(snapshot, workload)
-    is_known = workload.get("kind") != "StatefulSet" or knows_claims(snapshot)
+    is_known = workload.get("kind") != "StatefulSet" or knows_claims(snapshot) or not is_stored(workload)
     return PodInQuestion(
         manifest=applied.pod,
         workload=workload,

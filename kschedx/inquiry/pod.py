@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.apiserver.pod_security import kubelet_spec
 from kschedx.controllers import states
+from kschedx.controllers.daemon_set import nodes_of_daemon_set
 from kschedx.controllers.kubelet_rejections import failed_before, job_deadline, next_rejected, rejected_pods
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
@@ -347,7 +348,10 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         maker = self.written.workload
         if maker is None:
             return 1
-        wanted = convert(maker, Controller).wanted_pods if self.written.is_daemon else wanted_replicas(maker)
+        wanted = wanted_replicas(maker)
+        if self.written.is_daemon:  # its controller may not have counted its nodes yet
+            counted = convert(maker, Controller).status.desired_number_scheduled
+            wanted = counted or len(nodes_of_daemon_set(self.snapshot, self.setup, maker)[0])
         return max(wanted - len(member_rows(self.before, workload_of(maker))), 1)
 
 

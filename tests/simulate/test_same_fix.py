@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,7 +98,7 @@ DELETED = pod("old") | {
         "finalizers": ["example.com/hold"],
     }
 }
-CONTAINERS = [{"name": "c", "image": "x"}]
+CONTAINERS: list[Manifest] = [{"name": "c", "image": "x"}]
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS}}
 PAUSED: Manifest = {
     "apiVersion": "apps/v1",
@@ -141,3 +142,48 @@ def test_a_pending_pod_comes_before_pods_that_are_being_deleted(tmp_path: Path) 
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     out = kschedx("simulate", "-s", str(path)).out
     assert 0 < out.find("default/po/big  pending") < out.find("20 pods are being deleted, such as default/a0")
+
+
+CONTAINERS = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}]
+QUOTA: Manifest = {"spec": {"hard": {"pods": "1"}}, "status": {"hard": {"pods": "1"}, "used": {"pods": "1"}}}
+STORAGE: Manifest = {"requests": {"storage": "1Gi"}}
+ASKED: Manifest = {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": STORAGE}
+CLAIMS = [{"metadata": {"name": "data"}, "spec": ASKED}]
+WAYS: dict[str, tuple[str, Manifest, Manifest]] = {
+    "a quota for each node": ("DaemonSet", {}, {}),
+    "a claim of its own": ("StatefulSet", {"volumeClaimTemplates": CLAIMS}, {"priorityClassName": "gone"}),
+    "a gate": ("Deployment", {"replicas": 3}, {"schedulingGates": [{"name": "a.b/c"}]}),
+    "a missing class": ("ReplicaSet", {"replicas": 3}, {"runtimeClassName": "gone"}),
+    "a selector": ("DaemonSet", {}, {"nodeSelector": {"disk": "ssd"}}),
+    "no room": ("Deployment", {"replicas": 3}, {"nodeSelector": {"kubernetes.io/hostname": "a"}}),
+    "a Job": ("Job", {"parallelism": 2, "completions": 4}, {"nodeSelector": {"disk": "ssd"}}),
+}
+"""A situation to the kind of a new workload, and fields of its spec and of its pods."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_new_workload_has_the_same_first_fix_in_both(way: str, tmp_path: Path) -> None:
+    kind, spec, of_pod = WAYS[way]
+    spec = {**spec, "selector": {"matchLabels": {"app": "web"}}} if kind != "Job" else spec
+    of_pod = {"containers": CONTAINERS, **of_pod, **({"restartPolicy": "Never"} if kind == "Job" else {})}
+    written = {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {**spec, "template": {"metadata": {"labels": {"app": "web"}}, "spec": of_pod}},
+    }
+    sizes = {"cpu": "2", "memory": "8Gi", "pods": "9"}
+    cluster = [node(name, labels={"kubernetes.io/hostname": name}, allocatable=sizes) for name in "abc"]
+    if "quota" in way:
+        named = {"name": "q", "namespace": "default"}
+        cluster += [{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": named, **QUOTA}, pod("other", on="a")]
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": cluster}))
+    (tmp_path / "app.json").write_text(json.dumps(written))
+    where = ("-s", tmp_path / "cluster.json")
+    screens = [
+        kschedx(*question, tmp_path / "app.json", *where, columns=200)
+        for question in (("why",), ("simulate", "--apply"))
+    ]
+    firsts = [re.search(r"^  fix(?: 1)? +(.*?)(?: · .*)?$", screen.out, re.MULTILINE) for screen in screens]
+    assert [screen.code for screen in screens] == [1, 1]
+    assert [first and first[1] for first in firsts] == [firsts[0] and firsts[0][1]] * 2 != [None] * 2
