@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from kschedx.controllers.workloads import Workload
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Json
 from kschedx.kube.workloads import is_foreign
 from kschedx.snapshot.snapshot import Snapshot
@@ -21,6 +23,20 @@ def with_referenced_template(snapshot: Snapshot, manifest: Json) -> Json:
     template = map_at(msgspec.json.decode(snapshot.workloads[key]), "spec", "template")
     spec = {name: value for name, value in map_at(manifest, "spec").items() if name != "workloadRef"}
     return {**manifest, "spec": {**spec, "template": template}}
+
+
+def only_lends_template(manifest: Manifest, others: Iterable[Manifest]) -> bool:
+    """Return whether a workload at zero only has the template of one of the other objects, which creates its pods."""
+    if map_at(manifest, "spec").get("replicas") != 0:
+        return False
+    own = str(manifest.get("kind")), *_names(manifest)
+    users = ((map_at(it, "spec", "workloadRef"), _names(it)[0]) for it in others if is_foreign(it))
+    return any((used.get("kind"), namespace, used.get("name")) == own for used, namespace in users)
+
+
+def _names(manifest: Manifest) -> tuple[str, str]:
+    metadata = map_at(manifest, "metadata")
+    return str(metadata.get("namespace") or "default"), str(metadata.get("name"))
 
 
 def template_user(snapshot: Snapshot, workload: Workload) -> str:

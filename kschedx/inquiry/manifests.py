@@ -21,7 +21,7 @@ from kschedx.apiserver.workload_validation import (
 )
 from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.pod_autoscaling import autoscaled
-from kschedx.controllers.referenced_template import with_referenced_template
+from kschedx.controllers.referenced_template import only_lends_template, with_referenced_template
 from kschedx.controllers.suspended_work import resumed_by_kueue, suspended_by_kueue, without_workloads
 from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place, UndecidableError
@@ -420,7 +420,9 @@ class Manifests:
         """Return the pod of each manifest, workload, or template; `cluster` is the state before anything is applied."""
         notes = tuple(self.notes())
         groups = {kind_and_group(document.value)[1] for document in self._documents if _makes_pods(document.value)}
-        written_pods = [pod for document in self._documents for pod in _written_pods(document, cluster, applied)]
+        every = [document.value for document in self._documents]
+        making = [document for document in self._documents if not only_lends_template(document.value, every)]
+        written_pods = [pod for document in making for pod in _written_pods(document, cluster, applied)]
         written_pods += [
             unknown_pods(document.value, document)
             for document in self._documents

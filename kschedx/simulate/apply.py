@@ -17,7 +17,7 @@ from kschedx.controllers import workloads
 from kschedx.controllers.adoption import with_adopted_pods
 from kschedx.controllers.daemon_set import daemons_on, react_to_nodes
 from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
-from kschedx.controllers.referenced_template import with_referenced_template
+from kschedx.controllers.referenced_template import only_lends_template, with_referenced_template
 from kschedx.controllers.stateful_set import deleted_claims
 from kschedx.controllers.suspended_work import suspended_by_kueue, without_workloads
 from kschedx.controllers.workload_lifecycle import creates_no_pods
@@ -599,9 +599,10 @@ class ClusterChanges:
             kind, group = kind_and_group(placed[0][0])
             hint = "apply the pods that its controller creates"
             raise InputError(f"no pods or workloads in this file: {kind} ({group})", place=placed[0][1], hint=hint)
-        makers = [item for item in placed if _makes_pods(item[0])]
-        others = (item for item in placed if not _makes_pods(item[0]))
-        merged = [manifest for manifest, place in others if self._is_updatable(manifest, place)]
+        every = [manifest for manifest, _ in placed]
+        makers = [item for item in placed if _makes_pods(item[0]) and not only_lends_template(item[0], every)]
+        made = {id(manifest) for manifest, _ in makers}
+        merged = [it for it, place in placed if id(it) not in made and self._is_updatable(it, place)]
         self._merge(merged)
         for is_pod, together in groupby(makers, lambda item: item[0].get("kind") == "Pod" and not is_foreign(item[0])):
             if is_pod:

@@ -473,6 +473,11 @@ def test_a_rollout_uses_the_template_of_the_deployment_to_which_it_refers(tmp_pa
     assert (in_file.code, "does not say which pods" in in_file.out) == (1, False)
     simulated = kschedx("simulate", "-f", manifest, "-s", path, columns=200)
     assert (simulated.code, "2 pending: 1 node lacks 1 CPU" in simulated.out) == (1, True)
+    manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects[1:3]}))
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects[:1]}))
+    for command in (("why",), ("simulate", "-f")):  # the Deployment of the same file is to stay at zero
+        together = kschedx(*command, manifest, "-s", path, columns=200)
+        assert (together.code, "scaled to zero" in together.out) == (1, False)
 
 
 CLONES: Manifest = {
