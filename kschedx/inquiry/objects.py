@@ -440,6 +440,12 @@ def _explain_claim(asked: ObjectQuestion) -> ObjectAnswer | None:
         return ObjectAnswer(
             state=state, fixes=lambda: explain(user.admit(asked.snapshot, asked.setup), asked.setup).fixes
         )
+    claim = asked.snapshot.storage.claim(asked.reference.namespace, asked.reference.name)
+    if claim is not None and any(kind.endswith("ResizeError") for kind, _ in claim_expansions(claim)):
+        from kschedx.inquiry.fix import Fix  # needed only for such a claim
+
+        title = "request a smaller size that its storage can provide, above the present one"
+        return ObjectAnswer(state=state, fixes=lambda: (Fix.untried(title),))
     is_repaired = isinstance(state, states.NotBound)
     return ObjectAnswer(state=state, fixes=remedies_of(asked.subject, asked.setup, state) if is_repaired else tuple)
 

@@ -105,3 +105,16 @@ def test_a_claim_in_use_is_bound_although_its_volume_was_not_read() -> None:
     answer = answer_of("pvc/data", node("n"), {**BOUND, "status": status}, running)
     assert (answer.code, answer.headline) == (0, "default/pvc/data is bound to volume v")
     assert answer.causes[1:] == ["pod default/db on n uses it"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fixes"),
+    [
+        ("ControllerResizeError", ["request a smaller size that its storage can provide, above the present one"]),
+        ("Resizing", []),
+    ],
+)
+def test_a_claim_whose_expansion_fails_can_request_less(kind: str, fixes: list[str]) -> None:
+    status = {"phase": "Bound", "conditions": [{"type": kind, "status": "True", "message": "too large"}]}
+    answer = answer_of("pvc/data", node("n"), {**BOUND, "status": status}, {**USER, "status": {"phase": "Running"}})
+    assert (answer.code, answer.fixes) == (0, fixes)
