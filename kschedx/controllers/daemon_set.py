@@ -10,7 +10,7 @@ from msgspec import Struct
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers.deployment import DaemonSetUpdate
 from kschedx.controllers.workloads import copy_pod, is_of_daemon_set, title
-from kschedx.errors import NotAdmittedError
+from kschedx.errors import NotAdmittedError, NotReadError
 from kschedx.explain.setup import Setup, admit
 from kschedx.grouping import group_pairs
 from kschedx.kube.conditions import reports_ready
@@ -100,11 +100,11 @@ def _pinned_copies(snapshot: Snapshot, pod: Pod, names: Sequence[str]) -> tuple[
 
 def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[list[str], frozenset[str]]:
     """Return the nodes for which the controller creates a pod, in their order, and the nodes on which an existing pod
-    may stay. The API server may refuse the pods: then the template decides. Raises `InputError`."""
+    may stay. If the API server refuses the pods, or that is unknown, the template decides. Raises `InputError`."""
     template = created_pod(manifest).pod
     try:
         spec = admit(snapshot, template, setup, title=title(manifest), maker=manifest).pod.spec
-    except NotAdmittedError:
+    except (NotAdmittedError, NotReadError):
         spec = default_pod(decode(encode(template, "pod"), Pod)).spec
     comparison = setup.release.compares_taints
     nodes = snapshot.cluster.nodes
