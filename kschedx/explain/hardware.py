@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import ge
 
-from msgspec import Struct
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from kschedx.explain.advice import Advice, FixGroup, RootCause, root_cause
@@ -17,6 +17,7 @@ from kschedx.findings import DeviceShortage, Finding, InsufficientResource
 from kschedx.grouping import group_pairs
 from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.decoding import list_at
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.names import INSTANCE_TYPE, INSTANCE_TYPE_LABELS, first_label, is_hugepages, is_native_resource
@@ -114,6 +115,7 @@ _ENABLED_BY: Mapping[str, str] = {
     "aliyun.com/gpu-mem": "install the GPU share device plugin and scheduler extender, or request whole GPUs",
 }
 
+_BRANCH_INTERFACE = "vpc.amazonaws.com/pod-eni"
 _UNLIKE_OTHERS = ("devices.kubevirt.io/", "vpc.amazonaws.com/")
 """Prefixes of resources of different kinds, so that none replaces another: devices.kubevirt.io/kvm and tun."""
 
@@ -222,9 +224,19 @@ def unhealthy(snapshot: Snapshot, finding: InsufficientResource, *, is_down: boo
             yield root_cause(text, "" if is_down or resource in NODE_FEATURES else title, by_default=FixGroup.CLUSTER)
         if not empty and (registration := _registration(resource)):
             text, title = f"no node lists {resource}: {registration}", _ENABLED_BY.get(resource, "")
+            if resource == _BRANCH_INTERFACE and _has_branch_interfaces(snapshot):
+                title = "use instance types with branch network interfaces, such as m5 or c5: the t family has none"
             yield root_cause(text, title, by_default=FixGroup.CLUSTER)
     for name, amounts in islice(unhealthy.items(), 1):
         yield RootCause(text=f"{name}{_more_nodes_text(len(unhealthy))}: {unhealthy_text(resource, *amounts)}")
+
+
+def _has_branch_interfaces(snapshot: Snapshot) -> bool:
+    """Whether the VPC CNI of EKS already manages branch network interfaces, for pods with security groups."""
+    raw = snapshot.workloads.get(("DaemonSet", "kube-system", "aws-node"), b"{}")
+    containers = list_at(json.decode(raw), "spec", "template", "spec", "containers")
+    variables = (each for container in containers for each in list_at(container, "env"))
+    return {"name": "ENABLE_POD_ENI", "value": "true"} in variables
 
 
 def unhealthy_text(resource: str, capacity: int, allocatable: int) -> str:

@@ -819,6 +819,25 @@ def test_one_of_two_pods_with_mutual_affinity_drops_it() -> None:
     assert result.fixes[0].title == "make podAffinity term 1 (app=you) preferred instead of required"
 
 
+@pytest.mark.parametrize(
+    ("enabled", "first"), [("true", "use instance types with branch"), ("false", "set ENABLE_POD_ENI=true")]
+)
+def test_an_instance_type_may_have_no_branch_interfaces(enabled: str, first: str) -> None:
+    container = {"name": "aws-node", "env": [{"name": "ENABLE_POD_ENI", "value": enabled}]}
+    daemon_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "aws-node", "namespace": "kube-system"},
+        "spec": {
+            "selector": {"matchLabels": {"k8s-app": "aws-node"}},
+            "template": {"metadata": {"labels": {"k8s-app": "aws-node"}}, "spec": {"containers": [container]}},
+        },
+    }
+    limits = {"limits": {"vpc.amazonaws.com/pod-eni": "1"}}
+    result = explained(node("n"), daemon_set, pod("me", containers=[{"name": "main", "resources": limits}]))
+    assert result.fixes[0].title.startswith(first)
+
+
 def test_an_affinity_assistant_without_a_pod() -> None:
     labels = {
         "app.kubernetes.io/component": "affinity-assistant",
