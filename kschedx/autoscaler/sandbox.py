@@ -148,9 +148,6 @@ class Sandbox:
     def _change_claims(self, changed: Mapping[str, ResourceClaim | None]) -> None:
         self._become(self.snapshot.with_devices(self.snapshot.devices.with_claims(changed)))
 
-    def release(self, pods: IntArray) -> None:
-        self._change_claims(self.snapshot.devices.released_by({self.snapshot.pods.key(row) for row in pods.tolist()}))
-
     def add(self, new: AddedNode) -> ClusterRow:
         return self.bring((new,))[0].node
 
@@ -172,20 +169,9 @@ class Sandbox:
         self._become(replace(self.snapshot, cluster=cluster, pods=grown, devices=devices, _tables={}))
         return tuple(brought)
 
-    def leave(self, pods: IntArray) -> None:
-        """Remove pods from their nodes, so that they may go anywhere."""
-        for row in pods.tolist():
-            self._unbind(row)
-        node = self.snapshot.pods.node.copy()
-        node[pods] = -1
-        self._become(replace(self.snapshot, pods=self.snapshot.pods.moved(node, self.node_count), _tables={}))
-
     def _unbind(self, row: int) -> None:
         pod = self.pod(row)
         self._pods[row] = replace(pod, spec=replace(pod.spec, node_name=""))
-
-    def replace_node(self, row: ClusterRow, node: Node) -> None:
-        self._become(self.snapshot.with_nodes({row: node}))
 
     # --- queries
 
@@ -329,7 +315,7 @@ class Sandbox:
         return counts
 
 
-class _MovingSandbox(Sandbox):
+class MovingSandbox(Sandbox):
     """A sandbox whose changes cost the same in any cluster; nodes are not added."""
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -356,7 +342,11 @@ class _MovingSandbox(Sandbox):
             self._allocate(row, node)
         self._moving.place_many(np.array([*places]), np.array([*places.values()]))
 
+    def release(self, pods: IntArray) -> None:
+        self._change_claims(self.snapshot.devices.released_by({self.snapshot.pods.key(row) for row in pods.tolist()}))
+
     def leave(self, pods: IntArray) -> None:
+        """Remove pods from their nodes, so that they may go anywhere."""
         for row in pods.tolist():
             self._unbind(row)
             self._moving.remove(row)
@@ -376,10 +366,10 @@ class Evacuation:
     fits. Nodes are evaluated once for pods that filters cannot distinguish, as long as only free resources matter."""
 
     def __init__(
-        self, sandbox: Sandbox, nodes: Collection[ClusterRow], empty: Callable[[Sandbox, ClusterRow], None]
+        self, sandbox: Sandbox, nodes: Collection[ClusterRow], empty: Callable[[MovingSandbox, ClusterRow], None]
     ) -> None:
         """`nodes` are the ones to try; `empty` cordons a node and removes its pods."""
-        self._sandbox, self._empty = _MovingSandbox(sandbox), empty
+        self._sandbox, self._empty = MovingSandbox(sandbox), empty
         self._open = np.zeros(sandbox.node_count, dtype=np.bool_)
         self._open[list(nodes)] = True
         self._takers: dict[tuple[int, ...], ClusterRows | None] = {}

@@ -20,7 +20,7 @@ from kschedx.apiserver.defaulting import GRACE_PERIOD
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
 from kschedx.autoscaler.flags import ScaleDownFlags
 from kschedx.autoscaler.node_groups import NodeState, cluster_is_healthy, gpu_label
-from kschedx.autoscaler.sandbox import Evacuation, Sandbox
+from kschedx.autoscaler.sandbox import Evacuation, MovingSandbox, Sandbox
 from kschedx.autoscaler.status import NodeGroupStatus
 from kschedx.autoscaler.templates import is_of_daemon_set
 from kschedx.errors import UndecidableError
@@ -682,7 +682,7 @@ class ScaleDown:
         stranded = None if refusals is None else StrandedPod(pod=moving[len(names)].pod, refusals=refusals)
         return {fate.pod: name for fate, name in zip(moving, names, strict=False)}, stranded
 
-    def _empty(self, sandbox: Sandbox, row: ClusterRow) -> None:
+    def _empty(self, sandbox: MovingSandbox, row: ClusterRow) -> None:
         """Make the node as during its drain: without pods and cordoned; it counts as a domain only if the autoscaler
         counts it."""
         pods = sandbox.snapshot.pods.on_node(row)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
-from kschedx.autoscaler.sandbox import Evacuation, Sandbox
+from kschedx.autoscaler.sandbox import Evacuation, MovingSandbox
 from kschedx.autoscaler.scale_down import Removal, RemovalBlocker, RemovalFate, ScaleDown, Unremovable
 from kschedx.explain.setup import Setup
 from kschedx.snapshot.columns import ClusterRow
@@ -513,27 +513,28 @@ def test_the_fast_search_finds_the_nodes_of_a_full_search(seed: int) -> None:
     assert autoscaler is not None
     sandbox, rows = autoscaler.loop().place_on_free_nodes()
 
-    def empty(sandbox: Sandbox, node_row: ClusterRow) -> None:
+    def empty(sandbox: MovingSandbox, node_row: ClusterRow) -> None:
         sandbox.leave(sandbox.snapshot.pods.on_node(node_row))
         sandbox.replace_node(
             node_row, replace(sandbox.node(node_row), metadata=replace(sandbox.node(node_row).metadata, labels={}))
         )
 
     evacuation = Evacuation(sandbox, [*rows.values()], empty)
+    searched = MovingSandbox(sandbox)
     for node_row in rows.values():
         pods = snapshot.pods.on_node(node_row).tolist()
         names, refusals = list[str](), None
-        with sandbox.fork():
-            sandbox.last = ClusterRow(0)
-            empty(sandbox, node_row)
+        with searched.fork():
+            searched.last = ClusterRow(0)
+            empty(searched, node_row)
             others = np.arange(len(rows)) != node_row
             for row in pods:
-                target = sandbox.find(row, others)
+                target = searched.find(row, others)
                 if target is None:
-                    refusals = sandbox.refusals(row, others)
+                    refusals = searched.refusals(row, others)
                     break
-                sandbox.place(row, target)
-                names.append(sandbox.node(target).name)
+                searched.place(row, target)
+                names.append(searched.node(target).name)
         assert evacuation.places(pods, node_row) == (names, refusals)
 
 
